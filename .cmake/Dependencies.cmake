@@ -1,0 +1,60 @@
+# One imported target per library that we did not write. docs/dependencies.md says why each is here.
+include(FindPkgConfig)
+find_package(Threads REQUIRED)
+find_package(OpenSSL REQUIRED)
+
+# Headers only. Debian 12 has 1.81 beside its default 1.74; Ubuntu 24.04's default is 1.83.
+find_package(Boost 1.81 REQUIRED)
+add_library(Boost INTERFACE IMPORTED)
+target_include_directories(Boost SYSTEM INTERFACE ${Boost_INCLUDE_DIRS})
+target_compile_definitions(Boost INTERFACE BOOST_ASIO_NO_DEPRECATED BOOST_ASIO_DISABLE_VISIBILITY)
+target_link_libraries(Boost INTERFACE Threads::Threads)
+
+find_program(CAPNP_EXECUTABLE capnp REQUIRED)
+find_program(CAPNPC_CXX_EXECUTABLE capnpc-c++ REQUIRED)
+pkg_check_modules(CAPNP REQUIRED IMPORTED_TARGET capnp)
+add_library(CapnProto ALIAS PkgConfig::CAPNP)
+
+find_package(spdlog REQUIRED)
+
+find_package(nlohmann_json REQUIRED)  # defines nlohmann_json
+
+find_package(CLI11 REQUIRED)
+
+pkg_check_modules(XXHASH REQUIRED IMPORTED_TARGET libxxhash)
+add_library(xxHash ALIAS PkgConfig::XXHASH)
+
+if(STARLING_RL)
+  pkg_check_modules(YAMLCPP REQUIRED IMPORTED_TARGET yaml-cpp)
+  add_library(yaml-cpp ALIAS PkgConfig::YAMLCPP)
+  pkg_check_modules(PCRE2_PKG REQUIRED IMPORTED_TARGET libpcre2-8)
+  add_library(PCRE2 ALIAS PkgConfig::PCRE2_PKG)
+  pkg_check_modules(UTF8PROC_PKG REQUIRED IMPORTED_TARGET libutf8proc)
+  add_library(utf8proc ALIAS PkgConfig::UTF8PROC_PKG)
+
+  # LibTorch from the wheel in the user's cache: torch_cpu and c10 only, so that no CUDA library is needed.
+  set(starling_cache $ENV{XDG_CACHE_HOME})
+  if(NOT starling_cache)
+    set(starling_cache $ENV{HOME}/.cache)
+  endif()
+  set(starling_cache ${starling_cache}/starling)
+  if(DEFINED ENV{STARLING_CACHE})
+    set(starling_cache $ENV{STARLING_CACHE})
+  endif()
+  set(STARLING_WHEELS ${starling_cache}/unpacked CACHE PATH "where .ci/fetch_wheels.sh unpacked the wheels")
+  file(GLOB torch_roots ${STARLING_WHEELS}/torch-2.11.0-*/torch)
+  file(GLOB cuda_stub_dirs ${STARLING_WHEELS}/nvidia-cuda-*/nvidia/cu13/lib)
+  if(NOT torch_roots)
+    message(FATAL_ERROR "LibTorch is not in ${STARLING_WHEELS}: run .ci/fetch_wheels.sh cpu (or make deps), or configure with -DSTARLING_RL=OFF")
+  endif()
+  list(GET torch_roots 0 torch_root)
+  add_library(torch INTERFACE IMPORTED)
+  target_include_directories(torch SYSTEM INTERFACE ${torch_root}/include ${torch_root}/include/torch/csrc/api/include)
+  target_link_libraries(torch INTERFACE ${torch_root}/lib/libtorch_cpu.so ${torch_root}/lib/libc10.so)
+  # libtorch_cpu.so is linked against cudart and cupti; the linker must find them, the program loads them by RUNPATH.
+  foreach(dir ${cuda_stub_dirs})
+    target_link_options(torch INTERFACE -Wl,-rpath-link,${dir} -Wl,-rpath,${dir})
+  endforeach()
+  # RPATH, not RUNPATH: RUNPATH would not be searched for the libraries that libtorch_cpu.so itself needs.
+  target_link_options(torch INTERFACE -Wl,-rpath,${torch_root}/lib -Wl,--disable-new-dtags)
+endif()

@@ -1,0 +1,14 @@
+// CHECK: a bug crashes, in release builds too. Never use it on input from the wire, a file or a user.
+#pragma once
+
+#include <string_view>
+
+namespace runtime {
+
+/// Writes "file:line: check failed: what" to stderr and aborts.
+[[noreturn]] void check_failed(const char* file, int line, std::string_view what);
+
+}  // namespace runtime
+
+#define CHECK(condition) \
+  ((condition) ? static_cast<void>(0) : ::runtime::check_failed(__FILE__, __LINE__, #condition))

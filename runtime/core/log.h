@@ -1,0 +1,18 @@
+// Logging: spdlog behind one macro, so that a disabled level costs one comparison.
+#pragma once
+
+#include <spdlog/spdlog.h>
+
+#include <string>
+
+namespace runtime {
+
+/// Sets the process's log to stderr with lines "2026-01-31 12:00:00.123 I node 7f3a: text".
+/// `role` names the process ("head", "node 7f3a", "worker 12"); level from STARLING_LOG (trace, debug, info, warn, error), default info.
+/// Call once in main, before any thread starts.
+void start_log(const std::string& role);
+
+}  // namespace runtime
+
+/// LOG(info, "node {} joined", id.short_hex());
+#define LOG(level, ...) ::spdlog::level(__VA_ARGS__)

@@ -1,0 +1,79 @@
+#include "runtime/core/status.h"
+
+#include <cerrno>
+#include <system_error>
+
+namespace runtime {
+
+std::string_view to_string(ErrorCode code) {
+  switch (code) {
+    case ErrorCode::kOk: return "ok";
+    case ErrorCode::kInvalidArgument: return "invalid argument";
+    case ErrorCode::kNotFound: return "not found";
+    case ErrorCode::kUnimplemented: return "unimplemented";
+    case ErrorCode::kUnavailable: return "unavailable";
+    case ErrorCode::kDeadlineExceeded: return "deadline exceeded";
+    case ErrorCode::kResourceExhausted: return "resource exhausted";
+    case ErrorCode::kCancelled: return "cancelled";
+    case ErrorCode::kActorDied: return "actor died";
+    case ErrorCode::kObjectLost: return "object lost";
+    case ErrorCode::kTaskFailed: return "task failed";
+    case ErrorCode::kInternal: return "internal error";
+  }
+  return "internal error";
+}
+
+ErrorCode error_code_from_wire(std::uint16_t value) {
+  return value <= static_cast<std::uint16_t>(ErrorCode::kInternal) ? static_cast<ErrorCode>(value) : ErrorCode::kInternal;
+}
+
+Status Status::with_context(std::string_view context) const {
+  if (ok()) return *this;
+  return Status(code_, std::string(context) + ": " + message_);
+}
+
+std::string Status::to_string() const {
+  if (ok()) return "ok";
+  return std::string(runtime::to_string(code_)) + ": " + message_;
+}
+
+Status invalid_argument(std::string message) { return {ErrorCode::kInvalidArgument, std::move(message)}; }
+Status not_found(std::string message) { return {ErrorCode::kNotFound, std::move(message)}; }
+Status unimplemented(std::string message) { return {ErrorCode::kUnimplemented, std::move(message)}; }
+Status unavailable(std::string message) { return {ErrorCode::kUnavailable, std::move(message)}; }
+Status deadline_exceeded(std::string message) { return {ErrorCode::kDeadlineExceeded, std::move(message)}; }
+Status resource_exhausted(std::string message) { return {ErrorCode::kResourceExhausted, std::move(message)}; }
+Status cancelled(std::string message) { return {ErrorCode::kCancelled, std::move(message)}; }
+Status actor_died(std::string message) { return {ErrorCode::kActorDied, std::move(message)}; }
+Status object_lost(std::string message) { return {ErrorCode::kObjectLost, std::move(message)}; }
+Status task_failed(std::string message) { return {ErrorCode::kTaskFailed, std::move(message)}; }
+Status internal_error(std::string message) { return {ErrorCode::kInternal, std::move(message)}; }
+
+Status errno_status(int error, std::string_view what) {
+  std::string message = std::string(what) + ": " + std::generic_category().message(error);
+  switch (error) {
+    case ENOENT:
+      return not_found(std::move(message));
+    case ENOSPC:
+    case EDQUOT:
+    case EMFILE:
+    case ENFILE:
+    case ENOMEM:
+      return resource_exhausted(std::move(message));
+    case ECONNREFUSED:
+    case ECONNRESET:
+    case ECONNABORTED:
+    case EPIPE:
+    case EHOSTUNREACH:
+    case ENETUNREACH:
+    case EADDRINUSE:
+    case EAGAIN:
+      return unavailable(std::move(message));
+    case ETIMEDOUT:
+      return deadline_exceeded(std::move(message));
+    default:
+      return invalid_argument(std::move(message));
+  }
+}
+
+}  // namespace runtime
