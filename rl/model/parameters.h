@@ -1,0 +1,94 @@
+// All weights of a model in one contiguous fp32 arena, so that sharding, publishing, checkpoints and the optimizer work on ranges.
+// Invariant: specs are in a fixed order (Hugging Face's), offsets grow, every offset is a multiple of 16 elements (64 bytes),
+// and the gaps that this leaves hold zeros.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+#include <filesystem>
+#include <span>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "rl/model/model_config.h"
+#include "runtime/core/result.h"
+
+namespace rl {
+
+class WeightSource;
+
+/// Where one parameter lies in the arena.
+struct ParameterSpec {
+  enum class Init { kNormal, kOnes };
+
+  std::string name;                 // Hugging Face's, "model.layers.0.self_attn.q_proj.weight"
+  std::vector<std::int64_t> shape;  // row-major; a linear layer's is [out, in]
+  std::int64_t offset = 0;          // in elements from the start of the arena
+  std::int64_t count = 0;           // product of shape
+  Init init = Init::kNormal;
+
+  bool operator==(const ParameterSpec&) const = default;
+};
+
+/// The parameters of `config` in arena order; gradients, optimizer state and checkpoints use the same layout.
+std::vector<ParameterSpec> parameter_layout(const ModelConfig& config);
+
+/// A resource: owns the arena. Move-only, since a copy would share the storage; clone() copies.
+class Parameters {
+ public:
+  /// Reads every parameter from a Hugging Face folder (safetensors, one file or sharded) or a .gguf file and converts it to fp32.
+  /// kNotFound: no weights there. kInvalidArgument: the tensors missing, surplus or of another shape, each by name;
+  /// nothing is allocated before that is known. Cost: one pass over the file, on at::get_num_threads() threads.
+  static runtime::Result<Parameters> load(const ModelConfig& config, const std::filesystem::path& model);
+
+  /// The same from an open source; `gguf_names` says that tensors are named (and q/k rows ordered) as in GGUF.
+  static runtime::Result<Parameters> load(const ModelConfig& config, const WeightSource& source, bool gguf_names);
+
+  /// Linear layers and embeddings from N(0, initializer_range^2), norms one. Equal seeds give equal bits.
+  static Parameters random(const ModelConfig& config, std::uint64_t seed);
+
+  /// All zeros: the layout for gradients, or for weights that will be received.
+  static Parameters zeros(const ModelConfig& config);
+
+  Parameters(Parameters&&) = default;
+  Parameters& operator=(Parameters&&) = default;
+  Parameters(const Parameters&) = delete;
+  Parameters& operator=(const Parameters&) = delete;
+
+  Parameters clone() const;
+
+  /// The same parameters in a new arena on `device`.
+  Parameters to(at::Device device) const;
+
+  /// fp32 [arena_size()], contiguous. Writing through it changes the model.
+  const at::Tensor& arena() const { return arena_; }
+  std::int64_t arena_size() const { return arena_.numel(); }
+
+  /// Parameters without the alignment gaps: what people call the size of the model.
+  std::int64_t count() const { return count_; }
+
+  std::span<const ParameterSpec> specs() const { return specs_; }
+
+  /// The spec of that name, or nullptr.
+  const ParameterSpec* find(std::string_view name) const;
+
+  /// A view of the arena in the parameter's shape. An unknown name is a bug and crashes.
+  at::Tensor view(std::string_view name) const;
+  at::Tensor view(const ParameterSpec& spec) const;
+
+  /// First element of that parameter; CPU arenas only. An unknown name crashes.
+  const float* data(std::string_view name) const;
+
+ private:
+  Parameters(std::vector<ParameterSpec> specs, at::Tensor arena);
+
+  std::vector<ParameterSpec> specs_;
+  at::Tensor arena_;
+  std::int64_t count_ = 0;
+  std::unordered_map<std::string, std::size_t> index_;
+};
+
+}  // namespace rl

@@ -1,0 +1,82 @@
+// The one transformer definition: what trains, scores and (through the same kernels, over the same arena) generates.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <optional>
+
+#include "rl/model/model_config.h"
+#include "rl/model/packed_batch.h"
+#include "rl/model/parameters.h"
+#include "rl/model/rope.h"
+#include "runtime/core/result.h"
+
+namespace rl {
+
+/// How token_logprobs() computes.
+struct LogprobOptions {
+  float temperature = 1.0F;              // logits are divided by it, as in sampling; above 0
+  bool with_entropy = false;             // also return the entropy of each next-token distribution
+  std::int64_t logit_rows_max = 256;     // rows of [rows, vocab] logits computed at a time
+  std::int64_t kept_bytes_max = 1 << 28;  // logits kept for backward up to this many bytes; beyond, backward computes them again
+};
+
+/// Natural-log probabilities of PackedBatch::targets.
+struct TokenLogprobs {
+  at::Tensor logprobs_N;  // fp32; carries the graph when gradients are on
+  at::Tensor entropy_N;   // fp32, in nats; undefined unless asked for
+};
+
+/// A decoder-only language model over one arena of parameters.
+///
+/// Forward passes run the kernels of rl/kernel on the CPU, so a token's log-probability has the same bits here and in the rollout
+/// engine, whatever it is batched with. Gradients: after enable_gradients(), `backward()` of anything computed from the outputs
+/// adds to gradients(), an arena laid out as parameters(). Parameters themselves are no autograd variables: updating them in place
+/// needs no guard, but must not happen between a forward and its backward.
+///
+/// One thread at a time. Owns its parameters.
+class Transformer {
+ public:
+  Transformer(ModelConfig config, Parameters parameters);
+
+  /// Reads config and weights from a Hugging Face folder or a .gguf file. Errors as ModelConfig::load and Parameters::load.
+  static runtime::Result<std::unique_ptr<Transformer>> load(const std::filesystem::path& model);
+
+  Transformer(const Transformer&) = delete;
+  Transformer& operator=(const Transformer&) = delete;
+
+  const ModelConfig& config() const { return config_; }
+  const Parameters& parameters() const { return parameters_; }
+  const Rope& rope() const { return rope_; }
+
+  /// Allocates the gradient arena (zeros). Without it the model is frozen and every pass runs without a graph.
+  void enable_gradients();
+  bool gradients_enabled() const { return gradients_.has_value(); }
+
+  /// The gradients summed since zero_gradients(); enable_gradients() first.
+  const Parameters& gradients() const;
+  void zero_gradients();
+
+  /// Log-probability of each target given the tokens before it in its sequence. Builds a graph when gradients are enabled and
+  /// at::GradMode is on; otherwise layer after layer reuses the memory, which is how reference and old log-probs are computed.
+  /// kInvalidArgument: see PackedBatch::validate, or a temperature that is not above 0. kResourceExhausted: out of memory.
+  runtime::Result<TokenLogprobs> token_logprobs(const PackedBatch& batch, const LogprobOptions& options = {}) const;
+
+  /// Logits before temperature, fp32 [T, V]: for tests and debugging, since it keeps all of them. Errors as token_logprobs().
+  runtime::Result<at::Tensor> logits(const PackedBatch& batch) const;
+
+ private:
+  struct Layer;
+
+  at::Tensor hidden_states(const PackedBatch& batch) const;  // [T, hidden] after the last norm
+
+  ModelConfig config_;
+  Parameters parameters_;
+  Rope rope_;
+  std::optional<Parameters> gradients_;
+};
+
+}  // namespace rl
