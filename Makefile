@@ -1,0 +1,46 @@
+# The two commands are `make demo` and `make test`; `make help` lists the rest. Everything is built by CMake in build/<preset>.
+PRESET ?= release
+PREFIX ?= /usr/local
+GPU ?= 0
+# One torch-heavy compile takes up to 2 GB, so a machine short of memory runs fewer at once.
+JOBS ?= $(shell awk -v n=$$(nproc) '/MemAvailable/ {m = int($$2 / 2097152); if (m < 1) m = 1; print (m < n ? m : n)}' /proc/meminfo)
+BUILD := build/$(PRESET)
+WHEELS := cpu $(if $(filter 1,$(GPU)),gpu)
+CTEST := ctest --test-dir $(BUILD) --output-on-failure --timeout 600
+
+.DEFAULT_GOAL := build
+.PHONY: help deps configure build demo test test-all asan tsan bench fuzz install clean
+
+help: ## this list
+	@awk -F':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' Makefile
+
+deps: ## install missing packages (as root) and fetch LibTorch into the user's cache
+	@.ci/install_packages.sh
+	@.ci/fetch_wheels.sh $(WHEELS) >/dev/null
+
+configure: deps
+	@cmake --preset $(PRESET) --log-level=WARNING -DSTARLING_GPU=$(if $(filter 1,$(GPU)),ON,OFF) $(CMAKE_ARGS)
+
+build: configure ## build programs, examples, benchmarks and tests into build/$(PRESET)/bin
+	@cmake --build $(BUILD) -j $(JOBS)
+
+demo: build ## start a head and a second node here, train a tiny model with GRPO, stop everything
+	@examples/demo.sh $(BUILD)/bin
+
+test: build ## build and run all tests but the slow ones
+	@.ci/fetch_wheels.sh model >/dev/null
+	@$(CTEST) -LE slow -j 2
+
+test-all: build ## the slow tests too, and the runtime's under the sanitizers
+	@.ci/fetch_wheels.sh model >/dev/null
+	@$(CTEST) -j 2
+	@$(MAKE) asan tsan
+
+asan tsan: deps ## the runtime's tests with address (and undefined) or thread sanitizer
+	@cmake --preset $@ && cmake --build build/$@ -j $(JOBS) && ctest --test-dir build/$@ --output-on-failure --timeout 600 -LE slow -j 2
+
+install: build ## install to PREFIX (default /usr/local)
+	@cmake --install $(BUILD) --prefix $(PREFIX)
+
+clean: ## remove build folders (the download cache stays)
+	@rm -rf build

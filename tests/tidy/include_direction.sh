@@ -1,0 +1,24 @@
+#!/usr/bin/env bash
+# Includes point down only: rl -> placement -> runtime; torch nowhere outside rl; asio only through runtime/core/asio.h.
+set -uo pipefail
+cd "${1:?source folder}" || exit 1
+bad=0
+refuse() {  # folders pattern reason
+  local found; found=$(grep -rnE --include='*.h' --include='*.cpp' --include='*.cu' "$2" $1 2>/dev/null)
+  [ -z "$found" ] || { echo "$found"; echo "  ^ $3"; bad=1; }
+}
+refuse runtime '#include "(placement|rl|bench|examples|tests)/' 'runtime includes nothing above it'
+refuse placement '#include "(rl|bench|examples|tests)/' 'placement includes runtime only'
+refuse rl '#include "(bench|examples|tests)/' 'rl includes placement and runtime only'
+refuse "runtime placement" '#include [<"](torch|ATen|c10)/' 'torch appears in rl only'
+refuse "rl/text rl/weights rl/config rl/data rl/kernel" '#include [<"](torch|ATen|c10)/' 'this part of rl loads without torch'
+found=$(grep -rnE --include='*.h' --include='*.cpp' '#include <boost/asio' runtime placement rl examples | grep -v '^runtime/core/asio.h:')
+[ -z "$found" ] || { echo "$found"; echo '  ^ include runtime/core/asio.h instead'; bad=1; }
+# Own header first, so that each is proven self-contained.
+while IFS= read -r source; do
+  header=${source%.cpp}.h
+  [ -e "$header" ] || continue
+  first=$(grep -m1 -E '^#include' "$source")
+  [ "$first" = "#include \"$header\"" ] || { echo "$source: first include is $first, not its own header"; bad=1; }
+done < <(find runtime placement rl -name '*.cpp')
+exit $bad
