@@ -12,7 +12,7 @@ endif()
 # -g1 keeps line numbers for backtraces at a tenth of the size of -g2.
 set(CMAKE_CXX_FLAGS_RELWITHDEBINFO "-O2 -g1")
 
-add_compile_options(-Wall -Wextra -Wno-unused-parameter -fno-omit-frame-pointer)
+add_compile_options("$<$<COMPILE_LANGUAGE:CXX>:-Wall;-Wextra;-Wno-unused-parameter;-fno-omit-frame-pointer>")
 if(STARLING_SANITIZE STREQUAL "address")
   add_compile_options(-fsanitize=address,undefined -fno-sanitize-recover=undefined)
   add_link_options(-fsanitize=address,undefined)

@@ -1,0 +1,15 @@
+# libstarling_cuda.so from rl/cuda/*.cu: no torch in it and the CUDA runtime linked statically, so that it loads anywhere.
+# Included rather than called, because a language can only be enabled at the top level.
+include(CheckLanguage)
+set(CMAKE_CUDA_ARCHITECTURES 80 90 100)
+check_language(CUDA)
+if(CMAKE_CUDA_COMPILER)
+  enable_language(CUDA)
+  file(GLOB cuda_sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/rl/cuda/*.cu)
+  add_library(starling_cuda SHARED ${cuda_sources})
+  target_include_directories(starling_cuda PRIVATE ${CMAKE_SOURCE_DIR})
+  set_target_properties(starling_cuda PROPERTIES CUDA_RUNTIME_LIBRARY Static CUDA_STANDARD 17)
+  install(TARGETS starling_cuda LIBRARY DESTINATION lib)
+else()
+  message(WARNING "nvcc is not installed: libstarling_cuda.so is skipped")
+endif()
