@@ -1,0 +1,40 @@
+#include "rl/train/lr_schedule.h"
+
+#include <algorithm>
+#include <cmath>
+#include <numbers>
+#include <string>
+
+namespace rl {
+namespace {
+
+// The fraction of the peak at `progress` in [0, 1] between the end of the warm-up and total_steps.
+double decay(const LrScheduleOptions& options, double progress) {
+  switch (options.kind) {
+    case LrScheduleOptions::Kind::kConstant:
+      return 1.0;
+    case LrScheduleOptions::Kind::kLinear:
+      return options.min_ratio + (1.0 - options.min_ratio) * (1.0 - progress);
+    case LrScheduleOptions::Kind::kCosine:
+      return options.min_ratio + (1.0 - options.min_ratio) * 0.5 * (1.0 + std::cos(2.0 * std::numbers::pi * options.cycles * progress));
+  }
+  return 1.0;
+}
+
+}  // namespace
+
+double learning_rate(const LrScheduleOptions& options, std::int64_t step) {
+  if (step < options.warmup_steps) return options.peak * static_cast<double>(step + 1) / static_cast<double>(options.warmup_steps);
+  const std::int64_t decay_steps = std::max<std::int64_t>(1, options.total_steps - options.warmup_steps);
+  const double progress = static_cast<double>(step - options.warmup_steps) / static_cast<double>(decay_steps);
+  return options.peak * decay(options, std::clamp(progress, 0.0, 1.0));
+}
+
+runtime::Result<LrScheduleOptions::Kind> parse_lr_schedule(std::string_view name) {
+  if (name == "constant") return LrScheduleOptions::Kind::kConstant;
+  if (name == "linear") return LrScheduleOptions::Kind::kLinear;
+  if (name == "cosine") return LrScheduleOptions::Kind::kCosine;
+  return runtime::invalid_argument("no learning-rate schedule '" + std::string(name) + "': use constant, linear or cosine");
+}
+
+}  // namespace rl

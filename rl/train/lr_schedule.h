@@ -1,0 +1,31 @@
+// Learning-rate schedules as pure functions of the step, so that resuming one needs nothing but the step.
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+
+#include "runtime/core/result.h"
+
+namespace rl {
+
+/// Warm-up from 0 to `peak` over `warmup_steps`, then the shape of `kind` down to `peak * min_ratio` at `total_steps`.
+struct LrScheduleOptions {
+  enum class Kind { kConstant, kLinear, kCosine };
+
+  Kind kind = Kind::kConstant;
+  double peak = 1e-6;
+  std::int64_t warmup_steps = 0;
+  std::int64_t total_steps = 0;  // where the decay ends; kConstant ignores it
+  double min_ratio = 0.0;        // in [0, 1]
+  double cycles = 0.5;           // kCosine: waves between the end of the warm-up and total_steps; a half goes down once
+
+  bool operator==(const LrScheduleOptions&) const = default;
+};
+
+/// The rate of update number `step`, counted from 0. Update 0 of a warm-up takes peak / warmup_steps rather than nothing at all.
+double learning_rate(const LrScheduleOptions& options, std::int64_t step);
+
+/// "constant", "linear", "cosine". kInvalidArgument: another name.
+runtime::Result<LrScheduleOptions::Kind> parse_lr_schedule(std::string_view name);
+
+}  // namespace rl

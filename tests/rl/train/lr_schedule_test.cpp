@@ -1,0 +1,46 @@
+#include "rl/train/lr_schedule.h"
+
+#include <gtest/gtest.h>
+
+namespace rl {
+namespace {
+
+using Kind = LrScheduleOptions::Kind;
+
+TEST(LrSchedule, WarmsUpFromAboveZeroToThePeak) {
+  const LrScheduleOptions options{.kind = Kind::kConstant, .peak = 1.0, .warmup_steps = 4};
+  EXPECT_DOUBLE_EQ(learning_rate(options, 0), 0.25);
+  EXPECT_DOUBLE_EQ(learning_rate(options, 3), 1.0);
+  EXPECT_DOUBLE_EQ(learning_rate(options, 1000), 1.0);
+}
+
+TEST(LrSchedule, LinearReachesTheFloorAtTheEndAndStaysThere) {
+  const LrScheduleOptions options{.kind = Kind::kLinear, .peak = 2.0, .warmup_steps = 2, .total_steps = 12, .min_ratio = 0.1};
+  EXPECT_DOUBLE_EQ(learning_rate(options, 2), 2.0);
+  EXPECT_DOUBLE_EQ(learning_rate(options, 7), 2.0 * 0.55);
+  EXPECT_DOUBLE_EQ(learning_rate(options, 12), 0.2);
+  EXPECT_DOUBLE_EQ(learning_rate(options, 99), 0.2);
+}
+
+TEST(LrSchedule, CosineGoesThroughTheMiddleHalfWay) {
+  const LrScheduleOptions options{.kind = Kind::kCosine, .peak = 1.0, .total_steps = 10};
+  EXPECT_DOUBLE_EQ(learning_rate(options, 0), 1.0);
+  EXPECT_NEAR(learning_rate(options, 5), 0.5, 1e-12);
+  EXPECT_NEAR(learning_rate(options, 10), 0.0, 1e-12);
+}
+
+TEST(LrSchedule, AWarmUpLongerThanTheRunNeverDividesByZero) {
+  const LrScheduleOptions options{.kind = Kind::kCosine, .peak = 1.0, .warmup_steps = 20, .total_steps = 10};
+  EXPECT_DOUBLE_EQ(learning_rate(options, 19), 1.0);
+  EXPECT_GE(learning_rate(options, 20), 0.0);
+}
+
+TEST(LrSchedule, RefusesUnknownNames) {
+  EXPECT_EQ(*parse_lr_schedule("cosine"), Kind::kCosine);
+  const auto wrong = parse_lr_schedule("cosin");
+  EXPECT_EQ(wrong.status().code(), runtime::ErrorCode::kInvalidArgument);
+  EXPECT_NE(wrong.status().message().find("cosin"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace rl

@@ -1,0 +1,100 @@
+#include "rl/train/metrics.h"
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <cmath>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <sstream>
+
+namespace rl {
+namespace {
+
+std::filesystem::path scratch(const std::string& name) {
+  const auto path = std::filesystem::temp_directory_path() / ("starling-metrics-" + std::to_string(::getpid()) + "-" + name);
+  std::filesystem::remove_all(path);
+  return path;
+}
+
+std::string read(const std::filesystem::path& path) {
+  std::ifstream in(path);
+  std::stringstream text;
+  text << in.rdbuf();
+  return text.str();
+}
+
+TEST(Metrics, DistributionHasMeanMaxAndMin) {
+  Metrics metrics;
+  add_distribution(metrics, "critic/score", {1, 2, 6});
+  EXPECT_EQ(metrics, (Metrics{{"critic/score/mean", 3}, {"critic/score/max", 6}, {"critic/score/min", 1}}));
+  add_distribution(metrics, "none", {});
+  EXPECT_EQ(metrics.size(), 3u);
+}
+
+TEST(ConsoleSink, LineBeginsWithStepAndEpochAndKeepsAFixedOrder) {
+  const StepRecord record{3, 10, 1, {{"timing_s/step", 2.5}, {"critic/score/mean", 0.25}, {"actor/lr", 1e-6}, {"zzz/unwatched", 1}, {"val-core/acc", 0.5}}};
+  EXPECT_EQ(ConsoleSink::line(record),
+            "step:3/10 - epoch:1 - critic/score/mean:0.2500 - actor/lr:1.000e-06 - timing_s/step:2.5000 - val-core/acc:0.5000");
+}
+
+TEST(ConsoleSink, PrintsEveryIntervalAndTheLastStep) {
+  char* buffer = nullptr;
+  std::size_t size = 0;
+  std::FILE* out = ::open_memstream(&buffer, &size);
+  {
+    ConsoleSink sink(out, {.interval = 3});
+    for (std::int64_t step = 1; step <= 5; ++step) ASSERT_TRUE(sink.write({step, 5, 0, {}}).ok());
+  }
+  std::fclose(out);
+  EXPECT_EQ(std::string(buffer), "step:1/5 - epoch:0\nstep:3/5 - epoch:0\nstep:5/5 - epoch:0\n");
+  std::free(buffer);
+}
+
+TEST(ConsoleSink, BarFitsItsWidth) {
+  const std::string bar = ConsoleSink::bar(5, 10, 2.25, 80);
+  EXPECT_LE(bar.size(), 80u);
+  EXPECT_NE(bar.find(" 50%"), std::string::npos);
+  EXPECT_NE(bar.find("ETA 0:11"), std::string::npos);
+  EXPECT_NE(ConsoleSink::bar(0, 10000, 3.0, 80).find("ETA 8:20:00"), std::string::npos);
+}
+
+TEST(JsonLinesSink, WritesOneObjectALineAndNullForNan) {
+  const auto path = scratch("lines") / "deep" / "metrics.jsonl";
+  auto sink = JsonLinesSink::open(path, 0);
+  ASSERT_TRUE(sink.ok()) << sink.status().to_string();
+  ASSERT_TRUE((*sink)->write({1, 2, 0, {{"a", 0.5}, {"b", std::nan("")}}}).ok());
+  EXPECT_EQ(read(path), "{\"step\":1,\"total\":2,\"epoch\":0,\"data\":{\"a\":0.5,\"b\":null}}\n");
+}
+
+TEST(JsonLinesSink, ResumingDropsLaterStepsAndATornLine) {
+  const auto path = scratch("resume");
+  std::ofstream(path) << "{\"step\":1}\n{\"step\":2}\n{\"step\":3}\nnonsense\n{\"step\":2";
+  auto sink = JsonLinesSink::open(path, 2);
+  ASSERT_TRUE(sink.ok());
+  ASSERT_TRUE((*sink)->write({3, 4, 0, {}}).ok());
+  EXPECT_EQ(read(path), "{\"step\":1}\n{\"step\":2}\n{\"step\":3,\"total\":4,\"epoch\":0,\"data\":{}}\n");
+}
+
+TEST(JsonLinesSink, NamesThePathItCannotWrite) {
+  const auto sink = JsonLinesSink::open("/proc/no/metrics.jsonl", 0);
+  ASSERT_FALSE(sink.ok());
+  EXPECT_NE(sink.status().message().find("/proc/no/metrics.jsonl"), std::string::npos);
+}
+
+TEST(MetricLogger, GoesOnWithoutASinkThatFails) {
+  struct Failing : MetricSink {
+    explicit Failing(int& calls) : calls(calls) {}
+    runtime::Status write(const StepRecord&) override { return ++calls, runtime::unavailable("gone"); }
+    int& calls;
+  };
+  int calls = 0;
+  MetricLogger logger;
+  logger.add(std::make_unique<Failing>(calls));
+  logger.write({1, 2, 0, {}});
+  logger.write({2, 2, 0, {}});
+  EXPECT_EQ(calls, 1);
+}
+
+}  // namespace
+}  // namespace rl
