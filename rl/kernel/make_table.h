@@ -1,0 +1,23 @@
+// Private to rl/kernel: the table of one Lanes type.
+#pragma once
+
+#include "rl/kernel/attention_generic.h"
+#include "rl/kernel/kernel_table.h"
+#include "rl/kernel/linear_generic.h"
+#include "rl/kernel/rows_generic.h"
+
+namespace rl::kernel {
+
+template <class L>
+constexpr KernelTable make_table() {
+  return {.linear = &linear_block<L>,
+          .attention = &attention_block<L>,
+          .rms_norm = &rms_norm_row<L>,
+          .rope_head = &rope_head<L>,
+          .silu_mul = &silu_mul_values<L>,
+          .exp = &exp_values<L>,
+          .add = &add_values<L>,
+          .softmax_sums = &softmax_sums<L>};
+}
+
+}  // namespace rl::kernel
