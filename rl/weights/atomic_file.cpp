@@ -1,0 +1,96 @@
+#include "rl/weights/atomic_file.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cerrno>
+#include <string>
+#include <utility>
+
+#include "runtime/core/check.h"
+
+namespace rl {
+
+using runtime::Result;
+using runtime::Status;
+
+namespace {
+
+Status write_error(int error, const std::filesystem::path& path) {
+  const std::string what = path.string() + ": cannot be written";
+  if (error == EFBIG) return runtime::resource_exhausted(what + ": over the process's file-size limit (ulimit -f)");
+  return runtime::errno_status(error, what);
+}
+
+}  // namespace
+
+AtomicFile::AtomicFile(std::filesystem::path path, std::filesystem::path temporary, int fd)
+    : path_(std::move(path)), temporary_(std::move(temporary)), fd_(fd) {}
+
+AtomicFile::AtomicFile(AtomicFile&& other) noexcept
+    : path_(std::move(other.path_)), temporary_(std::exchange(other.temporary_, {})), fd_(std::exchange(other.fd_, -1)) {}
+
+AtomicFile::~AtomicFile() {
+  if (fd_ >= 0) ::close(fd_);
+  if (!temporary_.empty()) ::unlink(temporary_.c_str());
+}
+
+Result<AtomicFile> AtomicFile::create(const std::filesystem::path& path, std::uint64_t bytes_expected) {
+  // O_EXCL rather than mkostemp, which makes files that only their owner can read. The number tells apart two writers of
+  // one process, and steps over what a killed process with our id left behind.
+  static std::atomic<unsigned> next_number{0};
+  std::string temporary;
+  int fd = -1;
+  do {
+    temporary = path.string() + ".tmp." + std::to_string(::getpid()) + "." + std::to_string(next_number.fetch_add(1));
+    fd = ::open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+  } while (fd < 0 && errno == EEXIST);
+  if (fd < 0) return write_error(errno, path);
+  AtomicFile file(path, temporary, fd);
+  if (bytes_expected > 0 && ::fallocate(fd, 0, 0, static_cast<off_t>(bytes_expected)) != 0) {
+    // A file system without fallocate finds out while writing.
+    if (errno != EOPNOTSUPP && errno != ENOSYS && errno != EINTR) return write_error(errno, path);
+  }
+  return file;
+}
+
+Status AtomicFile::write(std::span<const std::byte> bytes) {
+  CHECK(fd_ >= 0);
+  while (!bytes.empty()) {
+    constexpr std::size_t kChunkBytes = 1 << 30;  // Linux writes at most 2 GiB at a time
+    ssize_t written = ::write(fd_, bytes.data(), std::min(bytes.size(), kChunkBytes));
+    if (written < 0) {
+      if (errno == EINTR) continue;
+      return write_error(errno, path_);
+    }
+    bytes = bytes.subspan(static_cast<std::size_t>(written));
+  }
+  return {};
+}
+
+Status AtomicFile::commit() {
+  CHECK(fd_ >= 0);
+  if (::fsync(fd_) != 0) return write_error(errno, path_);
+  if (::close(std::exchange(fd_, -1)) != 0) return write_error(errno, path_);
+  if (::rename(temporary_.c_str(), path_.c_str()) != 0) return write_error(errno, path_);
+  temporary_.clear();
+  // Only a synced folder remembers the rename after a power cut. Some file systems cannot sync one; the file itself is safe.
+  const std::filesystem::path folder = path_.has_parent_path() ? path_.parent_path() : ".";
+  int fd = ::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (fd >= 0) {
+    ::fsync(fd);
+    ::close(fd);
+  }
+  return {};
+}
+
+Status write_file_atomically(const std::filesystem::path& path, std::string_view text) {
+  auto file = AtomicFile::create(path, text.size());
+  if (!file.ok()) return file.status();
+  Status status = file->write(text);
+  return status.ok() ? file->commit() : status;
+}
+
+}  // namespace rl

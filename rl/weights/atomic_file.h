@@ -1,0 +1,45 @@
+// AtomicFile: a file that readers see whole or not at all.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <span>
+#include <string_view>
+
+#include "runtime/core/result.h"
+#include "runtime/core/status.h"
+
+namespace rl {
+
+/// Writes to a temporary file beside `path`, which commit() syncs and renames over it. Destroyed before that, the
+/// temporary file is removed and an old file at `path` stays as it was. Not thread-safe.
+class AtomicFile {
+ public:
+  /// `bytes_expected`, when known, reserves the space, so that a full disk is an error now rather than after a long write.
+  /// Errors: kNotFound (no such folder), kResourceExhausted (disk full, quota), kInvalidArgument (no permission, ...).
+  static runtime::Result<AtomicFile> create(const std::filesystem::path& path, std::uint64_t bytes_expected = 0);
+
+  AtomicFile(AtomicFile&& other) noexcept;
+  AtomicFile& operator=(AtomicFile&&) = delete;
+  ~AtomicFile();
+
+  /// Appends all the bytes. Errors as create; also the file-size limit of the process (kResourceExhausted).
+  runtime::Status write(std::span<const std::byte> bytes);
+  runtime::Status write(std::string_view text) { return write(std::as_bytes(std::span(text))); }
+
+  /// Syncs the file, renames it into place and syncs the folder. Call once, last.
+  runtime::Status commit();
+
+ private:
+  AtomicFile(std::filesystem::path path, std::filesystem::path temporary, int fd);
+
+  std::filesystem::path path_;
+  std::filesystem::path temporary_;  // empty once committed or moved from
+  int fd_ = -1;
+};
+
+/// The whole of a small file at once: a config.json, say.
+runtime::Status write_file_atomically(const std::filesystem::path& path, std::string_view text);
+
+}  // namespace rl
