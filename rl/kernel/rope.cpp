@@ -1,10 +1,23 @@
 #include "rl/kernel/rope.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "rl/kernel/kernel_table.h"
 
 namespace rl::kernel {
+
+void rope_tables(std::span<const float> inverse_frequencies, std::int64_t positions, float attention_factor, float* cos, float* sin) {
+  const std::size_t half = inverse_frequencies.size();
+  for (std::int64_t p = 0; p < positions; ++p) {
+    for (std::size_t i = 0; i < half; ++i) {
+      const float angle = static_cast<float>(p) * inverse_frequencies[i];
+      const std::size_t at = static_cast<std::size_t>(p) * half + i;
+      cos[at] = attention_factor * static_cast<float>(std::cos(double{angle}));
+      sin[at] = attention_factor * static_cast<float>(std::sin(double{angle}));
+    }
+  }
+}
 
 void rope(ThreadPool& pool, const RopeShape& shape, const float* x, std::int64_t rows, std::int64_t stride,
           const std::int32_t* positions, const float* cos, const float* sin, float* y) {

@@ -2,10 +2,15 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 
 #include "rl/kernel/thread_pool.h"
 
 namespace rl::kernel {
+
+/// Fills cos and sin, each [positions, inverse_frequencies.size()], with attention_factor * cos(p * f) and ... * sin(p * f).
+/// The angle is formed in fp32 as Hugging Face does it, its cosine and sine in double.
+void rope_tables(std::span<const float> inverse_frequencies, std::int64_t positions, float attention_factor, float* cos, float* sin);
 
 /// Rows of heads whose first `2 * half` elements are rotated in pairs (i, i + half), the layout of Hugging Face's Llama;
 /// the rest of a head (partial rotary) is copied.
