@@ -10,5 +10,7 @@ namespace runtime {
 
 }  // namespace runtime
 
+// LibTorch's logging header defines macros of these names; include it before ours.
+#undef CHECK
 #define CHECK(condition) \
   ((condition) ? static_cast<void>(0) : ::runtime::check_failed(__FILE__, __LINE__, #condition))

@@ -15,4 +15,5 @@ void start_log(const std::string& role);
 }  // namespace runtime
 
 /// LOG(info, "node {} joined", id.short_hex());
+#undef LOG  // LibTorch's logging header has one; include it before ours
 #define LOG(level, ...) ::spdlog::level(__VA_ARGS__)
