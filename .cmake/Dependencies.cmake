@@ -21,6 +21,13 @@ find_package(nlohmann_json REQUIRED)  # defines nlohmann_json
 
 find_package(CLI11 REQUIRED)
 
+# The programs' allocator. Sanitizers bring their own.
+add_library(allocator INTERFACE)
+if(NOT STARLING_SANITIZE)
+  pkg_check_modules(JEMALLOC REQUIRED IMPORTED_TARGET jemalloc)
+  target_link_libraries(allocator INTERFACE -Wl,--no-as-needed PkgConfig::JEMALLOC -Wl,--as-needed)
+endif()
+
 pkg_check_modules(XXHASH REQUIRED IMPORTED_TARGET libxxhash)
 add_library(xxHash ALIAS PkgConfig::XXHASH)
 
@@ -48,7 +55,8 @@ if(STARLING_RL)
   endif()
   list(GET torch_roots 0 torch_root)
   add_library(torch INTERFACE IMPORTED)
-  target_include_directories(torch SYSTEM INTERFACE ${torch_root}/include ${torch_root}/include/torch/csrc/api/include)
+  # After the system's folders, since the wheel brings an fmt of its own that does not fit Debian's spdlog.
+  target_compile_options(torch INTERFACE "SHELL:-idirafter ${torch_root}/include" "SHELL:-idirafter ${torch_root}/include/torch/csrc/api/include")
   target_link_libraries(torch INTERFACE ${torch_root}/lib/libtorch_cpu.so ${torch_root}/lib/libc10.so)
   # libtorch_cpu.so needs cudart and cupti and finds them by its own RPATH; only the linker has to be told.
   target_link_options(torch INTERFACE -Wl,-rpath-link,${torch_root}/../nvidia/cu13/lib)
