@@ -1,0 +1,280 @@
+#include "rl/train/checkpoint.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include <xxhash.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <charconv>
+#include <fstream>
+#include <functional>
+#include <memory>
+
+#include "rl/weights/atomic_file.h"
+#include "runtime/core/log.h"
+
+namespace rl {
+namespace {
+
+namespace fs = std::filesystem;
+using runtime::Result;
+using runtime::Status;
+
+constexpr const char* kManifest = "manifest.json";
+constexpr const char* kLatest = "latest_checkpointed_iteration.txt";
+constexpr const char* kFolderPrefix = "global_step_";
+constexpr std::size_t kReadBytes = 1 << 20;
+constexpr std::uintmax_t kJsonBytesMax = 64 << 20;
+
+struct FileDigest {
+  std::uint64_t bytes = 0;
+  std::string hash;  // 32 hex digits
+};
+
+class Fd {
+ public:
+  explicit Fd(int fd) : fd_(fd) {}
+  ~Fd() {
+    if (fd_ >= 0) ::close(fd_);
+  }
+  Fd(const Fd&) = delete;
+  int get() const { return fd_; }
+
+ private:
+  int fd_;
+};
+
+// Hashes the file; with `sync`, also forces what some other process wrote to the disk.
+Result<FileDigest> digest(const fs::path& path, bool sync) {
+  const Fd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  if (fd.get() < 0) return runtime::errno_status(errno, "reading " + path.string());
+  const std::unique_ptr<XXH3_state_t, XXH_errorcode (*)(XXH3_state_t*)> state(XXH3_createState(), XXH3_freeState);
+  XXH3_128bits_reset(state.get());
+  const std::unique_ptr<char[]> buffer(new char[kReadBytes]);
+  FileDigest result;
+  for (;;) {
+    const ssize_t count = ::read(fd.get(), buffer.get(), kReadBytes);
+    if (count < 0 && errno == EINTR) continue;
+    if (count < 0) return runtime::errno_status(errno, "reading " + path.string());
+    if (count == 0) break;
+    XXH3_128bits_update(state.get(), buffer.get(), static_cast<std::size_t>(count));
+    result.bytes += static_cast<std::uint64_t>(count);
+  }
+  if (sync && ::fsync(fd.get()) != 0) return runtime::errno_status(errno, "syncing " + path.string());
+  const XXH128_hash_t hash = XXH3_128bits_digest(state.get());
+  char text[33];
+  std::snprintf(text, sizeof text, "%016llx%016llx", static_cast<unsigned long long>(hash.high64), static_cast<unsigned long long>(hash.low64));
+  result.hash = text;
+  return result;
+}
+
+Status sync_folder(const fs::path& path) {
+  const Fd fd(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (fd.get() < 0 || ::fsync(fd.get()) != 0) return runtime::errno_status(errno, "syncing " + path.string());
+  return {};
+}
+
+// Regular files below `folder`, relative and sorted; and all folders, deepest first, `folder` last.
+struct Tree {
+  std::vector<fs::path> files;
+  std::vector<fs::path> folders;
+};
+
+Result<Tree> walk(const fs::path& folder) {
+  Tree tree;
+  std::error_code error;
+  for (auto entry = fs::recursive_directory_iterator(folder, error); !error && entry != fs::recursive_directory_iterator(); entry.increment(error)) {
+    if (entry->is_directory()) tree.folders.insert(tree.folders.begin(), entry->path());
+    if (entry->is_regular_file()) tree.files.push_back(fs::relative(entry->path(), folder));
+  }
+  if (error) return runtime::errno_status(error.value(), "reading " + folder.string());
+  tree.folders.push_back(folder);
+  std::sort(tree.files.begin(), tree.files.end());
+  return tree;
+}
+
+// `from` becomes `to`; when `to` exists the two change places in one move, so that there is never none.
+Status move_into_place(const fs::path& from, const fs::path& to) {
+  if (::renameat2(AT_FDCWD, from.c_str(), AT_FDCWD, to.c_str(), RENAME_NOREPLACE) == 0) return {};
+  if (errno == EEXIST && ::renameat2(AT_FDCWD, from.c_str(), AT_FDCWD, to.c_str(), RENAME_EXCHANGE) == 0) return {};
+  if (errno != EINVAL && errno != ENOSYS) return runtime::errno_status(errno, "renaming " + from.string() + " to " + to.string());
+  // A file system without the flags (NFS): the old one has to go first.
+  std::error_code error;
+  fs::remove_all(to, error);
+  if (!error) fs::rename(from, to, error);
+  return error ? runtime::errno_status(error.value(), "renaming " + from.string() + " to " + to.string()) : Status();
+}
+
+std::optional<std::int64_t> parse_number(std::string_view text) {
+  std::int64_t value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc() || end != text.data() + text.size() || value < 0) return std::nullopt;
+  return value;
+}
+
+std::optional<std::int64_t> latest_step(const fs::path& root) {
+  std::ifstream in(root / kLatest);
+  std::string text;
+  in >> text;
+  return parse_number(text);
+}
+
+// Checkpoints below `root` by step, newest first.
+std::vector<std::pair<std::int64_t, fs::path>> list_checkpoints(const fs::path& root) {
+  std::vector<std::pair<std::int64_t, fs::path>> found;
+  std::error_code error;
+  for (auto entry = fs::directory_iterator(root, error); !error && entry != fs::directory_iterator(); entry.increment(error)) {
+    if (const auto step = checkpoint_step(entry->path())) found.emplace_back(*step, entry->path());
+  }
+  std::sort(found.begin(), found.end(), std::greater<>());
+  return found;
+}
+
+// ".global_step_12.345.tmp" of a process 345 that is no more.
+void remove_leftovers(const fs::path& root) {
+  std::error_code error;
+  std::vector<fs::path> leftovers;
+  for (auto entry = fs::directory_iterator(root, error); !error && entry != fs::directory_iterator(); entry.increment(error)) {
+    const std::string name = entry->path().filename().string();
+    if (!name.starts_with(std::string(".") + kFolderPrefix) || !name.ends_with(".tmp")) continue;
+    const std::string stem = name.substr(0, name.size() - 4);
+    const auto pid = parse_number(std::string_view(stem).substr(stem.rfind('.') + 1));
+    if (pid && (*pid == ::getpid() || (::kill(static_cast<pid_t>(*pid), 0) != 0 && errno == ESRCH))) leftovers.push_back(entry->path());
+  }
+  for (const fs::path& path : leftovers) fs::remove_all(path, error);
+}
+
+}  // namespace
+
+CheckpointWriter::CheckpointWriter(fs::path root, fs::path folder, std::int64_t step)
+    : root_(std::move(root)), folder_(std::move(folder)), step_(step) {}
+
+CheckpointWriter::CheckpointWriter(CheckpointWriter&& other) noexcept
+    : root_(std::move(other.root_)), folder_(std::exchange(other.folder_, {})), step_(other.step_) {}
+
+CheckpointWriter::~CheckpointWriter() {
+  std::error_code ignored;
+  if (!folder_.empty()) fs::remove_all(folder_, ignored);
+}
+
+Result<CheckpointWriter> CheckpointWriter::begin(const fs::path& root, std::int64_t step) {
+  std::error_code error;
+  const fs::path absolute = fs::absolute(root, error);
+  if (!error) fs::create_directories(absolute, error);
+  if (error) return runtime::errno_status(error.value(), "making the checkpoint folder " + root.string());
+  remove_leftovers(absolute);
+  const fs::path folder = absolute / ("." + std::string(kFolderPrefix) + std::to_string(step) + "." + std::to_string(::getpid()) + ".tmp");
+  fs::create_directory(folder, error);
+  if (error) return runtime::errno_status(error.value(), "making " + folder.string());
+  return CheckpointWriter(absolute, folder, step);
+}
+
+Status CheckpointWriter::write_json(const fs::path& relative, const nlohmann::ordered_json& json) {
+  std::error_code error;
+  const fs::path path = folder_ / relative;
+  fs::create_directories(path.parent_path(), error);
+  if (error) return runtime::errno_status(error.value(), "making " + path.parent_path().string());
+  return write_file_atomically(path, json.dump(2) + "\n");
+}
+
+Result<fs::path> CheckpointWriter::commit(const std::vector<fs::path>& expected) {
+  const Result<Tree> tree = walk(folder_);
+  if (!tree.ok()) return tree.status();
+  for (const fs::path& path : expected) {
+    if (std::binary_search(tree->files.begin(), tree->files.end(), path)) continue;
+    return runtime::not_found("checkpoint of step " + std::to_string(step_) + ": " + path.string() + " did not arrive in " + root_.string() +
+                              "; is trainer.default_local_dir on a file system that all nodes share?");
+  }
+  nlohmann::ordered_json files = nlohmann::ordered_json::array();
+  for (const fs::path& path : tree->files) {
+    const Result<FileDigest> file = digest(folder_ / path, /*sync=*/true);
+    if (!file.ok()) return file.status();
+    files.push_back({{"path", path.string()}, {"bytes", file->bytes}, {"xxh3_128", file->hash}});
+  }
+  Status status = write_json(kManifest, {{"format", 1}, {"step", step_}, {"files", std::move(files)}});
+  for (const fs::path& folder : tree->folders) {
+    if (status.ok()) status = sync_folder(folder);
+  }
+  const fs::path final_path = root_ / (kFolderPrefix + std::to_string(step_));
+  if (status.ok()) status = move_into_place(folder_, final_path);
+  if (status.ok()) status = sync_folder(root_);
+  if (status.ok()) status = write_file_atomically(root_ / kLatest, std::to_string(step_));
+  if (!status.ok()) return status;
+  // After an exchange the temporary name holds the checkpoint that was replaced.
+  std::error_code ignored;
+  fs::remove_all(std::exchange(folder_, {}), ignored);
+  return final_path;
+}
+
+Status verify_checkpoint(const fs::path& folder) {
+  const Result<nlohmann::ordered_json> manifest = read_checkpoint_json(folder, kManifest);
+  if (!manifest.ok()) return manifest.status();
+  const auto files = manifest->find("files");
+  if (files == manifest->end() || !files->is_array()) return runtime::invalid_argument(folder.string() + ": manifest.json lists no files");
+  for (const auto& entry : *files) {
+    const bool complete = entry.is_object() && entry.contains("path") && entry["path"].is_string() && entry.contains("bytes") &&
+                          entry["bytes"].is_number_unsigned() && entry.contains("xxh3_128") && entry["xxh3_128"].is_string();
+    if (!complete) return runtime::invalid_argument(folder.string() + ": manifest.json is damaged");
+    const fs::path path = folder / entry["path"].get<std::string>();
+    const Result<FileDigest> file = digest(path, /*sync=*/false);
+    if (!file.ok()) return runtime::invalid_argument(file.status().message());
+    if (file->bytes != entry["bytes"].get<std::uint64_t>()) {
+      return runtime::invalid_argument(path.string() + ": " + std::to_string(file->bytes) + " bytes instead of " + entry["bytes"].dump());
+    }
+    if (file->hash != entry["xxh3_128"].get<std::string>()) return runtime::invalid_argument(path.string() + ": damaged, its checksum is wrong");
+  }
+  return {};
+}
+
+Result<nlohmann::ordered_json> read_checkpoint_json(const fs::path& folder, const fs::path& relative) {
+  const fs::path path = folder / relative;
+  std::error_code error;
+  const std::uintmax_t bytes = fs::file_size(path, error);
+  if (error) return runtime::invalid_argument(path.string() + ": " + error.message());
+  if (bytes > kJsonBytesMax) return runtime::invalid_argument(path.string() + ": " + std::to_string(bytes) + " bytes are too many");
+  std::ifstream in(path, std::ios::binary);
+  nlohmann::ordered_json json = nlohmann::ordered_json::parse(in, nullptr, /*allow_exceptions=*/false);
+  if (!json.is_object()) return runtime::invalid_argument(path.string() + ": not a JSON object");
+  return json;
+}
+
+std::optional<fs::path> find_latest_checkpoint(const fs::path& root) {
+  auto candidates = list_checkpoints(root);
+  if (const auto latest = latest_step(root)) {
+    std::stable_partition(candidates.begin(), candidates.end(), [&](const auto& candidate) { return candidate.first == *latest; });
+  }
+  for (const auto& [step, folder] : candidates) {
+    const Status status = verify_checkpoint(folder);
+    if (status.ok()) return folder;
+    LOG(warn, "passing over checkpoint {}: {}", folder.string(), status.message());
+  }
+  return std::nullopt;
+}
+
+Status prune_checkpoints(const fs::path& root, std::int64_t keep) {
+  if (keep < 1) return {};
+  const auto latest = latest_step(root);
+  std::int64_t kept = 0;
+  for (const auto& [step, folder] : list_checkpoints(root)) {
+    if (++kept <= keep || step == latest) continue;
+    // Out of sight in one move first, so that half a checkpoint never has a checkpoint's name.
+    const fs::path doomed = root / ("." + folder.filename().string() + "." + std::to_string(::getpid()) + ".tmp");
+    std::error_code error;
+    fs::rename(folder, doomed, error);
+    if (!error) fs::remove_all(doomed, error);
+    if (error) return runtime::errno_status(error.value(), "removing " + folder.string());
+  }
+  return {};
+}
+
+std::optional<std::int64_t> checkpoint_step(const fs::path& folder) {
+  const std::string name = folder.filename().string();
+  if (!name.starts_with(kFolderPrefix)) return std::nullopt;
+  return parse_number(std::string_view(name).substr(std::string_view(kFolderPrefix).size()));
+}
+
+}  // namespace rl

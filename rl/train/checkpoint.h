@@ -1,0 +1,72 @@
+// Checkpoint folders: whole or not there, and known to be undamaged before they are used.
+//
+// A run's folder holds `global_step_N/`, one per checkpoint, and `latest_checkpointed_iteration.txt` with the newest N (verl's
+// names). Inside global_step_N:
+//   manifest.json         size and xxHash3-128 of every other file
+//   trainer.json          step, data position, seed: what the controller needs
+//   actor/huggingface/    the model as a Hugging Face folder
+//   actor/optimizer.safetensors
+// Invariant: a folder named global_step_N was complete when it got that name. Until then it is `.global_step_N.<pid>.tmp`.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "runtime/core/result.h"
+
+namespace rl {
+
+/// One checkpoint while it is written. Destroyed before commit(), it leaves nothing behind. One thread at a time.
+class CheckpointWriter {
+ public:
+  /// Makes the temporary folder below `root`, and `root` itself. Leftovers of writers that were killed are removed.
+  /// Errors: as errno says, with the path.
+  static runtime::Result<CheckpointWriter> begin(const std::filesystem::path& root, std::int64_t step);
+
+  CheckpointWriter(CheckpointWriter&& other) noexcept;
+  CheckpointWriter& operator=(CheckpointWriter&&) = delete;
+  ~CheckpointWriter();
+
+  /// Where to put the files; any process that sees this file system may write them.
+  const std::filesystem::path& folder() const { return folder_; }
+
+  /// Writes a small JSON file below folder().
+  runtime::Status write_json(const std::filesystem::path& relative, const nlohmann::ordered_json& json);
+
+  /// Writes the manifest, syncs everything to the disk, renames the folder into place (replacing one of the same step in one move)
+  /// and points `latest` to it. kNotFound: a file of `expected`, relative to folder(), is missing (written on a machine that does not
+  /// share this file system, say). A failure leaves the older checkpoints and the pointer as they were.
+  /// Returns the folder's final path. Cost: one read of all files.
+  runtime::Result<std::filesystem::path> commit(const std::vector<std::filesystem::path>& expected);
+
+ private:
+  CheckpointWriter(std::filesystem::path root, std::filesystem::path folder, std::int64_t step);
+
+  std::filesystem::path root_;
+  std::filesystem::path folder_;  // empty once committed or moved from
+  std::int64_t step_;
+};
+
+/// Reads every file of a checkpoint and compares it with the manifest. kInvalidArgument names the file that is missing, of another
+/// size, or damaged.
+runtime::Status verify_checkpoint(const std::filesystem::path& folder);
+
+/// trainer.json, parsed. kInvalidArgument: not there or not JSON.
+runtime::Result<nlohmann::ordered_json> read_checkpoint_json(const std::filesystem::path& folder, const std::filesystem::path& relative);
+
+/// The newest checkpoint below `root` that verifies: the one that the pointer names, else the highest number. Damaged ones are passed
+/// over with a warning in the log. Empty when there is none, and when `root` does not exist.
+std::optional<std::filesystem::path> find_latest_checkpoint(const std::filesystem::path& root);
+
+/// Removes the oldest checkpoints until `keep` are left; `keep` < 1 keeps all. Never removes the one that the pointer names.
+runtime::Status prune_checkpoints(const std::filesystem::path& root, std::int64_t keep);
+
+/// "global_step_12" -> 12; empty for any other name.
+std::optional<std::int64_t> checkpoint_step(const std::filesystem::path& folder);
+
+}  // namespace rl

@@ -1,0 +1,153 @@
+#include "rl/train/checkpoint.h"
+
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <fstream>
+
+#include "rl/weights/atomic_file.h"
+
+namespace rl {
+namespace {
+
+namespace fs = std::filesystem;
+
+class Checkpoint : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    root_ = fs::temp_directory_path() / ("starling-checkpoint-" + std::to_string(::getpid()));
+    fs::remove_all(root_);
+  }
+  void TearDown() override { fs::remove_all(root_); }
+
+  runtime::Status save(std::int64_t step, const std::string& weights = "weights") {
+    auto writer = CheckpointWriter::begin(root_, step);
+    if (!writer.ok()) return writer.status();
+    fs::create_directories(writer->folder() / "actor");
+    const auto written = write_file_atomically(writer->folder() / "actor/model", weights);
+    if (!written.ok()) return written;
+    const auto state = writer->write_json("trainer.json", {{"step", step}});
+    if (!state.ok()) return state;
+    return writer->commit({"actor/model", "trainer.json"}).status();
+  }
+
+  std::vector<std::string> entries() const {
+    std::vector<std::string> names;
+    for (const auto& entry : fs::directory_iterator(root_)) names.push_back(entry.path().filename().string());
+    std::sort(names.begin(), names.end());
+    return names;
+  }
+
+  fs::path root_;
+};
+
+TEST_F(Checkpoint, IsFoundAfterCommitAndCarriesItsState) {
+  EXPECT_FALSE(find_latest_checkpoint(root_).has_value());
+  ASSERT_TRUE(save(5).ok());
+  ASSERT_TRUE(save(10).ok());
+  const auto latest = find_latest_checkpoint(root_);
+  ASSERT_TRUE(latest.has_value());
+  EXPECT_EQ(checkpoint_step(*latest), 10);
+  EXPECT_EQ((*read_checkpoint_json(*latest, "trainer.json"))["step"], 10);
+  EXPECT_EQ(entries(), (std::vector<std::string>{"global_step_10", "global_step_5", "latest_checkpointed_iteration.txt"}));
+}
+
+TEST_F(Checkpoint, AbandonedWriterLeavesNothing) {
+  ASSERT_TRUE(save(1).ok());
+  {
+    auto writer = CheckpointWriter::begin(root_, 2);
+    ASSERT_TRUE(writer.ok());
+    ASSERT_TRUE(writer->write_json("trainer.json", {}).ok());
+  }
+  EXPECT_EQ(entries(), (std::vector<std::string>{"global_step_1", "latest_checkpointed_iteration.txt"}));
+}
+
+TEST_F(Checkpoint, LeftoversOfAKilledWriterGoWithTheNextOne) {
+  const pid_t child = ::fork();
+  if (child == 0) ::_exit(0);
+  ::waitpid(child, nullptr, 0);
+  fs::create_directories(root_ / (".global_step_3." + std::to_string(child) + ".tmp/actor"));
+  ASSERT_TRUE(save(4).ok());
+  EXPECT_EQ(entries(), (std::vector<std::string>{"global_step_4", "latest_checkpointed_iteration.txt"}));
+}
+
+TEST_F(Checkpoint, ReplacesOneOfTheSameStep) {
+  ASSERT_TRUE(save(7, "old").ok());
+  ASSERT_TRUE(save(7, "new").ok());
+  std::string text;
+  std::ifstream(root_ / "global_step_7/actor/model") >> text;
+  EXPECT_EQ(text, "new");
+  EXPECT_TRUE(verify_checkpoint(root_ / "global_step_7").ok());
+  EXPECT_EQ(entries().size(), 2u);
+}
+
+TEST_F(Checkpoint, MissingFileIsAnErrorThatSpeaksOfTheSharedFolder) {
+  auto writer = CheckpointWriter::begin(root_, 1);
+  ASSERT_TRUE(writer.ok());
+  const auto committed = writer->commit({"actor/model"});
+  EXPECT_EQ(committed.status().code(), runtime::ErrorCode::kNotFound);
+  EXPECT_NE(committed.status().message().find("share"), std::string::npos);
+}
+
+TEST_F(Checkpoint, DamageIsFoundAndTheOneBeforeIsUsed) {
+  ASSERT_TRUE(save(1).ok());
+  ASSERT_TRUE(save(2).ok());
+  std::fstream(root_ / "global_step_2/actor/model", std::ios::in | std::ios::out).put('W');
+  const auto status = verify_checkpoint(root_ / "global_step_2");
+  EXPECT_EQ(status.code(), runtime::ErrorCode::kInvalidArgument);
+  EXPECT_NE(status.message().find("actor/model"), std::string::npos);
+  EXPECT_EQ(find_latest_checkpoint(root_), root_ / "global_step_1");
+
+  std::ofstream(root_ / "global_step_1/actor/model") << "short";
+  EXPECT_NE(verify_checkpoint(root_ / "global_step_1").message().find("5 bytes instead of 7"), std::string::npos);
+  std::ofstream(root_ / "global_step_1/manifest.json") << "{\"files\":[{\"path\":3}]}";
+  EXPECT_FALSE(verify_checkpoint(root_ / "global_step_1").ok());
+  EXPECT_FALSE(find_latest_checkpoint(root_).has_value());
+}
+
+TEST_F(Checkpoint, ALostPointerDoesNotLoseTheCheckpoint) {
+  ASSERT_TRUE(save(9).ok());
+  ASSERT_TRUE(save(11).ok());
+  std::ofstream(root_ / "latest_checkpointed_iteration.txt") << "not a number";
+  EXPECT_EQ(find_latest_checkpoint(root_), root_ / "global_step_11");
+}
+
+// The process's file-size limit stands for a disk that is full: the write fails half way in both cases.
+TEST_F(Checkpoint, FullDiskKeepsTheOldOneWhole) {
+  ASSERT_TRUE(save(1).ok());
+  const pid_t child = ::fork();
+  if (child == 0) {
+    ::signal(SIGXFSZ, SIG_IGN);
+    const rlimit limit{4096, 4096};
+    ::setrlimit(RLIMIT_FSIZE, &limit);
+    const auto status = save(2, std::string(100'000, 'x'));
+    const bool told = !status.ok() && status.message().find("actor/model") != std::string::npos;
+    ::_exit(told ? 0 : 1);
+  }
+  int result = 0;
+  ::waitpid(child, &result, 0);
+  EXPECT_EQ(result, 0);
+  EXPECT_EQ(find_latest_checkpoint(root_), root_ / "global_step_1");
+  EXPECT_EQ(entries(), (std::vector<std::string>{"global_step_1", "latest_checkpointed_iteration.txt"}));
+}
+
+TEST_F(Checkpoint, PruningKeepsTheNewest) {
+  for (const std::int64_t step : {2, 4, 6, 8}) ASSERT_TRUE(save(step).ok());
+  ASSERT_TRUE(prune_checkpoints(root_, 0).ok());
+  EXPECT_EQ(entries().size(), 5u);
+  ASSERT_TRUE(prune_checkpoints(root_, 2).ok());
+  EXPECT_EQ(entries(), (std::vector<std::string>{"global_step_6", "global_step_8", "latest_checkpointed_iteration.txt"}));
+}
+
+TEST(CheckpointStep, ReadsOnlyItsOwnNames) {
+  EXPECT_EQ(checkpoint_step("/x/global_step_12"), 12);
+  EXPECT_FALSE(checkpoint_step("/x/global_step_").has_value());
+  EXPECT_FALSE(checkpoint_step("/x/global_step_1x").has_value());
+  EXPECT_FALSE(checkpoint_step("/x/step_1").has_value());
+}
+
+}  // namespace
+}  // namespace rl
