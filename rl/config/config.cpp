@@ -1,0 +1,130 @@
+#include "rl/config/config.h"
+
+#include <cmath>
+
+#include "rl/config/config_builder.h"
+#include "rl/config/judge.h"
+#include "rl/config/keys.h"
+#include "rl/config/yaml.h"
+
+namespace rl {
+namespace {
+
+using nlohmann::ordered_json;
+using runtime::invalid_argument;
+using runtime::Result;
+using runtime::Status;
+
+// One overload per type that a getter reads; the kind was checked before.
+void read(const ordered_json& value, std::int64_t& out) { out = value.is_number_float() ? static_cast<std::int64_t>(value.get<double>()) : value.get<std::int64_t>(); }
+void read(const ordered_json& value, double& out) { out = value.get<double>(); }
+void read(const ordered_json& value, bool& out) { out = value.get<bool>(); }
+void read(const ordered_json& value, std::string& out) { out = value.get<std::string>(); }
+void read(const ordered_json& value, std::vector<double>& out) { out = value.get<std::vector<double>>(); }
+void read(const ordered_json& value, std::vector<std::string>& out) {
+  out = value.is_string() ? std::vector<std::string>{value.get<std::string>()} : value.get<std::vector<std::string>>();
+}
+
+/// Empty for a null or absent key.
+template <class T>
+Result<std::optional<T>> find_as(const Config& config, std::string_view key, KeyKind kind) {
+  const ordered_json* value = config.find(key);
+  if (value == nullptr || value->is_null()) return std::optional<T>();
+  if (!matches_kind(*value, kind)) {
+    return invalid_argument(std::string(key) + ": expected " + std::string(describe_kind(kind)) + ", got " + describe_value(*value) + " (" +
+                            config.origin(key) + ")");
+  }
+  T out{};
+  read(*value, out);
+  return std::optional<T>(std::move(out));
+}
+
+template <class T>
+Result<T> get_as(const Config& config, std::string_view key, KeyKind kind) {
+  Result<std::optional<T>> found = find_as<T>(config, key, kind);
+  if (!found.ok()) return found.status();
+  if (!found->has_value()) return runtime::not_found(std::string(key) + ": has no value (" + config.origin(key) + "): set " + std::string(key) + "=...");
+  return std::move(**found);
+}
+
+}  // namespace
+
+Result<Config> Config::load(const ConfigSources& sources) {
+  ConfigBuilder builder;
+  if (sources.file) {
+    const Status status = builder.add_file(*sources.file);
+    if (!status.ok()) return status;
+  }
+  for (const std::string& text : sources.overrides) {
+    const Status status = builder.add_override(text);
+    if (!status.ok()) return status;
+  }
+  return builder.finish();
+}
+
+Result<Config> Config::from_json(const ordered_json& tree) {
+  if (!tree.is_object()) return invalid_argument("a configuration is an object, got " + describe_value(tree));
+  Config config;
+  config.tree_ = tree;
+  return config;
+}
+
+const ordered_json* Config::find(std::string_view key) const {
+  const ordered_json* at = &tree_;
+  std::size_t start = 0;
+  while (true) {
+    const std::size_t dot = key.find('.', start);
+    const std::string_view part = key.substr(start, dot - start);
+    if (!at->is_object()) return nullptr;
+    const auto member = at->find(std::string(part));
+    if (member == at->end()) return nullptr;
+    at = &*member;
+    if (dot == std::string_view::npos) return at;
+    start = dot + 1;
+  }
+}
+
+bool Config::is_set(std::string_view key) const {
+  const std::string name = canonical_key(key);
+  const auto at = origins_.lower_bound(name);
+  if (at != origins_.end() && at->first == name) return find(name) != nullptr;  // a deleted key has an origin, too
+  const auto below = origins_.lower_bound(name + ".");
+  return below != origins_.end() && below->first.starts_with(name + ".");
+}
+
+std::string Config::origin(std::string_view key) const {
+  std::string name = canonical_key(key);
+  while (true) {  // a value inside a list or dictionary came with what encloses it
+    const auto at = origins_.find(name);
+    if (at != origins_.end()) return "from " + at->second;
+    const std::size_t dot = name.rfind('.');
+    if (dot == std::string::npos) return "from the defaults";
+    name.resize(dot);
+  }
+}
+
+std::string Config::to_yaml() const { return write_yaml(tree_); }
+
+Result<std::int64_t> Config::get_int(std::string_view key) const { return get_as<std::int64_t>(*this, key, KeyKind::kInt); }
+Result<double> Config::get_float(std::string_view key) const { return get_as<double>(*this, key, KeyKind::kFloat); }
+Result<bool> Config::get_bool(std::string_view key) const { return get_as<bool>(*this, key, KeyKind::kBool); }
+Result<std::string> Config::get_string(std::string_view key) const { return get_as<std::string>(*this, key, KeyKind::kString); }
+Result<std::vector<std::string>> Config::get_strings(std::string_view key) const { return get_as<std::vector<std::string>>(*this, key, KeyKind::kStrings); }
+Result<std::vector<double>> Config::get_floats(std::string_view key) const { return get_as<std::vector<double>>(*this, key, KeyKind::kFloats); }
+
+Result<ordered_json> Config::get_list(std::string_view key) const {
+  const ordered_json* value = find(key);
+  if (value == nullptr || value->is_null()) return runtime::not_found(std::string(key) + ": has no value (" + origin(key) + ")");
+  if (!value->is_array()) return invalid_argument(std::string(key) + ": expected a list, got " + describe_value(*value) + " (" + origin(key) + ")");
+  return *value;
+}
+
+Result<std::optional<std::int64_t>> Config::find_int(std::string_view key) const { return find_as<std::int64_t>(*this, key, KeyKind::kInt); }
+Result<std::optional<double>> Config::find_float(std::string_view key) const { return find_as<double>(*this, key, KeyKind::kFloat); }
+Result<std::optional<bool>> Config::find_bool(std::string_view key) const { return find_as<bool>(*this, key, KeyKind::kBool); }
+Result<std::optional<std::string>> Config::find_string(std::string_view key) const { return find_as<std::string>(*this, key, KeyKind::kString); }
+Result<std::optional<std::vector<std::string>>> Config::find_strings(std::string_view key) const {
+  return find_as<std::vector<std::string>>(*this, key, KeyKind::kStrings);
+}
+
+}  // namespace rl

@@ -1,0 +1,209 @@
+#include "rl/config/config_builder.h"
+
+#include <algorithm>
+
+#include "rl/config/judge.h"
+#include "rl/config/keys.h"
+#include "rl/config/nearest.h"
+#include "rl/config/references.h"
+#include "rl/config/yaml.h"
+
+namespace rl {
+namespace {
+
+using nlohmann::ordered_json;
+using runtime::ErrorCode;
+using runtime::invalid_argument;
+using runtime::Result;
+using runtime::Status;
+
+constexpr char kCommandLine[] = "the command line";
+
+/// Finds or makes the place of a dotted key. nullptr when a part of the path is a plain value.
+ordered_json* make_place(ordered_json& tree, std::string_view key) {
+  ordered_json* at = &tree;
+  std::size_t start = 0;
+  while (true) {
+    const std::size_t dot = key.find('.', start);
+    if (at->is_null()) *at = ordered_json::object();
+    if (!at->is_object()) return nullptr;
+    at = &(*at)[std::string(key.substr(start, dot - start))];
+    if (dot == std::string_view::npos) return at;
+    start = dot + 1;
+  }
+}
+
+/// Takes a key out of the tree; false when it is not there.
+bool erase_place(ordered_json& tree, std::string_view key) {
+  const std::size_t dot = key.find('.');
+  const std::string part(key.substr(0, dot));
+  if (!tree.is_object() || !tree.contains(part)) return false;
+  if (dot == std::string_view::npos) return tree.erase(part) == 1;
+  return erase_place(tree[part], key.substr(dot + 1));
+}
+
+/// The defaults, references unresolved. The table is ours: a row that does not parse is a bug.
+const ordered_json& default_tree() {
+  static const ordered_json tree = [] {
+    ordered_json made = ordered_json::object();
+    for (const KeyInfo& row : known_keys()) {
+      if (!row.has_default()) continue;
+      Result<ordered_json> value = parse_override_value(row.default_text);
+      CHECK(value.ok());
+      ordered_json* place = make_place(made, row.key);
+      CHECK(place != nullptr);
+      if (place->is_null()) *place = std::move(value).value();  // a section with keys of its own stays
+    }
+    return made;
+  }();
+  return tree;
+}
+
+std::string show(const ordered_json& value) { return value.is_string() ? value.get<std::string>() : value.dump(); }
+
+}  // namespace
+
+ConfigBuilder::ConfigBuilder() { config_.tree_ = default_tree(); }
+
+Status ConfigBuilder::check_known(const std::string& written_key, const std::string& key, bool is_map, bool added) {
+  if (find_key(key) != nullptr || config_.find(key) != nullptr) return Status();
+  if (is_section(key)) {
+    if (is_map) return Status();
+    return invalid_argument("'" + key + "' is a section: set a key below it");
+  }
+  if (!added) return invalid_argument(unknown_key_message(written_key));
+  unknown_.push_back(key);
+  return Status();
+}
+
+Status ConfigBuilder::set(const std::string& written_key, const ordered_json& value, const std::string& origin, bool added) {
+  const std::string key = canonical_key(written_key);
+  if (key != written_key) {
+    if (value.is_null()) return Status();  // an older name that is switched off says nothing about the current one
+    const std::string note = written_key + " means " + key;
+    if (std::find(config_.notes_.begin(), config_.notes_.end(), note) == config_.notes_.end()) config_.notes_.push_back(note);
+  }
+  if (value.is_object() && !value.empty()) {
+    for (const auto& [name, child] : value.items()) {
+      const Status status = set(written_key + "." + name, child, origin, added);
+      if (!status.ok()) return status;
+    }
+    return Status();
+  }
+  const Status known = check_known(written_key, key, value.is_object() || value.is_null(), added);
+  if (!known.ok()) return known;
+  const ordered_json* present = config_.find(key);
+  const bool keeps_section = present != nullptr && present->is_object() && !present->empty();
+  if (keeps_section && (value.is_null() || value.is_object())) return Status();  // nothing to merge in
+  if (keeps_section) return invalid_argument("'" + key + "' is a section: set a key below it");
+  ordered_json* place = make_place(config_.tree_, key);
+  if (place == nullptr) return invalid_argument("'" + key + "': a part of this path is a value, not a section");
+  *place = value;
+  config_.origins_[key] = origin;
+  return Status();
+}
+
+Status ConfigBuilder::add_file(const std::filesystem::path& file) {
+  Result<std::vector<YamlEntry>> entries = read_yaml_file(file);
+  if (!entries.ok()) return entries.status();
+  for (const YamlEntry& entry : *entries) {
+    const std::string origin = file.string() + ":" + std::to_string(entry.line);
+    const Status status = set(entry.key, entry.value, origin, false);
+    if (!status.ok()) return status.with_context(origin);
+  }
+  return Status();
+}
+
+Status ConfigBuilder::add_override(std::string_view text) {
+  const Result<Override> change = parse_override(text);
+  if (!change.ok()) return change.status();
+  const Status status = apply(*change);
+  return status.ok() ? status : status.with_context("override '" + std::string(text) + "'");
+}
+
+Status ConfigBuilder::apply(const Override& change) {
+  if (change.kind == OverrideKind::kDelete) return remove(change);
+  const std::string key = canonical_key(change.key);
+  if (change.kind == OverrideKind::kAdd && !change.value.is_structured()) {
+    const ordered_json* present = config_.find(key);
+    if (present != nullptr && !present->is_null()) {
+      return invalid_argument("'" + key + "' already has the value " + show(*present) + ": write " + change.key + "=... to change it, or ++" +
+                              change.key + "=... for either");
+    }
+  }
+  return set(change.key, change.value, kCommandLine, change.kind != OverrideKind::kSet);
+}
+
+Status ConfigBuilder::remove(const Override& change) {
+  const std::string key = canonical_key(change.key);
+  const ordered_json* present = config_.find(key);
+  if (present == nullptr) {
+    return invalid_argument(find_key(key) != nullptr ? "'" + key + "' has no value to delete" : unknown_key_message(change.key));
+  }
+  if (change.has_value && *present != change.value) {
+    return invalid_argument("'" + key + "' is " + show(*present) + ", not " + show(change.value) + ": not deleted");
+  }
+  CHECK(erase_place(config_.tree_, key));
+  const std::string below = key + ".";
+  std::erase_if(config_.origins_, [&](const auto& origin) { return origin.first == key || origin.first.starts_with(below); });
+  config_.origins_[key] = std::string(kCommandLine) + ", which deleted it";
+  return Status();
+}
+
+Status ConfigBuilder::judge() {
+  const Result<ordered_json> defaults = resolve_references(default_tree());
+  CHECK(defaults.ok());
+  Config default_config;
+  default_config.tree_ = *defaults;
+  ErrorCode code = ErrorCode::kOk;
+  std::string complaints;
+  std::map<std::string, std::string> without_effect;  // reason -> keys
+  for (const auto& [key, origin] : config_.origins_) {
+    const KeyInfo* info = find_key(key);
+    const ordered_json* value = config_.find(key);
+    if (info == nullptr || value == nullptr) continue;  // added on purpose, or deleted
+    const ordered_json* otherwise = default_config.find(key);
+    const Judgement judgement = judge_key(*info, key, *value, otherwise == nullptr ? ordered_json() : *otherwise);
+    if (judgement.verdict == Judgement::Verdict::kNoEffect) {
+      std::string& keys = without_effect[judgement.message];
+      keys += (keys.empty() ? "" : ", ") + key;
+    }
+    if (judgement.verdict != Judgement::Verdict::kWrongType && judgement.verdict != Judgement::Verdict::kRefused) continue;
+    // A wrong type is the graver one: it is wrong everywhere.
+    const bool refused = judgement.verdict == Judgement::Verdict::kRefused;
+    if (code != ErrorCode::kInvalidArgument) code = refused ? ErrorCode::kUnimplemented : ErrorCode::kInvalidArgument;
+    complaints += (complaints.empty() ? "" : "\n") + judgement.message + " (from " + origin + ")";
+  }
+  if (code != ErrorCode::kOk) return Status(code, std::move(complaints));
+  for (const auto& [reason, keys] : without_effect) config_.notes_.push_back("without effect: " + keys + " (" + reason + ")");
+  return Status();
+}
+
+void ConfigBuilder::note_choices() {
+  for (const std::string& key : unknown_) {
+    if (config_.find(key) == nullptr) continue;
+    const std::vector<std::string> nearest = nearest_keys(key, 1);
+    config_.notes_.push_back("without effect: " + key + " (nobody knows this key" + (nearest.empty() ? ")" : "; is " + nearest[0] + " meant?)"));
+  }
+  constexpr char kEngineName[] = "actor_rollout_ref.rollout.name";
+  if (config_.is_set(kEngineName)) {
+    const auto name = config_.find_string(kEngineName);
+    if (name.ok() && name->has_value() && **name != "starling") {
+      config_.notes_.push_back(std::string(kEngineName) + "=" + **name + ": vllm, sglang and hf all mean Starling's own engine");
+    }
+  }
+  constexpr char kEstimator[] = "algorithm.adv_estimator";
+  if (!config_.is_set(kEstimator)) config_.notes_.push_back(std::string(kEstimator) + " is not set: grpo (verl's default, gae, is not built yet)");
+}
+
+Result<Config> ConfigBuilder::finish() {
+  Result<ordered_json> resolved = resolve_references(config_.tree_);
+  if (!resolved.ok()) return resolved.status();
+  config_.tree_ = std::move(resolved).value();
+  const Status status = judge();
+  if (!status.ok()) return status;
+  note_choices();
+  return std::move(config_);
+}
+
+}  // namespace rl

@@ -1,0 +1,49 @@
+// The table of known keys: what each means here. The data is keys.inc.
+#pragma once
+
+#include <span>
+#include <string>
+#include <string_view>
+
+namespace rl {
+
+/// The type a value must have. kAny for keys whose value nobody reads.
+enum class KeyKind { kAny, kInt, kIntOrNull, kFloat, kBool, kString, kStringOrNull, kStrings, kFloats, kMap };
+
+/// What setting a key does.
+enum class KeySupport {
+  kSupported,  // it is used
+  kNoEffect,   // it is accepted and changes nothing here
+  kRefused,    // it would change the result and is not built: only the default and the allowed values pass
+};
+
+struct KeyInfo {
+  std::string_view key;
+  std::string_view default_text;  // Hydra's value grammar; "-" when the default configuration does not have the key
+  KeyKind kind;
+  KeySupport support;
+  std::string_view allowed;  // '|' between values
+  std::string_view note;
+
+  bool has_default() const { return default_text != "-"; }
+};
+
+/// An older or colloquial name: a key, or a section when it ends in '.'.
+struct KeyAlias {
+  std::string_view old_name;
+  std::string_view name;
+};
+
+std::span<const KeyInfo> known_keys();
+std::span<const KeyAlias> key_aliases();
+
+/// The row of a key: its own, or the nearest enclosing one of kind kMap. nullptr when nobody knows the key.
+const KeyInfo* find_key(std::string_view key);
+
+/// Whether `key` is a section that known keys live under ("data", "actor_rollout_ref.actor.optim").
+bool is_section(std::string_view key);
+
+/// The key that an older name stands for; the name itself when it is none.
+std::string canonical_key(std::string_view key);
+
+}  // namespace rl

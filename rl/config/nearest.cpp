@@ -1,0 +1,78 @@
+#include "rl/config/nearest.h"
+
+#include <algorithm>
+#include <cstdlib>
+
+#include "rl/config/keys.h"
+
+namespace rl {
+namespace {
+
+std::string_view last_part(std::string_view key) { return key.substr(key.rfind('.') + 1); }
+
+std::string_view section_of(std::string_view key) {
+  const std::size_t dot = key.rfind('.');
+  return dot == std::string_view::npos ? std::string_view() : key.substr(0, dot);
+}
+
+/// Lower is nearer. A wrong section costs a little by how much of it differs, so that of equal last parts the nearest section wins.
+double distance(std::string_view key, std::string_view candidate) {
+  const double whole = edit_distance(key, candidate);
+  const double last = edit_distance(last_part(key), last_part(candidate));
+  const double section = edit_distance(section_of(key), section_of(candidate));
+  return std::min(whole, 1.0 + 1.5 * last + 0.02 * section);
+}
+
+}  // namespace
+
+int edit_distance(std::string_view a, std::string_view b) {
+  std::vector<int> row(b.size() + 1);
+  for (std::size_t j = 0; j <= b.size(); ++j) row[j] = static_cast<int>(j);
+  for (std::size_t i = 1; i <= a.size(); ++i) {
+    int diagonal = row[0];
+    row[0] = static_cast<int>(i);
+    for (std::size_t j = 1; j <= b.size(); ++j) {
+      const int replaced = diagonal + (a[i - 1] == b[j - 1] ? 0 : 1);
+      diagonal = row[j];
+      row[j] = std::min({row[j] + 1, row[j - 1] + 1, replaced});
+    }
+  }
+  return row[b.size()];
+}
+
+std::vector<std::string> nearest_keys(std::string_view key, std::size_t count) {
+  constexpr std::size_t kKeyMax = 200;  // a longer one is no misspelling, and the distance costs length times length
+  if (key.size() > kKeyMax) return {};
+  std::vector<std::pair<double, std::string>> ranked;
+  const double limit = std::max(2.0, 0.34 * static_cast<double>(last_part(key).size())) + 1.0;
+  auto consider = [&](std::string_view candidate) {
+    const double d = distance(key, candidate);
+    if (d <= limit) ranked.emplace_back(d, std::string(candidate));
+  };
+  for (const KeyInfo& row : known_keys()) consider(row.key);
+  for (const KeyAlias& alias : key_aliases()) {
+    if (!alias.old_name.ends_with('.')) consider(alias.old_name);
+  }
+  std::sort(ranked.begin(), ranked.end());
+  std::vector<std::string> names;
+  for (auto& [d, name] : ranked) {
+    // Far behind the best one, a name is noise.
+    if (names.size() == count || d > ranked.front().first + 3) break;
+    names.push_back(std::move(name));
+  }
+  return names;
+}
+
+std::string unknown_key_message(std::string_view key) {
+  std::string message = "unknown key '" + std::string(key) + "'";
+  const std::vector<std::string> names = nearest_keys(key);
+  if (names.empty()) return message + ": write +" + std::string(key) + "=... to add a key of your own";
+  message += ": did you mean ";
+  for (std::size_t i = 0; i < names.size(); ++i) {
+    if (i > 0) message += i + 1 == names.size() ? " or " : ", ";
+    message += "'" + names[i] + "'";
+  }
+  return message + "?";
+}
+
+}  // namespace rl

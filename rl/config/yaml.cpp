@@ -1,0 +1,202 @@
+#include "rl/config/yaml.h"
+
+#include <yaml-cpp/yaml.h>
+
+#include <cerrno>
+#include <fstream>
+#include <limits>
+#include <set>
+#include <sstream>
+
+#include "rl/config/override.h"
+
+namespace rl {
+namespace {
+
+using nlohmann::ordered_json;
+using runtime::invalid_argument;
+using runtime::Result;
+using runtime::Status;
+
+constexpr std::size_t kFileBytesMax = 4 << 20;
+constexpr int kDepthMax = 64;
+constexpr int kValuesMax = 100'000;  // aliases can multiply a small file
+
+/// A word without quotes.
+ordered_json plain_scalar(const std::string& word) {
+  static const std::set<std::string> nulls = {"", "~", "null", "Null", "NULL"};
+  static const std::set<std::string> trues = {"true", "True", "TRUE", "yes", "Yes", "YES", "on", "On", "ON"};
+  static const std::set<std::string> falses = {"false", "False", "FALSE", "no", "No", "NO", "off", "Off", "OFF"};
+  if (nulls.contains(word)) return nullptr;
+  if (trues.contains(word)) return true;
+  if (falses.contains(word)) return false;
+  if (word == ".inf" || word == "+.inf") return std::numeric_limits<double>::infinity();
+  if (word == "-.inf") return -std::numeric_limits<double>::infinity();
+  if (word == ".nan") return std::numeric_limits<double>::quiet_NaN();
+  if (word.find_first_of("0123456789") == std::string::npos) return word;  // "nan" is a word in YAML
+  return parse_plain_scalar(word);
+}
+
+class YamlFlattener {
+ public:
+  explicit YamlFlattener(std::string_view name) : name_(name) {}
+
+  Status map(const YAML::Node& node, const std::string& prefix, int depth) {
+    if (depth > kDepthMax) return error(node, "nested deeper than 64");
+    std::set<std::string> seen;
+    for (const auto& member : node) {  // a merged mapping comes first, so that the keys beside it win
+      if (!member.first.IsScalar() || member.first.Scalar() != "<<") continue;
+      const bool several = member.second.IsSequence();
+      for (std::size_t i = 0; i < (several ? member.second.size() : 1); ++i) {
+        const YAML::Node source = several ? member.second[i] : member.second;
+        if (!source.IsMap()) return error(source, "'<<' takes a mapping");
+        const Status status = map(source, prefix, depth + 1);
+        if (!status.ok()) return status;
+      }
+    }
+    for (const auto& member : node) {
+      if (!member.first.IsScalar()) return error(member.first, "a key must be a word");
+      const std::string& key = member.first.Scalar();
+      if (key == "<<") continue;
+      if (!seen.insert(key).second) return error(member.first, "the key '" + key + "' occurs twice");
+      const std::string path = prefix.empty() ? key : prefix + "." + key;
+      if (member.second.IsMap() && member.second.size() > 0) {
+        const Status status = map(member.second, path, depth + 1);
+        if (!status.ok()) return status;
+        continue;
+      }
+      Result<ordered_json> item = value(member.second, depth + 1);
+      if (!item.ok()) return item.status();
+      entries_.push_back({path, std::move(item).value(), member.first.Mark().line + 1});
+    }
+    return Status();
+  }
+
+  Result<ordered_json> value(const YAML::Node& node, int depth) {
+    if (depth > kDepthMax) return error(node, "nested deeper than 64");
+    if (++values_ > kValuesMax) return error(node, "more than 100000 values");
+    switch (node.Type()) {
+      case YAML::NodeType::Undefined:
+      case YAML::NodeType::Null:
+        return ordered_json(nullptr);
+      case YAML::NodeType::Scalar:
+        if (node.Tag() == "?") return plain_scalar(node.Scalar());  // yaml-cpp's tag for a plain, untagged scalar
+        if (node.Tag().empty() || node.Tag() == "!" || node.Tag() == "tag:yaml.org,2002:str") return ordered_json(node.Scalar());
+        return error(node, "the tag " + node.Tag() + " is not supported");
+      case YAML::NodeType::Sequence: {
+        ordered_json items = ordered_json::array();
+        for (const auto& child : node) {
+          Result<ordered_json> item = value(child, depth + 1);
+          if (!item.ok()) return item;
+          items.push_back(std::move(item).value());
+        }
+        return items;
+      }
+      case YAML::NodeType::Map: {
+        ordered_json members = ordered_json::object();
+        for (const auto& member : node) {
+          if (!member.first.IsScalar()) return error(member.first, "a key must be a word");
+          Result<ordered_json> item = value(member.second, depth + 1);
+          if (!item.ok()) return item;
+          members[member.first.Scalar()] = std::move(item).value();
+        }
+        return members;
+      }
+    }
+    return error(node, "not understood");
+  }
+
+  std::vector<YamlEntry> take() { return std::move(entries_); }
+
+ private:
+  Status error(const YAML::Node& node, const std::string& what) const {
+    return invalid_argument(name_ + ":" + std::to_string(node.Mark().line + 1) + ": " + what);
+  }
+
+  std::string name_;
+  std::vector<YamlEntry> entries_;
+  int values_ = 0;
+};
+
+void emit(YAML::Emitter& out, const ordered_json& value) {
+  switch (value.type()) {
+    case ordered_json::value_t::object:
+      if (value.empty()) {
+        out << YAML::Flow << YAML::BeginMap << YAML::EndMap;
+        return;
+      }
+      out << YAML::BeginMap;
+      for (const auto& [key, child] : value.items()) {
+        out << YAML::Key << key << YAML::Value;
+        emit(out, child);
+      }
+      out << YAML::EndMap;
+      return;
+    case ordered_json::value_t::array:
+      out << YAML::Flow << YAML::BeginSeq;
+      for (const ordered_json& child : value) emit(out, child);
+      out << YAML::EndSeq;
+      return;
+    case ordered_json::value_t::string: {
+      // Quoted where a reader would take it for something else.
+      const std::string& text = value.get_ref<const std::string&>();
+      if (plain_scalar(text).is_string()) {
+        out << text;
+      } else {
+        out << YAML::DoubleQuoted << text;
+      }
+      return;
+    }
+    case ordered_json::value_t::null:
+      out << YAML::Null;
+      return;
+    case ordered_json::value_t::number_float: {
+      const double number = value.get<double>();
+      if (number != number) {
+        out << ".nan";
+      } else if (number == std::numeric_limits<double>::infinity() || number == -std::numeric_limits<double>::infinity()) {
+        out << (number > 0 ? ".inf" : "-.inf");
+      } else {
+        out << value.dump();
+      }
+      return;
+    }
+    default:
+      out << value.dump();
+  }
+}
+
+}  // namespace
+
+Result<std::vector<YamlEntry>> parse_yaml(const std::string& text, std::string_view name) {
+  if (text.size() > kFileBytesMax) return invalid_argument(std::string(name) + ": larger than 4 MiB, which no configuration is");
+  try {
+    const YAML::Node root = YAML::Load(text);
+    YamlFlattener flattener(name);
+    if (root.IsNull() || !root.IsDefined()) return flattener.take();
+    if (!root.IsMap()) return invalid_argument(std::string(name) + ": a configuration is a mapping of keys to values");
+    const Status status = flattener.map(root, "", 0);
+    if (!status.ok()) return status;
+    return flattener.take();
+  } catch (const YAML::Exception& exception) {
+    return invalid_argument(std::string(name) + ":" + std::to_string(exception.mark.line + 1) + ": " + exception.msg);
+  }
+}
+
+Result<std::vector<YamlEntry>> read_yaml_file(const std::filesystem::path& file) {
+  std::ifstream in(file, std::ios::binary);
+  if (!in) return runtime::errno_status(errno, "configuration file " + file.string());
+  std::ostringstream text;
+  if (!(text << in.rdbuf()) && in.peek() != std::ifstream::traits_type::eof()) {
+    return invalid_argument("configuration file " + file.string() + ": cannot be read");
+  }
+  return parse_yaml(text.str(), file.string());
+}
+
+std::string write_yaml(const ordered_json& tree) {
+  YAML::Emitter out;
+  emit(out, tree);
+  return std::string(out.c_str()) + "\n";
+}
+
+}  // namespace rl
