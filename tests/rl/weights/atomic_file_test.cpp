@@ -1,0 +1,64 @@
+#include "rl/weights/atomic_file.h"
+
+#include <gtest/gtest.h>
+#include <sys/resource.h>
+
+#include <csignal>
+
+#include "test_files.h"
+
+namespace rl {
+namespace {
+
+TEST(AtomicFile, NothingIsSeenBeforeCommit) {
+  testing::TempFolder folder;
+  const auto path = folder.write("f", "old");
+  {
+    auto file = AtomicFile::create(path);
+    ASSERT_TRUE(file.ok());
+    ASSERT_TRUE(file->write("new").ok());
+    EXPECT_EQ(testing::read_file(path), "old");
+  }  // abandoned
+  EXPECT_EQ(testing::read_file(path), "old");
+  EXPECT_EQ(folder.file_count(), 1u);
+  ASSERT_TRUE(write_file_atomically(path, "new").ok());
+  EXPECT_EQ(testing::read_file(path), "new");
+  EXPECT_EQ(folder.file_count(), 1u);
+}
+
+TEST(AtomicFile, TwoWritersOfOnePathDoNotMix) {
+  testing::TempFolder folder;
+  const auto path = folder.path() / "f";
+  auto first = AtomicFile::create(path);
+  auto second = AtomicFile::create(path);
+  ASSERT_TRUE(first.ok() && second.ok());
+  ASSERT_TRUE(first->write("1").ok() && second->write("2").ok());
+  ASSERT_TRUE(first->commit().ok() && second->commit().ok());
+  EXPECT_EQ(testing::read_file(path), "2");
+}
+
+TEST(AtomicFile, ShortWriteIsResourceExhausted) {
+  testing::TempFolder folder;
+  auto file = AtomicFile::create(folder.path() / "f");  // no expected size: the write itself must find out
+  ASSERT_TRUE(file.ok());
+  auto* old_handler = std::signal(SIGXFSZ, SIG_IGN);
+  rlimit old_limit{};
+  ASSERT_EQ(::getrlimit(RLIMIT_FSIZE, &old_limit), 0);
+  rlimit limit = old_limit;
+  limit.rlim_cur = 1000;
+  ASSERT_EQ(::setrlimit(RLIMIT_FSIZE, &limit), 0);
+  runtime::Status status = file->write(std::string(4096, 'x'));
+  ASSERT_EQ(::setrlimit(RLIMIT_FSIZE, &old_limit), 0);
+  std::signal(SIGXFSZ, old_handler);
+  EXPECT_EQ(status.code(), runtime::ErrorCode::kResourceExhausted);
+}
+
+TEST(AtomicFile, MissingFolderIsNamed) {
+  auto file = AtomicFile::create("/no/such/folder/f");
+  ASSERT_FALSE(file.ok());
+  EXPECT_EQ(file.status().code(), runtime::ErrorCode::kNotFound);
+  EXPECT_NE(file.status().message().find("/no/such/folder/f"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace rl

@@ -1,0 +1,86 @@
+#include "rl/weights/convert.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+#include <vector>
+
+#include <nlohmann/json.hpp>
+
+#include "test_files.h"
+
+namespace rl {
+namespace {
+
+TEST(Convert, HalfCoversEveryKindOfNumber) {
+  EXPECT_EQ(f16_to_f32(0x0000), 0.0f);
+  EXPECT_TRUE(std::signbit(f16_to_f32(0x8000)));
+  EXPECT_EQ(f16_to_f32(0x3c00), 1.0f);
+  EXPECT_EQ(f16_to_f32(0xc000), -2.0f);
+  EXPECT_EQ(f16_to_f32(0x7bff), 65504.0f);
+  EXPECT_EQ(f16_to_f32(0x0001), 0x1p-24f);   // smallest subnormal
+  EXPECT_EQ(f16_to_f32(0x03ff), 1023 * 0x1p-24f);  // largest subnormal
+  EXPECT_EQ(f16_to_f32(0x0400), 0x1p-14f);   // smallest normal
+  EXPECT_EQ(f16_to_f32(0xfc00), -std::numeric_limits<float>::infinity());
+  EXPECT_TRUE(std::isnan(f16_to_f32(0x7e01)));
+}
+
+// The vector path of the CPU at hand and the portable one must agree on all 65,536 halves, at any alignment and length.
+TEST(Convert, HalfArraysEqualSingleHalves) {
+  std::string bytes(1, 'x');
+  for (int half = 0; half < 65536; ++half) bytes += testing::raw(static_cast<std::uint16_t>(half));
+  std::vector<float> out(65535);  // not a multiple of the vector width
+  convert_to_f32(DType::kF16, reinterpret_cast<const std::byte*>(bytes.data()) + 1, out);
+  for (int half = 0; half < 65535; ++half) {
+    float expected = f16_to_f32(static_cast<std::uint16_t>(half));
+    ASSERT_EQ(std::memcmp(&out[static_cast<std::size_t>(half)], &expected, 4), 0) << half;
+  }
+}
+
+template <class T>
+float convert_one(DType dtype, T value) {
+  std::string bytes = testing::raw(value);
+  float out = 0;
+  convert_to_f32(dtype, reinterpret_cast<const std::byte*>(bytes.data()), std::span(&out, 1));
+  return out;
+}
+
+TEST(Convert, EveryPlainDtype) {
+  EXPECT_EQ(convert_one(DType::kF64, -0.5), -0.5f);
+  EXPECT_EQ(convert_one(DType::kF32, 3.25f), 3.25f);
+  EXPECT_EQ(convert_one(DType::kBF16, std::uint16_t{0xc040}), -3.0f);
+  EXPECT_EQ(convert_one(DType::kI64, std::int64_t{-7}), -7.0f);
+  EXPECT_EQ(convert_one(DType::kI32, std::int32_t{-7}), -7.0f);
+  EXPECT_EQ(convert_one(DType::kI16, std::int16_t{-7}), -7.0f);
+  EXPECT_EQ(convert_one(DType::kI8, std::int8_t{-7}), -7.0f);
+  EXPECT_EQ(convert_one(DType::kU64, std::uint64_t{1} << 40), 0x1p40f);
+  EXPECT_EQ(convert_one(DType::kU32, 4000000000u), 4000000000.0f);
+  EXPECT_EQ(convert_one(DType::kU16, std::uint16_t{65535}), 65535.0f);
+  EXPECT_EQ(convert_one(DType::kU8, std::uint8_t{200}), 200.0f);
+  EXPECT_EQ(convert_one(DType::kBool, std::uint8_t{2}), 1.0f);
+}
+
+// The reference was written by the gguf package's numpy code, over random blocks.
+TEST(Dequantize, EqualsTheReferenceInEveryBlockFormat) {
+  auto cases = nlohmann::json::parse(testing::read_file(STARLING_SOURCE_DIR "/tests/rl/weights/dequantize_reference.json"));
+  int compared = 0;
+  for (int number = 0; number <= static_cast<int>(DType::kQ6_K); ++number) {
+    const auto dtype = static_cast<DType>(number);
+    for (const auto& reference : cases) {
+      if (reference["dtype"].get<std::string>() != dtype_name(dtype)) continue;
+      std::string bytes;
+      const auto hex = reference["bytes"].get<std::string>();
+      for (std::size_t i = 0; i < hex.size(); i += 2) bytes += static_cast<char>(std::stoi(hex.substr(i, 2), nullptr, 16));
+      const auto expected = reference["values"].get<std::vector<float>>();
+      std::vector<float> out(expected.size());
+      convert_to_f32(dtype, reinterpret_cast<const std::byte*>(bytes.data()), out);
+      EXPECT_EQ(out, expected) << dtype_name(dtype);
+      ++compared;
+    }
+  }
+  EXPECT_EQ(compared, 10);
+}
+
+}  // namespace
+}  // namespace rl

