@@ -57,6 +57,8 @@ if(STARLING_RL)
   add_library(torch INTERFACE IMPORTED)
   # After the system's folders, since the wheel brings an fmt of its own that does not fit Debian's spdlog.
   target_compile_options(torch INTERFACE "SHELL:-idirafter ${torch_root}/include" "SHELL:-idirafter ${torch_root}/include/torch/csrc/api/include")
+  # ATen's headers otherwise include all operators (20 s a file instead of 10).
+  target_compile_definitions(torch INTERFACE AT_PER_OPERATOR_HEADERS)
   target_link_libraries(torch INTERFACE ${torch_root}/lib/libtorch_cpu.so ${torch_root}/lib/libc10.so)
   # libtorch_cpu.so needs cudart and cupti and finds them by its own RPATH; only the linker has to be told.
   target_link_options(torch INTERFACE -Wl,-rpath-link,${torch_root}/../nvidia/cu13/lib)
