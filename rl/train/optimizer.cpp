@@ -25,7 +25,8 @@ struct StepConstants {
 };
 
 // Written once and compiled for each instruction set: the inner loop has a constant trip count, which g++ vectorises at -O2.
-[[gnu::always_inline]] inline void update_lanes(const StepConstants& c, float* w, const float* g, float* m, float* v, std::int64_t count) {
+[[gnu::always_inline]] inline void update_lanes(const StepConstants& c, float* __restrict w, const float* __restrict g, float* __restrict m,
+                                                float* __restrict v, std::int64_t count) {
   for (std::int64_t lane = 0; lane < count; ++lane) {
     const float gradient = g[lane] * c.gradient_scale;
     const float first = c.beta1 * m[lane] + c.one_minus_beta1 * gradient;
