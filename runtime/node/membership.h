@@ -1,0 +1,176 @@
+// The values that drivers, workers, nodes and the head exchange about the cluster: what is asked, what is placed, what lives.
+// All are plain values; runtime/node/membership_codec.h puts them on the wire (schema/membership.capnp).
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "runtime/core/ids.h"
+#include "runtime/core/status.h"
+
+namespace runtime {
+
+using GroupId = Id<struct GroupTag>;  // of a placement group
+
+/// Amounts by resource name: "CPU" (cores), "GPU" (devices), "memory" (bytes) and any custom name. Fractions are allowed
+/// down to 1/10000. A name that is absent means none of it.
+using ResourceMap = std::map<std::string, double>;
+using Labels = std::map<std::string, std::string>;
+using Environment = std::map<std::string, std::string>;
+
+/// A slot of a placement group, to run an actor in what that bundle has reserved.
+struct BundleSlot {
+  GroupId group;
+  std::uint32_t index = 0;
+  bool operator==(const BundleSlot&) const = default;
+};
+
+/// A file that a worker needs, named by where the driver has it and by what is in it.
+struct FileSpec {
+  std::string path;
+  std::uint64_t bytes = 0;
+  std::string hash;  // XXH3-128 in hex
+  bool operator==(const FileSpec&) const = default;
+};
+
+/// The program whose workers run a job's actors.
+struct DriverInfo {
+  FileSpec executable;
+  std::vector<FileSpec> libraries;  // the ones that are not part of the system
+  std::vector<std::string> argv;    // argv[0] first; workers start with argv[0] only
+  std::int32_t pid = 0;
+  std::uint32_t warm_workers = 0;  // started ahead, so that the first actors need no exec
+  bool operator==(const DriverInfo&) const = default;
+};
+
+/// What an actor is and what it needs.
+struct ActorSpec {
+  ActorId actor;                  // chosen by the creator, so that a repeated request is recognised
+  std::string class_name;         // as registered by the program
+  std::string name;               // empty: anonymous. Unique among the cluster's living actors
+  ResourceMap resources;          // reserved for the actor's life; inside a bundle: out of the bundle
+  Environment env;                // added to the worker's environment before it starts
+  std::uint32_t threads = 0;      // compute threads (OMP_NUM_THREADS, MKL_NUM_THREADS); 0: the CPUs asked for, at least 1
+  std::optional<BundleSlot> bundle;
+  std::optional<NodeId> node;     // run there or nowhere
+  Labels labels;                  // the node must have these
+  std::string constructor_args;   // encoded by the caller; opaque here
+  bool operator==(const ActorSpec&) const = default;
+};
+
+/// Where an actor is reached.
+struct ActorAddress {
+  ActorId actor;
+  WorkerId worker;
+  NodeId node;
+  std::string class_name;
+  std::string unix_path;      // the worker's own socket, for callers on the same machine and node
+  std::string node_address;   // HOST:PORT of its node, for all others
+  std::uint64_t incarnation = 0;  // grows each time the actor is started; never accept an older one again
+  std::int32_t pid = 0;
+  bool operator==(const ActorAddress&) const = default;
+};
+
+enum class ActorPhase : std::uint16_t { kPending = 0, kStarting = 1, kAlive = 2, kDead = 3 };
+std::string_view to_string(ActorPhase phase);  // "pending", "starting", "alive", "dead"
+
+/// How a process ended. `text` is for people: "killed by SIGKILL", "exited with code 3", "node 7f3a left".
+struct DeathCause {
+  std::string text;
+  std::int32_t pid = 0;
+  std::int32_t exit_code = -1;  // -1: it did not exit by itself
+  std::int32_t signal = 0;      // 0: no signal
+  std::string output_tail;      // what it last wrote to stderr when it crashed: the backtrace
+  bool operator==(const DeathCause&) const = default;
+};
+
+struct ActorState {
+  ActorId actor;
+  JobId job;
+  NodeId node;
+  WorkerId worker;
+  std::string class_name;
+  std::string name;
+  ActorPhase phase = ActorPhase::kPending;
+  std::string pending_reason;  // why it is not placed yet
+  std::int32_t pid = 0;
+  ResourceMap resources;
+  DeathCause death;  // meaningful when dead
+  bool operator==(const ActorState&) const = default;
+};
+
+/// The error a caller of a dead actor gets: kActorDied "actor Counter 7f3a (pid 12 on node 33aa) died: killed by SIGKILL".
+Status death_status(const ActorState& state);
+
+enum class GroupStrategy : std::uint16_t { kPack = 0, kSpread = 1, kStrictPack = 2, kStrictSpread = 3 };
+
+/// Bundles are reserved all or nothing.
+struct GroupSpec {
+  GroupId group;
+  std::string name;
+  GroupStrategy strategy = GroupStrategy::kPack;
+  std::vector<ResourceMap> bundles;
+  bool operator==(const GroupSpec&) const = default;
+};
+
+struct GroupState {
+  GroupSpec spec;
+  JobId job;
+  bool placed = false;
+  std::string pending_reason;
+  std::vector<NodeId> nodes;  // one per bundle once placed
+  bool operator==(const GroupState&) const = default;
+};
+
+struct NodeInfo {
+  NodeId node;
+  std::string address;  // HOST:PORT
+  std::string hostname;
+  std::int32_t pid = 0;
+  bool is_head = false;
+  ResourceMap resources;
+  ResourceMap available;
+  Labels labels;
+  bool alive = true;
+  bool operator==(const NodeInfo&) const = default;
+};
+
+struct JobInfo {
+  JobId job;
+  NodeId node;  // where its driver runs
+  std::string command;
+  std::int32_t pid = 0;
+  bool running = true;
+  bool operator==(const JobInfo&) const = default;
+};
+
+/// What `starling status` shows.
+struct ClusterState {
+  ClusterId cluster;
+  std::vector<NodeInfo> nodes;
+  std::vector<ActorState> actors;
+  std::vector<GroupState> groups;
+  std::vector<JobInfo> jobs;
+  bool operator==(const ClusterState&) const = default;
+};
+
+/// Whole lines that a worker wrote.
+struct LogLines {
+  JobId job;
+  WorkerId worker;
+  NodeId node;
+  std::string class_name;  // empty until the worker runs an actor
+  std::int32_t pid = 0;
+  bool is_stderr = false;
+  std::vector<std::string> lines;  // without line ends
+
+  /// "(Counter pid=123) "
+  std::string prefix() const;
+  bool operator==(const LogLines&) const = default;
+};
+
+}  // namespace runtime

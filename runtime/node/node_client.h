@@ -1,0 +1,132 @@
+// How drivers, workers and the command line talk to their node, which passes on what only the head can answer.
+#pragma once
+
+#include <chrono>
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "runtime/core/result.h"
+#include "runtime/node/membership.h"
+#include "runtime/node/session.h"
+#include "runtime/transport/channel.h"
+#include "runtime/transport/endpoint.h"
+#include "runtime/transport/event_loop.h"
+
+namespace runtime {
+
+/// One connection to a node. Every method may be called from any thread and returns at once; its callback runs exactly
+/// once, on the I/O thread, with the answer or a typed error (kDeadlineExceeded, kUnavailable when the node is gone).
+/// Set the event handlers before anything can arrive: right after connect(), from the connecting thread.
+class NodeClient {
+ public:
+  template <class T>
+  using Callback = std::function<void(Result<T>)>;
+  using Done = std::function<void(Status)>;
+  using Deadline = std::chrono::steady_clock::time_point;
+
+  /// Connects to the node at `address` (blocks until connected or failed). `role` says what this process is.
+  /// Errors: kUnavailable (nothing listens, or it is no Starling port), kInvalidArgument (wrong token, other cluster).
+  static Result<std::unique_ptr<NodeClient>> connect(EventLoop& loop, const ClusterAddress& address, PeerRole role,
+                                                     Deadline deadline);
+  /// The connection of a worker process, from the environment its node gave it (see worker_environment.h).
+  static Result<std::unique_ptr<NodeClient>> connect_worker(EventLoop& loop, Deadline deadline);
+
+  NodeClient(const NodeClient&) = delete;
+  NodeClient& operator=(const NodeClient&) = delete;
+  ~NodeClient();
+
+  std::shared_ptr<Channel> channel() const;
+  NodeId node_id() const;
+  ClusterId cluster_id() const;
+  WorkerId worker_id() const;             // none unless a worker
+  JobId job_id() const;                   // none until register_driver answered; a worker has it from the start
+  const std::string& session_dir() const; // of the node; empty when the node is on another machine
+  std::string node_address() const;       // HOST:PORT of the node, to give to peers
+  /// Where a worker listens for calls from this node's processes; empty for others.
+  std::string worker_socket_path() const;
+  /// What this process proves itself with to actors and other nodes.
+  Credentials credentials() const;
+
+  void register_driver(DriverInfo info, Deadline deadline, Callback<JobId> done);
+
+  /// Answers when the actor is built, or with why it cannot be: kResourceExhausted names what is missing on which node,
+  /// kInvalidArgument a name that is taken or a class that the program lacks, kTaskFailed what the constructor threw.
+  void create_actor(ActorSpec spec, Deadline deadline, Callback<ActorAddress> done);
+  /// Waits for an actor that is still being created. Errors: kNotFound, kActorDied with the cause.
+  void resolve_actor(ActorId actor, Deadline deadline, Callback<ActorAddress> done);
+  void resolve_name(std::string name, Deadline deadline, Callback<ActorAddress> done);
+  /// Asked by a caller whose connection to the actor broke: waits up to a second for the process to be reaped, so that the
+  /// answer has the cause. death_status() turns it into the caller's error.
+  void actor_state(ActorId actor, Deadline deadline, Callback<ActorState> done);
+  /// Ends the actor's process. Answers once it is gone; ending a dead actor is no error.
+  void kill_actor(ActorId actor, Deadline deadline, Done done);
+
+  /// Key-value pairs of this job (gone when the job ends). Values are bytes, at most 1 MiB.
+  void kv_put(std::string key, std::string value, Deadline deadline, Done done);
+  /// With `wait`: answers once the key exists. Without: kNotFound at once.
+  void kv_get(std::string key, bool wait, Deadline deadline, Callback<std::string> done);
+  /// Adds to a decimal number (absent: 0) and answers with the sum. kInvalidArgument: the value is no number.
+  void kv_add(std::string key, std::int64_t amount, Deadline deadline, Callback<std::int64_t> done);
+  void kv_delete(std::string key, Deadline deadline, Callback<bool> done);  // whether it was there
+
+  void cluster_state(Deadline deadline, Callback<ClusterState> done);
+
+  /// Answers once all bundles are reserved. kResourceExhausted at the deadline says what is missing.
+  void create_placement_group(GroupSpec spec, Deadline deadline, Callback<GroupState> done);
+  void remove_placement_group(GroupId group, Deadline deadline, Done done);
+
+  // -- Worker: what the node asks of it.
+
+  /// Build the actor of this process; answer (from any thread) when its constructor returned.
+  using CreateActorHandler = std::function<void(ActorSpec spec, std::uint64_t incarnation, Done answer)>;
+  void set_on_create_actor(CreateActorHandler handler);
+  /// A connection that came in through the node's port for this worker: give it to Listener::adopt.
+  void set_on_attach(std::function<void(FileDescriptor socket)> handler);
+
+  // -- Driver.
+
+  /// Lines that the job's workers wrote, from any node.
+  void set_on_log(std::function<void(LogLines)> handler);
+  /// An actor that this job created or resolved through this node died.
+  void set_on_actor_died(std::function<void(ActorState)> handler);
+
+  // -- All.
+
+  /// The node wants this process to end (stop, end of the job), or the connection to it broke; called once.
+  void set_on_shutdown(std::function<void(Status reason)> handler);
+
+  /// Frames of other kinds than control ones that the node sends here (objects), for their own handlers.
+  void set_on_message(std::function<void(const std::shared_ptr<Channel>&, Message)> handler);
+
+  // -- Command line.
+
+  struct SubmitRequest {
+    std::vector<std::string> argv;
+    std::string working_dir;
+    Environment env;
+  };
+  struct SubmitHandlers {
+    std::function<void(bool is_stderr, std::string bytes)> on_output;  // the driver's own output, as written
+    std::function<void(DeathCause end)> on_end;                        // exactly once after success of submit
+  };
+  /// Runs a program on the node with this cluster's address in its environment. The job ends with this connection.
+  void submit(SubmitRequest request, SubmitHandlers handlers, Deadline deadline, Callback<JobId> done);
+  void cancel_job(JobId job, Deadline deadline, Done done);
+
+  struct LogChunk {
+    std::string text;
+    std::uint64_t next_offset = 0;
+  };
+  /// A piece of the log of a node's worker, job or (empty name) of the node itself: `name` is a file of its logs folder.
+  void read_log(std::string name, std::uint64_t offset, Deadline deadline, Callback<LogChunk> done);
+  /// Ends the node; a node with the head ends all nodes of the cluster.
+  void stop(Deadline deadline, Done done);
+
+ private:
+  struct State;
+  explicit NodeClient(std::shared_ptr<State> state);
+  std::shared_ptr<State> state_;
+};
+
+}  // namespace runtime
