@@ -8,6 +8,7 @@
 #include <memory>
 #include <optional>
 
+#include "rl/kernel/thread_pool.h"
 #include "rl/model/model_config.h"
 #include "rl/model/packed_batch.h"
 #include "rl/model/parameters.h"
@@ -30,6 +31,10 @@ struct TokenLogprobs {
   at::Tensor entropy_N;   // fp32, in nats; undefined unless asked for
 };
 
+struct TransformerOptions {
+  int threads = 0;  // of the kernels' pool; 0 takes at::get_num_threads(), which backward uses
+};
+
 /// A decoder-only language model over one arena of parameters.
 ///
 /// Forward passes run the kernels of rl/kernel on the CPU, so a token's log-probability has the same bits here and in the rollout
@@ -37,13 +42,15 @@ struct TokenLogprobs {
 /// adds to gradients(), an arena laid out as parameters(). Parameters themselves are no autograd variables: updating them in place
 /// needs no guard, but must not happen between a forward and its backward.
 ///
-/// One thread at a time. Owns its parameters.
+/// One thread at a time; must outlive the graphs that it built. Owns its parameters.
 class Transformer {
  public:
-  Transformer(ModelConfig config, Parameters parameters);
+  /// `parameters` must have the layout of `config`.
+  Transformer(ModelConfig config, Parameters parameters, const TransformerOptions& options = {});
+  ~Transformer();
 
   /// Reads config and weights from a Hugging Face folder or a .gguf file. Errors as ModelConfig::load and Parameters::load.
-  static runtime::Result<std::unique_ptr<Transformer>> load(const std::filesystem::path& model);
+  static runtime::Result<std::unique_ptr<Transformer>> load(const std::filesystem::path& model, const TransformerOptions& options = {});
 
   Transformer(const Transformer&) = delete;
   Transformer& operator=(const Transformer&) = delete;
@@ -52,11 +59,14 @@ class Transformer {
   const Parameters& parameters() const { return parameters_; }
   const Rope& rope() const { return rope_; }
 
-  /// Allocates the gradient arena (zeros). Without it the model is frozen and every pass runs without a graph.
+  /// The threads that the kernels run on; a rollout engine over the same weights can share them.
+  kernel::ThreadPool& pool() const { return *pool_; }
+
+  /// Allocates the gradient arena (zeros). Without it the model is frozen and no pass builds a graph.
   void enable_gradients();
   bool gradients_enabled() const { return gradients_.has_value(); }
 
-  /// The gradients summed since zero_gradients(); enable_gradients() first.
+  /// The gradients summed since zero_gradients(). A bug unless they are enabled.
   const Parameters& gradients() const;
   void zero_gradients();
 
@@ -69,14 +79,17 @@ class Transformer {
   runtime::Result<at::Tensor> logits(const PackedBatch& batch) const;
 
  private:
-  struct Layer;
+  struct Weights;  // every parameter with its gradient, as the operations take them
 
-  at::Tensor hidden_states(const PackedBatch& batch) const;  // [T, hidden] after the last norm
+  void bind_weights();
+  at::Tensor hidden_states(const PackedBatch& batch) const;  // [T, hidden] before the last norm
 
   ModelConfig config_;
   Parameters parameters_;
   Rope rope_;
+  std::unique_ptr<kernel::ThreadPool> pool_;
   std::optional<Parameters> gradients_;
+  std::unique_ptr<Weights> weights_;
 };
 
 }  // namespace rl

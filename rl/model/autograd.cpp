@@ -1,0 +1,67 @@
+#include "rl/model/autograd.h"
+
+#include <ATen/ops/empty.h>
+#include <c10/core/GradMode.h>
+#include <torch/csrc/autograd/function.h>
+#include <torch/csrc/autograd/functions/utils.h>
+#include <torch/csrc/autograd/variable.h>
+
+#include <algorithm>
+#include <memory>
+#include <utility>
+
+#include "runtime/core/check.h"
+
+namespace rl::autograd {
+namespace {
+
+// A node of the graph that runs a function. What the function captured is freed as soon as it ran.
+class FunctionNode : public torch::autograd::Node {
+ public:
+  FunctionNode(torch::autograd::edge_list edges, Backward backward)
+      : Node(std::move(edges)), backward_(std::move(backward)) {}
+
+  std::string name() const override { return "StarlingBackward"; }
+
+  void release_variables() override { backward_ = nullptr; }
+
+ private:
+  torch::autograd::variable_list apply(torch::autograd::variable_list&& grads) override {
+    TORCH_CHECK(backward_, "backward ran twice through one forward pass");
+    return backward_(grads);
+  }
+
+  Backward backward_;
+};
+
+}  // namespace
+
+bool needed(std::initializer_list<at::Tensor> inputs) {
+  return c10::GradMode::is_enabled() &&
+         std::any_of(inputs.begin(), inputs.end(), [](const at::Tensor& t) { return t.defined() && t.requires_grad(); });
+}
+
+void connect(std::span<at::Tensor> outputs, std::initializer_list<at::Tensor> inputs, Backward backward) {
+  torch::autograd::edge_list edges;
+  for (const at::Tensor& input : inputs) {
+    edges.push_back(input.requires_grad() ? torch::autograd::impl::gradient_edge(input) : torch::autograd::Edge());
+  }
+  auto node = std::shared_ptr<FunctionNode>(new FunctionNode(std::move(edges), std::move(backward)),
+                                            torch::autograd::deleteNode);
+  for (at::Tensor& output : outputs) {
+    CHECK(!output.requires_grad());
+    torch::autograd::set_history(output, node);
+  }
+}
+
+void connect(at::Tensor& output, std::initializer_list<at::Tensor> inputs, Backward backward) {
+  connect(std::span(&output, 1), inputs, std::move(backward));
+}
+
+at::Tensor anchor() {
+  at::Tensor leaf = at::empty({0});
+  leaf.set_requires_grad(true);
+  return leaf;
+}
+
+}  // namespace rl::autograd

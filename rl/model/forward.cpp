@@ -1,0 +1,189 @@
+#include "rl/model/forward.h"
+
+#include <ATen/TensorOperators.h>
+#include <ATen/ops/arange.h>
+#include <ATen/ops/bmm.h>
+#include <ATen/ops/cat.h>
+#include <ATen/ops/empty.h>
+#include <ATen/ops/from_blob.h>
+#include <ATen/ops/logsumexp.h>
+#include <ATen/ops/mm.h>
+#include <ATen/ops/rsqrt.h>
+#include <ATen/ops/silu.h>
+#include <ATen/ops/softmax.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "rl/kernel/kernel.h"
+#include "runtime/core/check.h"
+
+namespace rl::forward {
+namespace {
+
+bool on_cpu(const at::Tensor& t) { return t.device().is_cpu(); }
+
+at::Tensor like(const at::Tensor& x, at::IntArrayRef shape) { return at::empty(shape, x.options()); }
+
+// A copy of host integers or floats on `device`.
+template <class T>
+at::Tensor to_device(std::span<const T> host, at::ScalarType type, at::Device device) {
+  return at::from_blob(const_cast<T*>(host.data()), {static_cast<std::int64_t>(host.size())}, at::TensorOptions().dtype(type))
+      .to(device, type, /*non_blocking=*/false, /*copy=*/true);
+}
+
+// The device's version of kernel::rope.
+at::Tensor rope_aten(const Rows& rows, const at::Tensor& x, std::int64_t heads, bool backwards) {
+  const std::int64_t half = x.size(1) / heads / 2;
+  const at::Tensor positions = to_device<std::int32_t>(rows.positions, at::kInt, x.device());
+  const auto table = [&](const std::vector<float>& host) {
+    return to_device<float>(host, at::kFloat, x.device()).view({-1, half}).index_select(0, positions).unsqueeze(1);  // [T, 1, half]
+  };
+  const at::Tensor cos = table(rows.rope->cos);
+  const at::Tensor sin = backwards ? table(rows.rope->sin).neg() : table(rows.rope->sin);
+  const at::Tensor pairs = x.view({x.size(0), heads, 2, half});
+  const at::Tensor first = pairs.select(2, 0);
+  const at::Tensor second = pairs.select(2, 1);
+  return at::cat({first * cos - second * sin, second * cos + first * sin}, 2).view(x.sizes());
+}
+
+// The device's version of kernel::attention: scores of one sequence at a time.
+Attended attention_aten(const Rows& rows, const AttentionShape& shape, const at::Tensor& q, const at::Tensor& k, const at::Tensor& v) {
+  const std::int64_t group = shape.heads / shape.kv_heads;
+  Attended out{like(q, q.sizes()), like(q, {q.size(0), shape.heads})};
+  for (std::size_t b = 0; b + 1 < rows.cu_seqlens.size(); ++b) {
+    const std::int64_t begin = rows.cu_seqlens[b];
+    const std::int64_t length = rows.cu_seqlens[b + 1] - begin;
+    const auto heads = [&](const at::Tensor& t, std::int64_t count) {  // [count, length, D]
+      return t.narrow(0, begin, length).view({length, count, shape.head_dim}).transpose(0, 1);
+    };
+    const at::Tensor keys = heads(k, shape.kv_heads).repeat_interleave(group, 0);
+    const at::Tensor values = heads(v, shape.kv_heads).repeat_interleave(group, 0);
+    at::Tensor scores = at::bmm(heads(q, shape.heads), keys.transpose(1, 2)).mul_(shape.scale());
+    const at::Tensor order = at::arange(length, q.options().dtype(at::kLong));
+    scores.masked_fill_(order.unsqueeze(0) > order.unsqueeze(1), -INFINITY);
+    out.log_normalizer.narrow(0, begin, length).copy_(at::logsumexp(scores, 2).transpose(0, 1));
+    const at::Tensor mixed = at::bmm(at::softmax(scores, 2), values);  // [H, length, D]
+    out.y.narrow(0, begin, length).view({length, shape.heads, shape.head_dim}).copy_(mixed.transpose(0, 1));
+  }
+  return out;
+}
+
+}  // namespace
+
+float AttentionShape::scale() const { return 1.0F / std::sqrt(static_cast<float>(head_dim)); }
+
+Rows::Rows(const PackedBatch& batch, const Rope& rotary) : ids(batch.ids), cu_seqlens(batch.cu_seqlens) {
+  std::int64_t longest = 0;
+  positions.reserve(ids.size());
+  for (std::size_t b = 0; b + 1 < cu_seqlens.size(); ++b) {
+    const std::int64_t length = cu_seqlens[b + 1] - cu_seqlens[b];
+    longest = std::max(longest, length);
+    for (std::int64_t i = 0; i < length; ++i) positions.push_back(static_cast<std::int32_t>(i));
+  }
+  rope = rotary.tables(longest);
+}
+
+at::Tensor embedding(kernel::ThreadPool& pool, const at::Tensor& table, std::span<const std::int32_t> ids) {
+  if (!on_cpu(table)) return table.index_select(0, to_device<std::int32_t>(ids, at::kInt, table.device()));
+  at::Tensor y = like(table, {static_cast<std::int64_t>(ids.size()), table.size(1)});
+  kernel::gather_rows(pool, table.const_data_ptr<float>(), table.size(1), ids.data(), y.size(0), y.mutable_data_ptr<float>());
+  return y;
+}
+
+std::vector<at::Tensor> linear(kernel::ThreadPool& pool, const at::Tensor& x, std::span<const at::Tensor> weights) {
+  std::vector<at::Tensor> outputs;
+  if (!on_cpu(x)) {
+    for (const at::Tensor& weight : weights) outputs.push_back(at::mm(x, weight.t()));
+    return outputs;
+  }
+  std::vector<kernel::LinearOutput> products;
+  for (const at::Tensor& weight : weights) {
+    outputs.push_back(like(x, {x.size(0), weight.size(0)}));
+    products.push_back({.weight = weight.const_data_ptr<float>(), .out = weight.size(0), .y = outputs.back().mutable_data_ptr<float>()});
+  }
+  kernel::linear(pool, x.const_data_ptr<float>(), x.size(0), x.size(1), 0, products);
+  return outputs;
+}
+
+at::Tensor linear(kernel::ThreadPool& pool, const at::Tensor& x, const at::Tensor& weight) {
+  return linear(pool, x, std::span(&weight, 1)).front();
+}
+
+Normed rms_norm(kernel::ThreadPool& pool, const at::Tensor& x, const at::Tensor& weight, float eps) {
+  if (!on_cpu(x)) {
+    const at::Tensor inverse = at::rsqrt(x.square().mean(1) + eps);
+    return {x * inverse.unsqueeze(1) * weight, inverse};
+  }
+  Normed out{like(x, x.sizes()), like(x, {x.size(0)})};
+  kernel::rms_norm(pool, x.const_data_ptr<float>(), x.size(0), x.size(1), weight.const_data_ptr<float>(), eps,
+                   out.y.mutable_data_ptr<float>(), out.inverse_rms.mutable_data_ptr<float>());
+  return out;
+}
+
+at::Tensor silu_mul(kernel::ThreadPool& pool, const at::Tensor& gate, const at::Tensor& up) {
+  if (!on_cpu(gate)) return at::silu(gate).mul_(up);
+  at::Tensor y = like(gate, gate.sizes());
+  kernel::silu_mul(pool, gate.const_data_ptr<float>(), up.const_data_ptr<float>(), gate.numel(), y.mutable_data_ptr<float>());
+  return y;
+}
+
+at::Tensor rope(kernel::ThreadPool& pool, const Rows& rows, const at::Tensor& x, std::int64_t heads, bool backwards) {
+  if (!on_cpu(x)) return rope_aten(rows, x, heads, backwards);
+  const std::int64_t head_dim = x.size(1) / heads;
+  const kernel::RopeShape shape{.heads = heads, .head_dim = head_dim, .half = head_dim / 2};
+  std::vector<float> negated;
+  const float* sin = rows.rope->sin.data();
+  if (backwards) {
+    negated.resize(rows.rope->sin.size());
+    std::transform(rows.rope->sin.begin(), rows.rope->sin.end(), negated.begin(), [](float s) { return -s; });
+    sin = negated.data();
+  }
+  at::Tensor y = like(x, x.sizes());
+  kernel::rope(pool, shape, x.const_data_ptr<float>(), x.size(0), x.size(1), rows.positions.data(), rows.rope->cos.data(), sin,
+               y.mutable_data_ptr<float>());
+  return y;
+}
+
+Attended attention(kernel::ThreadPool& pool, const Rows& rows, const AttentionShape& shape, const at::Tensor& q, const at::Tensor& k,
+                   const at::Tensor& v) {
+  if (!on_cpu(q)) return attention_aten(rows, shape, q, k, v);
+  std::vector<kernel::AttentionSequence> sequences;
+  for (std::size_t b = 0; b + 1 < rows.cu_seqlens.size(); ++b) {
+    const std::int64_t begin = rows.cu_seqlens[b];
+    sequences.push_back({.keys = k.const_data_ptr<float>() + begin * k.size(1),
+                         .values = v.const_data_ptr<float>() + begin * v.size(1),
+                         .token_stride = k.size(1),
+                         .query_row = begin,
+                         .query_count = rows.cu_seqlens[b + 1] - begin});
+  }
+  Attended out{like(q, q.sizes()), like(q, {q.size(0), shape.heads})};
+  const kernel::AttentionShape sizes{
+      .heads = shape.heads, .kv_heads = shape.kv_heads, .head_dim = shape.head_dim, .scale = shape.scale()};
+  kernel::attention(pool, sizes, q.const_data_ptr<float>(), 0, sequences, out.y.mutable_data_ptr<float>(), 0,
+                    out.log_normalizer.mutable_data_ptr<float>());
+  return out;
+}
+
+RowLogprobs row_logprobs(kernel::ThreadPool& pool, const at::Tensor& logits, std::span<const std::int32_t> targets, float temperature,
+                         bool with_entropy) {
+  CHECK(static_cast<std::int64_t>(targets.size()) == logits.size(0));
+  if (!on_cpu(logits)) {
+    const at::Tensor scaled = logits / temperature;
+    RowLogprobs out;
+    out.log_normalizer = at::logsumexp(scaled, 1);
+    const at::Tensor columns = to_device<std::int32_t>(targets, at::kInt, logits.device()).to(at::kLong).unsqueeze(1);
+    out.logprob = scaled.gather(1, columns).squeeze(1) - out.log_normalizer;
+    if (with_entropy) out.entropy = out.log_normalizer - at::softmax(scaled, 1).mul_(scaled).sum(1);
+    return out;
+  }
+  const std::int64_t rows = logits.size(0);
+  RowLogprobs out{like(logits, {rows}), like(logits, {rows}), with_entropy ? like(logits, {rows}) : at::Tensor()};
+  const kernel::LogSoftmaxOutputs outputs{.logprob = out.logprob.mutable_data_ptr<float>(),
+                                          .log_normalizer = out.log_normalizer.mutable_data_ptr<float>(),
+                                          .entropy = with_entropy ? out.entropy.mutable_data_ptr<float>() : nullptr};
+  kernel::log_softmax_gather(pool, logits.const_data_ptr<float>(), rows, logits.size(1), 0, temperature, targets.data(), outputs);
+  return out;
+}
+
+}  // namespace rl::forward

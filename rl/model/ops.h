@@ -1,0 +1,64 @@
+// Differentiable operations of a transformer: forward.h's computations with gradients written by hand.
+// Parameters are no autograd variables: an operation adds the gradient of its weights straight into Weight::grad, a view of the
+// gradient arena, so no gradient tensor is ever allocated and summing micro-batches costs nothing extra. What can be computed
+// again for the price of one pass over memory (norms, gated products) is not kept for backward.
+// Shapes: as forward.h.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "rl/kernel/thread_pool.h"
+#include "rl/model/forward.h"
+
+namespace rl::ops {
+
+/// A parameter, and where its gradient is added; an undefined grad means frozen.
+struct Weight {
+  at::Tensor value;
+  at::Tensor grad;
+
+  bool trained() const { return grad.defined(); }
+};
+
+/// Rows of `table`. The result requires a gradient when the table is trained or `track` says that something behind it is.
+at::Tensor embedding(kernel::ThreadPool& pool, const Weight& table, std::span<const std::int32_t> ids, bool track);
+
+/// x [T, I] times each weight transposed, one gradient of x for all of them (q, k and v; gate and up).
+std::vector<at::Tensor> linear(kernel::ThreadPool& pool, const at::Tensor& x, std::span<const Weight> weights);
+
+/// linear(rms_norm(x)), keeping only x and one number a row.
+std::vector<at::Tensor> norm_linear(kernel::ThreadPool& pool, const at::Tensor& x, const Weight& norm, float eps,
+                                    std::span<const Weight> weights);
+
+at::Tensor rms_norm(kernel::ThreadPool& pool, const at::Tensor& x, const Weight& norm, float eps);
+
+/// linear(silu(gate) * up), keeping only gate and up.
+at::Tensor silu_mul_linear(kernel::ThreadPool& pool, const at::Tensor& gate, const at::Tensor& up, const Weight& down);
+
+at::Tensor rope(kernel::ThreadPool& pool, const forward::RowsPtr& rows, const at::Tensor& x, std::int64_t heads);
+
+/// Causal attention within each sequence. Memory in backward: the scores of kBackwardQueries queries of one sequence.
+at::Tensor attention(kernel::ThreadPool& pool, const forward::RowsPtr& rows, const forward::AttentionShape& shape, const at::Tensor& q,
+                     const at::Tensor& k, const at::Tensor& v);
+
+/// The given rows of x, [N, O]; rows must be distinct.
+at::Tensor select_rows(const at::Tensor& x, std::span<const std::int64_t> rows);
+
+struct LmHeadOptions {
+  float temperature = 1.0F;
+  bool with_entropy = false;
+  std::int64_t rows_max = 256;       // logits alive at a time, in rows
+  std::int64_t kept_bytes_max = 0;  // logits kept for backward; beyond this it computes them again
+};
+
+/// Log-probability of each row's target under softmax(x weight^T / temperature), and the entropy (undefined unless asked for).
+/// Never holds more logits than the options say.
+std::pair<at::Tensor, at::Tensor> lm_head_logprobs(kernel::ThreadPool& pool, const at::Tensor& x, const Weight& weight,
+                                                   std::span<const std::int32_t> targets, const LmHeadOptions& options);
+
+}  // namespace rl::ops
