@@ -168,8 +168,8 @@ Status ConfigBuilder::judge() {
       std::string& keys = without_effect[judgement.message];
       keys += (keys.empty() ? "" : ", ") + key;
     }
-    if (judgement.verdict != Judgement::Verdict::kWrongType && judgement.verdict != Judgement::Verdict::kRefused) continue;
-    // A wrong type is the graver one: it is wrong everywhere.
+    if (judgement.verdict != Judgement::Verdict::kInvalid && judgement.verdict != Judgement::Verdict::kRefused) continue;
+    // An invalid value is the graver complaint: it is wrong everywhere.
     const bool refused = judgement.verdict == Judgement::Verdict::kRefused;
     if (code != ErrorCode::kInvalidArgument) code = refused ? ErrorCode::kUnimplemented : ErrorCode::kInvalidArgument;
     complaints += (complaints.empty() ? "" : "\n") + judgement.message + " (from " + origin + ")";

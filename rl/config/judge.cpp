@@ -123,13 +123,15 @@ Judgement judge_key(const KeyInfo& info, std::string_view key, const ordered_jso
   const bool below_map = info.key != key;
   if (info.support == KeySupport::kSupported) {
     if (!below_map && !matches_kind(value, info.kind)) {
-      return {Verdict::kWrongType, name + ": expected " + std::string(describe_kind(info.kind)) + ", got " + describe_value(value)};
+      return {Verdict::kInvalid, name + ": expected " + std::string(describe_kind(info.kind)) + ", got " + describe_value(value)};
     }
     if (below_map || info.allowed.empty() || value.is_null()) return {};
     const ordered_json items = value.is_array() ? value : ordered_json::array({value});
     for (const ordered_json& item : items) {
       if (is_allowed(item, info.allowed)) continue;
-      return refused(name + ": " + describe_value(item) + " is not available; there is " + list_allowed(info.allowed), info.note);
+      std::string message = name + ": expected " + list_allowed(info.allowed) + ", got " + describe_value(item);
+      if (info.note.empty()) return {Verdict::kInvalid, std::move(message)};  // there is no such choice anywhere
+      return refused(std::move(message), info.note);
     }
     return {};
   }

@@ -12,9 +12,9 @@ namespace rl {
 
 /// What becomes of a key that was set.
 struct Judgement {
-  enum class Verdict { kUsed, kNoEffect, kRefused, kWrongType };
+  enum class Verdict { kUsed, kNoEffect, kRefused, kInvalid };
   Verdict verdict = Verdict::kUsed;
-  std::string message;  // for kRefused and kWrongType: the error, without the origin; for kNoEffect: the reason
+  std::string message;  // for kRefused and kInvalid (wrong type or no such choice): the error, without the origin; for kNoEffect: the reason
 };
 
 /// `value` is resolved; `default_value` too (null for a key without one). The defaults, null for a key that may be refused, and the allowed values pass.

@@ -19,7 +19,7 @@ std::string_view section_of(std::string_view key) {
 double distance(std::string_view key, std::string_view candidate) {
   const double whole = edit_distance(key, candidate);
   const double last = edit_distance(last_part(key), last_part(candidate));
-  const double section = edit_distance(section_of(key), section_of(candidate));
+  const double section = key.find('.') == std::string_view::npos ? 0 : edit_distance(section_of(key), section_of(candidate));
   return std::min(whole, 1.0 + 1.5 * last + 0.02 * section);
 }
 

@@ -61,7 +61,8 @@ class PromptBuilder {
   std::optional<ChatTemplate> chat_template_;
 };
 
-/// Cuts `ids` to `limit` by the policy; kInvalidArgument for kError when it is longer.
+/// Cuts `ids` to `limit` by the policy: kLeft keeps the end, kRight the beginning, kMiddle both ends (the begin gets the smaller half).
+/// kInvalidArgument for kError when it is longer.
 runtime::Result<std::vector<std::int32_t>> truncate(std::vector<std::int32_t> ids, std::int64_t limit, Truncation truncation);
 
 }  // namespace rl
