@@ -7,7 +7,6 @@
 #include <cmath>
 #include <fstream>
 #include <limits>
-#include <mutex>
 #include <string>
 #include <thread>
 #include <vector>
@@ -64,7 +63,7 @@ class ThreadPool::Impl {
   void run(std::int64_t count, std::int64_t grain, Call call, void* context) {
     if (count <= 0) return;
     grain = std::max<std::int64_t>(grain, 1);
-    const bool alone = workers_.empty() || count <= grain || !busy_.try_lock();
+    const bool alone = workers_.empty() || count <= grain || busy_.test_and_set(std::memory_order_acquire);
     if (alone) {
       for (std::int64_t begin = 0; begin < count; begin += grain) call(context, begin, std::min(count, begin + grain));
       return;
@@ -82,7 +81,7 @@ class ThreadPool::Impl {
       if (polls < kPollsBeforeYield) pause_briefly();
       else std::this_thread::yield();
     }
-    busy_.unlock();
+    busy_.clear(std::memory_order_release);
   }
 
  private:
@@ -130,7 +129,7 @@ class ThreadPool::Impl {
   Call call_ = nullptr;
   void* context_ = nullptr;
 
-  std::mutex busy_;
+  std::atomic_flag busy_;
   std::vector<std::thread> workers_;
 };
 

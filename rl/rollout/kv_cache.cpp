@@ -1,0 +1,76 @@
+#include "rl/rollout/kv_cache.h"
+
+#include <sys/mman.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <limits>
+#include <string>
+
+#include "rl/kernel/attention.h"
+#include "runtime/core/check.h"
+
+namespace rl {
+
+runtime::Result<std::unique_ptr<KvCache>> KvCache::create(const DecoderShape& shape, const KvCacheOptions& options) {
+  if (options.block_tokens <= 0 || options.block_tokens % kernel::kAttentionChunk != 0) {
+    return runtime::invalid_argument("kv cache: block_tokens is " + std::to_string(options.block_tokens) + ", not a multiple of " +
+                                     std::to_string(kernel::kAttentionChunk));
+  }
+  const std::int64_t block_bytes = shape.layers * 2 * options.block_tokens * shape.kv_size() * static_cast<std::int64_t>(sizeof(float));
+  const std::int64_t blocks = std::min<std::int64_t>(options.bytes_max / block_bytes, std::numeric_limits<std::int32_t>::max());
+  if (blocks <= 0) {
+    return runtime::resource_exhausted("kv cache: one block takes " + std::to_string(block_bytes) + " bytes, the limit is " +
+                                       std::to_string(options.bytes_max));
+  }
+  const auto bytes = static_cast<std::size_t>(blocks * block_bytes);
+  void* memory = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (memory == MAP_FAILED) {
+    return runtime::resource_exhausted("kv cache: can't reserve " + std::to_string(bytes) + " bytes: " + std::strerror(errno));
+  }
+  return std::unique_ptr<KvCache>(new KvCache(shape, options.block_tokens, blocks, static_cast<float*>(memory)));
+}
+
+KvCache::KvCache(const DecoderShape& shape, std::int64_t block_tokens, std::int64_t blocks, float* arena)
+    : layers_(shape.layers),
+      block_tokens_(block_tokens),
+      token_stride_(shape.kv_size()),
+      layer_part_(block_tokens * token_stride_),
+      block_stride_(layers_ * 2 * layer_part_),
+      arena_(arena),
+      references_(static_cast<std::size_t>(blocks), 0) {
+  free_.reserve(references_.size());
+  for (std::int64_t block = blocks - 1; block >= 0; --block) free_.push_back(static_cast<std::int32_t>(block));
+}
+
+KvCache::~KvCache() { munmap(arena_, references_.size() * static_cast<std::size_t>(block_bytes())); }
+
+std::optional<std::int32_t> KvCache::allocate() {
+  if (free_.empty()) return std::nullopt;
+  const std::int32_t block = free_.back();
+  free_.pop_back();
+  references_[static_cast<std::size_t>(block)] = 1;
+  return block;
+}
+
+void KvCache::retain(std::int32_t block) {
+  CHECK(references_[static_cast<std::size_t>(block)] > 0);
+  ++references_[static_cast<std::size_t>(block)];
+}
+
+void KvCache::release(std::int32_t block) {
+  std::int32_t& references = references_[static_cast<std::size_t>(block)];
+  CHECK(references > 0);
+  if (--references == 0) free_.push_back(block);
+}
+
+void KvCache::copy(std::int32_t from, std::int32_t to, std::int64_t tokens) {
+  CHECK(tokens <= block_tokens_);
+  for (std::int64_t part = 0; part < 2 * layers_; ++part) {
+    const float* source = arena_ + from * block_stride_ + part * layer_part_;
+    std::copy_n(source, tokens * token_stride_, arena_ + to * block_stride_ + part * layer_part_);
+  }
+}
+
+}  // namespace rl

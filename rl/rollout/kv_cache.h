@@ -1,0 +1,66 @@
+// Keys and values of sequences in pages, as in PagedAttention (Kwon et al. 2023, arXiv:2309.06180): a sequence's memory is a table of
+// fixed-size blocks, and sequences with a common beginning share blocks by reference count.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "rl/rollout/decoder_weights.h"
+#include "runtime/core/result.h"
+
+namespace rl {
+
+struct KvCacheOptions {
+  std::int64_t bytes_max = std::int64_t{1} << 30;
+  std::int64_t block_tokens = 16;  // a multiple of kernel::kAttentionChunk
+};
+
+/// The blocks of one model: each holds keys and values of `block_tokens` tokens for all layers.
+/// Address space is reserved at once; memory is taken when a block is first written, and low blocks are used first.
+/// One thread at a time.
+class KvCache {
+ public:
+  /// kResourceExhausted: not a single block fits, or the system refuses the address space. kInvalidArgument: block_tokens.
+  static runtime::Result<std::unique_ptr<KvCache>> create(const DecoderShape& shape, const KvCacheOptions& options);
+  ~KvCache();
+  KvCache(const KvCache&) = delete;
+  KvCache& operator=(const KvCache&) = delete;
+
+  std::int64_t block_tokens() const { return block_tokens_; }
+  std::int64_t blocks() const { return static_cast<std::int64_t>(references_.size()); }
+  std::int64_t free_blocks() const { return static_cast<std::int64_t>(free_.size()); }
+  std::int64_t block_bytes() const { return block_stride_ * static_cast<std::int64_t>(sizeof(float)); }
+
+  /// A block with one reference, or none when all are taken.
+  std::optional<std::int32_t> allocate();
+  void retain(std::int32_t block);
+  /// Frees the block when its last reference goes.
+  void release(std::int32_t block);
+  bool shared(std::int32_t block) const { return references_[static_cast<std::size_t>(block)] > 1; }
+
+  /// Copies the first `tokens` tokens of all layers.
+  void copy(std::int32_t from, std::int32_t to, std::int64_t tokens);
+
+  /// Where a layer's keys and values of block 0 begin; block b is b * block_stride() further, token t of it t * token_stride().
+  float* keys(std::int64_t layer) { return arena_ + 2 * layer * layer_part_; }
+  float* values(std::int64_t layer) { return arena_ + (2 * layer + 1) * layer_part_; }
+  std::int64_t block_stride() const { return block_stride_; }
+  std::int64_t token_stride() const { return token_stride_; }
+
+ private:
+  KvCache(const DecoderShape& shape, std::int64_t block_tokens, std::int64_t blocks, float* arena);
+
+  std::int64_t layers_;
+  std::int64_t block_tokens_;
+  std::int64_t token_stride_;
+  std::int64_t layer_part_;  // keys (or values) of one layer in one block
+  std::int64_t block_stride_;
+  float* arena_;
+  std::vector<std::int32_t> references_;
+  std::vector<std::int32_t> free_;  // a stack
+};
+
+}  // namespace rl
