@@ -108,6 +108,8 @@ Status death_status(const ActorState& state);
 
 enum class GroupStrategy : std::uint16_t { kPack = 0, kSpread = 1, kStrictPack = 2, kStrictSpread = 3 };
 
+std::string_view to_string(GroupStrategy strategy);  // "PACK", "SPREAD", "STRICT_PACK", "STRICT_SPREAD"
+
 /// Bundles are reserved all or nothing.
 struct GroupSpec {
   GroupId group;

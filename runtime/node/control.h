@@ -1,0 +1,194 @@
+// The control plane's messages as plain values, one struct per request. control_codec.h puts them on the wire.
+#pragma once
+
+#include <chrono>
+#include <variant>
+
+#include "runtime/node/membership.h"
+
+namespace runtime {
+
+namespace control {
+
+struct Heartbeat {
+  bool operator==(const Heartbeat&) const = default;
+};
+
+// From drivers, workers and the command line; the node answers or passes on to the head.
+
+struct RegisterDriver {
+  DriverInfo info;
+  bool operator==(const RegisterDriver&) const = default;
+};
+struct CreateActor {
+  ActorSpec spec;
+  bool operator==(const CreateActor&) const = default;
+};
+/// By id, or by name when the id is none. Waits for an actor that is being created.
+struct ResolveActor {
+  ActorId actor;
+  std::string name;
+  bool operator==(const ResolveActor&) const = default;
+};
+/// Waits up to a second for a living actor's death to be known.
+struct QueryActor {
+  ActorId actor;
+  bool operator==(const QueryActor&) const = default;
+};
+struct KillActor {
+  ActorId actor;
+  bool operator==(const KillActor&) const = default;
+};
+struct KvPut {
+  std::string key;
+  std::string value;
+  bool operator==(const KvPut&) const = default;
+};
+struct KvGet {
+  std::string key;
+  bool wait = false;
+  bool operator==(const KvGet&) const = default;
+};
+struct KvAdd {
+  std::string key;
+  std::int64_t amount = 0;
+  bool operator==(const KvAdd&) const = default;
+};
+struct KvDelete {
+  std::string key;
+  bool operator==(const KvDelete&) const = default;
+};
+struct QueryCluster {
+  bool operator==(const QueryCluster&) const = default;
+};
+struct CreateGroup {
+  GroupSpec spec;
+  bool operator==(const CreateGroup&) const = default;
+};
+struct RemoveGroup {
+  GroupId group;
+  bool operator==(const RemoveGroup&) const = default;
+};
+struct SubmitJob {
+  std::vector<std::string> argv;
+  std::string working_dir;
+  Environment env;
+  bool operator==(const SubmitJob&) const = default;
+};
+struct CancelJob {
+  JobId job;
+  bool operator==(const CancelJob&) const = default;
+};
+struct ReadLog {
+  std::string name;
+  std::uint64_t offset = 0;
+  bool operator==(const ReadLog&) const = default;
+};
+struct StopNode {
+  bool operator==(const StopNode&) const = default;
+};
+
+// From a node to the head.
+
+struct RegisterNode {
+  NodeInfo info;
+  bool operator==(const RegisterNode&) const = default;
+};
+struct StartJob {
+  JobInfo info;
+  DriverInfo driver;
+  bool operator==(const StartJob&) const = default;
+};
+/// Also from the head to the nodes: end the job's workers.
+struct EndJob {
+  JobId job;
+  bool operator==(const EndJob&) const = default;
+};
+struct ActorExited {
+  ActorId actor;
+  std::uint64_t incarnation = 0;
+  DeathCause cause;
+  bool operator==(const ActorExited&) const = default;
+};
+
+// From the head to a node.
+
+struct StartActor {
+  ActorSpec spec;
+  std::uint64_t incarnation = 0;
+  DriverInfo driver;
+  std::string driver_node;  // HOST:PORT: has the driver's files
+  bool operator==(const StartActor&) const = default;
+};
+struct StopActor {
+  ActorId actor;
+  std::uint64_t incarnation = 0;
+  bool operator==(const StopActor&) const = default;
+};
+
+// From a node to a worker.
+
+struct BuildActor {
+  ActorSpec spec;
+  std::uint64_t incarnation = 0;
+  bool operator==(const BuildActor&) const = default;
+};
+
+// From a node to the driver's node.
+
+struct FetchFile {
+  std::string hash;
+  std::uint64_t offset = 0;
+  bool operator==(const FetchFile&) const = default;
+};
+
+// Answers and events.
+
+struct LogChunk {
+  std::string text;
+  std::uint64_t next_offset = 0;
+  bool operator==(const LogChunk&) const = default;
+};
+struct JobOutput {
+  JobId job;
+  bool is_stderr = false;
+  std::string bytes;
+  bool operator==(const JobOutput&) const = default;
+};
+struct JobExited {
+  JobId job;
+  DeathCause cause;
+  bool operator==(const JobExited&) const = default;
+};
+struct ActorDied {
+  ActorState state;
+  bool operator==(const ActorDied&) const = default;
+};
+struct Shutdown {
+  Status reason;
+  bool operator==(const Shutdown&) const = default;
+};
+
+}  // namespace control
+
+struct ControlRequest {
+  using Body = std::variant<control::Heartbeat, control::RegisterDriver, control::CreateActor, control::ResolveActor,
+                            control::QueryActor, control::KillActor, control::KvPut, control::KvGet, control::KvAdd,
+                            control::KvDelete, control::QueryCluster, control::CreateGroup, control::RemoveGroup,
+                            control::SubmitJob, control::CancelJob, control::ReadLog, control::StopNode,
+                            control::RegisterNode, control::StartJob, control::EndJob, control::ActorExited,
+                            control::StartActor, control::StopActor, control::BuildActor, control::FetchFile>;
+  JobId job;                          // on whose behalf
+  std::chrono::milliseconds timeout;  // time left
+  Body body;
+  bool operator==(const ControlRequest&) const = default;
+};
+
+/// What a request was answered with. std::string: bytes; std::int64_t: a number or a truth value.
+using ControlAnswer = std::variant<std::monostate, JobId, ActorAddress, ActorState, std::string, std::int64_t, ClusterState,
+                                   GroupState, control::LogChunk>;
+
+using ControlEvent =
+    std::variant<LogLines, control::JobOutput, control::JobExited, control::ActorDied, control::Shutdown>;
+
+}  // namespace runtime

@@ -1,0 +1,317 @@
+#include "runtime/node/control_codec.h"
+
+#include <capnp/serialize.h>
+
+#include "runtime/node/schema_values.h"
+
+namespace runtime {
+
+namespace {
+
+using schema_values::data;
+using schema_values::load;
+using schema_values::load_bytes;
+using schema_values::load_id;
+using schema_values::load_text;
+using schema_values::store;
+using schema_values::text;
+
+// Nothing in the control plane nests deeper; a reply may be read a few times over, since each field is visited once.
+constexpr int kNestingMax = 16;
+
+ControlWords to_words(capnp::MessageBuilder& message) {
+  auto flat = capnp::messageToFlatArray(message);
+  ControlWords words(flat.size());
+  std::memcpy(words.data(), flat.begin(), flat.size() * sizeof(std::uint64_t));
+  return words;
+}
+
+/// Runs `read` on the message's root and turns what it throws into a Status.
+template <class Root, class T, class Read>
+Result<T> read_message(std::span<const std::uint64_t> words, const char* what, Read read) {
+  try {
+    capnp::ReaderOptions options;
+    options.traversalLimitInWords = words.size() * 2 + 1024;
+    options.nestingLimit = kNestingMax;
+    // A word is 8 bytes in both; Cap'n Proto only reads through this.
+    capnp::FlatArrayMessageReader message(
+        kj::ArrayPtr<const capnp::word>(reinterpret_cast<const capnp::word*>(words.data()), words.size()), options);
+    return read(message.getRoot<Root>());
+  } catch (const kj::Exception& error) {
+    return invalid_argument(std::string("malformed ") + what + ": " + error.getDescription().cStr());
+  }
+}
+
+/// Stores one request's body; an overload per kind.
+struct BodyWriter {
+  schema::ControlRequest::Builder to;
+
+  void operator()(const control::Heartbeat&) { to.setHeartbeat(); }
+  void operator()(const control::RegisterDriver& body) { store(body.info, to.initRegisterDriver().initInfo()); }
+  void operator()(const control::CreateActor& body) { store(body.spec, to.initCreateActor().initSpec()); }
+  void operator()(const control::ResolveActor& body) {
+    auto resolve = to.initResolveActor();
+    resolve.setActor(data(body.actor));
+    resolve.setName(text(body.name));
+  }
+  void operator()(const control::QueryActor& body) { to.initQueryActor().setActor(data(body.actor)); }
+  void operator()(const control::KillActor& body) { to.initKillActor().setActor(data(body.actor)); }
+  void operator()(const control::KvPut& body) {
+    auto put = to.initKvPut();
+    put.setKey(text(body.key));
+    put.setValue(data(body.value));
+  }
+  void operator()(const control::KvGet& body) {
+    auto get = to.initKvGet();
+    get.setKey(text(body.key));
+    get.setWait(body.wait);
+  }
+  void operator()(const control::KvAdd& body) {
+    auto add = to.initKvAdd();
+    add.setKey(text(body.key));
+    add.setAmount(body.amount);
+  }
+  void operator()(const control::KvDelete& body) { to.initKvDelete().setKey(text(body.key)); }
+  void operator()(const control::QueryCluster&) { to.setQueryCluster(); }
+  void operator()(const control::CreateGroup& body) { store(body.spec, to.initCreateGroup().initSpec()); }
+  void operator()(const control::RemoveGroup& body) { to.initRemoveGroup().setGroup(data(body.group)); }
+  void operator()(const control::SubmitJob& body) {
+    auto submit = to.initSubmitJob();
+    store(body.argv, submit.initArgv(static_cast<unsigned>(body.argv.size())));
+    submit.setWorkingDir(text(body.working_dir));
+    store(body.env, submit.initEnv(static_cast<unsigned>(body.env.size())));
+  }
+  void operator()(const control::CancelJob& body) { to.initCancelJob().setJob(data(body.job)); }
+  void operator()(const control::ReadLog& body) {
+    auto read = to.initReadLog();
+    read.setName(text(body.name));
+    read.setOffset(body.offset);
+  }
+  void operator()(const control::StopNode&) { to.setStopNode(); }
+  void operator()(const control::RegisterNode& body) { store(body.info, to.initRegisterNode().initInfo()); }
+  void operator()(const control::StartJob& body) {
+    auto start = to.initStartJob();
+    store(body.info, start.initInfo());
+    store(body.driver, start.initDriver());
+  }
+  void operator()(const control::EndJob& body) { to.initEndJob().setJob(data(body.job)); }
+  void operator()(const control::ActorExited& body) {
+    auto exited = to.initActorExited();
+    exited.setActor(data(body.actor));
+    exited.setIncarnation(body.incarnation);
+    store(body.cause, exited.initCause());
+  }
+  void operator()(const control::StartActor& body) {
+    auto start = to.initStartActor();
+    store(body.spec, start.initSpec());
+    start.setIncarnation(body.incarnation);
+    store(body.driver, start.initDriver());
+    start.setDriverNode(text(body.driver_node));
+  }
+  void operator()(const control::StopActor& body) {
+    auto stop = to.initStopActor();
+    stop.setActor(data(body.actor));
+    stop.setIncarnation(body.incarnation);
+  }
+  void operator()(const control::BuildActor& body) {
+    auto build = to.initBuildActor();
+    store(body.spec, build.initSpec());
+    build.setIncarnation(body.incarnation);
+  }
+  void operator()(const control::FetchFile& body) {
+    auto fetch = to.initFetchFile();
+    fetch.setHash(text(body.hash));
+    fetch.setOffset(body.offset);
+  }
+};
+
+Result<ControlRequest> load_request(schema::ControlRequest::Reader from) {
+  ControlRequest to;
+  to.job = load_id<JobId>(from.getJob());
+  // A deadline of zero or of centuries is a bug of the peer; a day bounds what it can make us keep.
+  constexpr std::uint64_t kTimeoutMaxMs = 24ull * 3600 * 1000;
+  KJ_REQUIRE(from.getDeadlineMs() > 0, "a control request needs a deadline");
+  to.timeout = std::chrono::milliseconds(std::min(from.getDeadlineMs(), kTimeoutMaxMs));
+  using Kind = schema::ControlRequest;
+  switch (from.which()) {
+    case Kind::HEARTBEAT: to.body = control::Heartbeat{}; return to;
+    case Kind::REGISTER_DRIVER: to.body = control::RegisterDriver{load(from.getRegisterDriver().getInfo())}; return to;
+    case Kind::CREATE_ACTOR: to.body = control::CreateActor{load(from.getCreateActor().getSpec())}; return to;
+    case Kind::RESOLVE_ACTOR: {
+      auto body = from.getResolveActor();
+      to.body = control::ResolveActor{load_id<ActorId>(body.getActor()), load_text(body.getName())};
+      return to;
+    }
+    case Kind::QUERY_ACTOR: to.body = control::QueryActor{load_id<ActorId>(from.getQueryActor().getActor())}; return to;
+    case Kind::KILL_ACTOR: to.body = control::KillActor{load_id<ActorId>(from.getKillActor().getActor())}; return to;
+    case Kind::KV_PUT:
+      to.body = control::KvPut{load_text(from.getKvPut().getKey()), load_bytes(from.getKvPut().getValue())};
+      return to;
+    case Kind::KV_GET: to.body = control::KvGet{load_text(from.getKvGet().getKey()), from.getKvGet().getWait()}; return to;
+    case Kind::KV_ADD: to.body = control::KvAdd{load_text(from.getKvAdd().getKey()), from.getKvAdd().getAmount()}; return to;
+    case Kind::KV_DELETE: to.body = control::KvDelete{load_text(from.getKvDelete().getKey())}; return to;
+    case Kind::QUERY_CLUSTER: to.body = control::QueryCluster{}; return to;
+    case Kind::CREATE_GROUP: to.body = control::CreateGroup{load(from.getCreateGroup().getSpec())}; return to;
+    case Kind::REMOVE_GROUP: to.body = control::RemoveGroup{load_id<GroupId>(from.getRemoveGroup().getGroup())}; return to;
+    case Kind::SUBMIT_JOB: {
+      auto body = from.getSubmitJob();
+      to.body = control::SubmitJob{load(body.getArgv()), load_text(body.getWorkingDir()), load(body.getEnv())};
+      return to;
+    }
+    case Kind::CANCEL_JOB: to.body = control::CancelJob{load_id<JobId>(from.getCancelJob().getJob())}; return to;
+    case Kind::READ_LOG:
+      to.body = control::ReadLog{load_text(from.getReadLog().getName()), from.getReadLog().getOffset()};
+      return to;
+    case Kind::STOP_NODE: to.body = control::StopNode{}; return to;
+    case Kind::REGISTER_NODE: to.body = control::RegisterNode{load(from.getRegisterNode().getInfo())}; return to;
+    case Kind::START_JOB:
+      to.body = control::StartJob{load(from.getStartJob().getInfo()), load(from.getStartJob().getDriver())};
+      return to;
+    case Kind::END_JOB: to.body = control::EndJob{load_id<JobId>(from.getEndJob().getJob())}; return to;
+    case Kind::ACTOR_EXITED: {
+      auto body = from.getActorExited();
+      to.body = control::ActorExited{load_id<ActorId>(body.getActor()), body.getIncarnation(), load(body.getCause())};
+      return to;
+    }
+    case Kind::START_ACTOR: {
+      auto body = from.getStartActor();
+      to.body = control::StartActor{load(body.getSpec()), body.getIncarnation(), load(body.getDriver()),
+                                    load_text(body.getDriverNode())};
+      return to;
+    }
+    case Kind::STOP_ACTOR:
+      to.body = control::StopActor{load_id<ActorId>(from.getStopActor().getActor()), from.getStopActor().getIncarnation()};
+      return to;
+    case Kind::BUILD_ACTOR:
+      to.body = control::BuildActor{load(from.getBuildActor().getSpec()), from.getBuildActor().getIncarnation()};
+      return to;
+    case Kind::FETCH_FILE:
+      to.body = control::FetchFile{load_text(from.getFetchFile().getHash()), from.getFetchFile().getOffset()};
+      return to;
+  }
+  return unimplemented("a control request of kind " + std::to_string(static_cast<int>(from.which())) +
+                       ", which this version does not know");
+}
+
+/// Stores one answer; an overload per kind.
+struct AnswerWriter {
+  schema::ControlReply::Builder to;
+
+  void operator()(std::monostate) { to.setNone(); }
+  void operator()(const JobId& job) { to.setJob(data(job)); }
+  void operator()(const ActorAddress& address) { store(address, to.initAddress()); }
+  void operator()(const ActorState& state) { store(state, to.initActor()); }
+  void operator()(const std::string& bytes) { to.setBytes(data(bytes)); }
+  void operator()(std::int64_t number) { to.setNumber(number); }
+  void operator()(const ClusterState& cluster) { store(cluster, to.initCluster()); }
+  void operator()(const GroupState& group) { store(group, to.initGroup()); }
+  void operator()(const control::LogChunk& chunk) {
+    auto log = to.initLog();
+    log.setText(data(chunk.text));
+    log.setNextOffset(chunk.next_offset);
+  }
+};
+
+Result<ControlAnswer> load_reply(schema::ControlReply::Reader from) {
+  if (from.getCode() != 0) return Status(error_code_from_wire(from.getCode()), load_text(from.getMessage()));
+  using Kind = schema::ControlReply;
+  switch (from.which()) {
+    case Kind::NONE: return ControlAnswer(std::monostate{});
+    case Kind::JOB: return ControlAnswer(load_id<JobId>(from.getJob()));
+    case Kind::ADDRESS: return ControlAnswer(load(from.getAddress()));
+    case Kind::ACTOR: return ControlAnswer(load(from.getActor()));
+    case Kind::BYTES: return ControlAnswer(load_bytes(from.getBytes()));
+    case Kind::NUMBER: return ControlAnswer(from.getNumber());
+    case Kind::CLUSTER: return ControlAnswer(load(from.getCluster()));
+    case Kind::GROUP: return ControlAnswer(load(from.getGroup()));
+    case Kind::LOG: return ControlAnswer(control::LogChunk{load_bytes(from.getLog().getText()), from.getLog().getNextOffset()});
+  }
+  return unimplemented("a control reply of a newer version");
+}
+
+struct EventWriter {
+  schema::ControlEvent::Builder to;
+
+  void operator()(const LogLines& lines) { store(lines, to.initLogLines()); }
+  void operator()(const control::JobOutput& output) {
+    auto event = to.initJobOutput();
+    event.setJob(data(output.job));
+    event.setIsStderr(output.is_stderr);
+    event.setBytes(data(output.bytes));
+  }
+  void operator()(const control::JobExited& exited) {
+    auto event = to.initJobExited();
+    event.setJob(data(exited.job));
+    store(exited.cause, event.initCause());
+  }
+  void operator()(const control::ActorDied& died) { store(died.state, to.initActorDied()); }
+  void operator()(const control::Shutdown& shutdown) {
+    auto event = to.initShutdown();
+    event.setCode(static_cast<std::uint16_t>(shutdown.reason.code()));
+    event.setMessage(text(shutdown.reason.message()));
+  }
+};
+
+Result<ControlEvent> load_event(schema::ControlEvent::Reader from) {
+  using Kind = schema::ControlEvent;
+  switch (from.which()) {
+    case Kind::LOG_LINES: return ControlEvent(load(from.getLogLines()));
+    case Kind::JOB_OUTPUT: {
+      auto event = from.getJobOutput();
+      return ControlEvent(control::JobOutput{load_id<JobId>(event.getJob()), event.getIsStderr(), load_bytes(event.getBytes())});
+    }
+    case Kind::JOB_EXITED:
+      return ControlEvent(
+          control::JobExited{load_id<JobId>(from.getJobExited().getJob()), load(from.getJobExited().getCause())});
+    case Kind::ACTOR_DIED: return ControlEvent(control::ActorDied{load(from.getActorDied())});
+    case Kind::SHUTDOWN: {
+      auto event = from.getShutdown();
+      if (event.getCode() == 0) return ControlEvent(control::Shutdown{});
+      return ControlEvent(control::Shutdown{Status(error_code_from_wire(event.getCode()), load_text(event.getMessage()))});
+    }
+  }
+  return unimplemented("a control event of a newer version");
+}
+
+}  // namespace
+
+ControlWords encode(const ControlRequest& request) {
+  capnp::MallocMessageBuilder message;
+  auto to = message.initRoot<schema::ControlRequest>();
+  to.setJob(data(request.job));
+  to.setDeadlineMs(static_cast<std::uint64_t>(std::max<std::int64_t>(1, request.timeout.count())));
+  std::visit(BodyWriter{to}, request.body);
+  return to_words(message);
+}
+
+ControlWords encode(const Result<ControlAnswer>& reply) {
+  capnp::MallocMessageBuilder message;
+  auto to = message.initRoot<schema::ControlReply>();
+  if (reply.ok()) {
+    std::visit(AnswerWriter{to}, *reply);
+  } else {
+    to.setCode(static_cast<std::uint16_t>(reply.status().code()));
+    to.setMessage(text(reply.status().message()));
+  }
+  return to_words(message);
+}
+
+ControlWords encode(const ControlEvent& event) {
+  capnp::MallocMessageBuilder message;
+  std::visit(EventWriter{message.initRoot<schema::ControlEvent>()}, event);
+  return to_words(message);
+}
+
+Result<ControlRequest> decode_control_request(std::span<const std::uint64_t> words) {
+  return read_message<schema::ControlRequest, ControlRequest>(words, "control request", load_request);
+}
+
+Result<ControlAnswer> decode_control_reply(std::span<const std::uint64_t> words) {
+  return read_message<schema::ControlReply, ControlAnswer>(words, "control reply", load_reply);
+}
+
+Result<ControlEvent> decode_control_event(std::span<const std::uint64_t> words) {
+  return read_message<schema::ControlEvent, ControlEvent>(words, "control event", load_event);
+}
+
+}  // namespace runtime

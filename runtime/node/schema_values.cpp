@@ -1,0 +1,319 @@
+#include "runtime/node/schema_values.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace runtime::schema_values {
+
+namespace {
+
+void store(const ResourceMap& from, capnp::List<schema::Amount>::Builder to) {
+  unsigned i = 0;
+  for (const auto& [name, value] : from) {
+    to[i].setName(text(name));
+    to[i++].setValue(value);
+  }
+}
+
+ResourceMap load(capnp::List<schema::Amount>::Reader from) {
+  ResourceMap to;
+  for (auto amount : from) {
+    KJ_REQUIRE(std::isfinite(amount.getValue()), "a resource is a finite number");
+    to[load_text(amount.getName())] = amount.getValue();
+  }
+  return to;
+}
+
+void store(const FileSpec& from, schema::FileSpec::Builder to) {
+  to.setPath(text(from.path));
+  to.setBytes(from.bytes);
+  to.setHash(text(from.hash));
+}
+
+FileSpec load(schema::FileSpec::Reader from) {
+  return {load_text(from.getPath()), from.getBytes(), load_text(from.getHash())};
+}
+
+template <class T, class ListBuilder>
+void store_list(const std::vector<T>& from, ListBuilder to) {
+  for (unsigned i = 0; i < from.size(); ++i) schema_values::store(from[i], to[i]);
+}
+
+template <class T, class ListReader>
+std::vector<T> load_list(ListReader from) {
+  std::vector<T> to;
+  to.reserve(from.size());
+  for (auto item : from) to.push_back(schema_values::load(item));
+  return to;
+}
+
+unsigned count(const auto& container) { return static_cast<unsigned>(container.size()); }
+
+}  // namespace
+
+std::string load_text(capnp::Text::Reader reader) { return std::string(reader.begin(), reader.size()); }
+
+std::string load_bytes(capnp::Data::Reader reader) {
+  return std::string(reinterpret_cast<const char*>(reader.begin()), reader.size());
+}
+
+void store(const Environment& from, capnp::List<schema::Pair>::Builder to) {
+  unsigned i = 0;
+  for (const auto& [key, value] : from) {
+    to[i].setKey(text(key));
+    to[i++].setValue(text(value));
+  }
+}
+
+Environment load(capnp::List<schema::Pair>::Reader from) {
+  Environment to;
+  for (auto pair : from) to[load_text(pair.getKey())] = load_text(pair.getValue());
+  return to;
+}
+
+void store(const std::vector<std::string>& from, capnp::List<capnp::Text>::Builder to) {
+  for (unsigned i = 0; i < from.size(); ++i) to.set(i, text(from[i]));
+}
+
+std::vector<std::string> load(capnp::List<capnp::Text>::Reader from) {
+  std::vector<std::string> to;
+  to.reserve(from.size());
+  for (auto item : from) to.push_back(load_text(item));
+  return to;
+}
+
+void store(const DriverInfo& from, schema::DriverInfo::Builder to) {
+  store(from.executable, to.initExecutable());
+  auto libraries = to.initLibraries(count(from.libraries));
+  for (unsigned i = 0; i < from.libraries.size(); ++i) store(from.libraries[i], libraries[i]);
+  store(from.argv, to.initArgv(count(from.argv)));
+  to.setPid(from.pid);
+  to.setWarmWorkers(from.warm_workers);
+}
+
+DriverInfo load(schema::DriverInfo::Reader from) {
+  DriverInfo to;
+  to.executable = load(from.getExecutable());
+  for (auto library : from.getLibraries()) to.libraries.push_back(load(library));
+  to.argv = load(from.getArgv());
+  to.pid = from.getPid();
+  to.warm_workers = from.getWarmWorkers();
+  return to;
+}
+
+void store(const ActorSpec& from, schema::ActorSpec::Builder to) {
+  to.setActor(data(from.actor));
+  to.setClassName(text(from.class_name));
+  to.setName(text(from.name));
+  store(from.resources, to.initResources(count(from.resources)));
+  store(from.env, to.initEnv(count(from.env)));
+  to.setThreads(from.threads);
+  if (from.bundle) {
+    to.setGroup(data(from.bundle->group));
+    to.setBundle(from.bundle->index);
+  }
+  if (from.node) to.setNode(data(*from.node));
+  store(from.labels, to.initLabels(count(from.labels)));
+  to.setConstructorArgs(data(from.constructor_args));
+}
+
+ActorSpec load(schema::ActorSpec::Reader from) {
+  ActorSpec to;
+  to.actor = load_id<ActorId>(from.getActor());
+  to.class_name = load_text(from.getClassName());
+  to.name = load_text(from.getName());
+  to.resources = load(from.getResources());
+  to.env = load(from.getEnv());
+  to.threads = from.getThreads();
+  if (from.getGroup().size() > 0) to.bundle = BundleSlot{load_id<GroupId>(from.getGroup()), from.getBundle()};
+  if (from.getNode().size() > 0) to.node = load_id<NodeId>(from.getNode());
+  to.labels = load(from.getLabels());
+  to.constructor_args = load_bytes(from.getConstructorArgs());
+  return to;
+}
+
+void store(const ActorAddress& from, schema::ActorAddress::Builder to) {
+  to.setActor(data(from.actor));
+  to.setWorker(data(from.worker));
+  to.setNode(data(from.node));
+  to.setClassName(text(from.class_name));
+  to.setUnixPath(text(from.unix_path));
+  to.setNodeAddress(text(from.node_address));
+  to.setIncarnation(from.incarnation);
+  to.setPid(from.pid);
+}
+
+ActorAddress load(schema::ActorAddress::Reader from) {
+  ActorAddress to;
+  to.actor = load_id<ActorId>(from.getActor());
+  to.worker = load_id<WorkerId>(from.getWorker());
+  to.node = load_id<NodeId>(from.getNode());
+  to.class_name = load_text(from.getClassName());
+  to.unix_path = load_text(from.getUnixPath());
+  to.node_address = load_text(from.getNodeAddress());
+  to.incarnation = from.getIncarnation();
+  to.pid = from.getPid();
+  return to;
+}
+
+void store(const DeathCause& from, schema::DeathCause::Builder to) {
+  to.setText(text(from.text));
+  to.setPid(from.pid);
+  to.setExitCode(from.exit_code);
+  to.setSignal(from.signal);
+  to.setOutputTail(text(from.output_tail));
+}
+
+DeathCause load(schema::DeathCause::Reader from) {
+  return {load_text(from.getText()), from.getPid(), from.getExitCode(), from.getSignal(), load_text(from.getOutputTail())};
+}
+
+void store(const ActorState& from, schema::ActorState::Builder to) {
+  to.setActor(data(from.actor));
+  to.setJob(data(from.job));
+  to.setNode(data(from.node));
+  to.setWorker(data(from.worker));
+  to.setClassName(text(from.class_name));
+  to.setName(text(from.name));
+  to.setPhase(static_cast<std::uint16_t>(from.phase));
+  to.setPendingReason(text(from.pending_reason));
+  to.setPid(from.pid);
+  store(from.resources, to.initResources(count(from.resources)));
+  store(from.death, to.initDeath());
+}
+
+ActorState load(schema::ActorState::Reader from) {
+  ActorState to;
+  to.actor = load_id<ActorId>(from.getActor());
+  to.job = load_id<JobId>(from.getJob());
+  to.node = load_id<NodeId>(from.getNode());
+  to.worker = load_id<WorkerId>(from.getWorker());
+  to.class_name = load_text(from.getClassName());
+  to.name = load_text(from.getName());
+  to.phase = static_cast<ActorPhase>(std::min<std::uint16_t>(from.getPhase(), 3));
+  to.pending_reason = load_text(from.getPendingReason());
+  to.pid = from.getPid();
+  to.resources = load(from.getResources());
+  to.death = load(from.getDeath());
+  return to;
+}
+
+void store(const GroupSpec& from, schema::GroupSpec::Builder to) {
+  to.setGroup(data(from.group));
+  to.setName(text(from.name));
+  to.setStrategy(static_cast<std::uint16_t>(from.strategy));
+  auto bundles = to.initBundles(count(from.bundles));
+  for (unsigned i = 0; i < from.bundles.size(); ++i) {
+    store(from.bundles[i], bundles[i].initResources(count(from.bundles[i])));
+  }
+}
+
+GroupSpec load(schema::GroupSpec::Reader from) {
+  GroupSpec to;
+  to.group = load_id<GroupId>(from.getGroup());
+  to.name = load_text(from.getName());
+  KJ_REQUIRE(from.getStrategy() <= 3, "an unknown placement strategy");
+  to.strategy = static_cast<GroupStrategy>(from.getStrategy());
+  for (auto bundle : from.getBundles()) to.bundles.push_back(load(bundle.getResources()));
+  return to;
+}
+
+void store(const GroupState& from, schema::GroupState::Builder to) {
+  store(from.spec, to.initSpec());
+  to.setJob(data(from.job));
+  to.setPlaced(from.placed);
+  to.setPendingReason(text(from.pending_reason));
+  auto nodes = to.initNodes(count(from.nodes));
+  for (unsigned i = 0; i < from.nodes.size(); ++i) nodes.set(i, data(from.nodes[i]));
+}
+
+GroupState load(schema::GroupState::Reader from) {
+  GroupState to;
+  to.spec = load(from.getSpec());
+  to.job = load_id<JobId>(from.getJob());
+  to.placed = from.getPlaced();
+  to.pending_reason = load_text(from.getPendingReason());
+  for (auto node : from.getNodes()) to.nodes.push_back(load_id<NodeId>(node));
+  return to;
+}
+
+void store(const NodeInfo& from, schema::NodeInfo::Builder to) {
+  to.setNode(data(from.node));
+  to.setAddress(text(from.address));
+  to.setHostname(text(from.hostname));
+  to.setPid(from.pid);
+  to.setIsHead(from.is_head);
+  store(from.resources, to.initResources(count(from.resources)));
+  store(from.available, to.initAvailable(count(from.available)));
+  store(from.labels, to.initLabels(count(from.labels)));
+  to.setAlive(from.alive);
+}
+
+NodeInfo load(schema::NodeInfo::Reader from) {
+  NodeInfo to;
+  to.node = load_id<NodeId>(from.getNode());
+  to.address = load_text(from.getAddress());
+  to.hostname = load_text(from.getHostname());
+  to.pid = from.getPid();
+  to.is_head = from.getIsHead();
+  to.resources = load(from.getResources());
+  to.available = load(from.getAvailable());
+  to.labels = load(from.getLabels());
+  to.alive = from.getAlive();
+  return to;
+}
+
+void store(const JobInfo& from, schema::JobInfo::Builder to) {
+  to.setJob(data(from.job));
+  to.setNode(data(from.node));
+  to.setCommand(text(from.command));
+  to.setPid(from.pid);
+  to.setRunning(from.running);
+}
+
+JobInfo load(schema::JobInfo::Reader from) {
+  return {load_id<JobId>(from.getJob()), load_id<NodeId>(from.getNode()), load_text(from.getCommand()), from.getPid(),
+          from.getRunning()};
+}
+
+void store(const ClusterState& from, schema::ClusterState::Builder to) {
+  to.setCluster(data(from.cluster));
+  store_list(from.nodes, to.initNodes(count(from.nodes)));
+  store_list(from.actors, to.initActors(count(from.actors)));
+  store_list(from.groups, to.initGroups(count(from.groups)));
+  store_list(from.jobs, to.initJobs(count(from.jobs)));
+}
+
+ClusterState load(schema::ClusterState::Reader from) {
+  ClusterState to;
+  to.cluster = load_id<ClusterId>(from.getCluster());
+  to.nodes = load_list<NodeInfo>(from.getNodes());
+  to.actors = load_list<ActorState>(from.getActors());
+  to.groups = load_list<GroupState>(from.getGroups());
+  to.jobs = load_list<JobInfo>(from.getJobs());
+  return to;
+}
+
+void store(const LogLines& from, schema::LogLines::Builder to) {
+  to.setJob(data(from.job));
+  to.setWorker(data(from.worker));
+  to.setNode(data(from.node));
+  to.setClassName(text(from.class_name));
+  to.setPid(from.pid);
+  to.setIsStderr(from.is_stderr);
+  store(from.lines, to.initLines(count(from.lines)));
+}
+
+LogLines load(schema::LogLines::Reader from) {
+  LogLines to;
+  to.job = load_id<JobId>(from.getJob());
+  to.worker = load_id<WorkerId>(from.getWorker());
+  to.node = load_id<NodeId>(from.getNode());
+  to.class_name = load_text(from.getClassName());
+  to.pid = from.getPid();
+  to.is_stderr = from.getIsStderr();
+  to.lines = load(from.getLines());
+  return to;
+}
+
+}  // namespace runtime::schema_values
