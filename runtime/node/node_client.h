@@ -10,8 +10,8 @@
 #include "runtime/node/membership.h"
 #include "runtime/node/session.h"
 #include "runtime/transport/channel.h"
-#include "runtime/transport/endpoint.h"
 #include "runtime/transport/event_loop.h"
+#include "runtime/transport/handshake.h"
 
 namespace runtime {
 
@@ -23,13 +23,12 @@ class NodeClient {
   template <class T>
   using Callback = std::function<void(Result<T>)>;
   using Done = std::function<void(Status)>;
-  using Deadline = std::chrono::steady_clock::time_point;
 
   /// Connects to the node at `address` (blocks until connected or failed). `role` says what this process is.
   /// Errors: kUnavailable (nothing listens, or it is no Starling port), kInvalidArgument (wrong token, other cluster).
-  static Result<std::unique_ptr<NodeClient>> connect(EventLoop& loop, const ClusterAddress& address, PeerRole role,
+  static Result<std::unique_ptr<NodeClient>> connect(EventLoop& loop, const ClusterAddress& address, Role role,
                                                      Deadline deadline);
-  /// The connection of a worker process, from the environment its node gave it (see worker_environment.h).
+  /// The connection of a worker process, as its node's environment says (worker_environment.h: is_worker_process()).
   static Result<std::unique_ptr<NodeClient>> connect_worker(EventLoop& loop, Deadline deadline);
 
   NodeClient(const NodeClient&) = delete;
@@ -82,7 +81,7 @@ class NodeClient {
   using CreateActorHandler = std::function<void(ActorSpec spec, std::uint64_t incarnation, Done answer)>;
   void set_on_create_actor(CreateActorHandler handler);
   /// A connection that came in through the node's port for this worker: give it to Listener::adopt.
-  void set_on_attach(std::function<void(FileDescriptor socket)> handler);
+  void set_on_attach(std::function<void(FileDescriptor socket, const Preamble& preamble)> handler);
 
   // -- Driver.
 
@@ -96,8 +95,8 @@ class NodeClient {
   /// The node wants this process to end (stop, end of the job), or the connection to it broke; called once.
   void set_on_shutdown(std::function<void(Status reason)> handler);
 
-  /// Frames of other kinds than control ones that the node sends here (objects), for their own handlers.
-  void set_on_message(std::function<void(const std::shared_ptr<Channel>&, Message)> handler);
+  /// Frames that are not of the control plane (objects), for their own handler.
+  void set_on_message(Channel::Handler handler);
 
   // -- Command line.
 
