@@ -1,0 +1,66 @@
+#include "rl/train/batch_plan.h"
+
+#include <algorithm>
+
+#include "runtime/core/check.h"
+
+namespace rl {
+
+std::vector<PromptShard> shard_prompts(std::int64_t prompts, std::int64_t mini_batch_prompts, std::int64_t workers) {
+  CHECK(workers > 0);
+  CHECK(mini_batch_prompts > 0);
+  std::vector<PromptShard> shards(static_cast<std::size_t>(workers));
+  for (std::int64_t begin = 0; begin < prompts; begin += mini_batch_prompts) {
+    const std::int64_t count = std::min(mini_batch_prompts, prompts - begin);
+    for (std::int64_t worker = 0; worker < workers; ++worker) {
+      PromptShard& shard = shards[static_cast<std::size_t>(worker)];
+      for (std::int64_t i = count * worker / workers; i < count * (worker + 1) / workers; ++i) shard.prompts.push_back(begin + i);
+      shard.mini_batch_offsets.push_back(static_cast<std::int64_t>(shard.prompts.size()));
+    }
+  }
+  return shards;
+}
+
+std::vector<std::vector<MiniBatch>> plan_mini_batches(const std::vector<PromptShard>& shards, std::int64_t samples_per_prompt,
+                                                      std::span<const std::vector<std::int64_t>> response_tokens) {
+  CHECK(!shards.empty());
+  CHECK(shards.size() == response_tokens.size());
+  const std::size_t mini_batches = shards.front().mini_batch_offsets.size() - 1;
+  std::vector<std::vector<MiniBatch>> plan(shards.size(), std::vector<MiniBatch>(mini_batches));
+  for (std::size_t k = 0; k < mini_batches; ++k) {
+    std::int64_t tokens_total = 0;
+    std::int64_t samples_total = 0;
+    for (std::size_t w = 0; w < shards.size(); ++w) {
+      MiniBatch& mine = plan[w][k];
+      mine.first_sample = shards[w].mini_batch_offsets[k] * samples_per_prompt;
+      mine.last_sample = shards[w].mini_batch_offsets[k + 1] * samples_per_prompt;
+      CHECK(mine.last_sample <= static_cast<std::int64_t>(response_tokens[w].size()));
+      samples_total += mine.last_sample - mine.first_sample;
+      for (std::int64_t s = mine.first_sample; s < mine.last_sample; ++s) tokens_total += response_tokens[w][static_cast<std::size_t>(s)];
+    }
+    for (auto& worker : plan) {
+      worker[k].tokens_total = tokens_total;
+      worker[k].samples_total = samples_total;
+    }
+  }
+  return plan;
+}
+
+std::vector<std::int64_t> plan_micro_batches(std::span<const std::int64_t> lengths, const MicroBatchLimits& limits) {
+  std::vector<std::int64_t> begins{0};
+  std::int64_t tokens = 0;
+  for (std::size_t i = 0; i < lengths.size(); ++i) {
+    const auto samples = static_cast<std::int64_t>(i) - begins.back();
+    const bool full = (limits.samples_max > 0 && samples >= limits.samples_max) ||
+                      (limits.tokens_max > 0 && samples > 0 && tokens + lengths[i] > limits.tokens_max);
+    if (full) {
+      begins.push_back(static_cast<std::int64_t>(i));
+      tokens = 0;
+    }
+    tokens += lengths[i];
+  }
+  if (!lengths.empty()) begins.push_back(static_cast<std::int64_t>(lengths.size()));
+  return begins;
+}
+
+}  // namespace rl

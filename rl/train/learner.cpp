@@ -1,0 +1,140 @@
+#include "rl/train/learner.h"
+
+#include <xxhash.h>
+
+#include <ATen/ops/copy.h>
+#include <cmath>
+#include <nlohmann/json.hpp>
+#include <span>
+#include <string>
+#include <utility>
+
+#include "rl/train/checkpoint.h"
+#include "rl/weights/atomic_file.h"
+#include "rl/weights/safetensors.h"
+#include "rl/weights/weight_source.h"
+#include "runtime/core/check.h"
+
+namespace rl {
+namespace {
+
+using runtime::Result;
+using runtime::Status;
+
+constexpr const char* kModelFolder = "huggingface";
+constexpr const char* kMomentsFile = "optimizer.safetensors";
+constexpr const char* kOptimizerFile = "optimizer.json";
+// Names in the file of moments, PyTorch's.
+constexpr const char* kFirst = "exp_avg.";
+constexpr const char* kSecond = "exp_avg_sq.";
+
+std::span<float> elements(const at::Tensor& arena) {
+  return {arena.mutable_data_ptr<float>(), static_cast<std::size_t>(arena.numel())};
+}
+
+std::span<float> range(std::span<float> arena, const ParameterSpec& spec) {
+  return arena.subspan(static_cast<std::size_t>(spec.offset), static_cast<std::size_t>(spec.count));
+}
+
+}  // namespace
+
+std::vector<ArenaRange> decayed_ranges(std::span<const ParameterSpec> specs) {
+  std::vector<ArenaRange> ranges;
+  for (const ParameterSpec& spec : specs) {
+    if (spec.shape.size() < 2) continue;
+    const ArenaRange range{spec.offset, spec.offset + spec.count};
+    if (!ranges.empty() && ranges.back().end == range.begin) {
+      ranges.back().end = range.end;
+    } else {
+      ranges.push_back(range);
+    }
+  }
+  return ranges;
+}
+
+Learner::Learner(std::unique_ptr<Transformer> model, std::unique_ptr<Communicator> communicator, const LearnerOptions& options)
+    : model_(std::move(model)), communicator_(std::move(communicator)), options_(options) {
+  model_->enable_gradients();
+  reset_optimizer();
+}
+
+void Learner::reset_optimizer() {
+  const Parameters& parameters = model_->parameters();
+  optimizer_ = std::make_unique<AdamW>(parameters.arena_size(), decayed_ranges(parameters.specs()), options_.adamw);
+}
+
+Result<OptimizerReport> Learner::apply(double learning_rate) {
+  const std::span<float> gradients = elements(model_->gradients().arena());
+  if (communicator_->size() > 1) {
+    const Status reduced = communicator_->all_reduce_sum(gradients);
+    if (!reduced.ok()) return reduced;
+  }
+  OptimizerReport report{.grad_norm = l2_norm(model_->pool(), gradients)};
+  // Every rank sees the same bits of the sum, so all of them decide alike.
+  report.skipped = !std::isfinite(report.grad_norm);
+  if (!report.skipped) {
+    const double scale = clip_factor(report.grad_norm, options_.grad_norm_max);
+    optimizer_->step(model_->pool(), elements(model_->parameters().arena()), gradients, static_cast<float>(learning_rate),
+                     static_cast<float>(scale));
+  }
+  model_->zero_gradients();
+  return report;
+}
+
+std::uint64_t Learner::weights_checksum() const {
+  const at::Tensor& arena = model_->parameters().arena();
+  return XXH3_64bits(arena.const_data_ptr<float>(), static_cast<std::size_t>(arena.numel()) * sizeof(float));
+}
+
+Status Learner::check_equal_weights() {
+  const Result<std::vector<std::uint64_t>> checksums = communicator_->all_gather(weights_checksum());
+  if (!checksums.ok()) return checksums.status();
+  for (std::size_t rank = 1; rank < checksums->size(); ++rank) {
+    if ((*checksums)[rank] == checksums->front()) continue;
+    return runtime::internal_error("the weights of rank " + std::to_string(rank) + " differ from those of rank 0");
+  }
+  return {};
+}
+
+Status Learner::save(const std::filesystem::path& folder) {
+  Status status = save_model_folder(model_->config(), model_->parameters(), folder / kModelFolder);
+  if (!status.ok()) return status;
+  std::vector<TensorView> tensors;
+  for (const ParameterSpec& spec : model_->parameters().specs()) {
+    tensors.push_back({kFirst + spec.name, spec.shape, range(optimizer_->first_moment(), spec)});
+    tensors.push_back({kSecond + spec.name, spec.shape, range(optimizer_->second_moment(), spec)});
+  }
+  status = write_safetensors(folder / kMomentsFile, tensors, {});
+  if (!status.ok()) return status;
+  const nlohmann::ordered_json state{{"optimizer", "AdamW"}, {"steps", optimizer_->steps()}};
+  return write_file_atomically(folder / kOptimizerFile, state.dump(2) + "\n");
+}
+
+Status Learner::load(const std::filesystem::path& folder) {
+  Result<Parameters> parameters = Parameters::load(model_->config(), folder / kModelFolder);
+  if (!parameters.ok()) return parameters.status();
+  model_->parameters().arena().copy_(parameters->arena());
+
+  Result<std::unique_ptr<WeightSource>> moments = open_safetensors(folder / kMomentsFile);
+  if (!moments.ok()) return moments.status();
+  for (const ParameterSpec& spec : model_->parameters().specs()) {
+    Status status = (*moments)->read_f32(kFirst + spec.name, range(optimizer_->first_moment(), spec));
+    if (status.ok()) status = (*moments)->read_f32(kSecond + spec.name, range(optimizer_->second_moment(), spec));
+    if (!status.ok()) return status;
+  }
+  const Result<nlohmann::ordered_json> state = read_checkpoint_json(folder, kOptimizerFile);
+  if (!state.ok()) return state.status();
+  const auto steps = state->find("steps");
+  if (steps == state->end() || !steps->is_number_unsigned()) {
+    return runtime::invalid_argument((folder / kOptimizerFile).string() + ": no count of steps");
+  }
+  optimizer_->set_steps(steps->get<std::int64_t>());
+  return {};
+}
+
+std::vector<std::filesystem::path> learner_files() {
+  const std::filesystem::path model = kModelFolder;
+  return {model / "config.json", model / "model.safetensors", kMomentsFile, kOptimizerFile};
+}
+
+}  // namespace rl

@@ -1,0 +1,73 @@
+// Learner: a model, its optimizer and its fellow workers. What every trained role (policy, later critic and reward model) is built on.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <vector>
+
+#include "rl/model/transformer.h"
+#include "rl/train/communicator.h"
+#include "rl/train/optimizer.h"
+#include "runtime/core/result.h"
+
+namespace rl {
+
+struct LearnerOptions {
+  AdamWOptions adamw;
+  double grad_norm_max = 1.0;  // gradients are scaled down to it; 0: never
+};
+
+/// What one optimizer step did.
+struct OptimizerReport {
+  double grad_norm = 0.0;  // of the whole gradient, before clipping
+  bool skipped = false;    // the gradient was not finite; nothing changed
+};
+
+/// Matrices and embeddings: what weight decay applies to. Norms and biases are left out.
+std::vector<ArenaRange> decayed_ranges(std::span<const ParameterSpec> specs);
+
+/// Data-parallel training of one Transformer. Invariant: after apply() all ranks hold the same bits.
+/// A resource; one thread at a time.
+class Learner {
+ public:
+  /// Enables the model's gradients. All ranks must begin with equal weights.
+  Learner(std::unique_ptr<Transformer> model, std::unique_ptr<Communicator> communicator, const LearnerOptions& options);
+
+  Learner(const Learner&) = delete;
+  Learner& operator=(const Learner&) = delete;
+
+  Transformer& model() { return *model_; }
+  Communicator& communicator() { return *communicator_; }
+
+  /// Adds the gradients of all ranks, clips them, takes one optimizer step and zeroes them. Gradients must come from a loss that was
+  /// divided by totals over all ranks. A gradient that is not finite is dropped on all ranks alike.
+  /// Errors: those of Communicator.
+  runtime::Result<OptimizerReport> apply(double learning_rate);
+
+  /// Forgets the optimizer's moments: what comes next is another objective.
+  void reset_optimizer();
+
+  /// Equal on two ranks exactly when their weights have the same bits. Cost: one read of the arena.
+  std::uint64_t weights_checksum() const;
+
+  /// kInternal unless all ranks have the same weights; every rank must call it.
+  runtime::Status check_equal_weights();
+
+  /// Writes `huggingface/` (config and weights) and the optimizer's state into `folder`, which must exist. Errors: as the files say.
+  runtime::Status save(const std::filesystem::path& folder);
+
+  /// Reads what save() wrote. kInvalidArgument: another architecture, a damaged file. On failure the weights are unspecified.
+  runtime::Status load(const std::filesystem::path& folder);
+
+ private:
+  std::unique_ptr<Transformer> model_;
+  std::unique_ptr<Communicator> communicator_;
+  LearnerOptions options_;
+  std::unique_ptr<AdamW> optimizer_;
+};
+
+/// What save() writes, relative to its folder: what a complete checkpoint must contain.
+std::vector<std::filesystem::path> learner_files();
+
+}  // namespace rl

@@ -1,0 +1,39 @@
+#include "rl/train/rollout_batch.h"
+
+#include <algorithm>
+
+namespace rl {
+
+template <class T>
+bool Ragged<T>::consistent() const {
+  return !offsets.empty() && offsets.front() == 0 && std::is_sorted(offsets.begin(), offsets.end()) &&
+         offsets.back() == static_cast<std::int64_t>(values.size());
+}
+
+template bool Ragged<std::int32_t>::consistent() const;
+
+runtime::Status RolloutBatch::validate() const {
+  const auto samples = static_cast<std::size_t>(responses.rows());
+  if (!prompts.consistent() || !responses.consistent()) return runtime::invalid_argument("rollout batch: row offsets are inconsistent");
+  if (prompt_of.size() != samples || stopped.size() != samples || logprobs.size() != responses.values.size()) {
+    return runtime::invalid_argument("rollout batch: sizes differ");
+  }
+  for (std::size_t sample = 0; sample < samples; ++sample) {
+    if (prompt_of[sample] < 0 || prompt_of[sample] >= prompts.rows()) return runtime::invalid_argument("rollout batch: a prompt is missing");
+    if (responses.row_size(static_cast<std::int64_t>(sample)) == 0) return runtime::invalid_argument("rollout batch: an empty response");
+    if (prompts.row_size(prompt_of[sample]) == 0) return runtime::invalid_argument("rollout batch: an empty prompt");
+  }
+  return {};
+}
+
+RolloutSummary summarize(const RolloutBatch& batch) {
+  RolloutSummary summary;
+  for (std::int64_t sample = 0; sample < batch.samples(); ++sample) {
+    summary.prompt_tokens.push_back(batch.prompts.row_size(batch.prompt_of[static_cast<std::size_t>(sample)]));
+    summary.response_tokens.push_back(batch.responses.row_size(sample));
+  }
+  summary.stopped = batch.stopped;
+  return summary;
+}
+
+}  // namespace rl

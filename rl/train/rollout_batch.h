@@ -1,0 +1,92 @@
+// What policy, reward and reference workers pass to each other: prompts and the samples drawn for them.
+// Values without torch. They travel as objects between actors; the controller holds references to them, never the bytes.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <tuple>
+#include <vector>
+
+#include "runtime/core/status.h"
+
+namespace rl {
+
+/// Rows of different lengths, end to end.
+template <class T>
+struct Ragged {
+  std::vector<T> values;
+  std::vector<std::int64_t> offsets{0};  // [rows + 1]
+
+  std::int64_t rows() const { return static_cast<std::int64_t>(offsets.size()) - 1; }
+
+  std::int64_t row_size(std::int64_t index) const {
+    return offsets[static_cast<std::size_t>(index) + 1] - offsets[static_cast<std::size_t>(index)];
+  }
+
+  std::span<const T> row(std::int64_t index) const {
+    return std::span<const T>(values).subspan(static_cast<std::size_t>(offsets[static_cast<std::size_t>(index)]),
+                                              static_cast<std::size_t>(row_size(index)));
+  }
+
+  void append(std::span<const T> row) {
+    values.insert(values.end(), row.begin(), row.end());
+    offsets.push_back(static_cast<std::int64_t>(values.size()));
+  }
+
+  /// Whether offsets start at 0, never fall, and end at the number of values: what must hold before row() is called on a value that
+  /// came from elsewhere.
+  bool consistent() const;
+
+  auto fields() { return std::tie(values, offsets); }
+  bool operator==(const Ragged&) const = default;
+};
+
+/// One worker's share of a step's prompts.
+struct PromptBatch {
+  Ragged<std::int32_t> ids;
+  std::vector<std::uint64_t> seeds;  // of each prompt's samples: the same whichever worker draws them
+
+  auto fields() { return std::tie(ids, seeds); }
+  bool operator==(const PromptBatch&) const = default;
+};
+
+/// Samples in prompt order, `n` of each prompt next to each other.
+struct RolloutBatch {
+  Ragged<std::int32_t> prompts;
+  std::vector<std::int32_t> prompt_of;  // [samples]: row in `prompts`
+  Ragged<std::int32_t> responses;       // [samples]; never empty rows
+  std::vector<float> logprobs;          // of responses.values, under the policy and temperature that drew them
+  std::vector<std::uint8_t> stopped;    // [samples]: 1 when a stop token ended the response, 0 when the length limit did
+
+  std::int64_t samples() const { return responses.rows(); }
+
+  /// kInvalidArgument: sizes that do not fit together, an index out of range.
+  runtime::Status validate() const;
+
+  auto fields() { return std::tie(prompts, prompt_of, responses, logprobs, stopped); }
+  bool operator==(const RolloutBatch&) const = default;
+};
+
+/// What the controller learns about a RolloutBatch: scalars per sample.
+struct RolloutSummary {
+  std::vector<std::int64_t> prompt_tokens;    // [samples]
+  std::vector<std::int64_t> response_tokens;  // [samples]
+  std::vector<std::uint8_t> stopped;          // [samples]
+  double seconds = 0.0;                       // of generation, on the worker
+
+  auto fields() { return std::tie(prompt_tokens, response_tokens, stopped, seconds); }
+  bool operator==(const RolloutSummary&) const = default;
+};
+
+RolloutSummary summarize(const RolloutBatch& batch);
+
+/// Prompts with the responses to learn, for supervised steps.
+struct DemonstrationBatch {
+  Ragged<std::int32_t> prompts;
+  Ragged<std::int32_t> responses;  // as many rows
+
+  auto fields() { return std::tie(prompts, responses); }
+  bool operator==(const DemonstrationBatch&) const = default;
+};
+
+}  // namespace rl

@@ -1,0 +1,54 @@
+#include "rl/train/toy_model.h"
+
+#include <system_error>
+
+#include "rl/data/toy.h"
+#include "rl/model/model_config.h"
+#include "rl/model/parameters.h"
+#include "rl/model/save.h"
+#include "rl/weights/atomic_file.h"
+
+namespace rl {
+
+runtime::Status make_toy_model(const std::filesystem::path& folder, const ToyModelOptions& options) {
+  ModelConfig config;
+  config.family = "llama";
+  config.hidden_size = options.hidden_size;
+  config.layers = options.layers;
+  config.heads = options.heads;
+  config.kv_heads = options.kv_heads;
+  config.head_dim = options.hidden_size / options.heads;
+  config.intermediate_size = options.intermediate_size;
+  config.vocab_size = toy_vocab_size();
+  config.max_position_embeddings = options.positions;
+  config.tie_word_embeddings = true;
+  config.initializer_range = 0.05F;  // larger than usual: so few layers need it to begin learning at once
+  config.eos_ids = {kToyEndId};
+  config.pad_id = kToyPadId;
+  runtime::Status status = save_model_folder(config, Parameters::random(config, options.seed), folder);
+  if (status.ok()) status = write_file_atomically(folder / "tokenizer.json", toy_tokenizer_json());
+  if (status.ok()) status = write_file_atomically(folder / "tokenizer_config.json", toy_tokenizer_config_json());
+  return status;
+}
+
+runtime::Result<std::filesystem::path> resolve_model(const Config& config, std::uint64_t seed) {
+  const runtime::Result<std::string> name = config.get_string("actor_rollout_ref.model.path");
+  if (!name.ok()) return name.status();
+  std::error_code error;
+  const std::filesystem::path path = std::filesystem::absolute(*name, error);
+  if (!error && std::filesystem::exists(path, error)) return path;
+  if (*name != kToyModelName) {
+    return runtime::not_found("actor_rollout_ref.model.path: no such file or folder: " + *name + " (" + config.origin("actor_rollout_ref.model.path") + ")");
+  }
+  const runtime::Result<std::string> root = config.get_string("trainer.default_local_dir");
+  if (!root.ok()) return root.status();
+  const std::filesystem::path folder = std::filesystem::absolute(*root, error) / "toy_model";
+  if (error) return runtime::errno_status(error.value(), *root);
+  std::filesystem::create_directories(folder, error);
+  if (error) return runtime::errno_status(error.value(), "making " + folder.string());
+  const runtime::Status made = make_toy_model(folder, {.seed = seed});
+  if (!made.ok()) return made;
+  return folder;
+}
+
+}  // namespace rl

@@ -1,0 +1,34 @@
+// A tiny model made on the spot, for the toy tasks: it trains within a minute on one core.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+
+#include "rl/config/config.h"
+#include "runtime/core/result.h"
+
+namespace rl {
+
+/// The name that stands for the toy model in `actor_rollout_ref.model.path`, as `toy` does for data in `data.dataset_name`.
+inline constexpr const char* kToyModelName = "toy";
+
+/// Sizes of the toy model. The defaults have 0.3 million parameters.
+struct ToyModelOptions {
+  std::int64_t layers = 3;
+  std::int64_t hidden_size = 96;
+  std::int64_t heads = 4;
+  std::int64_t kv_heads = 2;
+  std::int64_t intermediate_size = 256;
+  std::int64_t positions = 64;
+  std::uint64_t seed = 1;
+};
+
+/// Writes a Llama-family Hugging Face folder with random weights and the toy tokenizer, one id per character. Equal options give equal
+/// files. Errors: as the files say.
+runtime::Status make_toy_model(const std::filesystem::path& folder, const ToyModelOptions& options);
+
+/// `actor_rollout_ref.model.path`, with "toy" (when there is no such folder) replaced by a toy model that is made below
+/// `trainer.default_local_dir`. kNotFound: no path given, or nothing there.
+runtime::Result<std::filesystem::path> resolve_model(const Config& config, std::uint64_t seed);
+
+}  // namespace rl

@@ -1,0 +1,60 @@
+// The reward role: turns samples into text and text into scores.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include "rl/config/config.h"
+#include "rl/data/reward.h"
+#include "rl/text/tokenizer.h"
+#include "rl/train/rollout_batch.h"
+#include "runtime/core/result.h"
+
+namespace rl {
+
+/// How the samples of one prompt are judged.
+struct RewardTask {
+  std::string data_source;
+  std::string ground_truth;
+  std::string where;  // the row, for messages
+
+  auto fields() { return std::tie(data_source, ground_truth, where); }
+  bool operator==(const RewardTask&) const = default;
+};
+
+/// One sample as people read it.
+struct SampleText {
+  std::string prompt;
+  std::string response;
+  std::string ground_truth;
+  double score = 0.0;
+
+  auto fields() { return std::tie(prompt, response, ground_truth, score); }
+  bool operator==(const SampleText&) const = default;
+};
+
+/// Scores by rule. Thread-safe once made.
+class RewardWorker {
+ public:
+  /// Loads the tokenizer of `actor_rollout_ref.model.path` and the rule of `reward.*`. Errors: theirs.
+  static runtime::Result<RewardWorker> create(const Config& config);
+
+  RewardWorker(Tokenizer tokenizer, RuleReward reward) : tokenizer_(std::move(tokenizer)), reward_(std::move(reward)) {}
+
+  /// A score per sample. `tasks` belong to the rows of batch.prompts. kInvalidArgument: sizes that do not fit, or what the rule says of
+  /// a ground truth, with the row; kInternal: a score that is not finite.
+  runtime::Result<std::vector<double>> score(const RolloutBatch& batch, const std::vector<RewardTask>& tasks) const;
+
+  /// The first `count` samples as text with their scores: special tokens shown in the prompt, left out of the response. Errors: as score().
+  runtime::Result<std::vector<SampleText>> texts(const RolloutBatch& batch, const std::vector<RewardTask>& tasks, std::int64_t count) const;
+
+ private:
+  runtime::Result<double> score_sample(const RolloutBatch& batch, const std::vector<RewardTask>& tasks, std::int64_t sample) const;
+
+  Tokenizer tokenizer_;
+  RuleReward reward_;
+};
+
+}  // namespace rl
