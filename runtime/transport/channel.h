@@ -1,0 +1,157 @@
+// Channel: one authenticated connection, carrying requests, replies and one-way frames in both directions.
+//
+// Any thread may call any method. Callbacks (handler, replies, on_close) run on the event loop, one at a time, and must not block.
+// Frames arrive in the order in which they were sent. A request made while nothing is outstanding is written by the calling
+// thread itself; the others gather and leave together in one system call.
+#pragma once
+
+#include <sys/types.h>
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "runtime/core/asio.h"
+#include "runtime/core/ids.h"
+#include "runtime/core/result.h"
+#include "runtime/transport/event_loop.h"
+#include "runtime/transport/frame.h"
+#include "runtime/transport/frame_reader.h"
+#include "runtime/transport/frame_writer.h"
+#include "runtime/transport/pending_table.h"
+#include "runtime/transport/unique_function.h"
+
+namespace runtime {
+
+/// What a process is in its cluster.
+enum class Role : std::uint16_t { kNode = 1, kWorker = 2, kDriver = 3, kTool = 4 };
+
+/// Who is at the other end, proved by the handshake (the token) and told by its Hello.
+struct PeerInfo {
+  Role role = Role::kTool;
+  ClusterId cluster;
+  NodeId node;               // none for a node-less tool
+  WorkerId worker;           // workers only
+  std::uint64_t incarnation = 0;
+  std::uint32_t protocol = 0;  // the version both speak
+  std::string version;       // the peer's release, for messages
+  std::string address;       // "10.0.0.2:41822", or "unix:/path"
+  pid_t pid = 0;             // from the kernel on Unix sockets, else as the peer says
+};
+
+/// Limits of one connection. Exceeding a receive limit closes it: the peer is broken or hostile.
+struct ChannelOptions {
+  std::uint64_t meta_bytes_max = 64ull << 20;
+  std::uint64_t payload_bytes_max = 1ull << 30;
+  std::size_t queued_bytes_max = 256ull << 20;  // unsent frames; a single frame may exceed it when nothing is queued
+  std::size_t requests_max = 1 << 20;           // outstanding
+};
+
+/// When a frame leaves.
+enum class Flush {
+  kNow,   // written by this thread before send() returns, if the socket takes it
+  kSoon,  // by the event loop, together with others
+};
+
+class Channel : public std::enable_shared_from_this<Channel>, private FrameSink {
+ public:
+  /// Called exactly once, on the loop.
+  using Reply = UniqueFunction<void(Result<Message>)>;
+  using Handler = std::function<void(const std::shared_ptr<Channel>&, Message)>;
+  using Socket = asio::generic::stream_protocol::socket;
+
+  /// `socket` is connected and past the handshake. Made by connect() and Listener.
+  Channel(EventLoop& loop, Socket socket, PeerInfo peer, ChannelOptions options);
+  Channel(const Channel&) = delete;
+  Channel& operator=(const Channel&) = delete;
+  ~Channel();
+
+  /// Sends a request. The reply is a frame of the peer, or a failure: kDeadlineExceeded (the peer may still act on it),
+  /// kUnavailable (connection closed, with the reason), kResourceExhausted (queue or table full; nothing was sent).
+  void request(Message message, Deadline deadline, Reply reply);
+  /// The same with a place for the reply's payload: a payload of exactly `target.size()` bytes that is large (64 KiB and up)
+  /// is received straight into it, and the reply's payload then is a view of it. `target` stays valid while `owner` lives.
+  void request_into(Message message, Deadline deadline, std::span<std::byte> target, std::shared_ptr<void> owner, Reply reply);
+  /// The same for coroutines; resumes on the loop.
+  asio::awaitable<Result<Message>> request(Message message, Deadline deadline);
+  /// The same for a plain thread: waits in EventLoop::run_until. Not from a handler.
+  Result<Message> request_blocking(Message message, Deadline deadline);
+
+  /// Sends a one-way frame or a reply. A failure means that it was not sent: kUnavailable, kResourceExhausted, kInvalidArgument
+  /// (descriptors on a TCP connection, frame over the limits).
+  Status send(Message message, Flush flush = Flush::kNow);
+
+  /// Who handles requests and one-way frames. Receiving begins with the first of set_handler, set_on_close and request;
+  /// set it before making requests if the peer may call back at once. A frame nobody handles is dropped with a log line.
+  void set_handler(Handler handler);
+  /// Called once on the loop when the connection has ended, after all outstanding replies have failed; at once if it has already.
+  void set_on_close(std::function<void(Status)> on_close);
+
+  /// Back-pressure: while paused nothing is received, so that the peer's queue fills up.
+  void pause_receiving();
+  void resume_receiving();
+
+  /// Ends the connection: outstanding requests fail with kUnavailable and this reason. Frames still queued are tried once. Idempotent.
+  void close(Status reason);
+  bool closed() const;
+  /// Why the connection ended; ok while it is open.
+  Status close_reason() const;
+
+  const PeerInfo& peer() const { return peer_; }
+  /// For messages: "worker 7f3a0011 (pid 1234) at unix:/run/...".
+  std::string describe_peer() const;
+  EventLoop& loop() { return loop_; }
+  bool is_unix() const { return is_unix_; }
+  std::size_t queued_bytes() const;
+  std::size_t outstanding() const;
+
+ private:
+  void on_frame(Message message) override;
+  PayloadTarget payload_target(const FrameHeader& header) override;
+  Status enqueue(std::unique_lock<std::mutex>& lock, Message& message, Flush flush);
+  void flush(std::unique_lock<std::mutex>& lock);
+  void flush_soon();
+  void wait_writable();
+  void begin_receiving();
+  void wait_readable();
+  void on_readable();
+  Status receive_some(bool& drained);
+  void fail_later(Reply reply, Status why);
+  void arm_timer();
+  void on_timer();
+  void finish_close();
+
+  EventLoop& loop_;
+  const PeerInfo peer_;
+  const ChannelOptions options_;
+  const bool is_unix_;
+  const int fd_;  // of socket_; usable while !descriptor_closed_
+
+  // The event loop's own.
+  Socket socket_;
+  asio::steady_timer timer_;
+  FrameReader reader_;
+  bool reading_ = false;  // an async_wait is out
+  bool shut_ = false;     // finish_close() ran
+
+  mutable std::mutex mutex_;  // guards what follows
+  FrameWriter writer_;
+  PendingTable pending_;
+  Handler handler_;
+  std::shared_ptr<Handler> handler_in_use_;
+  std::function<void(Status)> on_close_;
+  Status close_reason_;
+  Deadline timer_at_ = Deadline::max();
+  bool closed_ = false;
+  bool receiving_ = false;     // begin_receiving() was called
+  bool paused_ = false;
+  bool flushing_ = false;      // a thread is in sendmsg
+  bool blocked_ = false;       // waiting for the socket to take more
+  bool flush_posted_ = false;
+};
+
+}  // namespace runtime

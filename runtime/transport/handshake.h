@@ -1,0 +1,90 @@
+// How two processes come to trust a connection: a fixed preamble, a mutual proof of the cluster token, then Hello.
+//
+//   caller -> node    preamble (32 bytes), nonce (32)
+//   callee -> caller  answer (16), nonce (32)
+//   caller -> callee  proof (32), Hello frame
+//   callee -> caller  answer (16), proof (32), Hello frame
+//
+// A proof is HMAC-SHA256(token, label, preamble, both nonces), with another label for each side, so that neither can be
+// reflected. Nothing is parsed with Cap'n Proto before the peer has proved the token.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+
+#include "runtime/core/asio.h"
+#include "runtime/core/ids.h"
+#include "runtime/core/result.h"
+#include "runtime/transport/channel.h"
+#include "runtime/transport/frame.h"
+
+namespace runtime {
+
+/// The layout of preamble and proofs. Hello negotiates everything above it.
+inline constexpr std::uint16_t kWireVersion = 1;
+/// The range of frame protocols that this build speaks.
+inline constexpr std::uint32_t kProtocolMin = 1;
+inline constexpr std::uint32_t kProtocolMax = 1;
+
+/// Who this process is, and the secret that its cluster shares.
+struct Credentials {
+  std::string token;    // any bytes; the same in the whole cluster
+  ClusterId cluster;    // none: not known yet, learn it from the peer
+  Role role = Role::kTool;
+  NodeId node;          // the node this process is, or belongs to
+  WorkerId worker;      // workers only
+  std::uint64_t incarnation = 0;
+};
+
+/// The first bytes on every connection: magic, version, flags, and the worker it is meant for.
+struct Preamble {
+  static constexpr std::size_t kBytes = 32;
+  static constexpr std::uint16_t kFlagTls = 1;  // reserved: TLS follows the preamble
+
+  std::uint16_t version = kWireVersion;
+  std::uint16_t flags = 0;
+  WorkerId target;  // none: whoever listens
+
+  std::array<std::byte, kBytes> encode() const;
+  /// Errors: kInvalidArgument when these are not a preamble's bytes. Any version decodes; the callee decides.
+  static Result<Preamble> decode(std::span<const std::byte> raw);
+};
+
+/// The kAttach frame with which a node hands an accepted connection to its worker, and its decoding.
+/// Errors of decode_attach: kInvalidArgument unless there is one descriptor and a preamble.
+Message encode_attach(const Preamble& preamble, FileDescriptor socket);
+Result<Preamble> decode_attach(Message& message, FileDescriptor* socket);
+
+/// What travels in the Hello frame's message. Errors of decode: kInvalidArgument.
+struct Hello {
+  std::uint32_t protocol_min = kProtocolMin;
+  std::uint32_t protocol_max = kProtocolMax;
+  std::string version;
+  Role role = Role::kTool;
+  ClusterId cluster;
+  NodeId node;
+  WorkerId worker;
+  std::uint64_t incarnation = 0;
+  std::int64_t pid = 0;
+  std::string refusal;  // set when the sender ends the connection: why
+
+  Buffer encode() const;
+  static Result<Hello> decode(const Buffer& meta);
+  static Hello of(const Credentials& credentials);
+};
+
+/// Both sides of the handshake on a connected socket. They take the time they need: bound them by a timer that cancels the socket.
+/// `address` is what messages call the peer. Errors as connect() lists them.
+asio::awaitable<Result<PeerInfo>> handshake_caller(Channel::Socket& socket, WorkerId target, const Credentials& credentials,
+                                                   std::string address);
+asio::awaitable<Result<PeerInfo>> handshake_callee(Channel::Socket& socket, Preamble preamble, const Credentials& credentials,
+                                                   std::string address);
+/// Reads the preamble, nothing more. Errors: kInvalidArgument when the peer does not speak this protocol.
+asio::awaitable<Result<Preamble>> read_preamble(Channel::Socket& socket);
+/// Tells the caller why it is turned away, in the place of the first answer, and lets it read that before the close.
+asio::awaitable<void> refuse(Channel::Socket& socket, Status why);
+
+}  // namespace runtime
