@@ -1,0 +1,6 @@
+// The placement layer: decides where actors and groups run; runtime obeys (runtime/node/scheduler.h).
+#pragma once
+
+#include "placement/group/strategy.h"              // which node each bundle of a group goes to
+#include "placement/resource/resources.h"          // exact amounts
+#include "placement/scheduler/cluster_scheduler.h" // the cluster's account; what the head asks

@@ -1,0 +1,107 @@
+#include "placement/resource/resources.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+
+namespace placement {
+
+using runtime::Result;
+using runtime::ResourceMap;
+
+namespace {
+
+constexpr double kAmountMax = 1e14;
+
+std::string amount_text(std::int64_t units) {
+  char text[40];
+  std::snprintf(text, sizeof text, "%lld", static_cast<long long>(units / Resources::kUnitsPerOne));
+  std::string out = text;
+  if (std::int64_t rest = units % Resources::kUnitsPerOne; rest != 0) {
+    std::snprintf(text, sizeof text, ".%04lld", static_cast<long long>(rest));
+    out += text;
+    out.erase(out.find_last_not_of('0') + 1);
+  }
+  return out;
+}
+
+}  // namespace
+
+Result<Resources> Resources::from_map(const ResourceMap& amounts) {
+  Resources resources;
+  for (const auto& [name, amount] : amounts) {
+    if (name.empty()) return runtime::invalid_argument("a resource needs a name");
+    if (!std::isfinite(amount) || amount < 0 || amount > kAmountMax) {
+      return runtime::invalid_argument("resource '" + name + "' is " + std::to_string(amount) +
+                                       "; it must be a number from 0 to 1e14");
+    }
+    std::int64_t units = std::llround(amount * kUnitsPerOne);
+    if (units == 0 && amount > 0) {
+      return runtime::invalid_argument("resource '" + name + "' is below the smallest share, 0.0001");
+    }
+    if (units > 0) resources.units_[name] = units;
+  }
+  return resources;
+}
+
+ResourceMap Resources::to_map() const {
+  ResourceMap amounts;
+  for (const auto& [name, units] : units_) amounts[name] = static_cast<double>(units) / kUnitsPerOne;
+  return amounts;
+}
+
+std::int64_t Resources::units(const std::string& name) const {
+  auto found = units_.find(name);
+  return found == units_.end() ? 0 : found->second;
+}
+
+bool Resources::covers(const Resources& demand) const {
+  return std::all_of(demand.units_.begin(), demand.units_.end(),
+                     [this](const auto& entry) { return units(entry.first) >= entry.second; });
+}
+
+Resources& Resources::operator+=(const Resources& other) {
+  for (const auto& [name, units] : other.units_) units_[name] += units;
+  return *this;
+}
+
+Resources& Resources::operator-=(const Resources& other) {
+  CHECK(covers(other));
+  for (const auto& [name, units] : other.units_) {
+    auto found = units_.find(name);
+    found->second -= units;
+    if (found->second == 0) units_.erase(found);
+  }
+  return *this;
+}
+
+double Resources::utilisation_of(const Resources& total, const Resources& demand) const {
+  double most = 0;
+  for (const auto& [name, offered] : total.units_) {
+    if (!demand.empty() && demand.units(name) == 0) continue;
+    most = std::max(most, 1.0 - static_cast<double>(units(name)) / static_cast<double>(offered));
+  }
+  return most;
+}
+
+std::string Resources::missing(const Resources& demand) const {
+  std::string text;
+  for (const auto& [name, wanted] : demand.units_) {
+    if (units(name) >= wanted) continue;
+    if (!text.empty()) text += ", ";
+    text += name + " " + amount_text(wanted) + " (has " + amount_text(units(name)) + ")";
+  }
+  return text;
+}
+
+std::string Resources::to_string() const {
+  if (units_.empty()) return "nothing";
+  std::string text;
+  for (const auto& [name, units] : units_) {
+    if (!text.empty()) text += ", ";
+    text += name + " " + amount_text(units);
+  }
+  return text;
+}
+
+}  // namespace placement

@@ -1,0 +1,48 @@
+// Resources: amounts that can be added up exactly.
+#pragma once
+
+#include <compare>
+#include <cstdint>
+#include <map>
+#include <string>
+
+#include "runtime/core/result.h"
+#include "runtime/node/membership.h"
+
+namespace placement {
+
+/// Amounts by name in units of 1/10000, so that a thousand reservations of 0.1 CPU given back leave exactly what was there.
+/// An absent name is zero; amounts never fall below zero. A value.
+class Resources {
+ public:
+  static constexpr std::int64_t kUnitsPerOne = 10000;
+
+  Resources() = default;
+  /// Errors: kInvalidArgument naming the resource: an empty name, not a finite number, below zero, or over 10^14.
+  static runtime::Result<Resources> from_map(const runtime::ResourceMap& amounts);
+  runtime::ResourceMap to_map() const;
+
+  bool empty() const { return units_.empty(); }
+  std::int64_t units(const std::string& name) const;
+
+  /// Whether `demand` can be taken out of this.
+  bool covers(const Resources& demand) const;
+  Resources& operator+=(const Resources& other);
+  /// CHECKs that this covers `other`.
+  Resources& operator-=(const Resources& other);
+  bool operator==(const Resources&) const = default;
+
+  /// The share of `total` that is gone when this is what is left: the largest over the resources that `demand` names (all if it
+  /// names none); 0 to 1.
+  double utilisation_of(const Resources& total, const Resources& demand) const;
+
+  /// What `demand` lacks here: "GPU 1 (has 0), CPU 4 (has 2.5)"; empty if it is covered.
+  std::string missing(const Resources& demand) const;
+  /// "CPU 2, memory 1073741824"; "nothing" when empty.
+  std::string to_string() const;
+
+ private:
+  std::map<std::string, std::int64_t> units_;  // no zeros
+};
+
+}  // namespace placement

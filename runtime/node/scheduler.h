@@ -1,0 +1,39 @@
+// What the head asks of whoever decides where things run. placement/ implements it; runtime only obeys.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "runtime/core/result.h"
+#include "runtime/node/membership.h"
+
+namespace runtime {
+
+/// Keeps the account of what the nodes offer and what is reserved, and chooses nodes. Called from one thread.
+/// A failure with kResourceExhausted means "not now": it may succeed once something is released or a node joins; its message
+/// names the missing resource and what each node has. Other codes are final.
+class Scheduler {
+ public:
+  virtual ~Scheduler() = default;
+
+  /// Errors: kInvalidArgument (an amount below zero or not a number; the node is known already).
+  virtual Status add_node(const NodeInfo& node) = 0;
+  /// Forgets the node and everything reserved on it. Groups that lose a bundle keep the others until removed.
+  virtual void remove_node(NodeId node) = 0;
+
+  /// Reserves what the actor asks for on one node, or in its bundle. Errors: kResourceExhausted; kInvalidArgument; kNotFound
+  /// (no such group or bundle, or the node it is bound to is gone).
+  virtual Result<NodeId> place_actor(const ActorSpec& actor) = 0;
+  /// Gives back what place_actor reserved; unknown actors are ignored.
+  virtual void release_actor(ActorId actor) = 0;
+
+  /// Reserves all bundles or none; answers with a node per bundle. Errors: kResourceExhausted; kInvalidArgument.
+  virtual Result<std::vector<NodeId>> place_group(const GroupSpec& group) = 0;
+  /// Gives back all bundles. Actors in them keep running on no reservation until they are released.
+  virtual void remove_group(GroupId group) = 0;
+
+  /// What is left of a node's offer.
+  virtual ResourceMap available(NodeId node) const = 0;
+};
+
+}  // namespace runtime
