@@ -1,0 +1,125 @@
+#include "rl/algo/group_advantage.h"
+
+#include <algorithm>
+#include <cmath>
+#include <unordered_map>
+
+#include "runtime/core/check.h"
+
+namespace rl {
+namespace {
+
+constexpr double kEpsilon = 1e-6;  // added to standard deviations
+
+// Indices of the responses of each group.
+using Members = std::vector<std::size_t>;
+
+std::vector<Members> members_of(std::span<const float> scores, Groups groups) {
+  CHECK(scores.size() == groups.size());
+  std::unordered_map<std::int64_t, std::size_t> slots;
+  std::vector<Members> members;
+  for (std::size_t i = 0; i < groups.size(); ++i) {
+    const auto [slot, added] = slots.emplace(groups[i], members.size());
+    if (added) members.emplace_back();
+    members[slot->second].push_back(i);
+  }
+  return members;
+}
+
+double mean(std::span<const float> scores, const Members& group) {
+  double sum = 0.0;
+  for (const std::size_t i : group) sum += scores[i];
+  return sum / static_cast<double>(group.size());
+}
+
+double sample_std(std::span<const float> scores, const Members& group) {
+  const double centre = mean(scores, group);
+  double sum = 0.0;
+  for (const std::size_t i : group) sum += (scores[i] - centre) * (scores[i] - centre);
+  return std::sqrt(sum / static_cast<double>(group.size() - 1));
+}
+
+// A baseline per group of at least two; a response alone has none.
+template <class Baseline>
+std::vector<float> minus_baseline(std::span<const float> scores, Groups groups, Baseline baseline) {
+  std::vector<float> advantages(scores.begin(), scores.end());
+  for (const Members& group : members_of(scores, groups)) {
+    if (group.size() < 2) continue;
+    const double centre = baseline(group);
+    for (const std::size_t i : group) advantages[i] = static_cast<float>(scores[i] - centre);
+  }
+  return advantages;
+}
+
+}  // namespace
+
+std::vector<float> grpo_advantages(std::span<const float> scores, Groups groups, bool normalize_by_std) {
+  std::vector<float> advantages(scores.begin(), scores.end());
+  for (const Members& group : members_of(scores, groups)) {
+    const bool alone = group.size() < 2;
+    const double centre = alone ? 0.0 : mean(scores, group);
+    const double scale = normalize_by_std ? (alone ? 1.0 : sample_std(scores, group)) + kEpsilon : 1.0;
+    for (const std::size_t i : group) advantages[i] = static_cast<float>((scores[i] - centre) / scale);
+  }
+  return advantages;
+}
+
+std::vector<float> rloo_advantages(std::span<const float> scores, Groups groups) {
+  std::vector<float> advantages(scores.begin(), scores.end());
+  for (const Members& group : members_of(scores, groups)) {
+    if (group.size() < 2) continue;
+    const double centre = mean(scores, group);
+    const double count = static_cast<double>(group.size());
+    // The mean of the others is (n mean - score) / (n - 1).
+    for (const std::size_t i : group) advantages[i] = static_cast<float>((scores[i] - centre) * count / (count - 1.0));
+  }
+  return advantages;
+}
+
+std::vector<float> opo_advantages(std::span<const float> scores, Groups groups, std::span<const std::int64_t> lengths) {
+  CHECK(lengths.size() == scores.size());
+  return minus_baseline(scores, groups, [&](const Members& group) {
+    double weighted = 0.0;
+    double tokens = 0.0;
+    for (const std::size_t i : group) {
+      weighted += static_cast<double>(lengths[i]) * scores[i];
+      tokens += static_cast<double>(lengths[i]);
+    }
+    return tokens > 0.0 ? weighted / tokens : mean(scores, group);
+  });
+}
+
+std::vector<float> grpo_passk_advantages(std::span<const float> scores, Groups groups, bool normalize_by_std) {
+  std::vector<float> advantages(scores.size(), 0.0F);
+  for (Members& group : members_of(scores, groups)) {
+    CHECK(group.size() >= 2);
+    std::partial_sort(group.begin(), group.begin() + 2, group.end(),
+                      [&](std::size_t a, std::size_t b) { return scores[a] > scores[b]; });
+    const double lead = scores[group[0]] - scores[group[1]];
+    advantages[group[0]] = static_cast<float>(normalize_by_std ? lead / (sample_std(scores, group) + kEpsilon) : lead);
+  }
+  return advantages;
+}
+
+std::vector<float> reinforce_plus_plus_baseline_advantages(std::span<const float> scores, Groups groups,
+                                                           std::span<const std::int64_t> lengths) {
+  CHECK(lengths.size() == scores.size());
+  std::vector<float> advantages = minus_baseline(scores, groups, [&](const Members& group) { return mean(scores, group); });
+  double tokens = 0.0;
+  double sum = 0.0;
+  for (std::size_t i = 0; i < advantages.size(); ++i) {
+    tokens += static_cast<double>(lengths[i]);
+    sum += static_cast<double>(lengths[i]) * advantages[i];
+  }
+  if (tokens < 2.0) return advantages;
+  const double centre = sum / tokens;
+  double squares = 0.0;
+  for (std::size_t i = 0; i < advantages.size(); ++i) {
+    squares += static_cast<double>(lengths[i]) * (advantages[i] - centre) * (advantages[i] - centre);
+  }
+  const double scale = std::sqrt(squares / (tokens - 1.0) + 1e-8);
+  for (float& advantage : advantages) advantage = static_cast<float>((advantage - centre) / scale);
+  return advantages;
+}
+
+}  // namespace rl

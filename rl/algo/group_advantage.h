@@ -1,0 +1,33 @@
+// Advantages from the scores of several responses to one prompt. Scores are metadata, so these are plain vectors without torch.
+// Every function takes one score and one group per response, and returns one advantage per response in units of score (or of the
+// group's standard deviation); all tokens of a response share it. `groups` are any ids, equal for responses to one prompt.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+namespace rl {
+
+using Groups = std::span<const std::int64_t>;
+
+/// GRPO: score minus the group's mean, over the group's sample standard deviation; Shao et al. 2024, arXiv:2402.03300, section 4.1.
+/// Without `normalize_by_std` it is Dr.GRPO's; Liu et al. 2025, arXiv:2503.20783. A group of one keeps its score.
+std::vector<float> grpo_advantages(std::span<const float> scores, Groups groups, bool normalize_by_std = true);
+
+/// RLOO: score minus the mean of the group's other scores; Ahmadian et al. 2024, arXiv:2402.14740. A group of one keeps its score.
+std::vector<float> rloo_advantages(std::span<const float> scores, Groups groups);
+
+/// OPO: score minus the group's mean weighted by response lengths (in tokens), the baseline of least variance; Hao et al. 2025,
+/// arXiv:2505.23585. A group of one keeps its score.
+std::vector<float> opo_advantages(std::span<const float> scores, Groups groups, std::span<const std::int64_t> lengths);
+
+/// Pass@k GRPO: only the best response of a group is credited, by its lead over the second best; Chen et al. 2025, arXiv:2503.19595.
+/// Groups need two responses or more; a smaller one is a bug of the caller.
+std::vector<float> grpo_passk_advantages(std::span<const float> scores, Groups groups, bool normalize_by_std = true);
+
+/// REINFORCE++ with the group's mean as baseline, whitened over all tokens of the batch; Hu 2025, arXiv:2501.03262.
+std::vector<float> reinforce_plus_plus_baseline_advantages(std::span<const float> scores, Groups groups,
+                                                           std::span<const std::int64_t> lengths);
+
+}  // namespace rl
