@@ -1,0 +1,130 @@
+// Equal to transformers: every case under models/ of the fixtures whose family is supported; the others must be refused by name.
+#include <ATen/TensorOperators.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "rl/model/transformer.h"
+#include "tests/rl/model/fixtures.h"
+
+namespace rl {
+namespace {
+
+using nlohmann::json;
+
+constexpr float kLogitTolerance = 1e-4F;
+constexpr float kLogprobTolerance = 1e-4F;
+constexpr double kLossTolerance = 1e-5;
+
+// A reference batch without its left padding.
+struct Case {
+  PackedBatch batch;
+  std::vector<float> reference_logprobs;  // one a target
+};
+
+Case unpadded(const json& reference) {
+  Case out;
+  for (std::size_t row = 0; row < reference["input_ids"].size(); ++row) {
+    const auto ids = reference["input_ids"][row].get<std::vector<std::int32_t>>();
+    const auto mask = reference["attention_mask"][row].get<std::vector<int>>();
+    const std::size_t padding = static_cast<std::size_t>(std::find(mask.begin(), mask.end(), 1) - mask.begin());
+    out.batch.append(std::span(ids).subspan(padding));
+    for (std::size_t i = 0; i + 1 < ids.size(); ++i) {
+      if (reference["logprob_mask"][row][i] == 1) out.reference_logprobs.push_back(reference["token_logprobs"][row][i]);
+    }
+  }
+  return out;
+}
+
+void expect_near(const at::Tensor& actual, const std::vector<float>& expected, float tolerance, const std::string& what) {
+  const at::Tensor flat = actual.detach().contiguous().view({-1});
+  ASSERT_EQ(static_cast<std::size_t>(flat.numel()), expected.size()) << what;
+  const float* values = flat.const_data_ptr<float>();
+  float worst = 0.0F;
+  for (std::size_t i = 0; i < expected.size(); ++i) worst = std::max(worst, std::abs(values[i] - expected[i]));
+  EXPECT_LE(worst, tolerance) << what;
+}
+
+void check_logits(const Transformer& model, const Case& c, const json& reference) {
+  auto logits = model.logits(c.batch);
+  ASSERT_TRUE(logits.ok()) << logits.status().to_string();
+  for (std::int64_t row = 0; row < c.batch.sequences(); ++row) {
+    const std::int64_t last = c.batch.cu_seqlens[static_cast<std::size_t>(row) + 1] - 1;
+    expect_near((*logits)[last], reference["logits_last"][static_cast<std::size_t>(row)].get<std::vector<float>>(), kLogitTolerance,
+                "logits_last of row " + std::to_string(row));
+  }
+  expect_near((*logits)[7], reference["logits_row0_pos7"].get<std::vector<float>>(), kLogitTolerance, "logits_row0_pos7");
+}
+
+void check_gradients(const Transformer& model, const json& reference) {
+  const double total = reference["grad_norm_total"];
+  EXPECT_NEAR(model.gradients().arena().norm().item<double>(), total, 1e-3 * total);
+  std::size_t compared = 0;
+  for (const auto& [name, expected] : reference["grad_norm"].items()) {
+    ASSERT_NE(model.gradients().find(name), nullptr) << name;
+    const double norm = model.gradients().view(name).norm().item<double>();
+    EXPECT_NEAR(norm, expected.get<double>(), 1e-3 * expected.get<double>() + 1e-6 * total) << name;
+    ++compared;
+  }
+  EXPECT_EQ(compared, model.parameters().specs().size());
+}
+
+void check_greedy(const Transformer& model, const json& reference) {
+  auto ids = reference["input_ids"][0].get<std::vector<std::int32_t>>();
+  const std::size_t prompt = ids.size();
+  const auto expected = reference["greedy_row0"].get<std::vector<std::int32_t>>();
+  for (std::size_t i = 0; i < expected.size(); ++i) {
+    PackedBatch batch;
+    batch.append(ids);
+    auto logits = model.logits(batch);
+    ASSERT_TRUE(logits.ok()) << logits.status().to_string();
+    ids.push_back(static_cast<std::int32_t>((*logits)[-1].argmax().item<std::int64_t>()));
+  }
+  EXPECT_EQ(std::vector(ids.begin() + static_cast<std::ptrdiff_t>(prompt), ids.end()), expected);
+}
+
+void check_case(const std::filesystem::path& folder) {
+  const json reference = testing::read_json(folder / "reference.json");
+  auto loaded = Transformer::load(folder);
+  ASSERT_TRUE(loaded.ok()) << loaded.status().to_string();
+  Transformer& model = **loaded;
+  const Case c = unpadded(reference);
+  check_logits(model, c, reference);
+  check_greedy(model, reference);
+
+  model.enable_gradients();
+  auto out = model.token_logprobs(c.batch);
+  ASSERT_TRUE(out.ok()) << out.status().to_string();
+  expect_near(out->logprobs_N, c.reference_logprobs, kLogprobTolerance, "token_logprobs");
+  at::Tensor loss = -out->logprobs_N.mean();
+  EXPECT_NEAR(loss.item<double>(), reference["loss"].get<double>(), kLossTolerance);
+  loss.backward();
+  check_gradients(model, reference);
+}
+
+TEST(Parity, EveryFixtureIsEqualOrRefusedByName) {
+  const auto cases = testing::model_cases();
+  ASSERT_FALSE(cases.empty()) << "no models under " << testing::fixtures();
+  int equal = 0;
+  int refused = 0;
+  for (const auto& folder : cases) {
+    SCOPED_TRACE(folder.filename().string());
+    const auto config = ModelConfig::load(folder);
+    if (config.ok()) {
+      check_case(folder);
+      ++equal;
+      continue;
+    }
+    const json object = testing::read_json(folder / "config.json");
+    EXPECT_EQ(config.status().code(), runtime::ErrorCode::kUnimplemented);
+    EXPECT_NE(config.status().message().find(object["model_type"].get<std::string>()), std::string::npos) << config.status().message();
+    EXPECT_NE(object["model_type"], "llama") << config.status().message();
+    ++refused;
+  }
+  std::printf("models: %d equal to the reference, %d refused by name\n", equal, refused);
+  EXPECT_GT(equal, 0);
+}
+
+}  // namespace
+}  // namespace rl
