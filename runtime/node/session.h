@@ -56,9 +56,15 @@ void remove_session(const std::filesystem::path& dir);
 std::vector<SessionInfo> running_sessions();
 
 /// Which node to talk to: `explicit_address` (HOST:PORT), else STARLING_ADDRESS, else the last session, else the only one.
-/// The token comes from STARLING_TOKEN, STARLING_TOKEN_FILE or the session's folder. A node of this machine is preferred to
-/// the head when both are of the cluster named. Errors: kNotFound (no cluster, with how to start one; or no token).
+/// "auto" counts as none. The token comes from STARLING_TOKEN, else STARLING_TOKEN_FILE, else the session's folder. If the
+/// address is the head's on another machine and a node of that cluster runs here, the answer is that node.
+/// Errors: kNotFound (no cluster runs, with how to start one; or there is no token for the address).
 Result<ClusterAddress> find_cluster(const std::string& explicit_address);
+
+/// How to reach the node of a session.
+Result<ClusterAddress> address_of(const SessionInfo& session);
+/// STARLING_TOKEN, else the file that STARLING_TOKEN_FILE names, else empty. Errors: the file cannot be read.
+Result<std::string> token_from_environment();
 
 /// True if the process that wrote this still runs.
 bool is_running(const SessionInfo& info);
