@@ -1,0 +1,294 @@
+#include "runtime/node/child_process.h"
+
+#include <fcntl.h>
+#include <linux/close_range.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <csignal>
+#include <cstring>
+#include <map>
+
+#include "runtime/transport/file_descriptor.h"
+
+extern char** environ;
+
+namespace runtime {
+
+namespace {
+
+// How long after the end of a process its pipes may still be held open by others before they are given up.
+constexpr auto kDrainMax = std::chrono::milliseconds(200);
+
+struct Pipe {
+  FileDescriptor read;
+  FileDescriptor write;
+};
+
+Status open_pipe(Pipe& pipe) {
+  int fds[2];
+  if (::pipe2(fds, O_CLOEXEC) != 0) return errno_status(errno, "making a pipe");
+  pipe.read.reset(fds[0]);
+  pipe.write.reset(fds[1]);
+  return {};
+}
+
+/// This process's environment with `additions` over it.
+std::vector<std::string> merged_environment(const std::vector<std::string>& additions) {
+  std::map<std::string, std::string> variables;
+  auto add = [&](const std::string& line) {
+    std::size_t equals = line.find('=');
+    if (equals != std::string::npos && equals > 0) variables[line.substr(0, equals)] = line;
+  };
+  for (char** line = environ; line && *line; ++line) add(*line);
+  for (const std::string& line : additions) add(line);
+  std::vector<std::string> merged;
+  for (auto& [name, line] : variables) merged.push_back(std::move(line));
+  return merged;
+}
+
+std::vector<char*> pointers(const std::vector<std::string>& strings) {
+  std::vector<char*> list;
+  for (const std::string& text : strings) list.push_back(const_cast<char*>(text.c_str()));
+  list.push_back(nullptr);
+  return list;
+}
+
+/// What the child tells its parent when it cannot run the program.
+struct ExecFailure {
+  int error = 0;
+  bool in_working_dir = false;
+};
+
+/// The child's side of fork: nothing here may allocate or take a lock, since another thread may have held one.
+[[noreturn]] void run_child(const char* program, char* const* argv, char* const* env, const char* working_dir, int null_fd,
+                            int out, int err, int failure_fd, pid_t parent) {
+  auto fail = [&](bool in_working_dir) {
+    ExecFailure failure{errno, in_working_dir};
+    ssize_t written = ::write(failure_fd, &failure, sizeof failure);
+    ::_exit(written == sizeof failure ? 127 : 126);
+  };
+  ::setpgid(0, 0);
+  ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+  if (::getppid() != parent) ::_exit(126);  // it died before the line above
+  sigset_t none;
+  ::sigemptyset(&none);
+  ::sigprocmask(SIG_SETMASK, &none, nullptr);
+  for (int number = 1; number < NSIG; ++number) ::signal(number, SIG_DFL);
+  ::dup2(null_fd, 0);
+  ::dup2(out, 1);
+  ::dup2(err, 2);
+  ::syscall(SYS_close_range, 3u, ~0u, CLOSE_RANGE_CLOEXEC);
+  if (working_dir && ::chdir(working_dir) != 0) fail(true);
+  ::execvpe(program, argv, env);
+  fail(false);
+  ::_exit(126);
+}
+
+}  // namespace
+
+std::string signal_name(int number) {
+  const char* name = ::sigabbrev_np(number);
+  return name ? std::string("SIG") + name : "signal " + std::to_string(number);
+}
+
+DeathCause death_cause(std::int32_t pid, int wait_status) {
+  DeathCause cause;
+  cause.pid = pid;
+  if (WIFSIGNALED(wait_status)) {
+    cause.signal = WTERMSIG(wait_status);
+    cause.text = "killed by " + signal_name(cause.signal);
+  } else {
+    cause.exit_code = WEXITSTATUS(wait_status);
+    cause.text = "exited with code " + std::to_string(cause.exit_code);
+  }
+  return cause;
+}
+
+/// Shared by the handlers in flight; ends when the process is reaped and its pipes are at their end.
+struct ChildProcess::State : std::enable_shared_from_this<State> {
+  struct Stream {
+    Stream(asio::io_context& context, FileDescriptor fd) : pipe(context, fd.release()) {}
+    asio::posix::stream_descriptor pipe;
+    std::array<char, 16384> block;
+    bool open = true;
+    bool reading = false;
+  };
+
+  State(EventLoop& event_loop, pid_t process, FileDescriptor pidfd, FileDescriptor out, FileDescriptor err,
+        ProcessHandlers process_handlers)
+      : loop(event_loop),
+        pid(process),
+        exit_watch(loop.context(), pidfd.release()),
+        timer(loop.context()),
+        streams{Stream(loop.context(), std::move(out)), Stream(loop.context(), std::move(err))},
+        handlers(std::move(process_handlers)) {}
+
+  void watch() {
+    for (int i = 0; i < 2; ++i) read(i);
+    exit_watch.async_wait(asio::posix::stream_descriptor::wait_read, [self = shared_from_this()](boost::system::error_code ec) {
+      if (!ec) self->reap();
+    });
+  }
+
+  void read(int index) {
+    Stream& stream = streams[index];
+    if (paused || stream.reading || !stream.open) return;
+    stream.reading = true;
+    stream.pipe.async_read_some(asio::buffer(stream.block),
+                                [self = shared_from_this(), index](boost::system::error_code ec, std::size_t bytes) {
+                                  self->on_read(index, ec, bytes);
+                                });
+  }
+
+  void on_read(int index, boost::system::error_code ec, std::size_t bytes) {
+    Stream& stream = streams[index];
+    stream.reading = false;
+    if (abandoned) return;
+    if (bytes > 0 && handlers.on_output) handlers.on_output(index == 1, std::string_view(stream.block.data(), bytes));
+    if (ec) {
+      stream.open = false;
+      maybe_finish();
+    } else {
+      read(index);
+    }
+  }
+
+  void reap() {
+    ::kill(-pid, SIGKILL);  // what it left behind in its group; before it is reaped, while the number is surely its own
+    int status = 0;
+    pid_t reaped;
+    do {
+      reaped = ::waitpid(pid, &status, 0);
+    } while (reaped < 0 && errno == EINTR);
+    ended = true;
+    cause = reaped == pid ? death_cause(pid, status) : DeathCause{"ended unseen", pid, -1, 0, ""};
+    if (abandoned) return;
+    timer.expires_after(kDrainMax);
+    timer.async_wait([self = shared_from_this()](boost::system::error_code ec) {
+      if (ec) return;
+      for (Stream& stream : self->streams) stream.open = false;
+      self->maybe_finish();
+    });
+    maybe_finish();
+  }
+
+  void maybe_finish() {
+    if (!ended || finished || abandoned || streams[0].open || streams[1].open) return;
+    finished = true;
+    close_all();
+    auto on_exit = std::move(handlers.on_exit);
+    handlers = {};
+    if (on_exit) on_exit(std::move(cause));
+  }
+
+  void close_all() {
+    boost::system::error_code ignored;
+    timer.cancel();
+    for (Stream& stream : streams) stream.pipe.close(ignored);
+    exit_watch.close(ignored);
+  }
+
+  EventLoop& loop;
+  const pid_t pid;
+  asio::posix::stream_descriptor exit_watch;
+  asio::steady_timer timer;  // first the grace of end(), then the draining
+  std::array<Stream, 2> streams;
+  ProcessHandlers handlers;
+  DeathCause cause;
+  bool ended = false;      // reaped: the pid must not be used any more
+  bool finished = false;   // on_exit ran
+  bool abandoned = false;  // the owner is gone
+  bool paused = false;
+};
+
+Result<std::unique_ptr<ChildProcess>> ChildProcess::start(EventLoop& loop, const ProcessSpec& spec, ProcessHandlers handlers) {
+  Pipe out, err, failure;
+  for (Pipe* pipe : {&out, &err, &failure}) {
+    if (Status status = open_pipe(*pipe); !status.ok()) return status.with_context("starting " + spec.program);
+  }
+  FileDescriptor null(::open("/dev/null", O_RDONLY | O_CLOEXEC));
+  if (!null) return errno_status(errno, "/dev/null");
+  std::vector<std::string> env = merged_environment(spec.env);
+  std::vector<char*> env_pointers = pointers(env);
+  std::vector<char*> argv_pointers = pointers(spec.argv);
+  const char* working_dir = spec.working_dir.empty() ? nullptr : spec.working_dir.c_str();
+  pid_t parent = ::getpid();
+  pid_t pid = ::fork();
+  if (pid < 0) return errno_status(errno, "starting " + spec.program);
+  if (pid == 0) {
+    run_child(spec.program.c_str(), argv_pointers.data(), env_pointers.data(), working_dir, null.get(), out.write.get(),
+              err.write.get(), failure.write.get(), parent);
+  }
+  ::setpgid(pid, pid);  // both sides do it, so that it is done whoever runs first
+  out.write.reset();
+  err.write.reset();
+  failure.write.reset();
+  ExecFailure why;
+  ssize_t got;
+  do {
+    got = ::read(failure.read.get(), &why, sizeof why);  // end of file: exec closed it
+  } while (got < 0 && errno == EINTR);
+  if (got == sizeof why) {
+    ::waitpid(pid, nullptr, 0);
+    return errno_status(why.error, why.in_working_dir ? "working folder " + spec.working_dir : "starting " + spec.program);
+  }
+  FileDescriptor pidfd(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)));
+  if (!pidfd) {
+    Status status = errno_status(errno, "watching process " + std::to_string(pid));
+    ::kill(-pid, SIGKILL);
+    ::waitpid(pid, nullptr, 0);
+    return status;
+  }
+  auto state = std::make_shared<State>(loop, pid, std::move(pidfd), std::move(out.read), std::move(err.read), std::move(handlers));
+  state->watch();
+  return std::unique_ptr<ChildProcess>(new ChildProcess(std::move(state)));
+}
+
+ChildProcess::ChildProcess(std::shared_ptr<State> state) : state_(std::move(state)) {}
+
+ChildProcess::~ChildProcess() {
+  state_->abandoned = true;
+  state_->handlers = {};
+  if (!state_->ended) {
+    ::kill(-state_->pid, SIGKILL);
+    int status;
+    while (::waitpid(state_->pid, &status, 0) < 0 && errno == EINTR) {
+    }
+    state_->ended = true;
+  }
+  state_->close_all();
+}
+
+std::int32_t ChildProcess::pid() const { return state_->pid; }
+bool ChildProcess::running() const { return !state_->ended; }
+
+void ChildProcess::signal(int number) {
+  if (!state_->ended) ::kill(-state_->pid, number);
+}
+
+void ChildProcess::end(std::chrono::milliseconds grace) {
+  if (state_->ended) return;
+  if (grace.count() <= 0) {
+    signal(SIGKILL);
+    return;
+  }
+  signal(SIGTERM);
+  state_->timer.expires_after(grace);
+  state_->timer.async_wait([state = state_](boost::system::error_code ec) {
+    if (!ec && !state->ended) ::kill(-state->pid, SIGKILL);
+  });
+}
+
+void ChildProcess::pause_output(bool paused) {
+  state_->paused = paused;
+  if (!paused) {
+    for (int i = 0; i < 2; ++i) state_->read(i);
+  }
+}
+
+}  // namespace runtime

@@ -1,0 +1,65 @@
+// ChildProcess: a process that a node started, its output, and how it ended.
+#pragma once
+
+#include <chrono>
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "runtime/core/result.h"
+#include "runtime/node/membership.h"
+#include "runtime/transport/event_loop.h"
+
+namespace runtime {
+
+struct ProcessSpec {
+  std::string program;             // a path, or a name to look up in PATH
+  std::vector<std::string> argv;   // argv[0] first
+  std::vector<std::string> env;    // "NAME=value": added to this process's environment, later ones win
+  std::string working_dir;         // empty: this process's
+};
+
+struct ProcessHandlers {
+  /// Bytes as they were written. Runs on the loop.
+  std::function<void(bool is_stderr, std::string_view bytes)> on_output;
+  /// The process is reaped and its output read (up to a short wait, should a grandchild keep the pipe open). Runs once, on the
+  /// loop; the ChildProcess may be destroyed in it.
+  std::function<void(DeathCause cause)> on_exit;
+};
+
+/// Runs in a process group of its own, which is killed when the process ends, and gets SIGKILL when this process dies.
+/// Use it on the loop only: the kernel ties that signal to the thread that starts the child, which must live as long as the
+/// process; a node's loop runs on its main thread.
+class ChildProcess {
+ public:
+  /// Errors: kNotFound and kInvalidArgument name the program that cannot be executed, or the working folder;
+  /// kResourceExhausted: too many processes or descriptors.
+  static Result<std::unique_ptr<ChildProcess>> start(EventLoop& loop, const ProcessSpec& spec, ProcessHandlers handlers);
+  ChildProcess(const ChildProcess&) = delete;
+  ChildProcess& operator=(const ChildProcess&) = delete;
+  /// Kills the group if it still runs; on_exit is not called then.
+  ~ChildProcess();
+
+  std::int32_t pid() const;
+  bool running() const;
+  /// Sends a signal to the whole group.
+  void signal(int number);
+  /// SIGTERM now, SIGKILL after `grace` unless it ended; a grace of zero kills at once.
+  void end(std::chrono::milliseconds grace);
+  /// Back-pressure: while paused its output is not read, so that it blocks when the pipe is full.
+  void pause_output(bool paused);
+
+ private:
+  struct State;
+  explicit ChildProcess(std::shared_ptr<State> state);
+  std::shared_ptr<State> state_;
+};
+
+/// "SIGSEGV"; "signal 35" for one without a name.
+std::string signal_name(int number);
+/// How a process ended, from waitpid's status.
+DeathCause death_cause(std::int32_t pid, int wait_status);
+
+}  // namespace runtime

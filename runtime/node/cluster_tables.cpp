@@ -1,0 +1,164 @@
+#include "runtime/node/cluster_tables.h"
+
+#include <algorithm>
+
+#include "runtime/core/check.h"
+
+namespace runtime {
+
+namespace {
+
+template <class Map, class Key>
+auto* lookup(const Map& map, const Key& key) {
+  auto found = map.find(key);
+  return found == map.end() ? nullptr : &found->second;
+}
+
+}  // namespace
+
+ActorState ActorRecord::state() const {
+  ActorState state;
+  state.actor = spec.actor;
+  state.job = job;
+  state.node = node;
+  state.worker = address.worker;
+  state.class_name = spec.class_name;
+  state.name = spec.name;
+  state.phase = phase;
+  state.pending_reason = pending_reason;
+  state.pid = address.pid;
+  state.resources = spec.resources;
+  state.death = death;
+  return state;
+}
+
+void ClusterTables::apply(const HeadCommand& command) {
+  std::visit([this](const auto& c) { on(c); }, command);
+}
+
+const ActorRecord* ClusterTables::actor(ActorId id) const { return lookup(actors_, id); }
+
+const ActorRecord* ClusterTables::actor_named(const std::string& name) const {
+  const ActorId* id = lookup(names_, name);
+  return id ? actor(*id) : nullptr;
+}
+
+const JobRecord* ClusterTables::job(JobId id) const { return lookup(jobs_, id); }
+
+bool ClusterTables::job_runs(JobId id) const {
+  const JobRecord* record = job(id);
+  return record && record->info.running;
+}
+
+const GroupState* ClusterTables::group(GroupId id) const { return lookup(groups_, id); }
+
+const std::string* ClusterTables::value(JobId job, const std::string& key) const {
+  const auto* pairs = lookup(pairs_, job);
+  return pairs ? lookup(*pairs, key) : nullptr;
+}
+
+std::size_t ClusterTables::keys(JobId job) const {
+  const auto* pairs = lookup(pairs_, job);
+  return pairs ? pairs->size() : 0;
+}
+
+ActorRecord& ClusterTables::existing(ActorId id) {
+  auto found = actors_.find(id);
+  CHECK(found != actors_.end());
+  return found->second;
+}
+
+void ClusterTables::on(const command::AddNode& c) { nodes_[c.info.node] = c.info; }
+
+void ClusterTables::on(const command::RemoveNode& c) { nodes_.erase(c.node); }
+
+void ClusterTables::on(const command::StartJob& c) {
+  std::erase(ended_jobs_, c.info.job);
+  JobRecord& record = jobs_[c.info.job];
+  record.info = c.info;
+  record.driver = c.driver;
+}
+
+void ClusterTables::on(const command::EndJob& c) {
+  auto found = jobs_.find(c.job);
+  CHECK(found != jobs_.end());
+  found->second.info.running = false;
+  pairs_.erase(c.job);
+  ended_jobs_.push_back(c.job);
+  if (ended_jobs_.size() > kEndedJobsKept) {
+    jobs_.erase(ended_jobs_.front());
+    ended_jobs_.erase(ended_jobs_.begin());
+  }
+}
+
+void ClusterTables::on(const command::AddActor& c) {
+  CHECK(!actors_.contains(c.spec.actor));
+  ActorRecord& record = actors_[c.spec.actor];
+  record.spec = c.spec;
+  record.job = c.job;
+  if (!c.spec.name.empty()) {
+    CHECK(!names_.contains(c.spec.name));
+    names_[c.spec.name] = c.spec.actor;
+  }
+}
+
+void ClusterTables::on(const command::ActorWaits& c) { existing(c.actor).pending_reason = c.reason; }
+
+void ClusterTables::on(const command::ActorPlaced& c) {
+  ActorRecord& record = existing(c.actor);
+  CHECK(c.incarnation > incarnation_);
+  incarnation_ = c.incarnation;
+  record.phase = ActorPhase::kStarting;
+  record.pending_reason.clear();
+  record.node = c.node;
+  record.incarnation = c.incarnation;
+}
+
+void ClusterTables::on(const command::ActorAlive& c) {
+  ActorRecord& record = existing(c.address.actor);
+  CHECK(record.phase == ActorPhase::kStarting);
+  record.phase = ActorPhase::kAlive;
+  record.address = c.address;
+}
+
+void ClusterTables::on(const command::ActorDead& c) {
+  ActorRecord& record = existing(c.actor);
+  CHECK(record.phase != ActorPhase::kDead);
+  record.phase = ActorPhase::kDead;
+  record.pending_reason.clear();
+  record.death = c.cause;
+  record.spec.constructor_args.clear();
+  if (!record.spec.name.empty()) names_.erase(record.spec.name);
+  dead_.push_back(c.actor);
+  if (dead_.size() > kDeadActorsKept) {
+    actors_.erase(dead_.front());
+    dead_.erase(dead_.begin());
+  }
+}
+
+void ClusterTables::on(const command::PutKey& c) { pairs_[c.job][c.key] = c.value; }
+
+void ClusterTables::on(const command::DeleteKey& c) {
+  auto found = pairs_.find(c.job);
+  if (found != pairs_.end()) found->second.erase(c.key);
+}
+
+void ClusterTables::on(const command::AddGroup& c) {
+  CHECK(!groups_.contains(c.spec.group));
+  GroupState& group = groups_[c.spec.group];
+  group.spec = c.spec;
+  group.job = c.job;
+}
+
+void ClusterTables::on(const command::GroupWaits& c) { groups_.at(c.group).pending_reason = c.reason; }
+
+void ClusterTables::on(const command::GroupPlaced& c) {
+  GroupState& group = groups_.at(c.group);
+  group.placed = true;
+  group.pending_reason.clear();
+  group.nodes = c.nodes;
+}
+
+void ClusterTables::on(const command::RemoveGroup& c) { groups_.erase(c.group); }
+
+}  // namespace runtime

@@ -1,0 +1,154 @@
+// What the head knows: nodes, jobs, actors, names, groups, key-value pairs. Every change is one of the commands below, applied
+// in one place, so that a journal of commands rebuilds the tables.
+#pragma once
+
+#include <map>
+#include <string>
+#include <variant>
+
+#include "runtime/node/membership.h"
+
+namespace runtime {
+
+namespace command {
+
+struct AddNode {
+  NodeInfo info;
+};
+struct RemoveNode {
+  NodeId node;
+};
+/// A job begins, or (a job that runs already) gets its driver.
+struct StartJob {
+  JobInfo info;
+  DriverInfo driver;
+};
+/// Its key-value pairs go at once; its actors die one by one as their processes end.
+struct EndJob {
+  JobId job;
+};
+struct AddActor {
+  JobId job;
+  ActorSpec spec;
+};
+struct ActorWaits {
+  ActorId actor;
+  std::string reason;
+};
+struct ActorPlaced {
+  ActorId actor;
+  NodeId node;
+  std::uint64_t incarnation;
+};
+struct ActorAlive {
+  ActorAddress address;
+};
+struct ActorDead {
+  ActorId actor;
+  DeathCause cause;
+};
+struct PutKey {
+  JobId job;
+  std::string key;
+  std::string value;
+};
+struct DeleteKey {
+  JobId job;
+  std::string key;
+};
+struct AddGroup {
+  JobId job;
+  GroupSpec spec;
+};
+struct GroupWaits {
+  GroupId group;
+  std::string reason;
+};
+struct GroupPlaced {
+  GroupId group;
+  std::vector<NodeId> nodes;
+};
+struct RemoveGroup {
+  GroupId group;
+};
+
+}  // namespace command
+
+using HeadCommand =
+    std::variant<command::AddNode, command::RemoveNode, command::StartJob, command::EndJob, command::AddActor,
+                 command::ActorWaits, command::ActorPlaced, command::ActorAlive, command::ActorDead, command::PutKey,
+                 command::DeleteKey, command::AddGroup, command::GroupWaits, command::GroupPlaced, command::RemoveGroup>;
+
+struct ActorRecord {
+  ActorSpec spec;  // without constructor_args once dead
+  JobId job;
+  ActorPhase phase = ActorPhase::kPending;
+  std::string pending_reason;
+  NodeId node;
+  std::uint64_t incarnation = 0;
+  ActorAddress address;
+  DeathCause death;
+
+  ActorState state() const;
+};
+
+struct JobRecord {
+  JobInfo info;
+  DriverInfo driver;
+};
+
+/// Plain data with one way to change it. Commands must fit the tables (the head checks first): one that does not is a bug.
+class ClusterTables {
+ public:
+  // Ended things are remembered for questions about them, up to these numbers.
+  static constexpr std::size_t kDeadActorsKept = 1000;
+  static constexpr std::size_t kEndedJobsKept = 200;
+
+  void apply(const HeadCommand& command);
+
+  const std::map<NodeId, NodeInfo>& nodes() const { return nodes_; }
+  const std::map<ActorId, ActorRecord>& actors() const { return actors_; }
+  const std::map<JobId, JobRecord>& jobs() const { return jobs_; }
+  const std::map<GroupId, GroupState>& groups() const { return groups_; }
+
+  const ActorRecord* actor(ActorId id) const;
+  /// The living (or coming) actor of that name; none if there is none.
+  const ActorRecord* actor_named(const std::string& name) const;
+  const JobRecord* job(JobId id) const;
+  bool job_runs(JobId id) const;
+  const GroupState* group(GroupId id) const;
+  const std::string* value(JobId job, const std::string& key) const;
+  std::size_t keys(JobId job) const;
+  /// The incarnation for the next start of any actor: larger than every one before.
+  std::uint64_t next_incarnation() const { return incarnation_ + 1; }
+
+ private:
+  void on(const command::AddNode& c);
+  void on(const command::RemoveNode& c);
+  void on(const command::StartJob& c);
+  void on(const command::EndJob& c);
+  void on(const command::AddActor& c);
+  void on(const command::ActorWaits& c);
+  void on(const command::ActorPlaced& c);
+  void on(const command::ActorAlive& c);
+  void on(const command::ActorDead& c);
+  void on(const command::PutKey& c);
+  void on(const command::DeleteKey& c);
+  void on(const command::AddGroup& c);
+  void on(const command::GroupWaits& c);
+  void on(const command::GroupPlaced& c);
+  void on(const command::RemoveGroup& c);
+  ActorRecord& existing(ActorId id);
+
+  std::map<NodeId, NodeInfo> nodes_;
+  std::map<ActorId, ActorRecord> actors_;
+  std::map<std::string, ActorId> names_;
+  std::map<JobId, JobRecord> jobs_;
+  std::map<GroupId, GroupState> groups_;
+  std::map<JobId, std::map<std::string, std::string>> pairs_;
+  std::vector<ActorId> dead_;       // oldest first
+  std::vector<JobId> ended_jobs_;   // oldest first
+  std::uint64_t incarnation_ = 0;
+};
+
+}  // namespace runtime
