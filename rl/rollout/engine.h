@@ -16,7 +16,7 @@ namespace rl {
 class Transformer;
 
 struct EngineOptions {
-  KvCacheOptions cache;
+  KvCacheOptions cache = {};
   std::int64_t sequences_max = 64;    // decoded together
   std::int64_t step_tokens_max = 512;  // rows of one forward step: decoding sequences first, prompts in pieces with what is left
   std::int64_t context_max = 0;        // tokens of prompt and completion together; 0: the model's max_position_embeddings

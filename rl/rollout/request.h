@@ -16,7 +16,7 @@ struct SamplingParams {
   std::int64_t max_new_tokens = 16;
   std::int64_t min_new_tokens = 0;      // until then no stop id is chosen
   std::uint64_t seed = 0;               // with the sample's index and the position it determines the draw: the batch does not matter
-  std::vector<std::int32_t> stop_ids;   // besides the model's end-of-sequence ids
+  std::vector<std::int32_t> stop_ids = {};  // besides the model's end-of-sequence ids
   bool ignore_eos = false;              // the model's end-of-sequence ids do not stop; stop_ids still do
   bool prompt_logprobs = false;         // also score the prompt
 
@@ -28,7 +28,7 @@ struct SamplingParams {
 struct Request {
   std::vector<std::int32_t> prompt_ids;  // not empty
   std::int64_t n = 1;                    // samples; they share the prompt's computation and memory
-  SamplingParams sampling;
+  SamplingParams sampling = {};
 };
 
 enum class FinishReason : std::uint8_t {

@@ -1,0 +1,139 @@
+#include "rl/command/generate.h"
+
+#include <CLI/CLI.hpp>
+
+#include <algorithm>
+#include <iostream>
+#include <limits>
+#include <nlohmann/json.hpp>
+#include <optional>
+
+#include "rl/command/local_model.h"
+#include "rl/command/prompt_input.h"
+#include "rl/data/prompt_builder.h"
+#include "rl/text/tokenizer.h"
+
+namespace rl {
+namespace {
+
+struct GenerateOptions {
+  LocalModelOptions model;
+  std::vector<std::string> prompts;
+  std::vector<std::string> chats;
+  std::vector<std::string> ids;
+  SamplingParams sampling{.temperature = 0.0F, .max_new_tokens = 128};
+  std::int64_t n = 1;
+  bool json = false;
+
+  void add_to(CLI::App& app) {
+    model.add_to(app);
+    app.add_option("--prompt", prompts, "text to continue (repeatable)");
+    app.add_option("--chat", chats, "a user's message, put into the model's chat template (repeatable)");
+    app.add_option("--ids", ids, "token ids to continue, as 1,2,3 (repeatable)");
+    app.add_option("--max-new-tokens", sampling.max_new_tokens, "stop after so many")->capture_default_str();
+    app.add_option("--min-new-tokens", sampling.min_new_tokens, "do not stop before so many")->capture_default_str();
+    app.add_option("--temperature", sampling.temperature, "0: always the likeliest token")->capture_default_str();
+    app.add_option("--top-p", sampling.top_p, "sample from the likeliest tokens that reach this probability")->capture_default_str();
+    app.add_option("--top-k", sampling.top_k, "sample from the k likeliest tokens; 0: all")->capture_default_str();
+    app.add_option("--seed", sampling.seed, "of the sampling; a prompt gives the same answer wherever it stands")->capture_default_str();
+    app.add_option("--n", n, "completions per prompt")->capture_default_str();
+    app.add_option("--stop-id", sampling.stop_ids, "a token id to stop at besides the model's own (repeatable)");
+    app.add_flag("--ignore-eos", sampling.ignore_eos, "do not stop at the model's end-of-sequence tokens");
+    app.add_flag("--json", json, "one JSON line per completion: prompt_ids, ids, text, logprobs");
+  }
+};
+
+// From the command line, else from stdin.
+runtime::Result<std::vector<PromptInput>> collect_prompts(const GenerateOptions& options) {
+  std::vector<PromptInput> prompts;
+  for (const std::string& text : options.prompts) prompts.push_back({.prompt = text, .where = "--prompt"});
+  for (const std::string& text : options.chats) prompts.push_back({.prompt = single_message(text), .where = "--chat"});
+  for (const std::string& text : options.ids) {
+    auto ids = parse_ids(text);
+    if (!ids.ok()) return ids.status().with_context("--ids");
+    prompts.push_back({.prompt = std::move(*ids), .where = "--ids"});
+  }
+  if (!prompts.empty()) return prompts;
+  return read_prompt_rows(std::cin, "stdin");
+}
+
+// The model's tokenizer, or none where only ids are given and the folder has no tokenizer.
+runtime::Result<std::optional<Tokenizer>> load_tokenizer(const std::string& model, const std::vector<PromptInput>& prompts) {
+  auto tokenizer = Tokenizer::load(model);
+  if (tokenizer.ok()) return std::optional<Tokenizer>(std::move(*tokenizer));
+  const bool only_ids = std::all_of(prompts.begin(), prompts.end(), [](const PromptInput& prompt) { return prompt.is_ids(); });
+  if (only_ids && tokenizer.status().code() == runtime::ErrorCode::kNotFound) return std::optional<Tokenizer>();
+  return tokenizer.status();
+}
+
+runtime::Result<std::vector<Request>> make_requests(const GenerateOptions& options, const std::vector<PromptInput>& prompts,
+                                                    const std::optional<Tokenizer>& tokenizer) {
+  std::optional<PromptBuilder> builder;
+  if (tokenizer) {
+    PromptOptions unlimited;
+    unlimited.prompt_tokens_max = std::numeric_limits<std::int64_t>::max();
+    auto created = PromptBuilder::create(*tokenizer, unlimited);
+    if (!created.ok()) return created.status();
+    builder = std::move(*created);
+  }
+  std::vector<Request> requests;
+  for (const PromptInput& prompt : prompts) {
+    Request request{.prompt_ids = {}, .n = options.n, .sampling = options.sampling};
+    if (prompt.is_ids()) {
+      request.prompt_ids = std::get<0>(prompt.prompt);
+    } else {
+      DataRow row;
+      row.where = prompt.where;
+      if (const std::string* text = std::get_if<std::string>(&prompt.prompt)) row.prompt = *text;
+      else row.prompt = std::get<2>(prompt.prompt);
+      auto ids = builder->ids(row);
+      if (!ids.ok()) return ids.status();
+      request.prompt_ids = std::move(*ids);
+    }
+    requests.push_back(std::move(request));
+  }
+  return requests;
+}
+
+void print(const Completion& completion, const Request& request, const std::optional<Tokenizer>& tokenizer, bool json) {
+  const std::string text = tokenizer ? tokenizer->decode(completion.ids, /*skip_special_tokens=*/true) : std::string();
+  if (json) {
+    const nlohmann::ordered_json line{
+        {"prompt_ids", request.prompt_ids}, {"ids", completion.ids}, {"text", text}, {"logprobs", completion.logprobs}};
+    std::cout << line.dump() << '\n';
+  } else if (tokenizer) {
+    std::cout << text << '\n';
+  } else {
+    for (std::size_t i = 0; i < completion.ids.size(); ++i) std::cout << (i == 0 ? "" : ",") << completion.ids[i];
+    std::cout << '\n';
+  }
+}
+
+int generate(const GenerateOptions& options) {
+  if (runtime::Status status = options.sampling.validate(); !status.ok()) return fail(status);
+  auto prompts = collect_prompts(options);
+  if (!prompts.ok()) return fail(prompts.status());
+  auto tokenizer = load_tokenizer(options.model.model, *prompts);
+  if (!tokenizer.ok()) return fail(tokenizer.status());
+  auto requests = make_requests(options, *prompts, *tokenizer);
+  if (!requests.ok()) return fail(requests.status());
+  auto model = LocalModel::load(options.model);
+  if (!model.ok()) return fail(model.status());
+  const bool good = model->run(
+      *requests, "generating", [&](std::size_t i) { return (*prompts)[i].where; },
+      [&](const Completion& completion) { print(completion, (*requests)[completion.request], *tokenizer, options.json); });
+  return good ? 0 : 1;
+}
+
+}  // namespace
+
+int generate_command(int argc, char** argv) {
+  CLI::App app("Completions of prompts, from the command line or as JSON lines on stdin: {\"prompt\":text}, {\"chat\":text}, "
+               "{\"messages\":[...]} or {\"ids\":[...]}.", "starling generate");
+  GenerateOptions options;
+  options.add_to(app);
+  if (const std::optional<int> exit = parse_command_line(app, argc, argv)) return *exit;
+  return generate(options);
+}
+
+}  // namespace rl

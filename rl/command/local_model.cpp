@@ -1,0 +1,79 @@
+#include "rl/command/local_model.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <iostream>
+
+#include "rl/command/progress_line.h"
+
+namespace rl {
+namespace {
+
+// Requests per generate(): enough to keep the batch full, few enough that output flows.
+constexpr std::size_t kRequestsAtOnce = 256;
+
+}  // namespace
+
+void LocalModelOptions::add_to(CLI::App& app) {
+  app.add_option("--model", model, "a Hugging Face folder or a .gguf file")->required();
+  app.add_option("--threads", threads, "threads to compute with (default: all cores)")->check(CLI::NonNegativeNumber);
+  app.add_option("--kv-cache-mib", kv_cache_mib, "limit of the memory for keys and values")->check(CLI::PositiveNumber)->capture_default_str();
+}
+
+runtime::Result<LocalModel> LocalModel::load(const LocalModelOptions& options) {
+  auto model = Transformer::load(options.model);
+  if (!model.ok()) return model.status();
+  (*model)->pool().set_threads(options.threads);
+  auto engine = Engine::create(**model, {.cache = {.bytes_max = options.kv_cache_mib << 20}});
+  if (!engine.ok()) return engine.status();
+  return LocalModel(std::move(*model), std::move(*engine));
+}
+
+bool LocalModel::run(std::span<const Request> requests, const std::string& what, const std::function<std::string(std::size_t)>& where,
+                     const std::function<void(const Completion&)>& deliver) {
+  ProgressLine line;
+  bool good = true;
+  std::int64_t tokens_before = 0;
+  for (std::size_t begin = 0; begin < requests.size(); begin += kRequestsAtOnce) {
+    const auto part = requests.subspan(begin, std::min(kRequestsAtOnce, requests.size() - begin));
+    std::int64_t tokens = 0;
+    auto completions = engine_->generate(part, [&](const EngineProgress& progress) {
+      tokens = progress.generated_tokens;
+      const double rate = static_cast<double>(tokens_before + tokens) / std::max(line.seconds(), 1e-3);
+      line.show(what + " " + std::to_string(begin + progress.finished) + " of " + std::to_string(requests.size() - part.size() + progress.total) +
+                (tokens > 0 ? ", " + std::to_string(static_cast<std::int64_t>(rate)) + " tokens/s" : ""));
+      return true;
+    });
+    tokens_before += tokens;
+    if (!completions.ok()) return fail(completions.status()), false;
+    for (Completion& completion : *completions) {
+      completion.request += begin;
+      if (completion.status.ok()) {
+        deliver(completion);
+      } else {
+        good = false;
+        fail(completion.status.with_context(where(completion.request)));
+      }
+    }
+    std::cout.flush();
+  }
+  return good;
+}
+
+std::optional<int> parse_command_line(CLI::App& app, int argc, char** argv) {
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    if (error.get_exit_code() == 0) return app.exit(error);  // --help
+    std::fprintf(stderr, "error: %s; see %s --help\n", error.what(), app.get_name().c_str());
+    return 2;
+  }
+  return std::nullopt;
+}
+
+int fail(const runtime::Status& status) {
+  std::fprintf(stderr, "error: %s\n", status.message().c_str());
+  return 1;
+}
+
+}  // namespace rl

@@ -1,0 +1,52 @@
+// A model with its rollout engine in this process: what `generate` and `score` work with.
+#pragma once
+
+#include <CLI/CLI.hpp>
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "rl/model/transformer.h"
+#include "rl/rollout/engine.h"
+#include "runtime/core/result.h"
+
+namespace rl {
+
+/// The options that both commands share.
+struct LocalModelOptions {
+  std::string model;                 // a Hugging Face folder or a .gguf file
+  int threads = 0;                   // 0: all cores
+  std::int64_t kv_cache_mib = 2048;  // address space; memory is taken as it is used
+
+  void add_to(CLI::App& app);
+};
+
+class LocalModel {
+ public:
+  /// Errors as Transformer::load and Engine::create.
+  static runtime::Result<LocalModel> load(const LocalModelOptions& options);
+
+  /// Runs the requests in batches and hands over each batch's completions as they come, in order. `what` names the work in the
+  /// progress line. False when any completion failed; its error is on stderr, after `where` of its request.
+  bool run(std::span<const Request> requests, const std::string& what, const std::function<std::string(std::size_t)>& where,
+           const std::function<void(const Completion&)>& deliver);
+
+ private:
+  LocalModel(std::unique_ptr<Transformer> model, std::unique_ptr<Engine> engine) : model_(std::move(model)), engine_(std::move(engine)) {}
+
+  std::unique_ptr<Transformer> model_;  // before the engine, which borrows it
+  std::unique_ptr<Engine> engine_;
+};
+
+/// Parses the command line. The exit code when there is nothing left to do: 0 after --help, 2 after a mistake, which is on stderr.
+std::optional<int> parse_command_line(CLI::App& app, int argc, char** argv);
+
+/// Prints "error: <message>" and returns 1.
+int fail(const runtime::Status& status);
+
+}  // namespace rl
