@@ -16,4 +16,5 @@ struct Hello {
   incarnation @7 :UInt64;  # grows with every restart of the same node or worker
   pid @8 :Int64;
   refusal @9 :Text;        # not empty: the sender closes now, for this reason
+  refusalCode @10 :UInt16; # runtime::ErrorCode of the refusal
 }

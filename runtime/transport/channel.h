@@ -1,5 +1,6 @@
 // Channel: one authenticated connection, carrying requests, replies and one-way frames in both directions.
 //
+// An open channel keeps itself alive; close() it, or it ends with the connection.
 // Any thread may call any method. Callbacks (handler, replies, on_close) run on the event loop, one at a time, and must not block.
 // Frames arrive in the order in which they were sent. A request made while nothing is outstanding is written by the calling
 // thread itself; the others gather and leave together in one system call.
@@ -112,42 +113,48 @@ class Channel : public std::enable_shared_from_this<Channel>, private FrameSink 
  private:
   void on_frame(Message message) override;
   PayloadTarget payload_target(const FrameHeader& header) override;
-  Status enqueue(std::unique_lock<std::mutex>& lock, Message& message, Flush flush);
+
+  // With mutex_ held through `lock`; flush() lets go of it during the system call.
+  Status enqueue(std::unique_lock<std::mutex>& lock, Message message, Flush flush);
   void flush(std::unique_lock<std::mutex>& lock);
   void flush_soon();
+  void end(Status reason);
+
+  // On the loop.
   void wait_writable();
-  void begin_receiving();
   void wait_readable();
   void on_readable();
-  Status receive_some(bool& drained);
-  void fail_later(Reply reply, Status why);
+  Status receive(bool& drained);
   void arm_timer();
   void on_timer();
   void finish_close();
+
+  void begin_receiving();
+  void fail_later(Reply reply, Status why);
 
   EventLoop& loop_;
   const PeerInfo peer_;
   const ChannelOptions options_;
   const bool is_unix_;
-  const int fd_;  // of socket_; usable while !descriptor_closed_
 
-  // The event loop's own.
+  // Touched on the loop only, but for sendmsg on the descriptor by the thread that has set flushing_.
   Socket socket_;
   asio::steady_timer timer_;
   FrameReader reader_;
-  bool reading_ = false;  // an async_wait is out
-  bool shut_ = false;     // finish_close() ran
+  std::shared_ptr<Handler> handler_in_use_;
+  bool waiting_readable_ = false;
+  bool shut_ = false;  // finish_close() ran
 
   mutable std::mutex mutex_;  // guards what follows
   FrameWriter writer_;
+  FrameWriter::Batch batch_;  // belongs to the thread that has set flushing_
   PendingTable pending_;
-  Handler handler_;
-  std::shared_ptr<Handler> handler_in_use_;
+  std::shared_ptr<Handler> handler_;
   std::function<void(Status)> on_close_;
   Status close_reason_;
   Deadline timer_at_ = Deadline::max();
   bool closed_ = false;
-  bool receiving_ = false;     // begin_receiving() was called
+  bool receiving_ = false;  // begin_receiving() was called
   bool paused_ = false;
   bool flushing_ = false;      // a thread is in sendmsg
   bool blocked_ = false;       // waiting for the socket to take more

@@ -25,6 +25,8 @@ namespace runtime {
 
 /// The layout of preamble and proofs. Hello negotiates everything above it.
 inline constexpr std::uint16_t kWireVersion = 1;
+/// This release, as Hello tells it.
+inline constexpr char kRelease[] = "0.1.0";
 /// The range of frame protocols that this build speaks.
 inline constexpr std::uint32_t kProtocolMin = 1;
 inline constexpr std::uint32_t kProtocolMax = 1;
@@ -69,7 +71,7 @@ struct Hello {
   WorkerId worker;
   std::uint64_t incarnation = 0;
   std::int64_t pid = 0;
-  std::string refusal;  // set when the sender ends the connection: why
+  Status refusal;  // a failure when the sender ends the connection: why
 
   Buffer encode() const;
   static Result<Hello> decode(const Buffer& meta);

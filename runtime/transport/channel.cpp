@@ -1,0 +1,437 @@
+#include "runtime/transport/channel.h"
+
+#include <sys/socket.h>
+
+#include <cerrno>
+#include <cstring>
+#include <optional>
+#include <utility>
+
+#include "runtime/core/log.h"
+
+namespace runtime {
+
+namespace {
+
+// A thread that queues this much writes it itself, rather than letting the loop fall further behind.
+constexpr std::size_t kFlushBytes = 64 << 10;
+// After so many system calls a flushing thread leaves the rest to the loop: it has work of its own.
+constexpr int kFlushRoundsMax = 32;
+// After so many receives other connections get their turn.
+constexpr int kReceiveRoundsMax = 16;
+// Expiring requests scans the table: its cost per second is bounded by scanning large tables less often.
+constexpr std::chrono::nanoseconds kScanCostPerRequest{100};
+constexpr std::chrono::milliseconds kTimerStep{1};
+
+std::string_view role_name(Role role) {
+  switch (role) {
+    case Role::kNode: return "node";
+    case Role::kWorker: return "worker";
+    case Role::kDriver: return "driver";
+    case Role::kTool: return "tool";
+  }
+  return "peer";
+}
+
+}  // namespace
+
+Channel::Channel(EventLoop& loop, Socket socket, PeerInfo peer, ChannelOptions options)
+    : loop_(loop),
+      peer_(std::move(peer)),
+      options_(options),
+      is_unix_(peer_.address.starts_with("unix:")),
+      socket_(std::move(socket)),
+      timer_(loop.context()),
+      reader_(options.meta_bytes_max, options.payload_bytes_max) {}
+
+Channel::~Channel() = default;
+
+// ---- sending
+
+Status Channel::enqueue(std::unique_lock<std::mutex>& lock, Message message, Flush when) {
+  if (closed_) return close_reason_;
+  if (!message.fds.empty() && !is_unix_) {
+    return invalid_argument(describe_peer() + ": descriptors travel on Unix sockets only");
+  }
+  if (message.fds.size() > kFdsPerFrameMax || message.meta.size() % 8 != 0 || message.meta.size() > options_.meta_bytes_max ||
+      message.payload.size() > options_.payload_bytes_max) {
+    return invalid_argument(describe_peer() + ": frame over the limits: message of " + std::to_string(message.meta.size()) +
+                            " bytes, payload of " + std::to_string(message.payload.size()) + ", " +
+                            std::to_string(message.fds.size()) + " descriptors");
+  }
+  std::size_t bytes = FrameWriter::wire_bytes(message);
+  if (!writer_.empty() && writer_.bytes() + bytes > options_.queued_bytes_max) {
+    return resource_exhausted(describe_peer() + ": " + std::to_string(writer_.bytes()) + " bytes wait to be sent; the peer reads slowly");
+  }
+  writer_.append(std::move(message));
+  if (flushing_ || blocked_) return {};  // whoever is at it takes these along
+  if (when == Flush::kNow || writer_.bytes() >= kFlushBytes) {
+    flush(lock);
+  } else {
+    flush_soon();
+  }
+  return {};
+}
+
+void Channel::flush_soon() {
+  if (std::exchange(flush_posted_, true)) return;
+  loop_.post([self = shared_from_this()] {
+    std::unique_lock lock(self->mutex_);
+    self->flush_posted_ = false;
+    if (!self->flushing_ && !self->blocked_ && !self->closed_) self->flush(lock);
+  });
+}
+
+void Channel::flush(std::unique_lock<std::mutex>& lock) {
+  flushing_ = true;
+  const int fd = socket_.native_handle();  // stays open while flushing_ is set
+  for (int round = 0; !writer_.empty() && !closed_; ++round) {
+    if (round == kFlushRoundsMax) {
+      flush_soon();
+      break;
+    }
+    writer_.gather(batch_);
+    lock.unlock();
+    msghdr header{};
+    header.msg_iov = batch_.pieces.data();
+    header.msg_iovlen = batch_.count;
+    alignas(cmsghdr) char control[CMSG_SPACE(kFdsPerFrameMax * sizeof(int))];
+    if (!batch_.fds.empty()) {
+      header.msg_control = control;
+      header.msg_controllen = CMSG_SPACE(batch_.fds.size() * sizeof(int));
+      cmsghdr* rights = CMSG_FIRSTHDR(&header);
+      rights->cmsg_level = SOL_SOCKET;
+      rights->cmsg_type = SCM_RIGHTS;
+      rights->cmsg_len = CMSG_LEN(batch_.fds.size() * sizeof(int));
+      int fds[kFdsPerFrameMax];
+      for (std::size_t i = 0; i < batch_.fds.size(); ++i) fds[i] = batch_.fds[i].get();
+      std::memcpy(CMSG_DATA(rights), fds, batch_.fds.size() * sizeof(int));
+    }
+    ssize_t sent = ::sendmsg(fd, &header, MSG_DONTWAIT | MSG_NOSIGNAL);
+    int error = errno;
+    lock.lock();
+    if (sent >= 0) {
+      writer_.consume(static_cast<std::size_t>(sent));
+    } else if (error == EAGAIN || error == EWOULDBLOCK) {
+      blocked_ = true;
+      loop_.post([self = shared_from_this()] { self->wait_writable(); });
+      break;
+    } else if (error != EINTR) {
+      end(errno_status(error, describe_peer()));
+      break;
+    }
+  }
+  flushing_ = false;
+  if (closed_) loop_.post([self = shared_from_this()] { self->finish_close(); });
+}
+
+void Channel::wait_writable() {
+  if (shut_) return;
+  socket_.async_wait(Socket::wait_write, [self = shared_from_this()](const boost::system::error_code& ec) {
+    std::unique_lock lock(self->mutex_);
+    self->blocked_ = false;
+    if (!ec && !self->closed_ && !self->flushing_) self->flush(lock);
+  });
+}
+
+Status Channel::send(Message message, Flush when) {
+  std::unique_lock lock(mutex_);
+  return enqueue(lock, std::move(message), when);
+}
+
+void Channel::request(Message message, Deadline deadline, Reply reply) {
+  request_into(std::move(message), deadline, {}, nullptr, std::move(reply));
+}
+
+void Channel::request_into(Message message, Deadline deadline, std::span<std::byte> target, std::shared_ptr<void> owner,
+                           Reply reply) {
+  begin_receiving();
+  std::unique_lock lock(mutex_);
+  if (closed_) return fail_later(std::move(reply), close_reason_);
+  if (pending_.size() >= options_.requests_max) {
+    return fail_later(std::move(reply),
+                      resource_exhausted(describe_peer() + ": " + std::to_string(pending_.size()) + " requests are outstanding"));
+  }
+  // Alone, the caller wants its answer; behind others, the frame may as well travel with them.
+  Flush when = pending_.size() == 0 ? Flush::kNow : Flush::kSoon;
+  std::uint64_t id = pending_.add({std::move(reply), deadline, {target, std::move(owner)}});
+  message.id = id;
+  if (deadline < timer_at_) {
+    timer_at_ = deadline;
+    loop_.post([self = shared_from_this()] { self->arm_timer(); });
+  }
+  Status status = enqueue(lock, std::move(message), when);
+  if (status.ok()) return;
+  if (auto entry = pending_.take(id)) fail_later(std::move(entry->reply), std::move(status));
+}
+
+asio::awaitable<Result<Message>> Channel::request(Message message, Deadline deadline) {
+  auto initiate = [](auto handler, Channel* channel, Message message, Deadline deadline) {
+    channel->request(std::move(message), deadline, [handler = std::move(handler)](Result<Message> result) mutable {
+      auto executor = asio::get_associated_executor(handler);
+      asio::dispatch(executor, [handler = std::move(handler), result = std::move(result)]() mutable {
+        std::move(handler)(std::move(result));
+      });
+    });
+  };
+  auto self = shared_from_this();  // until the reply
+  auto result = co_await asio::async_initiate<const asio::use_awaitable_t<>, void(Result<Message>)>(
+      initiate, asio::use_awaitable, this, std::move(message), deadline);
+  co_return result;
+}
+
+Result<Message> Channel::request_blocking(Message message, Deadline deadline) {
+  struct Waiting {
+    explicit Waiting(EventLoop& loop) : done(loop) {}
+    Event done;
+    std::optional<Result<Message>> result;
+  };
+  // Shared, since a stopped loop ends the wait before the reply.
+  auto waiting = std::make_shared<Waiting>(loop_);
+  request(std::move(message), deadline, [waiting](Result<Message> result) {
+    waiting->result = std::move(result);
+    waiting->done.set();
+  });
+  if (!loop_.run_until(waiting->done, Deadline::max())) return cancelled(describe_peer() + ": the event loop was stopped");
+  return std::move(*waiting->result);
+}
+
+void Channel::fail_later(Reply reply, Status why) {
+  loop_.post([reply = std::move(reply), why = std::move(why)]() mutable { reply(std::move(why)); });
+}
+
+// ---- receiving
+
+void Channel::set_handler(Handler handler) {
+  auto shared = std::make_shared<Handler>(std::move(handler));
+  if (loop_.in_loop()) handler_in_use_ = shared;  // also for the frames behind the one being handled
+  {
+    std::lock_guard lock(mutex_);
+    if (closed_) return;
+    handler_ = std::move(shared);
+  }
+  begin_receiving();
+}
+
+void Channel::begin_receiving() {
+  {
+    std::lock_guard lock(mutex_);
+    if (receiving_ || closed_) return;
+    receiving_ = true;
+  }
+  loop_.post([self = shared_from_this()] { self->wait_readable(); });
+}
+
+void Channel::pause_receiving() {
+  std::lock_guard lock(mutex_);
+  paused_ = true;
+}
+
+void Channel::resume_receiving() {
+  {
+    std::lock_guard lock(mutex_);
+    if (!std::exchange(paused_, false) || !receiving_) return;
+  }
+  loop_.post([self = shared_from_this()] { self->wait_readable(); });
+}
+
+void Channel::wait_readable() {
+  if (shut_ || waiting_readable_) return;
+  waiting_readable_ = true;
+  socket_.async_wait(Socket::wait_read, [self = shared_from_this()](const boost::system::error_code& ec) {
+    self->waiting_readable_ = false;
+    if (!ec) self->on_readable();
+  });
+}
+
+void Channel::on_readable() {
+  bool drained = false;
+  for (int round = 0; round < kReceiveRoundsMax && !drained; ++round) {
+    {
+      std::lock_guard lock(mutex_);
+      if (closed_ || paused_) return;
+      handler_in_use_ = handler_;
+    }
+    if (Status status = receive(drained); !status.ok()) return close(std::move(status));
+  }
+  wait_readable();
+}
+
+Status Channel::receive(bool& drained) {
+  auto pieces = reader_.prepare();
+  std::size_t room = 0;
+  for (const iovec& piece : pieces) room += piece.iov_len;
+  msghdr header{};
+  header.msg_iov = const_cast<iovec*>(pieces.data());
+  header.msg_iovlen = pieces.size();
+  alignas(cmsghdr) char control[CMSG_SPACE(kFdsPerFrameMax * sizeof(int))];
+  if (is_unix_) {
+    header.msg_control = control;
+    header.msg_controllen = sizeof control;
+  }
+  ssize_t received = ::recvmsg(socket_.native_handle(), &header, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+  if (received < 0) {
+    drained = errno == EAGAIN || errno == EWOULDBLOCK;
+    if (drained || errno == EINTR) return {};
+    return errno_status(errno, describe_peer());
+  }
+  Status fd_status;
+  bool carried_fds = false;
+  for (cmsghdr* part = CMSG_FIRSTHDR(&header); part != nullptr; part = CMSG_NXTHDR(&header, part)) {
+    if (part->cmsg_level != SOL_SOCKET || part->cmsg_type != SCM_RIGHTS) continue;
+    carried_fds = true;
+    for (std::size_t at = 0; at + sizeof(int) <= part->cmsg_len - CMSG_LEN(0); at += sizeof(int)) {
+      int fd = -1;
+      std::memcpy(&fd, CMSG_DATA(part) + at, sizeof fd);
+      FileDescriptor owned(fd);  // each is taken over first, so that none leaks
+      if (fd_status.ok()) fd_status = reader_.add_fd(std::move(owned));
+    }
+  }
+  if (received == 0) {
+    return unavailable(describe_peer() + (reader_.mid_frame() ? ": closed the connection in the middle of a frame" : ": closed the connection"));
+  }
+  if (fd_status.ok() && (header.msg_flags & MSG_CTRUNC) != 0) fd_status = invalid_argument("descriptors were lost on the way");
+  if (fd_status.ok()) fd_status = reader_.commit(static_cast<std::size_t>(received), *this);
+  // A receive on a Unix socket also ends where descriptors were attached; else a short one means that there is no more.
+  drained = static_cast<std::size_t>(received) < room && !carried_fds;
+  return fd_status.with_context(describe_peer());
+}
+
+void Channel::on_frame(Message message) {
+  if (is_reply(message.kind)) {
+    std::optional<PendingTable::Entry> entry;
+    {
+      std::lock_guard lock(mutex_);
+      entry = pending_.take(message.id);
+    }
+    if (entry) entry->reply(std::move(message));  // else it came after its deadline
+    return;
+  }
+  if (auto handler = handler_in_use_; handler && *handler) {
+    (*handler)(shared_from_this(), std::move(message));
+  } else {
+    LOG(warn, "{}: nobody handles frames of kind {}", describe_peer(), static_cast<int>(message.kind));
+  }
+}
+
+PayloadTarget Channel::payload_target(const FrameHeader& header) {
+  if (!is_reply(static_cast<FrameKind>(header.kind))) return {};
+  std::lock_guard lock(mutex_);
+  PendingTable::Entry* entry = pending_.find(header.id);
+  return entry ? entry->target : PayloadTarget{};
+}
+
+// ---- deadlines
+
+void Channel::arm_timer() {
+  if (shut_) return;
+  Deadline at;
+  {
+    std::lock_guard lock(mutex_);
+    at = timer_at_;
+  }
+  if (at == Deadline::max()) return;
+  timer_.expires_at(at);
+  timer_.async_wait([self = shared_from_this()](const boost::system::error_code& ec) {
+    if (!ec) self->on_timer();
+  });
+}
+
+void Channel::on_timer() {
+  Deadline now = std::chrono::steady_clock::now();
+  std::vector<PendingTable::Entry> expired;
+  {
+    std::lock_guard lock(mutex_);
+    Deadline next;
+    expired = pending_.take_expired(now, &next);
+    Deadline soonest = now + std::max<std::chrono::nanoseconds>(kTimerStep, kScanCostPerRequest * pending_.size());
+    timer_at_ = next == Deadline::max() ? next : std::max(next, soonest);
+  }
+  arm_timer();
+  for (auto& entry : expired) entry.reply(deadline_exceeded(describe_peer() + ": no reply within the deadline"));
+}
+
+// ---- closing
+
+void Channel::end(Status reason) {
+  if (closed_) return;
+  closed_ = true;
+  close_reason_ = std::move(reason);
+}
+
+void Channel::close(Status reason) {
+  if (reason.ok()) reason = unavailable(describe_peer() + ": closed here");
+  std::unique_lock lock(mutex_);
+  if (closed_) return;
+  if (!flushing_ && !blocked_ && !writer_.empty()) flush(lock);  // what was accepted gets its chance
+  if (closed_) return;
+  end(std::move(reason));
+  if (!flushing_) loop_.post([self = shared_from_this()] { self->finish_close(); });
+}
+
+void Channel::finish_close() {
+  std::vector<PendingTable::Entry> entries;
+  std::function<void(Status)> on_close;
+  Status reason;
+  {
+    std::lock_guard lock(mutex_);
+    if (shut_ || flushing_) return;  // the flushing thread posts this again
+    shut_ = true;
+    entries = pending_.take_all();
+    on_close = std::exchange(on_close_, nullptr);
+    handler_.reset();
+    writer_.clear();
+    reason = close_reason_;
+  }
+  handler_in_use_.reset();
+  timer_.cancel();
+  boost::system::error_code ignored;
+  socket_.close(ignored);
+  Status failure = reason.code() == ErrorCode::kUnavailable ? reason : unavailable(reason.message());
+  for (auto& entry : entries) entry.reply(failure);
+  if (on_close) on_close(reason);
+}
+
+void Channel::set_on_close(std::function<void(Status)> on_close) {
+  bool too_late = false;
+  {
+    std::lock_guard lock(mutex_);
+    too_late = closed_ && shut_;
+    if (!too_late) on_close_ = std::move(on_close);
+  }
+  if (too_late) {
+    loop_.post([on_close = std::move(on_close), reason = close_reason()] { on_close(reason); });
+  } else {
+    begin_receiving();
+  }
+}
+
+bool Channel::closed() const {
+  std::lock_guard lock(mutex_);
+  return closed_;
+}
+
+Status Channel::close_reason() const {
+  std::lock_guard lock(mutex_);
+  return close_reason_;
+}
+
+std::string Channel::describe_peer() const {
+  std::string text(role_name(peer_.role));
+  if (peer_.role == Role::kNode) text += " " + peer_.node.short_hex();
+  if (peer_.role == Role::kWorker) text += " " + peer_.worker.short_hex();
+  if (peer_.pid != 0) text += " (pid " + std::to_string(peer_.pid) + ")";
+  return text + " at " + peer_.address;
+}
+
+std::size_t Channel::queued_bytes() const {
+  std::lock_guard lock(mutex_);
+  return writer_.bytes();
+}
+
+std::size_t Channel::outstanding() const {
+  std::lock_guard lock(mutex_);
+  return pending_.size();
+}
+
+}  // namespace runtime

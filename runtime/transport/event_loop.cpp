@@ -1,0 +1,201 @@
+#include "runtime/transport/event_loop.h"
+
+#include <pthread.h>
+
+#include <utility>
+
+#include "runtime/core/check.h"
+#include "runtime/core/log.h"
+
+namespace runtime {
+
+/// A thread in run_until (or the background thread) and what it waits for. Lives on that thread's stack.
+struct EventLoop::Waiter {
+  const EventLoop* loop = nullptr;
+  const Event* event = nullptr;       // null for the background thread
+  std::condition_variable wake{};     // used while a follower
+  std::atomic<bool> yield{false};     // the background thread is asked for the seat
+  Waiter* previous = nullptr;         // among the followers
+  Waiter* next = nullptr;
+};
+
+namespace {
+
+// The waiter of this thread while it drives a loop. One level is enough: a handler never drives another loop.
+thread_local void* driving = nullptr;
+
+// How long the seat may stay free before the background thread takes it. Long enough for a caller in a tight loop of synchronous calls to come
+// back, so that such a loop never fights over the seat; short enough not to matter to anyone else.
+constexpr std::chrono::milliseconds kVacancy{1};
+// After so many ticks under the same driver the background thread sleeps until that driver leaves.
+constexpr int kIdleTicks = 8;
+
+}  // namespace
+
+void Event::set() {
+  // The waiter's own handler sets its flag: it looks before it sleeps again.
+  if (driving != nullptr && loop_.in_loop() && static_cast<EventLoop::Waiter*>(driving)->event == this) {
+    set_.store(true, std::memory_order_release);
+    return;
+  }
+  // Everything else under the mutex, and the mutex last: the waiter may destroy this event as soon as it can lock.
+  EventLoop& loop = loop_;
+  std::lock_guard lock(loop.mutex_);
+  set_.store(true, std::memory_order_seq_cst);
+  auto* waiter = static_cast<EventLoop::Waiter*>(waiter_);
+  if (waiter == nullptr) return;
+  if (waiter == loop.leader_.load(std::memory_order_relaxed)) {
+    loop.interrupt();
+  } else {
+    waiter->wake.notify_one();
+  }
+}
+
+EventLoop::EventLoop() : background_thread_([this] { background(); }) {}
+
+EventLoop::~EventLoop() {
+  stop();
+  background_thread_.join();
+  std::lock_guard lock(mutex_);
+  CHECK(leader_.load() == nullptr);
+  CHECK(followers_first_ == nullptr);
+}
+
+bool EventLoop::in_loop() const {
+  return driving != nullptr && static_cast<Waiter*>(driving)->loop == this;
+}
+
+void EventLoop::stop() {
+  std::lock_guard lock(mutex_);
+  stopping_.store(true);
+  for (Waiter* follower = followers_first_; follower != nullptr; follower = follower->next) follower->wake.notify_one();
+  background_asleep_ = false;
+  background_wake_.notify_one();
+  interrupt();
+}
+
+void EventLoop::interrupt() { asio::post(context_, [] {}); }
+
+void EventLoop::drive(Waiter& self, const Event* event, Deadline deadline) {
+  void* outer = std::exchange(driving, &self);
+  while (!stopping_.load(std::memory_order_relaxed) && !self.yield.load(std::memory_order_relaxed) &&
+         !(event != nullptr && event->is_set())) {
+    try {
+      if (deadline == Deadline::max()) {
+        context_.run_one();
+      } else if (context_.run_one_until(deadline) == 0) {
+        break;
+      }
+    } catch (const std::exception& error) {
+      // Handlers return failures; one that throws has a bug, but the other connections need not suffer for it.
+      LOG(error, "event loop: a handler threw: {}", error.what());
+    }
+  }
+  driving = outer;
+}
+
+void EventLoop::pass_on() {
+  if (followers_first_ != nullptr) {
+    followers_first_->wake.notify_one();
+  } else if (background_asleep_) {
+    background_asleep_ = false;
+    background_wake_.notify_one();
+  }
+}
+
+void EventLoop::wake_background() {
+  std::lock_guard lock(mutex_);
+  if (leader_.load(std::memory_order_relaxed) != nullptr || background_wanted_) return;
+  background_wanted_ = true;
+  background_asleep_ = false;
+  background_wake_.notify_one();
+}
+
+bool EventLoop::run_until(Event& event, Deadline deadline) {
+  CHECK(!in_loop());
+  CHECK(&event.loop_ == this);
+  std::unique_lock lock(mutex_);
+  if (event.is_set()) return true;
+  CHECK(event.waiter_ == nullptr);
+
+  Waiter self{.loop = this, .event = &event};
+  event.waiter_ = &self;
+  bool following = false;
+  auto unlink = [this, &self, &following] {
+    if (!following) return;
+    following = false;
+    (self.previous ? self.previous->next : followers_first_) = self.next;
+    (self.next ? self.next->previous : followers_last_) = self.previous;
+    self.previous = self.next = nullptr;
+  };
+
+  while (!event.is_set() && !stopping_.load(std::memory_order_relaxed)) {
+    Waiter* leader = leader_.load(std::memory_order_relaxed);
+    if (leader == nullptr) {
+      unlink();
+      leader_.store(&self, std::memory_order_seq_cst);
+      ++turns_;
+      lock.unlock();
+      drive(self, &event, deadline);
+      lock.lock();
+      leader_.store(nullptr, std::memory_order_seq_cst);
+      if (!event.is_set() && std::chrono::steady_clock::now() >= deadline) break;
+      continue;
+    }
+    if (leader->event == nullptr && !leader->yield.exchange(true)) interrupt();  // the background thread makes room
+    if (!following) {
+      following = true;
+      self.previous = followers_last_;
+      (followers_last_ ? followers_last_->next : followers_first_) = &self;
+      followers_last_ = &self;
+    }
+    if (deadline == Deadline::max()) {
+      self.wake.wait(lock);
+    } else if (self.wake.wait_until(lock, deadline) == std::cv_status::timeout) {
+      break;
+    }
+  }
+  unlink();
+  event.waiter_ = nullptr;
+  if (leader_.load(std::memory_order_relaxed) == nullptr) pass_on();
+  return event.is_set();
+}
+
+void EventLoop::background() {
+  pthread_setname_np(pthread_self(), "io");
+  std::unique_lock lock(mutex_);
+  Waiter self{.loop = this, .event = nullptr};
+  std::uint64_t seen_turn = turns_;
+  int ticks = 0;
+  while (!stopping_.load(std::memory_order_relaxed)) {
+    bool vacant = leader_.load(std::memory_order_relaxed) == nullptr;
+    bool quiet = turns_ == seen_turn;
+    if (vacant && followers_first_ == nullptr && (quiet || background_wanted_)) {
+      background_wanted_ = false;
+      self.yield.store(false);
+      leader_.store(&self, std::memory_order_seq_cst);
+      lock.unlock();
+      drive(self, nullptr, Deadline::max());
+      lock.lock();
+      leader_.store(nullptr, std::memory_order_seq_cst);
+      pass_on();
+      ticks = 0;
+      seen_turn = turns_ - 1;  // whoever asked for the seat gets at least a tick to take it
+      continue;
+    }
+    background_wanted_ = false;
+    ticks = quiet ? ticks + 1 : 0;
+    seen_turn = turns_;
+    if (!vacant && ticks >= kIdleTicks) {
+      background_asleep_ = true;
+      background_wake_.wait(lock, [this] { return !background_asleep_ || stopping_.load(); });
+      background_asleep_ = false;
+      ticks = 0;
+    } else {
+      background_wake_.wait_for(lock, kVacancy,
+                                [this] { return background_wanted_ || stopping_.load(std::memory_order_relaxed); });
+    }
+  }
+}
+
+}  // namespace runtime

@@ -1,0 +1,118 @@
+// The parts of the handshake that are plain data: preamble, attach frame, Hello.
+#include <unistd.h>
+
+#include <cstring>
+
+#include "runtime/schema/hello.capnp.h"
+#include "runtime/transport/capnp_codec.h"
+#include "runtime/transport/handshake.h"
+
+namespace runtime {
+
+namespace {
+
+constexpr char kMagic[8] = {'S', 'T', 'A', 'R', 'L', 'I', 'N', 'G'};
+constexpr std::size_t kVersionTextMax = 64;
+
+}  // namespace
+
+// Layout: magic (8), version (2), flags (2), zero (4), target worker (16).
+std::array<std::byte, Preamble::kBytes> Preamble::encode() const {
+  std::array<std::byte, kBytes> raw{};
+  std::memcpy(raw.data(), kMagic, sizeof kMagic);
+  std::memcpy(raw.data() + 8, &version, sizeof version);
+  std::memcpy(raw.data() + 10, &flags, sizeof flags);
+  std::memcpy(raw.data() + 16, target.bytes.data(), target.bytes.size());
+  return raw;
+}
+
+Result<Preamble> Preamble::decode(std::span<const std::byte> raw) {
+  if (raw.size() != kBytes || std::memcmp(raw.data(), kMagic, sizeof kMagic) != 0) {
+    return invalid_argument("the peer does not speak Starling's protocol");
+  }
+  Preamble preamble;
+  std::memcpy(&preamble.version, raw.data() + 8, sizeof preamble.version);
+  std::memcpy(&preamble.flags, raw.data() + 10, sizeof preamble.flags);
+  std::memcpy(preamble.target.bytes.data(), raw.data() + 16, preamble.target.bytes.size());
+  return preamble;
+}
+
+Message encode_attach(const Preamble& preamble, FileDescriptor socket) {
+  Message message;
+  message.kind = FrameKind::kAttach;
+  message.payload = Buffer::copy_of(preamble.encode());
+  message.fds.push_back(std::move(socket));
+  return message;
+}
+
+Result<Preamble> decode_attach(Message& message, FileDescriptor* socket) {
+  if (message.kind != FrameKind::kAttach || message.fds.size() != 1) {
+    return invalid_argument("malformed attach frame: expected one descriptor");
+  }
+  auto preamble = Preamble::decode(message.payload.first().bytes());
+  if (preamble.ok()) *socket = std::move(message.fds.front());
+  return preamble;
+}
+
+Hello Hello::of(const Credentials& credentials) {
+  Hello hello;
+  hello.version = kRelease;
+  hello.role = credentials.role;
+  hello.cluster = credentials.cluster;
+  hello.node = credentials.node;
+  hello.worker = credentials.worker;
+  hello.incarnation = credentials.incarnation;
+  hello.pid = ::getpid();
+  return hello;
+}
+
+Buffer Hello::encode() const {
+  return runtime::encode<schema::Hello>([this](schema::Hello::Builder out) {
+    out.setProtocolMin(protocol_min);
+    out.setProtocolMax(protocol_max);
+    out.setVersion(to_text(version));
+    out.setRole(static_cast<std::uint16_t>(role));
+    out.setClusterId(to_data(cluster));
+    out.setNodeId(to_data(node));
+    out.setWorkerId(to_data(worker));
+    out.setIncarnation(incarnation);
+    out.setPid(pid);
+    if (refusal.ok()) return;
+    out.setRefusal(to_text(refusal.message()));
+    out.setRefusalCode(static_cast<std::uint16_t>(refusal.code()));
+  });
+}
+
+Result<Hello> Hello::decode(const Buffer& meta) {
+  Hello hello;
+  Status status = runtime::decode<schema::Hello>(meta, "hello", [&hello](schema::Hello::Reader in) -> Status {
+    auto cluster = to_id<ClusterId>(in.getClusterId());
+    auto node = to_id<NodeId>(in.getNodeId());
+    auto worker = to_id<WorkerId>(in.getWorkerId());
+    for (const Status& id : {cluster.status(), node.status(), worker.status()}) {
+      if (!id.ok()) return id.with_context("malformed hello");
+    }
+    if (in.getRole() < static_cast<std::uint16_t>(Role::kNode) || in.getRole() > static_cast<std::uint16_t>(Role::kTool)) {
+      return invalid_argument("malformed hello: unknown role " + std::to_string(in.getRole()));
+    }
+    if (in.getProtocolMin() > in.getProtocolMax()) return invalid_argument("malformed hello: empty protocol range");
+    hello.protocol_min = in.getProtocolMin();
+    hello.protocol_max = in.getProtocolMax();
+    hello.version = to_string(in.getVersion()).substr(0, kVersionTextMax);
+    hello.role = static_cast<Role>(in.getRole());
+    hello.cluster = *cluster;
+    hello.node = *node;
+    hello.worker = *worker;
+    hello.incarnation = in.getIncarnation();
+    hello.pid = in.getPid();
+    if (in.getRefusal().size() > 0) {
+      ErrorCode code = error_code_from_wire(in.getRefusalCode());
+      hello.refusal = Status(code == ErrorCode::kOk ? ErrorCode::kInternal : code, to_string(in.getRefusal()));
+    }
+    return {};
+  });
+  if (!status.ok()) return status;
+  return hello;
+}
+
+}  // namespace runtime

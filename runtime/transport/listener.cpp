@@ -1,0 +1,189 @@
+#include "runtime/transport/listener.h"
+
+#include <unistd.h>
+
+#include <unordered_set>
+#include <utility>
+
+#include "runtime/core/log.h"
+#include "runtime/transport/socket.h"
+
+namespace runtime {
+
+using transport_detail::Acceptor;
+using transport_detail::TimedSocket;
+
+namespace {
+
+// After running out of descriptors the listener waits this long before it tries to accept again.
+constexpr std::chrono::milliseconds kAcceptPause{100};
+
+void report_end(std::exception_ptr error) {
+  if (error) LOG(error, "listener: a coroutine ended with an exception");
+}
+
+}  // namespace
+
+/// Shared by the listener and its coroutines. Everything is touched on the loop only.
+struct Listener::State : std::enable_shared_from_this<Listener::State> {
+  State(EventLoop& loop, Acceptor acceptor, Endpoint endpoint, Credentials credentials, ListenerCallbacks callbacks,
+        ListenerOptions options)
+      : loop(loop),
+        acceptor(std::move(acceptor)),
+        pause(loop.context()),
+        endpoint(std::move(endpoint)),
+        credentials(std::move(credentials)),
+        callbacks(std::move(callbacks)),
+        options(options) {}
+
+  static asio::awaitable<void> accept_all(std::shared_ptr<State> self);
+  static asio::awaitable<void> serve(std::shared_ptr<State> self, std::shared_ptr<TimedSocket> timed, std::optional<Preamble> preamble);
+  asio::awaitable<Result<PeerInfo>> authenticate(std::shared_ptr<TimedSocket> timed, std::optional<Preamble> preamble, std::string address,
+                                                 bool& handed_over);
+  void begin(Channel::Socket socket, std::optional<Preamble> preamble);
+  void stop();
+
+  EventLoop& loop;
+  Acceptor acceptor;
+  asio::steady_timer pause;
+  const Endpoint endpoint;
+  const Credentials credentials;
+  ListenerCallbacks callbacks;
+  const ListenerOptions options;
+  std::unordered_set<std::shared_ptr<TimedSocket>> handshakes;
+  bool stopped = false;
+};
+
+asio::awaitable<void> Listener::State::accept_all(std::shared_ptr<State> self) {
+  while (!self->stopped) {
+    auto [ec, socket] = co_await self->acceptor.async_accept(asio::as_tuple(asio::use_awaitable));
+    if (self->stopped) co_return;
+    if (!ec) {
+      transport_detail::tune(socket);
+      self->begin(std::move(socket), std::nullopt);
+      continue;
+    }
+    LOG(warn, "{}: accept: {}", self->endpoint.to_string(), ec.message());
+    self->pause.expires_after(kAcceptPause);
+    auto [waited] = co_await self->pause.async_wait(asio::as_tuple(asio::use_awaitable));
+    if (waited) co_return;
+  }
+}
+
+void Listener::State::begin(Channel::Socket socket, std::optional<Preamble> preamble) {
+  if (stopped) return;
+  if (handshakes.size() >= options.handshakes_max) {
+    if (callbacks.on_refused) {
+      callbacks.on_refused(transport_detail::peer_address(socket, endpoint),
+                           resource_exhausted(std::to_string(handshakes.size()) + " handshakes are unfinished"));
+    }
+    return;  // closes the socket
+  }
+  auto timed = std::make_shared<TimedSocket>(loop.context(), std::move(socket));
+  timed->arm(deadline_after(options.handshake_timeout));
+  handshakes.insert(timed);
+  asio::co_spawn(loop.executor(), serve(shared_from_this(), std::move(timed), preamble), report_end);
+}
+
+// Whether it is for us or for a worker behind us, and then the proof.
+asio::awaitable<Result<PeerInfo>> Listener::State::authenticate(std::shared_ptr<TimedSocket> timed, std::optional<Preamble> preamble,
+                                                                std::string address, bool& handed_over) {
+  bool adopted = preamble.has_value();
+  if (!adopted) {
+    auto read = co_await read_preamble(timed->socket);
+    if (!read.ok()) co_return read.status().with_context(address);
+    preamble = *read;
+  }
+  if (!preamble->target.is_none() && preamble->target != credentials.worker) {
+    if (stopped) co_return cancelled("stopped");
+    Status taken = not_found("worker " + preamble->target.short_hex() + " is not here");
+    // An adopted connection that is not for us was routed wrongly; routing it again could go round in circles.
+    if (callbacks.on_preamble && !adopted && preamble->version == kWireVersion) {
+      boost::system::error_code ec;
+      FileDescriptor fd(timed->socket.release(ec));
+      if (ec) co_return from_asio(ec, address);
+      taken = callbacks.on_preamble(*preamble, fd);
+      if (taken.ok()) {
+        handed_over = true;
+        co_return cancelled("handed over");
+      }
+      if (!fd) co_return taken;
+      auto back = transport_detail::adopt_socket(loop.context(), std::move(fd));
+      if (!back.ok()) co_return back.status();
+      timed->socket = std::move(*back);
+    }
+    co_await refuse(timed->socket, taken);
+    co_return taken.with_context(address);
+  }
+  co_return co_await handshake_callee(timed->socket, *preamble, credentials, address);
+}
+
+asio::awaitable<void> Listener::State::serve(std::shared_ptr<State> self, std::shared_ptr<TimedSocket> timed,
+                                             std::optional<Preamble> preamble) {
+  std::string address = transport_detail::peer_address(timed->socket, self->endpoint);
+  bool handed_over = false;
+  auto peer = co_await self->authenticate(timed, preamble, address, handed_over);
+  timed->disarm();
+  self->handshakes.erase(timed);
+  if (self->stopped || handed_over) co_return;
+  if (!peer.ok() || timed->expired) {
+    Status why = timed->explain(peer.ok() ? cancelled("expired") : peer.status(), address + ": did not finish the handshake in time");
+    LOG(debug, "{}: refused {}", self->endpoint.to_string(), why.message());
+    if (self->callbacks.on_refused) self->callbacks.on_refused(address, why);
+    co_return;
+  }
+  auto channel = std::make_shared<Channel>(self->loop, std::move(timed->socket), std::move(*peer), self->options.channel);
+  self->callbacks.on_channel(std::move(channel));
+}
+
+void Listener::State::stop() {
+  if (std::exchange(stopped, true)) return;
+  boost::system::error_code ignored;
+  acceptor.close(ignored);
+  pause.cancel();
+  for (const auto& timed : handshakes) {
+    timed->disarm();
+    timed->socket.close(ignored);
+  }
+  if (endpoint.is_unix()) ::unlink(endpoint.unix_path.c_str());
+  callbacks = {};
+}
+
+Listener::Listener(std::shared_ptr<State> state, Endpoint endpoint) : state_(std::move(state)), endpoint_(std::move(endpoint)) {}
+
+Listener::~Listener() { stop(); }
+
+Result<std::unique_ptr<Listener>> Listener::listen(EventLoop& loop, const Endpoint& endpoint, Credentials credentials,
+                                                   ListenerCallbacks callbacks, ListenerOptions options) {
+  CHECK(callbacks.on_channel != nullptr);
+  Endpoint bound = endpoint;
+  auto acceptor = transport_detail::bind_listener(loop.context(), bound);
+  if (!acceptor.ok()) return acceptor.status();
+  auto state = std::make_shared<State>(loop, std::move(*acceptor), bound, std::move(credentials), std::move(callbacks), options);
+  loop.post([state] { asio::co_spawn(state->loop.executor(), State::accept_all(state), report_end); });
+  return std::unique_ptr<Listener>(new Listener(std::move(state), std::move(bound)));
+}
+
+void Listener::adopt(FileDescriptor fd, const Preamble& preamble) {
+  state_->loop.post([state = state_, fd = std::move(fd), preamble]() mutable {
+    auto socket = transport_detail::adopt_socket(state->loop.context(), std::move(fd));
+    if (socket.ok()) {
+      state->begin(std::move(*socket), preamble);
+    } else {
+      LOG(warn, "{}: {}", state->endpoint.to_string(), socket.status().message());
+    }
+  });
+}
+
+void Listener::stop() {
+  EventLoop& loop = state_->loop;
+  if (loop.in_loop()) return state_->stop();
+  auto done = std::make_shared<Event>(loop);
+  loop.post([state = state_, done] {
+    state->stop();
+    done->set();
+  });
+  loop.run_until(*done, Deadline::max());
+}
+
+}  // namespace runtime

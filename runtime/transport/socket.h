@@ -1,0 +1,48 @@
+// Sockets below the handshake: binding, connecting, naming. Private to runtime/transport.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "runtime/core/asio.h"
+#include "runtime/core/result.h"
+#include "runtime/transport/channel.h"
+#include "runtime/transport/endpoint.h"
+#include "runtime/transport/event_loop.h"
+#include "runtime/transport/file_descriptor.h"
+
+namespace runtime::transport_detail {
+
+using Acceptor = asio::basic_socket_acceptor<asio::generic::stream_protocol>;
+
+/// A socket with a deadline for everything that happens on it until disarm(): when it passes, pending operations end as cancelled.
+/// Lives in a shared_ptr, which the timer's handler holds too. On the loop only.
+struct TimedSocket : std::enable_shared_from_this<TimedSocket> {
+  TimedSocket(asio::io_context& context, Channel::Socket socket) : socket(std::move(socket)), timer(context) {}
+
+  void arm(Deadline deadline);
+  void disarm();
+  /// What a failure on this socket was: the deadline passing, or `status` itself.
+  Status explain(Status status, const std::string& what) const;
+
+  Channel::Socket socket;
+  asio::steady_timer timer;
+  bool expired = false;
+};
+
+/// Connects; resolves names. Errors as connect() lists them, each naming the endpoint.
+asio::awaitable<Status> connect_socket(TimedSocket& timed, Endpoint endpoint);
+
+/// Binds and listens. `endpoint` becomes the real one (port).
+Result<Acceptor> bind_listener(asio::io_context& context, Endpoint& endpoint);
+
+/// Wraps a connected descriptor. Errors: kInvalidArgument when it is no stream socket.
+Result<Channel::Socket> adopt_socket(asio::io_context& context, FileDescriptor fd);
+
+/// Small frames leave at once, dead peers are noticed: TCP only, failures do not matter.
+void tune(Channel::Socket& socket);
+
+/// "10.0.0.2:41822", or "unix:" and the listener's path.
+std::string peer_address(Channel::Socket& socket, const Endpoint& listener);
+
+}  // namespace runtime::transport_detail
