@@ -9,6 +9,7 @@
 #include <string>
 #include <utility>
 
+#include "rl/model/save.h"
 #include "rl/train/checkpoint.h"
 #include "rl/weights/atomic_file.h"
 #include "rl/weights/safetensors.h"

@@ -38,6 +38,7 @@ class Learner {
   Learner& operator=(const Learner&) = delete;
 
   Transformer& model() { return *model_; }
+  const Transformer& model() const { return *model_; }
   Communicator& communicator() { return *communicator_; }
 
   /// Adds the gradients of all ranks, clips them, takes one optimizer step and zeroes them. Gradients must come from a loss that was

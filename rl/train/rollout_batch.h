@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <span>
+#include <string>
 #include <tuple>
 #include <vector>
 
@@ -65,6 +66,16 @@ struct RolloutBatch {
 
   auto fields() { return std::tie(prompts, prompt_of, responses, logprobs, stopped); }
   bool operator==(const RolloutBatch&) const = default;
+};
+
+/// How the samples of one prompt are judged.
+struct RewardTask {
+  std::string data_source;
+  std::string ground_truth;
+  std::string where;  // the row, for messages
+
+  auto fields() { return std::tie(data_source, ground_truth, where); }
+  bool operator==(const RewardTask&) const = default;
 };
 
 /// What the controller learns about a RolloutBatch: scalars per sample.

@@ -14,16 +14,6 @@
 
 namespace rl {
 
-/// How the samples of one prompt are judged.
-struct RewardTask {
-  std::string data_source;
-  std::string ground_truth;
-  std::string where;  // the row, for messages
-
-  auto fields() { return std::tie(data_source, ground_truth, where); }
-  bool operator==(const RewardTask&) const = default;
-};
-
 /// One sample as people read it.
 struct SampleText {
   std::string prompt;

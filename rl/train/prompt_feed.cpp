@@ -1,0 +1,119 @@
+#include "rl/train/prompt_feed.h"
+
+#include <algorithm>
+#include <numeric>
+#include <string>
+#include <utility>
+
+#include "rl/data/random.h"
+
+namespace rl {
+namespace {
+
+using runtime::Result;
+using runtime::Status;
+
+// Seeds that differ in one argument are unrelated.
+std::uint64_t mix(std::uint64_t seed, std::uint64_t step, std::uint64_t prompt) {
+  const std::uint64_t first = SplitMix(seed).next();
+  const std::uint64_t second = SplitMix(first ^ step).next();
+  return SplitMix(second ^ prompt).next();
+}
+
+}  // namespace
+
+Result<std::unique_ptr<PromptFeed>> PromptFeed::create(const Config& config, const DatasetOptions& dataset, const PromptFeedOptions& options) {
+  Result<Tokenizer> tokenizer = Tokenizer::load(options.model);
+  if (!tokenizer.ok()) return tokenizer.status();
+  std::unique_ptr<PromptFeed> feed(new PromptFeed(options, std::move(*tokenizer)));
+  const Result<PromptOptions> prompt_options = PromptOptions::from_config(config);
+  if (!prompt_options.ok()) return prompt_options.status();
+  Result<PromptBuilder> builder = PromptBuilder::create(feed->tokenizer_, *prompt_options);
+  if (!builder.ok()) return builder.status();
+  feed->builder_ = std::move(*builder);
+  Result<Dataset> rows = Dataset::load(dataset);
+  if (!rows.ok()) return rows.status();
+  Result<Dataset> kept = feed->builder_->filter(std::move(*rows), &feed->dropped_);
+  if (!kept.ok()) return kept.status();
+  feed->dataset_ = std::move(*kept);
+  if (feed->rows() < options.batch_prompts) {
+    return runtime::invalid_argument("the data has " + std::to_string(feed->rows()) + " rows, fewer than one batch of " +
+                                     std::to_string(options.batch_prompts) + ": set data.train_batch_size to at most that");
+  }
+  for (std::int64_t row = 0; row < std::min(feed->rows(), kRowsCheckedMax); ++row) {
+    const auto ids = feed->builder_->ids(feed->dataset_.row(row));
+    if (!ids.ok()) return ids.status();
+  }
+  Result<Sampler> sampler = Sampler::create(feed->rows(), options.shuffle, options.shuffle_seed);
+  if (!sampler.ok()) return sampler.status();
+  feed->sampler_ = std::move(*sampler);
+  return feed;
+}
+
+Result<StepPrompts> PromptFeed::make(const std::vector<std::int64_t>& rows, std::uint64_t step) const {
+  StepPrompts prompts;
+  prompts.shards = shard_prompts(static_cast<std::int64_t>(rows.size()), options_.mini_batch_prompts, options_.workers);
+  for (const PromptShard& shard : prompts.shards) {
+    PromptBatch& batch = prompts.batches.emplace_back();
+    std::vector<RewardTask>& tasks = prompts.tasks.emplace_back();
+    for (const std::int64_t index : shard.prompts) {
+      const DataRow& row = dataset_.row(rows[static_cast<std::size_t>(index)]);
+      const Result<std::vector<std::int32_t>> ids = builder_->ids(row);
+      if (!ids.ok()) return ids.status();
+      batch.ids.append(*ids);
+      batch.seeds.push_back(mix(options_.sampling_seed, step, static_cast<std::uint64_t>(index)));
+      tasks.push_back({row.data_source, row.ground_truth, row.where});
+    }
+  }
+  return prompts;
+}
+
+Result<StepPrompts> PromptFeed::next(std::int64_t step) {
+  const Result<std::vector<std::int64_t>> rows = sampler_->next(options_.batch_prompts);
+  if (!rows.ok()) return rows.status();
+  Result<StepPrompts> prompts = make(*rows, static_cast<std::uint64_t>(step));
+  if (prompts.ok()) prompts->epoch = sampler_->epoch();
+  return prompts;
+}
+
+Result<std::vector<StepPrompts>> PromptFeed::all() const {
+  std::vector<StepPrompts> batches;
+  for (std::int64_t begin = 0; begin < rows(); begin += options_.batch_prompts) {
+    std::vector<std::int64_t> indices(static_cast<std::size_t>(std::min(options_.batch_prompts, rows() - begin)));
+    std::iota(indices.begin(), indices.end(), begin);
+    Result<StepPrompts> prompts = make(indices, static_cast<std::uint64_t>(begin));
+    if (!prompts.ok()) return prompts.status();
+    batches.push_back(std::move(*prompts));
+  }
+  return batches;
+}
+
+Result<std::vector<DemonstrationBatch>> PromptFeed::next_demonstrations() {
+  const Result<std::vector<std::int64_t>> rows = sampler_->next(options_.batch_prompts);
+  if (!rows.ok()) return rows.status();
+  std::vector<DemonstrationBatch> batches;
+  for (const PromptShard& shard : shard_prompts(options_.batch_prompts, options_.batch_prompts, options_.workers)) {
+    DemonstrationBatch& batch = batches.emplace_back();
+    for (const std::int64_t index : shard.prompts) {
+      const DataRow& row = dataset_.row((*rows)[static_cast<std::size_t>(index)]);
+      const Result<std::vector<std::int32_t>> prompt = builder_->ids(row);
+      if (!prompt.ok()) return prompt.status();
+      const Result<std::vector<std::int32_t>> response = builder_->response_ids(row);
+      if (!response.ok()) return response.status();
+      batch.prompts.append(*prompt);
+      batch.responses.append(*response);
+    }
+  }
+  return batches;
+}
+
+Status PromptFeed::resume(const nlohmann::json& position) {
+  const Result<SamplerState> state = SamplerState::from_json(position);
+  if (!state.ok()) return state.status();
+  Result<Sampler> sampler = Sampler::resume(*state, rows());
+  if (!sampler.ok()) return sampler.status();
+  sampler_ = std::move(*sampler);
+  return {};
+}
+
+}  // namespace rl

@@ -1,0 +1,83 @@
+// PromptFeed: from rows of data to what the workers of one step need. Lives with the controller; what it makes is put into the object
+// store and handled by reference from there on.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <vector>
+
+#include "rl/config/config.h"
+#include "rl/data/dataset.h"
+#include "rl/data/prompt_builder.h"
+#include "rl/data/sampler.h"
+#include "rl/text/tokenizer.h"
+#include "rl/train/batch_plan.h"
+#include "rl/train/rollout_batch.h"
+#include "runtime/core/result.h"
+
+namespace rl {
+
+/// The prompts of one step, cut into one share per worker.
+struct StepPrompts {
+  std::vector<PromptShard> shards;               // which prompt of the step went where
+  std::vector<PromptBatch> batches;              // [workers]
+  std::vector<std::vector<RewardTask>> tasks;    // [workers][prompts of the worker]
+  std::int64_t epoch = 0;
+};
+
+struct PromptFeedOptions {
+  std::filesystem::path model;  // whose tokenizer and chat template to use
+  std::int64_t batch_prompts = 1;
+  std::int64_t mini_batch_prompts = 1;
+  std::int64_t workers = 1;
+  std::uint64_t sampling_seed = 0;  // of the responses
+  bool shuffle = true;
+  std::uint64_t shuffle_seed = 0;
+};
+
+/// Reads, orders, renders and encodes prompts. Its position is saved with checkpoints. Not thread-safe; stays where it is made.
+class PromptFeed {
+ public:
+  /// `dataset` says which rows. Every prompt of a data set of up to kRowsCheckedMax rows is encoded once here, so that one that is too
+  /// long is found before the first step. Errors: those of Dataset::load, Tokenizer::load, PromptBuilder; kInvalidArgument: fewer rows
+  /// than a batch.
+  static runtime::Result<std::unique_ptr<PromptFeed>> create(const Config& config, const DatasetOptions& dataset, const PromptFeedOptions& options);
+
+  PromptFeed(const PromptFeed&) = delete;
+  PromptFeed& operator=(const PromptFeed&) = delete;
+
+  /// The prompts of `step` (it seeds their samples). Errors: those of PromptBuilder::ids, with the row.
+  runtime::Result<StepPrompts> next(std::int64_t step);
+
+  /// All rows in order, in batches like next()'s, for validation; seeds do not depend on a step.
+  runtime::Result<std::vector<StepPrompts>> all() const;
+
+  /// The next rows with their demonstrations, cut evenly over the workers. kInvalidArgument: a row without one.
+  runtime::Result<std::vector<DemonstrationBatch>> next_demonstrations();
+
+  std::int64_t rows() const { return dataset_.size(); }
+  std::int64_t rows_dropped() const { return dropped_; }  // over the length limit
+  std::int64_t batches_per_epoch() const { return sampler_->batches_per_epoch(options_.batch_prompts); }
+
+  nlohmann::json position() const { return sampler_->state().to_json(); }
+  /// Continues at a saved position. kInvalidArgument: it belongs to other data.
+  runtime::Status resume(const nlohmann::json& position);
+
+  static constexpr std::int64_t kRowsCheckedMax = 10'000;
+
+ private:
+  PromptFeed(const PromptFeedOptions& options, Tokenizer tokenizer) : options_(options), tokenizer_(std::move(tokenizer)) {}
+  runtime::Result<StepPrompts> make(const std::vector<std::int64_t>& rows, std::uint64_t seed) const;
+
+  PromptFeedOptions options_;
+  Tokenizer tokenizer_;
+  std::optional<PromptBuilder> builder_;
+  Dataset dataset_;
+  std::int64_t dropped_ = 0;
+  std::optional<Sampler> sampler_;
+};
+
+}  // namespace rl

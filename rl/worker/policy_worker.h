@@ -1,0 +1,79 @@
+// The policy role: generates with its weights, learns from what it generated. Plain C++: the actor around it is in policy_actor.h.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <span>
+#include <tuple>
+#include <vector>
+
+#include "rl/rollout/engine.h"
+#include "rl/train/batch_plan.h"
+#include "rl/train/communicator.h"
+#include "rl/train/learner.h"
+#include "rl/train/metrics.h"
+#include "rl/train/rollout_batch.h"
+#include "rl/worker/policy_options.h"
+#include "runtime/core/result.h"
+
+namespace rl {
+
+/// What a worker needs beside its samples to take a step: scalars, which the controller worked out.
+struct UpdatePlan {
+  std::vector<float> advantages;      // per sample of the worker's RolloutBatch, in units of (normalised) reward
+  std::vector<MiniBatch> mini_batches;  // one optimizer step each; as many on every worker
+  double learning_rate = 0.0;
+
+  auto fields() { return std::tie(advantages, mini_batches, learning_rate); }
+};
+
+/// One data-parallel rank of the policy: a Transformer, its optimizer, and an engine that reads the same weights in place.
+/// Ranks call the same methods in the same order; update(), supervise() and check_weights() are collective.
+/// A resource; one thread at a time.
+class PolicyWorker {
+ public:
+  /// Loads the model. Errors: those of Transformer::load and Engine::create.
+  static runtime::Result<std::unique_ptr<PolicyWorker>> create(const PolicyOptions& options, std::unique_ptr<Communicator> communicator);
+
+  /// Samples for each prompt, by options.training or options.validation. Samples depend on weights, prompt and seed alone.
+  /// kInvalidArgument: a prompt that leaves no room for a response, an id outside the vocabulary.
+  runtime::Result<RolloutBatch> generate(const PromptBatch& prompts, bool validation);
+
+  /// PPO's policy update: options.epochs passes over the mini-batches, an optimizer step each. `reference_logprobs` belong to
+  /// batch.responses.values, and are empty unless the objective has a KL loss.
+  /// Returns "actor/..." metrics as this worker's part of the step's means: summed over the workers they are the whole.
+  /// kInvalidArgument: sizes that do not fit. Others: those of Learner::apply.
+  runtime::Result<Metrics> update(const RolloutBatch& batch, std::span<const float> reference_logprobs, const UpdatePlan& plan);
+
+  /// One supervised step on the responses of `batch`, mean over `tokens_total` response tokens of all workers.
+  /// Returns "sft/..." metrics, parts as in update().
+  runtime::Result<Metrics> supervise(const DemonstrationBatch& batch, std::int64_t tokens_total, double learning_rate);
+
+  /// Log-probabilities of batch.responses.values under the present weights, at the training temperature.
+  runtime::Result<std::vector<float>> logprobs(const RolloutBatch& batch);
+
+  /// Collective; see Learner::check_equal_weights.
+  runtime::Status check_weights() { return learner_.check_equal_weights(); }
+  std::uint64_t weights_checksum() const { return learner_.weights_checksum(); }
+
+  /// See Learner.
+  runtime::Status save(const std::filesystem::path& folder) { return learner_.save(folder); }
+  runtime::Status load(const std::filesystem::path& folder) { return learner_.load(folder); }
+  void reset_optimizer() { learner_.reset_optimizer(); }
+
+  const Learner& learner() const { return learner_; }
+
+ private:
+  PolicyWorker(const PolicyOptions& options, std::unique_ptr<Transformer> model, std::unique_ptr<Communicator> communicator);
+
+  // Forward and backward over samples [first, last) of the batch; adds its part to `metrics`.
+  runtime::Status accumulate(const RolloutBatch& batch, std::span<const float> reference_logprobs, const UpdatePlan& plan,
+                             const MiniBatch& mini_batch, std::int64_t first, std::int64_t last, Metrics& metrics);
+
+  PolicyOptions options_;
+  Learner learner_;
+  std::unique_ptr<Engine> engine_;
+};
+
+}  // namespace rl

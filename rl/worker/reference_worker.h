@@ -1,0 +1,59 @@
+// The reference role: log-probabilities under weights that never change.
+#pragma once
+
+#include <filesystem>
+#include <memory>
+#include <tuple>
+#include <vector>
+
+#include "rl/algo/kl.h"
+#include "rl/model/transformer.h"
+#include "rl/train/batch_plan.h"
+#include "rl/train/rollout_batch.h"
+#include "runtime/core/result.h"
+
+namespace rl {
+
+struct ReferenceOptions {
+  std::filesystem::path model;
+  int threads = 1;
+  float temperature = 1.0F;     // that of the rollout
+  MicroBatchLimits micro_batch;
+  KlPenalty penalty{.estimator = KlEstimator::kK1};  // of the KL in the reward
+};
+
+/// What the reference says of a RolloutBatch.
+struct ReferenceScores {
+  std::vector<float> logprobs;       // of responses.values
+  std::vector<double> kl_penalties;  // [samples]: estimated KL to the reference, summed over the response's tokens
+
+  auto fields() { return std::tie(logprobs, kl_penalties); }
+};
+
+/// A frozen model. A resource; one thread at a time.
+class ReferenceWorker {
+ public:
+  /// Errors: those of Transformer::load.
+  static runtime::Result<std::unique_ptr<ReferenceWorker>> create(const ReferenceOptions& options);
+
+  /// kInvalidArgument: an inconsistent batch, an id outside the vocabulary.
+  runtime::Result<ReferenceScores> score(const RolloutBatch& batch);
+
+ private:
+  ReferenceWorker(const ReferenceOptions& options, std::unique_ptr<Transformer> model) : options_(options), model_(std::move(model)) {}
+
+  ReferenceOptions options_;
+  std::unique_ptr<Transformer> model_;
+};
+
+/// Log-probabilities of batch.responses.values under `model`, without a graph, in micro-batches. Shared by both roles.
+runtime::Result<std::vector<float>> response_logprobs(const Transformer& model, const RolloutBatch& batch, float temperature,
+                                                      const MicroBatchLimits& limits);
+
+/// Samples [first, last) with their prompts, packed for a forward pass over the responses.
+PackedBatch pack_samples(const RolloutBatch& batch, std::int64_t first, std::int64_t last);
+
+/// Prompt and response tokens of each sample: what micro-batches are planned by.
+std::vector<std::int64_t> sample_lengths(const RolloutBatch& batch);
+
+}  // namespace rl

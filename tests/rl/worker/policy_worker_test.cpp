@@ -1,0 +1,274 @@
+// Training loops without the runtime: workers are objects, ranks are threads.
+#include "rl/worker/policy_worker.h"
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <cmath>
+#include <cstring>
+#include <functional>
+#include <thread>
+
+#include "rl/algo/group_advantage.h"
+#include "rl/data/prompt_builder.h"
+#include "rl/data/toy.h"
+#include "rl/text/tokenizer.h"
+#include "rl/train/gloo_communicator.h"
+#include "rl/train/toy_model.h"
+#include "rl/worker/reference_worker.h"
+#include "rl/worker/reward_worker.h"
+
+namespace rl {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::int64_t kSamples = 4;
+
+class PolicyWorkerTest : public ::testing::Test {
+ protected:
+  static void SetUpTestSuite() {
+    folder_ = fs::temp_directory_path() / ("starling-policy-" + std::to_string(::getpid()));
+    fs::create_directories(folder_);
+    ASSERT_TRUE(make_toy_model(folder_, {.layers = 2, .hidden_size = 32, .intermediate_size = 64}).ok());
+  }
+  static void TearDownTestSuite() { fs::remove_all(folder_); }
+
+  static PolicyOptions options() {
+    PolicyOptions options;
+    options.model = folder_;
+    options.training = {.samples = kSamples, .response_tokens_max = 6};
+    options.validation = {.samples = 1, .temperature = 0.0F, .response_tokens_max = 6};
+    options.micro_batch.tokens_max = 60;
+    options.positions_max = 48;
+    options.learner.adamw.weight_decay = 0.1F;
+    return options;
+  }
+
+  static std::unique_ptr<PolicyWorker> make(const PolicyOptions& options, std::unique_ptr<Communicator> communicator = make_single_communicator()) {
+    auto worker = PolicyWorker::create(options, std::move(communicator));
+    EXPECT_TRUE(worker.ok()) << worker.status().to_string();
+    return std::move(*worker);
+  }
+
+  // Prompts of the toy task with their tasks; prompt i's seed is i.
+  static PromptBatch prompts(std::span<const std::int64_t> rows, std::vector<RewardTask>* tasks = nullptr) {
+    static const Tokenizer tokenizer = *Tokenizer::load(folder_);
+    static const Dataset data = make_toy_dataset({.task = ToyTask::kCopy, .rows = 64, .letters = 4, .length = 2});
+    const auto builder = PromptBuilder::create(tokenizer, {});
+    PromptBatch batch;
+    for (const std::int64_t row : rows) {
+      const auto ids = builder->ids(data.row(row));
+      EXPECT_TRUE(ids.ok()) << ids.status().to_string();
+      batch.ids.append(*ids);
+      batch.seeds.push_back(static_cast<std::uint64_t>(row));
+      if (tasks != nullptr) tasks->push_back({"toy", data.row(row).ground_truth, data.row(row).where});
+    }
+    return batch;
+  }
+
+  static RewardWorker reward() { return RewardWorker(*Tokenizer::load(folder_), RuleReward("letters")); }
+
+  // A whole GRPO step of `ranks` workers over prompts 0..7, in mini-batches of 4. Returns their weights' checksums and summed metrics.
+  struct StepResult {
+    std::vector<std::uint64_t> checksums;
+    std::vector<float> weights;
+    Metrics metrics;
+    std::vector<std::int32_t> responses;  // in prompt order within mini-batches
+  };
+  static StepResult step(int ranks, const PolicyOptions& options) {
+    const auto shards = shard_prompts(8, 4, ranks);
+    const std::shared_ptr<Rendezvous> rendezvous = make_local_rendezvous();
+    std::vector<RolloutBatch> batches(static_cast<std::size_t>(ranks));
+    std::vector<std::unique_ptr<PolicyWorker>> workers(static_cast<std::size_t>(ranks));
+    const auto each = [&](const std::function<void(std::size_t)>& body) {
+      std::vector<std::thread> threads;
+      for (int rank = 0; rank < ranks; ++rank) threads.emplace_back(body, static_cast<std::size_t>(rank));
+      for (std::thread& thread : threads) thread.join();
+    };
+    std::vector<std::vector<float>> advantages(static_cast<std::size_t>(ranks));
+    std::vector<std::vector<std::int64_t>> lengths(static_cast<std::size_t>(ranks));
+    each([&](std::size_t rank) {
+      auto group = make_gloo_communicator(rendezvous, {.rank = static_cast<int>(rank), .size = ranks, .host = "127.0.0.1"});
+      ASSERT_TRUE(group.ok()) << group.status().to_string();
+      workers[rank] = make(options, std::move(*group));
+      std::vector<RewardTask> tasks;
+      auto batch = workers[rank]->generate(prompts(shards[rank].prompts, &tasks), false);
+      ASSERT_TRUE(batch.ok()) << batch.status().to_string();
+      batches[rank] = std::move(*batch);
+      const auto scores = reward().score(batches[rank], tasks);
+      ASSERT_TRUE(scores.ok());
+      std::vector<float> values(scores->begin(), scores->end());
+      std::vector<std::int64_t> groups(batches[rank].prompt_of.begin(), batches[rank].prompt_of.end());
+      advantages[rank] = grpo_advantages(values, groups);
+      lengths[rank] = summarize(batches[rank]).response_tokens;
+    });
+    const auto plan = plan_mini_batches(shards, kSamples, lengths);
+    StepResult result;
+    std::vector<Metrics> metrics(static_cast<std::size_t>(ranks));
+    each([&](std::size_t rank) {
+      const auto report = workers[rank]->update(batches[rank], {}, {advantages[rank], plan[rank], 1e-2});
+      ASSERT_TRUE(report.ok()) << report.status().to_string();
+      metrics[rank] = *report;
+      EXPECT_TRUE(workers[rank]->check_weights().ok());
+    });
+    for (std::size_t rank = 0; rank < metrics.size(); ++rank) {
+      for (const auto& [name, value] : metrics[rank]) result.metrics[name] += value;
+      result.checksums.push_back(workers[rank]->weights_checksum());
+      result.responses.insert(result.responses.end(), batches[rank].responses.values.begin(), batches[rank].responses.values.end());
+    }
+    const at::Tensor& arena = workers[0]->learner().model().parameters().arena();
+    result.weights.assign(arena.const_data_ptr<float>(), arena.const_data_ptr<float>() + arena.numel());
+    return result;
+  }
+
+  static inline fs::path folder_;
+};
+
+TEST_F(PolicyWorkerTest, LogprobsOfTheEngineAreTheTrainersToTheBit) {
+  const auto worker = make(options());
+  const auto batch = worker->generate(prompts(std::vector<std::int64_t>{0, 1, 2}), false);
+  ASSERT_TRUE(batch.ok()) << batch.status().to_string();
+  EXPECT_EQ(batch->samples(), 3 * kSamples);
+  const auto logprobs = worker->logprobs(*batch);
+  ASSERT_TRUE(logprobs.ok()) << logprobs.status().to_string();
+  ASSERT_EQ(logprobs->size(), batch->logprobs.size());
+  EXPECT_EQ(std::memcmp(logprobs->data(), batch->logprobs.data(), logprobs->size() * sizeof(float)), 0);
+}
+
+TEST_F(PolicyWorkerTest, SamplesDependOnThePromptAndItsSeedAlone) {
+  const auto worker = make(options());
+  const auto together = worker->generate(prompts(std::vector<std::int64_t>{3, 4, 5}), false);
+  const auto alone = worker->generate(prompts(std::vector<std::int64_t>{5}), false);
+  ASSERT_TRUE(together.ok() && alone.ok());
+  for (std::int64_t s = 0; s < kSamples; ++s) {
+    const auto a = together->responses.row(2 * kSamples + s);
+    const auto b = alone->responses.row(s);
+    EXPECT_TRUE(std::equal(a.begin(), a.end(), b.begin(), b.end()));
+  }
+}
+
+TEST_F(PolicyWorkerTest, TwoWorkersTakeTheStepOfOne) {
+  const StepResult one = step(1, options());
+  const StepResult two = step(2, options());
+  ASSERT_EQ(two.checksums.size(), 2u);
+  EXPECT_EQ(two.checksums[0], two.checksums[1]);
+  double difference = 0.0;
+  double size = 0.0;
+  for (std::size_t i = 0; i < one.weights.size(); ++i) {
+    difference += std::pow(one.weights[i] - two.weights[i], 2);
+    size += std::pow(one.weights[i], 2);
+  }
+  EXPECT_LT(std::sqrt(difference / size), 1e-4);
+  for (const auto& [name, value] : one.metrics) EXPECT_NEAR(value, two.metrics.at(name), 1e-3 * std::max(1.0, std::abs(value))) << name;
+}
+
+TEST_F(PolicyWorkerTest, TheSameRunGivesTheSameBits) { EXPECT_EQ(step(2, options()).checksums, step(2, options()).checksums); }
+
+TEST_F(PolicyWorkerTest, MicroBatchesDoNotChangeTheStep) {
+  PolicyOptions whole = options();
+  whole.micro_batch = {};
+  PolicyOptions single = options();
+  single.micro_batch = {.samples_max = 1};
+  const StepResult a = step(1, whole);
+  const StepResult b = step(1, single);
+  EXPECT_NEAR(a.metrics.at("actor/pg_loss"), b.metrics.at("actor/pg_loss"), 1e-6);
+  EXPECT_NEAR(a.metrics.at("actor/grad_norm"), b.metrics.at("actor/grad_norm"), 1e-4 * a.metrics.at("actor/grad_norm"));
+}
+
+TEST_F(PolicyWorkerTest, OnPolicyTheFirstMiniBatchHasNoKlAndNoClipping) {
+  const auto worker = make(options());
+  const auto batch = worker->generate(prompts(std::vector<std::int64_t>{0, 1}), false);
+  ASSERT_TRUE(batch.ok());
+  const std::vector<float> advantages{1, -1, 1, -1, 0.5, 0.5, -0.5, -0.5};
+  const auto tokens = static_cast<std::int64_t>(batch->responses.values.size());
+  const auto metrics = worker->update(*batch, {}, {advantages, {{0, 8, tokens, 8}}, 1e-3});
+  ASSERT_TRUE(metrics.ok()) << metrics.status().to_string();
+  EXPECT_EQ(metrics->at("actor/ppo_kl"), 0.0);
+  EXPECT_EQ(metrics->at("actor/pg_clipfrac"), 0.0);
+  EXPECT_GT(metrics->at("actor/grad_norm"), 0.0);
+  EXPECT_GT(metrics->at("actor/entropy"), 0.0);
+}
+
+TEST_F(PolicyWorkerTest, KlToTheReferenceIsZeroAtTheStartAndGrows) {
+  PolicyOptions with_kl = options();
+  with_kl.objective.use_kl_loss = true;
+  const auto worker = make(with_kl);
+  const auto reference = ReferenceWorker::create({.model = folder_});
+  ASSERT_TRUE(reference.ok()) << reference.status().to_string();
+  for (int round = 0; round < 2; ++round) {
+    const auto batch = worker->generate(prompts(std::vector<std::int64_t>{0, 1}), false);
+    ASSERT_TRUE(batch.ok());
+    const auto scores = (*reference)->score(*batch);
+    ASSERT_TRUE(scores.ok());
+    ASSERT_EQ(scores->kl_penalties.size(), 8u);
+    const auto tokens = static_cast<std::int64_t>(batch->responses.values.size());
+    const UpdatePlan plan{{1, -1, 1, -1, 1, -1, 1, -1}, {{0, 8, tokens, 8}}, 1e-2};
+    const auto metrics = worker->update(*batch, scores->logprobs, plan);
+    ASSERT_TRUE(metrics.ok()) << metrics.status().to_string();
+    if (round == 0) EXPECT_EQ(metrics->at("actor/kl_loss"), 0.0);
+    if (round == 1) EXPECT_GT(metrics->at("actor/kl_loss"), 0.0);
+    EXPECT_FALSE(worker->update(*batch, {}, plan).ok());  // the reference's log-probs are missing
+  }
+}
+
+TEST_F(PolicyWorkerTest, SavedAndLoadedItContinuesWithTheSameBits) {
+  const auto train = [&](PolicyWorker& worker, std::int64_t row) {
+    const auto batch = worker.generate(prompts(std::vector<std::int64_t>{row}), false);
+    const auto tokens = static_cast<std::int64_t>(batch->responses.values.size());
+    ASSERT_TRUE(worker.update(*batch, {}, {{1, -1, 1, -1}, {{0, 4, tokens, 4}}, 1e-2}).ok());
+  };
+  const auto through = make(options());
+  train(*through, 0);
+  const fs::path folder = folder_ / "checkpoint";
+  fs::create_directories(folder);
+  ASSERT_TRUE(through->save(folder).ok());
+  for (const fs::path& file : learner_files()) EXPECT_TRUE(fs::exists(folder / file)) << file;
+  train(*through, 1);
+
+  const auto resumed = make(options());
+  const auto loaded = resumed->load(folder);
+  ASSERT_TRUE(loaded.ok()) << loaded.to_string();
+  train(*resumed, 1);
+  EXPECT_EQ(through->weights_checksum(), resumed->weights_checksum());
+}
+
+TEST_F(PolicyWorkerTest, ANonFiniteGradientIsSkipped) {
+  const auto worker = make(options());
+  const auto batch = worker->generate(prompts(std::vector<std::int64_t>{0}), false);
+  const auto tokens = static_cast<std::int64_t>(batch->responses.values.size());
+  const std::uint64_t before = worker->weights_checksum();
+  const auto metrics = worker->update(*batch, {}, {{std::nanf(""), 1, 1, 1}, {{0, 4, tokens, 4}}, 1e-2});
+  ASSERT_TRUE(metrics.ok());
+  EXPECT_EQ(metrics->at("actor/skipped_updates"), 1.0);
+  EXPECT_EQ(worker->weights_checksum(), before);
+}
+
+TEST_F(PolicyWorkerTest, RefusesPlansThatDoNotFit) {
+  const auto worker = make(options());
+  const auto batch = worker->generate(prompts(std::vector<std::int64_t>{0}), false);
+  EXPECT_EQ(worker->update(*batch, {}, {{1, 1}, {{0, 2, 4, 2}}, 1e-2}).status().code(), runtime::ErrorCode::kInvalidArgument);
+  EXPECT_EQ(worker->update(*batch, {}, {{1, 1, 1, 1}, {{0, 5, 4, 5}}, 1e-2}).status().code(), runtime::ErrorCode::kInvalidArgument);
+  PromptBatch unseeded = prompts(std::vector<std::int64_t>{0});
+  unseeded.seeds.clear();
+  EXPECT_EQ(worker->generate(unseeded, false).status().code(), runtime::ErrorCode::kInvalidArgument);
+}
+
+TEST_F(PolicyWorkerTest, SupervisedStepsLearnTheDemonstrations) {
+  const auto worker = make(options());
+  DemonstrationBatch batch;
+  batch.prompts = prompts(std::vector<std::int64_t>{0, 1, 2, 3}).ids;
+  for (std::int64_t i = 0; i < 4; ++i) batch.responses.append(batch.prompts.row(i).subspan(2, 3));
+  double first = 0;
+  double last = 0;
+  for (int i = 0; i < 30; ++i) {
+    const auto metrics = worker->supervise(batch, 12, 1e-2);
+    ASSERT_TRUE(metrics.ok()) << metrics.status().to_string();
+    if (i == 0) first = metrics->at("sft/loss");
+    last = metrics->at("sft/loss");
+  }
+  EXPECT_LT(last, 0.5 * first);
+}
+
+}  // namespace
+}  // namespace rl
