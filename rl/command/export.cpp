@@ -1,0 +1,148 @@
+#include "rl/command/export.h"
+
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+
+#include <algorithm>
+#include <filesystem>
+#include <iostream>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+
+#include "rl/command/local_model.h"
+#include "rl/model/model_config.h"
+#include "rl/model/parameters.h"
+#include "rl/model/save.h"
+#include "rl/train/checkpoint.h"
+
+namespace rl {
+namespace {
+
+namespace fs = std::filesystem;
+using runtime::Result;
+using runtime::Status;
+
+struct ExportOptions {
+  std::string checkpoint;
+  std::string model;
+  std::string tokenizer;
+  std::string out;
+  std::int64_t shard_mib_max = 5000;
+};
+
+// The model folder of a checkpoint: the newest of a run's folder, a global_step_N, or a model folder itself.
+Result<fs::path> find_model(const fs::path& checkpoint) {
+  std::error_code ignored;
+  if (!fs::is_directory(checkpoint, ignored)) return runtime::not_found(checkpoint.string() + ": no such folder");
+  fs::path folder = checkpoint;
+  if (!checkpoint_step(fs::absolute(folder, ignored).lexically_normal())) {
+    if (const std::optional<fs::path> latest = find_latest_checkpoint(folder)) folder = *latest;
+  }
+  if (fs::exists(folder / "manifest.json", ignored)) {
+    if (Status status = verify_checkpoint(folder); !status.ok()) return status;
+  }
+  for (const char* inside : {"actor/huggingface", "huggingface", "actor", "model", "."}) {
+    if (fs::exists(folder / inside / "config.json", ignored)) return (folder / inside).lexically_normal();
+  }
+  return runtime::not_found(checkpoint.string() + ": no checkpoint there (a run's folder, a global_step_N, or a folder with config.json)");
+}
+
+// A folder that is removed again unless it was kept.
+class TemporaryFolder {
+ public:
+  explicit TemporaryFolder(fs::path path) : path_(std::move(path)) {}
+  ~TemporaryFolder() {
+    std::error_code ignored;
+    if (!path_.empty()) fs::remove_all(path_, ignored);
+  }
+  TemporaryFolder(const TemporaryFolder&) = delete;
+  TemporaryFolder& operator=(const TemporaryFolder&) = delete;
+
+  const fs::path& path() const { return path_; }
+
+  Status keep_as(const fs::path& final_path) {
+    std::error_code error;
+    fs::remove(final_path, error);  // an empty folder may be there
+    fs::rename(path_, final_path, error);
+    if (error) return runtime::errno_status(error.value(), "renaming to " + final_path.string());
+    path_.clear();
+    return {};
+  }
+
+ private:
+  fs::path path_;
+};
+
+Status check_free(const fs::path& out) {
+  std::error_code ignored;
+  if (!fs::exists(out, ignored) || (fs::is_directory(out, ignored) && fs::is_empty(out, ignored))) return {};
+  return runtime::invalid_argument(out.string() + ": already there; remove it or choose another --out");
+}
+
+Status export_tokenizer(const fs::path& source, const fs::path& folder, bool asked_for) {
+  const Status status = save_tokenizer(source, folder);
+  if (status.ok() || asked_for) return status;
+  // The weights are worth having without it.
+  std::cerr << "warning: no tokenizer written: " << status.message() << "; give one with --tokenizer\n";
+  return {};
+}
+
+Result<nlohmann::ordered_json> export_model(const ExportOptions& options) {
+  const fs::path out = fs::absolute(options.out).lexically_normal();
+  const fs::path final_path = out.has_filename() ? out : out.parent_path();
+  if (Status status = check_free(final_path); !status.ok()) return status;
+  Result<fs::path> source = options.checkpoint.empty() ? Result<fs::path>(fs::path(options.model)) : find_model(options.checkpoint);
+  if (!source.ok()) return source.status();
+  Result<ModelConfig> config = ModelConfig::load(*source);
+  if (!config.ok()) return config.status();
+  Result<Parameters> parameters = Parameters::load(*config, *source);
+  if (!parameters.ok()) return parameters.status();
+
+  TemporaryFolder folder(final_path.parent_path() / ("." + final_path.filename().string() + "." + std::to_string(getpid()) + ".tmp"));
+  const SaveOptions save{.shard_bytes_max = options.shard_mib_max << 20};
+  Status status = save_model_folder(*config, *parameters, folder.path(), save);
+  const fs::path tokenizer = options.tokenizer.empty() ? *source : fs::path(options.tokenizer);
+  if (status.ok()) status = export_tokenizer(tokenizer, folder.path(), !options.tokenizer.empty());
+  if (status.ok()) status = verify_model_folder(*parameters, folder.path());
+  if (status.ok()) status = folder.keep_as(final_path);
+  if (!status.ok()) return status;
+
+  nlohmann::ordered_json files = nlohmann::ordered_json::array();
+  for (const auto& entry : fs::directory_iterator(final_path)) files.push_back(entry.path().filename().string());
+  std::sort(files.begin(), files.end());
+  return nlohmann::ordered_json{{"out", final_path.string()},
+                                {"source", source->string()},
+                                {"family", config->family},
+                                {"parameters", parameters->count()},
+                                {"dtype", "float32"},
+                                {"files", std::move(files)}};
+}
+
+}  // namespace
+
+int export_command(int argc, char** argv) {
+  CLI::App app("Writes a checkpoint or a model as a Hugging Face folder: config, fp32 safetensors, tokenizer.", "starling export");
+  ExportOptions options;
+  CLI::Option* checkpoint = app.add_option("--checkpoint", options.checkpoint, "a run's folder (its newest checkpoint) or a global_step_N");
+  CLI::Option* model = app.add_option("--model", options.model, "a Hugging Face folder or a .gguf file");
+  checkpoint->excludes(model);
+  app.add_option("--out", options.out, "the folder to make")->required();
+  app.add_option("--tokenizer", options.tokenizer, "where the tokenizer comes from; default: the source itself");
+  app.add_option("--shard-mib", options.shard_mib_max, "largest weight file in MiB; 0: one file")
+      ->capture_default_str()
+      ->check(CLI::Range(std::int64_t{0}, std::int64_t{1} << 30));
+  app.require_option(2, 0);
+  if (const std::optional<int> exit = parse_command_line(app, argc, argv)) return *exit;
+  if (options.checkpoint.empty() && options.model.empty()) {
+    std::cerr << "error: give --checkpoint or --model\n";
+    return 2;
+  }
+  const Result<nlohmann::ordered_json> written = export_model(options);
+  if (!written.ok()) return fail(written.status());
+  std::cout << written->dump() << std::endl;
+  return 0;
+}
+
+}  // namespace rl

@@ -1,0 +1,169 @@
+#include "rl/model/save.h"
+
+#include <ATen/core/Tensor.h>
+
+#include <array>
+#include <cstdio>
+#include <cstring>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <sstream>
+#include <string>
+
+#include "rl/model/gguf_tokenizer.h"
+#include "rl/weights/atomic_file.h"
+#include "rl/weights/gguf.h"
+#include "rl/weights/safetensors.h"
+
+namespace rl {
+namespace {
+
+using nlohmann::json;
+using runtime::Result;
+using runtime::Status;
+
+constexpr const char* kWeightsFile = "model.safetensors";
+constexpr const char* kIndexFile = "model.safetensors.index.json";
+constexpr const char* kConfigFile = "config.json";
+constexpr const char* kGenerationFile = "generation_config.json";
+
+// Everything that belongs to a tokenizer in the forms that exist.
+constexpr std::array kTokenizerFiles = {"tokenizer.json",     "tokenizer_config.json", "special_tokens_map.json", "added_tokens.json",
+                                        "tokenizer.model",    "spiece.model",          "vocab.json",              "merges.txt",
+                                        "vocab.txt",          "chat_template.jinja",   "chat_template.json",      kGenerationFile};
+constexpr std::array kVocabularyFiles = {"tokenizer.json", "tokenizer.model", "spiece.model", "vocab.json", "vocab.txt"};
+
+struct Shard {
+  std::string file;
+  std::size_t first = 0;  // specs [first, last)
+  std::size_t last = 0;
+};
+
+std::int64_t bytes_of(const ParameterSpec& spec) { return spec.count * static_cast<std::int64_t>(sizeof(float)); }
+
+// Specs in order, cut before the one that would overflow a file.
+std::vector<Shard> plan_shards(std::span<const ParameterSpec> specs, std::int64_t shard_bytes_max) {
+  std::vector<Shard> shards(1);
+  std::int64_t bytes = 0;
+  for (std::size_t i = 0; i < specs.size(); ++i) {
+    if (shard_bytes_max > 0 && bytes > 0 && bytes + bytes_of(specs[i]) > shard_bytes_max) {
+      shards.push_back({.file = {}, .first = i, .last = i});
+      bytes = 0;
+    }
+    bytes += bytes_of(specs[i]);
+    shards.back().last = i + 1;
+  }
+  for (std::size_t i = 0; i < shards.size(); ++i) {
+    std::array<char, 64> name{};
+    std::snprintf(name.data(), name.size(), "model-%05zu-of-%05zu.safetensors", i + 1, shards.size());
+    shards[i].file = shards.size() == 1 ? kWeightsFile : name.data();
+  }
+  return shards;
+}
+
+std::string pretty(const json& object) { return object.dump(2) + "\n"; }
+
+json generation_config(const ModelConfig& config) {
+  json out = {{"_from_model_config", true}};
+  const json all = config.to_json();
+  for (const char* key : {"bos_token_id", "eos_token_id", "pad_token_id"}) {
+    if (all.contains(key)) out[key] = all[key];
+  }
+  return out;
+}
+
+Status write_weights(const Parameters& parameters, const std::vector<Shard>& shards, const std::filesystem::path& folder) {
+  const at::Tensor host = parameters.arena().cpu();
+  const float* arena = host.const_data_ptr<float>();
+  json map = json::object();
+  std::int64_t total_bytes = 0;
+  for (const Shard& shard : shards) {
+    std::vector<TensorView> tensors;
+    for (const ParameterSpec& spec : parameters.specs().subspan(shard.first, shard.last - shard.first)) {
+      tensors.push_back({spec.name, spec.shape, std::span(arena + spec.offset, static_cast<std::size_t>(spec.count))});
+      map[spec.name] = shard.file;
+      total_bytes += bytes_of(spec);
+    }
+    const Status status = write_safetensors(folder / shard.file, tensors, {{"format", "pt"}});
+    if (!status.ok()) return status;
+  }
+  if (shards.size() == 1) return {};
+  const json index = {{"metadata", {{"total_size", total_bytes}}}, {"weight_map", std::move(map)}};
+  return write_file_atomically(folder / kIndexFile, pretty(index));
+}
+
+Status copy_whole(const std::filesystem::path& from, const std::filesystem::path& to) {
+  std::ifstream file(from, std::ios::binary);
+  std::stringstream text;
+  text << file.rdbuf();
+  if (!file) return runtime::unavailable(from.string() + ": could not be read");
+  return write_file_atomically(to, text.str());
+}
+
+Status copy_tokenizer(const std::filesystem::path& model, const std::filesystem::path& folder) {
+  std::error_code ignored;
+  bool found = false;
+  for (const char* name : kVocabularyFiles) found = found || std::filesystem::exists(model / name, ignored);
+  if (!found) return runtime::not_found(model.string() + ": no tokenizer there (tokenizer.json, tokenizer.model, vocab.json)");
+  for (const char* name : kTokenizerFiles) {
+    if (!std::filesystem::is_regular_file(model / name, ignored)) continue;
+    if (Status status = copy_whole(model / name, folder / name); !status.ok()) return status;
+  }
+  return {};
+}
+
+Status convert_tokenizer(const std::filesystem::path& gguf, const std::filesystem::path& folder) {
+  auto file = GgufFile::open(gguf);
+  if (!file.ok()) return file.status();
+  Result<GgufTokenizer> tokenizer = read_gguf_tokenizer(**file);
+  if (!tokenizer.ok()) return tokenizer.status();
+  const auto text = [](const nlohmann::ordered_json& object) {
+    return object.dump(1, ' ', false, json::error_handler_t::replace) + "\n";
+  };
+  Status status = write_file_atomically(folder / "tokenizer.json", text(tokenizer->tokenizer));
+  if (status.ok()) status = write_file_atomically(folder / "tokenizer_config.json", text(tokenizer->config));
+  return status;
+}
+
+}  // namespace
+
+Status save_model_folder(const ModelConfig& config, const Parameters& parameters, const std::filesystem::path& folder,
+                         const SaveOptions& options) {
+  std::error_code error;
+  std::filesystem::create_directories(folder, error);
+  if (error) return runtime::errno_status(error.value(), "making " + folder.string());
+  Status status = write_weights(parameters, plan_shards(parameters.specs(), options.shard_bytes_max), folder);
+  if (status.ok()) status = write_file_atomically(folder / kGenerationFile, pretty(generation_config(config)));
+  // The config last: with it the folder is a model.
+  if (status.ok()) status = write_file_atomically(folder / kConfigFile, pretty(config.to_json()));
+  return status;
+}
+
+std::vector<std::filesystem::path> model_folder_files(const Parameters& parameters, const SaveOptions& options) {
+  std::vector<std::filesystem::path> files = {kConfigFile, kGenerationFile};
+  const std::vector<Shard> shards = plan_shards(parameters.specs(), options.shard_bytes_max);
+  for (const Shard& shard : shards) files.emplace_back(shard.file);
+  if (shards.size() > 1) files.emplace_back(kIndexFile);
+  return files;
+}
+
+Status verify_model_folder(const Parameters& parameters, const std::filesystem::path& folder) {
+  auto source = open_safetensors(folder);
+  if (!source.ok()) return source.status();
+  const at::Tensor host = parameters.arena().cpu();
+  std::vector<float> read;
+  for (const ParameterSpec& spec : parameters.specs()) {
+    read.resize(static_cast<std::size_t>(spec.count));
+    if (Status status = (*source)->read_f32(spec.name, read); !status.ok()) return status;
+    if (std::memcmp(read.data(), host.const_data_ptr<float>() + spec.offset, read.size() * sizeof(float)) != 0) {
+      return runtime::internal_error(folder.string() + ": " + spec.name + " reads back differently");
+    }
+  }
+  return {};
+}
+
+Status save_tokenizer(const std::filesystem::path& model, const std::filesystem::path& folder) {
+  return model.extension() == ".gguf" ? convert_tokenizer(model, folder) : copy_tokenizer(model, folder);
+}
+
+}  // namespace rl
