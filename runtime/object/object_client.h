@@ -1,0 +1,59 @@
+// ObjectClient: a process's access to the objects of its node and, through it, of other nodes.
+//
+// The node's segment is mapped once, read-write for creating and read-only for reading. Small objects are cut from a leased slab, so that
+// putting one is a memcpy and no message; a large one leases a range of its own. The creating process counts references (above this
+// layer) and says free(); readers pin, so that memory is not reused under them.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+
+#include "runtime/core/result.h"
+#include "runtime/object/object_location.h"
+#include "runtime/object/object_view.h"
+#include "runtime/transport/channel.h"
+
+namespace runtime {
+
+struct ObjectClientOptions {
+  /// How long create() waits for the node when it needs more memory.
+  std::chrono::milliseconds lease_timeout{30000};
+};
+
+/// Any thread may call any method; the blocking ones not from a handler of the event loop.
+class ObjectClient {
+ public:
+  /// `node` is the channel to this process's own node, which must run the store. Costs nothing until the first object.
+  explicit ObjectClient(std::shared_ptr<Channel> node, ObjectClientOptions options = {});
+  ObjectClient(const ObjectClient&) = delete;
+  ObjectClient& operator=(const ObjectClient&) = delete;
+  /// Views and unsealed objects may outlive the client; the memory goes back when the channel closes.
+  ~ObjectClient();
+
+  /// Memory for an object of `size` bytes; `id` none picks a fresh one. Blocks for one round trip when a new slab or a range of its own is needed.
+  /// Errors: kResourceExhausted (store full), kUnavailable (node gone), kDeadlineExceeded.
+  Result<WritableObject> create(std::size_t size, ObjectId id = {});
+
+  /// Makes the object readable and immutable. The caller owns it from now on, and frees it once.
+  ObjectLocation seal(WritableObject object);
+
+  /// create, memcpy, seal.
+  Result<ObjectLocation> put(std::span<const std::byte> bytes, ObjectId id = {});
+
+  /// Gives back an object that this client created. Existing views stay valid. Unknown locations are ignored.
+  void free(const ObjectLocation& location);
+
+  /// The object's bytes. Created here: at once. On this node: a round trip that pins it, no copy. On another node: our node fetches it
+  /// first, in pipelined chunks, once for all its processes.
+  /// Errors: kObjectLost (freed, or its node has lost it), kUnavailable (node cannot be reached), kDeadlineExceeded, kResourceExhausted (no room for the copy).
+  Result<ObjectView> get(const ObjectLocation& location, Deadline deadline);
+  /// The same with a callback, which runs exactly once: at once on the calling thread for objects created here, else on the loop.
+  void get(const ObjectLocation& location, Deadline deadline, UniqueFunction<void(Result<ObjectView>)> done);
+
+ private:
+  std::shared_ptr<SharedHeap> heap_;
+};
+
+}  // namespace runtime

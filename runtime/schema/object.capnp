@@ -1,0 +1,58 @@
+# Objects in shared memory: what a process asks of its node's store, and one node's store of another's.
+# Field numbers, types and defaults never change; fields are only appended.
+@0xd7a4e1b35c90f268;
+
+using Cxx = import "/capnp/c++.capnp";
+$Cxx.namespace("runtime::schema");
+
+struct ObjectLocation {  # where a sealed object lies; travels inside of references
+  objectId @0 :Data;     # 16 bytes
+  nodeId @1 :Data;       # 16 bytes
+  endpoint @2 :Text;     # the node's, "HOST:PORT"
+  segment @3 :UInt32;
+  extent @4 :UInt64;     # never reused by a store, so that a stale location is noticed
+  offset @5 :UInt64;     # of the first data byte in the segment
+  size @6 :UInt64;       # data bytes
+}
+
+struct Extent {          # a range of a segment, leased to one process
+  extent @0 :UInt64;
+  segment @1 :UInt32;
+  offset @2 :UInt64;
+  size @3 :UInt64;
+}
+
+struct ObjectRequest {
+  deadlineMs @0 :UInt64;      # how long the asker waits from now on; 0 in one-way requests
+  union {
+    open @1 :Void;            # reply: store, with the segment's descriptor
+    lease @2 :UInt64;         # bytes; reply: extent
+    giveBack @3 :List(UInt64);  # one way: extents that the sender leased and has emptied
+    pin @4 :UInt64;           # keep this extent while I read; reply: done
+    unpin @5 :List(UInt64);   # one way: an extent is named once for each pin given up
+    fetch @6 :ObjectLocation; # bring it here and pin it; reply: location
+    read :group {             # from another node; reply: data, with the bytes as payload
+      location @7 :ObjectLocation;
+      from @8 :UInt64;
+      length @9 :UInt64;
+    }
+  }
+}
+
+struct ObjectReply {
+  code @0 :UInt16;            # runtime::ErrorCode; 0: ok
+  message @1 :Text;
+  union {
+    done @2 :Void;
+    store :group {
+      nodeId @3 :Data;
+      endpoint @4 :Text;
+      segment @5 :UInt32;
+      segmentBytes @6 :UInt64;
+      slabBytes @7 :UInt64;
+    }
+    extent @8 :Extent;
+    location @9 :ObjectLocation;
+    data @10 :Void;
+  }
+}
