@@ -1,0 +1,39 @@
+// Decoders: tokens back to text. A chain of steps, each of which rewrites the list of tokens; joined, the list is the text.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <nlohmann/json.hpp>
+
+#include "runtime/core/result.h"
+
+namespace rl {
+
+/// Immutable; shared by any number of threads.
+class Decoder {
+ public:
+  Decoder() = default;
+  Decoder(const Decoder&) = delete;
+  Decoder& operator=(const Decoder&) = delete;
+  virtual ~Decoder() = default;
+
+  virtual void decode(std::vector<std::string>& tokens) const = 0;
+
+  /// True for ByteLevel alone: each token stands for bytes whatever its neighbours, so that a stream can decode it at once.
+  virtual bool is_byte_level() const { return false; }
+};
+
+/// Builds the "decoder" of a tokenizer.json: ByteLevel, Metaspace, ByteFallback, Fuse, Strip, Replace, WordPiece, BPEDecoder,
+/// Sequence. kUnimplemented names any other.
+runtime::Result<std::unique_ptr<Decoder>> decoder_from_json(const nlohmann::json& json, int depth = 0);
+
+std::unique_ptr<Decoder> make_byte_level_decoder();
+
+/// As SentencePiece decodes: U+2581 becomes a space, byte tokens their bytes, and with `strip_first_space` the text loses
+/// the space that encoding had put in front.
+std::unique_ptr<Decoder> make_sentencepiece_decoder(bool strip_first_space);
+
+}  // namespace rl

@@ -1,0 +1,29 @@
+// Where tokenizers come from: a model folder, a tokenizer.json, a GGUF file. Internal to rl/text; Tokenizer::load is the API.
+#pragma once
+
+#include <filesystem>
+#include <memory>
+#include <string_view>
+
+#include "rl/text/tokenizer_pipeline.h"
+#include "rl/weights/gguf.h"
+#include "runtime/core/result.h"
+#include "runtime/core/status.h"
+
+namespace rl {
+
+/// See Tokenizer::load.
+runtime::Result<std::unique_ptr<TokenizerPipeline>> load_tokenizer_pipeline(const std::filesystem::path& model);
+
+/// A tokenizer.json in memory; `name` is for error messages.
+runtime::Result<std::unique_ptr<TokenizerPipeline>> tokenizer_pipeline_from_json(std::string_view json, std::string_view name);
+
+/// The vocabulary in a GGUF file's metadata (tokenizer.ggml.*): kinds "gpt2" (byte-level BPE with merges) and "llama"
+/// (SentencePiece BPE with scores). Errors name the key; kUnimplemented other kinds and unknown pre-tokenizers.
+runtime::Result<std::unique_ptr<TokenizerPipeline>> tokenizer_pipeline_from_gguf(const GgufFile& file);
+
+/// Adds what lies beside a tokenizer.json: special tokens from tokenizer_config.json or special_tokens_map.json, the chat template from
+/// chat_template.jinja, tokenizer_config.json or chat_template.json. All of them may be missing. Errors name the file.
+runtime::Status add_tokenizer_config(const std::filesystem::path& folder, TokenizerPipeline& pipeline);
+
+}  // namespace rl

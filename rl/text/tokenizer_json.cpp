@@ -1,0 +1,99 @@
+// tokenizer.json to a pipeline.
+#include <nlohmann/json.hpp>
+
+#include "rl/text/tokenizer_files.h"
+#include "rl/text/tokenizer_json_fields.h"
+#include "rl/weights/mapped_file.h"
+
+namespace rl {
+
+using nlohmann::json;
+using runtime::Result;
+using runtime::Status;
+namespace fs = std::filesystem;
+
+namespace {
+
+constexpr std::size_t kTokenizerBytesMax = 256 << 20;  // the largest published ones are near 40 MB
+
+// Fills `part` from the member `key` when it is there.
+template <class Part, class Load>
+Status load_part(const json& tokenizer, const char* key, Part& part, Load load) {
+  const json* member = json_member(tokenizer, key);
+  if (member == nullptr) return {};
+  auto loaded = load(*member);
+  if (!loaded.ok()) return loaded.status().with_context(key);
+  part = std::move(*loaded);
+  return {};
+}
+
+// A byte-level BPE takes the bytes themselves where the last step before it would only have spelled them out.
+bool defer_byte_level(const json& model, TokenizerPipeline& pipeline) {
+  const bool plain_bpe = json_member(model, "merges") != nullptr && json_string_or(model, "continuing_subword_prefix", "").value_or("x").empty() &&
+                         json_string_or(model, "end_of_word_suffix", "").value_or("x").empty();
+  return plain_bpe && pipeline.pre_tokenizer != nullptr && pipeline.pre_tokenizer->defer_byte_level();
+}
+
+Status load_parts(const json& tokenizer, TokenizerPipeline& pipeline) {
+  Status status = load_part(tokenizer, "normalizer", pipeline.normalizer, [](const json& j) { return normalizer_from_json(j); });
+  if (!status.ok()) return status;
+  status = load_part(tokenizer, "pre_tokenizer", pipeline.pre_tokenizer, [](const json& j) { return pre_tokenizer_from_json(j); });
+  if (!status.ok()) return status;
+  const json* model = json_member(tokenizer, "model");
+  if (model == nullptr) return runtime::invalid_argument("model is missing; this is not a tokenizer.json");
+  const bool pieces_are_bytes = defer_byte_level(*model, pipeline);
+  status = load_part(tokenizer, "model", pipeline.model,
+                     [&](const json& j) { return token_model_from_json(j, pieces_are_bytes); });
+  if (!status.ok()) return status;
+  status = load_part(tokenizer, "post_processor", pipeline.post_processor,
+                     [](const json& j) { return post_processor_from_json(j); });
+  if (!status.ok()) return status;
+  status = load_part(tokenizer, "decoder", pipeline.decoder, [](const json& j) { return decoder_from_json(j); });
+  if (!status.ok()) return status;
+  auto added = added_tokens_from_json(tokenizer);
+  if (!added.ok()) return added.status();
+  auto made = AddedTokens::make(std::move(*added), pipeline.normalizer.get());
+  if (!made.ok()) return made.status();
+  pipeline.added_tokens = std::move(*made);
+  return {};
+}
+
+}  // namespace
+
+Result<std::unique_ptr<TokenizerPipeline>> tokenizer_pipeline_from_json(std::string_view text, std::string_view name) {
+  if (text.size() > kTokenizerBytesMax) return runtime::invalid_argument(std::string(name) + ": too long for a tokenizer.json");
+  json tokenizer = json::parse(text, nullptr, /*allow_exceptions=*/false);
+  if (tokenizer.is_discarded() || !tokenizer.is_object()) {
+    return runtime::invalid_argument(std::string(name) + ": not a JSON object; the file is damaged, fetch it again");
+  }
+  auto pipeline = std::make_unique<TokenizerPipeline>();
+  Status status = load_parts(tokenizer, *pipeline);
+  if (!status.ok()) return status.with_context(name);
+  return pipeline;
+}
+
+Result<std::unique_ptr<TokenizerPipeline>> load_tokenizer_pipeline(const fs::path& model) {
+  if (model.extension() == ".gguf") {
+    auto file = GgufFile::open(model);
+    if (!file.ok()) return file.status();
+    return tokenizer_pipeline_from_gguf(**file);
+  }
+  std::error_code ignored;
+  const bool is_folder = fs::is_directory(model, ignored);
+  const fs::path path = is_folder ? model / "tokenizer.json" : model;
+  auto file = MappedFile::open(path);
+  if (!file.ok()) {
+    if (is_folder && file.status().code() == runtime::ErrorCode::kNotFound) {
+      return runtime::not_found(model.string() + ": holds no tokenizer.json; fetch it from where the model came from");
+    }
+    return file.status();
+  }
+  const std::string_view text(reinterpret_cast<const char*>(file->bytes().data()), file->bytes().size());
+  auto pipeline = tokenizer_pipeline_from_json(text, path.string());
+  if (!pipeline.ok()) return pipeline;
+  Status status = add_tokenizer_config(path.parent_path(), **pipeline);
+  if (!status.ok()) return status;
+  return pipeline;
+}
+
+}  // namespace rl

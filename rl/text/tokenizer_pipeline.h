@@ -1,0 +1,70 @@
+// TokenizerPipeline: the loaded parts of a tokenizer and how they work together. Internal to rl/text; Tokenizer is the API.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "rl/text/tokenizer_added_tokens.h"
+#include "rl/text/tokenizer_decoder.h"
+#include "rl/text/tokenizer_model.h"
+#include "rl/text/tokenizer_normalizer.h"
+#include "rl/text/tokenizer_post_processor.h"
+#include "rl/text/tokenizer_pre_tokenizer.h"
+#include "runtime/core/result.h"
+
+namespace rl {
+
+/// Longest text that encode takes; offsets have 32 bits.
+inline constexpr std::size_t kTextBytesMax = 512 << 20;
+
+/// Immutable once loaded, but for the pool of scratch memory, which has a lock of its own.
+struct TokenizerPipeline {
+  std::unique_ptr<Normalizer> normalizer;       // may be null
+  std::unique_ptr<PreTokenizer> pre_tokenizer;  // may be null
+  std::unique_ptr<TokenModel> model;
+  AddedTokens added_tokens;
+  PostProcessor post_processor;
+  std::unique_ptr<Decoder> decoder;  // may be null: tokens joined with spaces
+
+  std::optional<std::int32_t> bos_id;
+  std::optional<std::int32_t> eos_id;
+  std::optional<std::int32_t> pad_id;
+  std::string chat_template;
+  std::map<std::string, std::string> special_token_texts;
+
+  runtime::Result<std::vector<std::int32_t>> encode(std::string_view text, bool add_special_tokens) const;
+  std::string decode(std::span<const std::int32_t> ids, bool skip_special_tokens) const;
+
+  /// An added token's content, or the vocabulary's token; empty for an unknown id.
+  std::string_view token(std::int32_t id) const;
+  std::optional<std::int32_t> find(std::string_view token) const;
+  bool is_special(std::int32_t id) const;
+  std::int32_t size() const;
+
+ private:
+  /// What one encode call works with. Kept from call to call, since the caches inside make up for much of the speed.
+  struct Scratch {
+    RegexScratch regex;
+    PieceList pieces;
+    std::vector<Segment> segments;
+    std::vector<Segment> inner_segments;
+    std::string normalized;
+    std::unique_ptr<ModelScratch> model;
+  };
+
+  runtime::Status encode_text(std::string_view text, bool at_start, Scratch& scratch, std::vector<std::int32_t>& ids) const;
+  std::unique_ptr<Scratch> take_scratch() const;
+  void give_back(std::unique_ptr<Scratch> scratch) const;
+
+  mutable std::mutex mutex_;
+  mutable std::vector<std::unique_ptr<Scratch>> idle_;  // at most as many as there were calls at once
+};
+
+}  // namespace rl

@@ -1,0 +1,66 @@
+// TokenStream: incremental decoding.
+#include <utility>
+
+#include "rl/text/tokenizer.h"
+#include "rl/text/tokenizer_bytes.h"
+#include "rl/text/tokenizer_pipeline.h"
+#include "rl/text/tokenizer_text.h"
+
+namespace rl {
+
+namespace {
+
+// How many ids may wait for a character to complete. A character has at most four bytes, and each id brings one or more.
+constexpr std::size_t kWaitingMax = 4;
+// How many emitted ids are kept as context, since a token's text may depend on the one before it.
+constexpr std::size_t kContext = 4;
+
+}  // namespace
+
+TokenStream::TokenStream(Tokenizer tokenizer, bool skip_special_tokens)
+    : tokenizer_(std::move(tokenizer)), skip_special_tokens_(skip_special_tokens) {}
+
+std::string TokenStream::push(std::int32_t id) {
+  const TokenizerPipeline& pipeline = tokenizer_.pipeline();
+  const std::string_view token = pipeline.token(id);
+  if (token.empty() || (skip_special_tokens_ && pipeline.is_special(id))) return {};
+  if (pipeline.decoder == nullptr || !pipeline.decoder->is_byte_level()) return push_window(id);
+  std::string bytes;
+  append_token_bytes(token, bytes);
+  return push_bytes(bytes);
+}
+
+std::string TokenStream::push_bytes(std::string_view bytes) {
+  pending_ += bytes;
+  const std::size_t complete = complete_utf8_length(pending_);
+  std::string text = replace_invalid_utf8(std::string_view(pending_).substr(0, complete));
+  pending_.erase(0, complete);
+  return text;
+}
+
+// The text of the new ids is what decoding them behind their context adds to decoding the context alone.
+std::string TokenStream::push_window(std::int32_t id) {
+  ids_.push_back(id);
+  const std::string before = tokenizer_.decode(std::span(ids_).first(emitted_), skip_special_tokens_);
+  const std::string after = tokenizer_.decode(ids_, skip_special_tokens_);
+  const bool unfinished = after.ends_with(kReplacementCharacter) && ids_.size() - emitted_ < kWaitingMax;
+  if (unfinished || !after.starts_with(before)) return {};
+  if (ids_.size() > 2 * kContext) ids_.erase(ids_.begin(), ids_.end() - kContext);
+  emitted_ = ids_.size();
+  return after.substr(before.size());
+}
+
+std::string TokenStream::finish() {
+  std::string text = replace_invalid_utf8(pending_);
+  if (ids_.size() > emitted_) {
+    const std::string before = tokenizer_.decode(std::span(ids_).first(emitted_), skip_special_tokens_);
+    const std::string after = tokenizer_.decode(ids_, skip_special_tokens_);
+    if (after.starts_with(before)) text += after.substr(before.size());
+  }
+  pending_.clear();
+  ids_.clear();
+  emitted_ = 0;
+  return text;
+}
+
+}  // namespace rl

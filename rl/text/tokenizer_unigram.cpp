@@ -1,0 +1,134 @@
+#include "rl/text/tokenizer_unigram.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "rl/text/tokenizer_bytes.h"
+#include "rl/text/tokenizer_json_fields.h"
+#include "rl/text/tokenizer_piece_cache.h"
+#include "rl/text/tokenizer_text.h"
+
+namespace rl {
+
+using nlohmann::json;
+using runtime::Result;
+
+namespace {
+
+constexpr double kUnknownPenalty = 10.0;
+
+// The best way to reach a byte offset: by the token `id` that starts at `start`.
+struct PathNode {
+  double score = 0;
+  std::int32_t id = -1;
+  std::int32_t start = -1;  // -1: not reached yet
+};
+
+}  // namespace
+
+struct Unigram::Scratch final : ModelScratch {
+  PieceCache cache;
+  std::vector<PathNode> nodes;     // by offset where the token ends
+  std::vector<std::int32_t> ends;  // offsets of the best path, last first
+};
+
+Unigram::Unigram(Vocabulary vocabulary, std::vector<double> scores, std::int32_t unknown_id, bool byte_fallback)
+    : TokenModel(std::move(vocabulary)), scores_(std::move(scores)), unknown_id_(unknown_id), byte_fallback_(byte_fallback) {
+  std::vector<std::pair<std::string_view, std::int32_t>> keys;
+  for (std::int32_t id = 0; id < this->vocabulary().size(); ++id) keys.emplace_back(this->vocabulary().token(id), id);
+  trie_ = ByteTrie(std::move(keys));
+  if (!scores_.empty()) unknown_score_ = *std::min_element(scores_.begin(), scores_.end()) - kUnknownPenalty;
+  for (int byte = 0; byte < 256; ++byte) {
+    const auto value = static_cast<std::uint8_t>(byte);
+    fallback_ids_[value] = this->vocabulary().find(byte_token(value)).value_or(-1);
+  }
+}
+
+std::unique_ptr<ModelScratch> Unigram::make_scratch() const { return std::make_unique<Scratch>(); }
+
+void Unigram::find_best_path(std::string_view piece, Scratch& scratch) const {
+  auto& nodes = scratch.nodes;
+  nodes.assign(piece.size() + 1, PathNode{});
+  const auto reach = [&](std::size_t start, std::size_t end, std::int32_t id, double score) {
+    PathNode& node = nodes[end];
+    if (node.start >= 0 && score <= node.score) return;
+    node = {score, id, static_cast<std::int32_t>(start)};
+  };
+  for (std::size_t start = 0, width = 0; start < piece.size(); start += width) {
+    width = utf8_length(piece[start]);
+    const double here = nodes[start].score;
+    bool single = false;
+    trie_.prefixes(piece.substr(start), [&](std::size_t length, std::int32_t id) {
+      reach(start, start + length, id, here + scores_[static_cast<std::size_t>(id)]);
+      single |= length == width;
+    });
+    if (!single) reach(start, start + width, unknown_id_, here + unknown_score_);
+  }
+}
+
+void Unigram::encode(std::string_view piece, ModelScratch& model_scratch, std::vector<std::int32_t>& ids) const {
+  auto& scratch = static_cast<Scratch&>(model_scratch);
+  if (scratch.cache.find(piece, ids)) return;
+  const std::size_t first = ids.size();
+  find_best_path(piece, scratch);
+  scratch.ends.clear();
+  for (std::size_t end = piece.size(); end > 0; end = static_cast<std::size_t>(scratch.nodes[end].start)) {
+    scratch.ends.push_back(static_cast<std::int32_t>(end));
+  }
+  std::size_t start = 0;
+  for (std::size_t i = scratch.ends.size(); i-- > 0;) {
+    auto end = static_cast<std::size_t>(scratch.ends[i]);
+    const std::int32_t id = scratch.nodes[end].id;
+    if (id != unknown_id_) {
+      ids.push_back(id);
+    } else {
+      while (i > 0 && scratch.nodes[static_cast<std::size_t>(scratch.ends[i - 1])].id == unknown_id_) {
+        end = static_cast<std::size_t>(scratch.ends[--i]);
+      }
+      add_unknown(piece.substr(start, end - start), ids);
+    }
+    start = end;
+  }
+  scratch.cache.insert(piece, std::span(ids).subspan(first));
+}
+
+// A run of unknown characters. It may spell a token all the same, the unknown token's own text for one.
+void Unigram::add_unknown(std::string_view text, std::vector<std::int32_t>& ids) const {
+  if (auto id = vocabulary().find(text)) {
+    ids.push_back(*id);
+    return;
+  }
+  const auto id_of = [this](char c) { return fallback_ids_[static_cast<unsigned char>(c)]; };
+  if (!byte_fallback_ || std::any_of(text.begin(), text.end(), [&](char c) { return id_of(c) < 0; })) {
+    ids.push_back(unknown_id_);
+    return;
+  }
+  for (char c : text) ids.push_back(id_of(c));
+}
+
+Result<std::unique_ptr<TokenModel>> unigram_from_json(const json& model) {
+  auto list = json_array(model, "vocab");
+  if (!list.ok()) return list.status();
+  auto fallback = json_bool_or(model, "byte_fallback", false);
+  if (!fallback.ok()) return fallback.status();
+  auto unknown = json_integer(model, "unk_id");
+  if (!unknown.ok()) return unknown.status();
+  std::vector<std::pair<std::string_view, std::int64_t>> tokens;
+  std::vector<double> scores;
+  for (const json& entry : **list) {
+    if (!entry.is_array() || entry.size() != 2 || !entry[0].is_string() || !entry[1].is_number()) {
+      return runtime::invalid_argument("vocab entry " + std::to_string(tokens.size()) + " is not [token, score]");
+    }
+    tokens.emplace_back(entry[0].get_ref<const std::string&>(), static_cast<std::int64_t>(tokens.size()));
+    scores.push_back(entry[1].get<double>());
+  }
+  if (*unknown < 0 || *unknown >= static_cast<std::int64_t>(tokens.size())) {
+    return runtime::invalid_argument("unk_id " + std::to_string(*unknown) + " is outside the vocabulary");
+  }
+  auto vocabulary = Vocabulary::make(tokens);
+  if (!vocabulary.ok()) return vocabulary.status();
+  return std::unique_ptr<TokenModel>(std::make_unique<Unigram>(std::move(*vocabulary), std::move(scores),
+                                                               static_cast<std::int32_t>(*unknown), *fallback));
+}
+
+}  // namespace rl
