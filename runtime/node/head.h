@@ -1,0 +1,129 @@
+// The head: the cluster's state machine. It owns no socket and no thread: requests come in through handle(), what it wants of
+// nodes goes out through HeadLinks, time comes from a function; so that tests and simulations drive it by hand.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "runtime/core/result.h"
+#include "runtime/node/cluster_tables.h"
+#include "runtime/node/control.h"
+#include "runtime/node/scheduler.h"
+#include "runtime/node/waiters.h"
+#include "runtime/transport/unique_function.h"
+
+namespace runtime {
+
+/// Answers one control request, exactly once.
+using ControlAnswerer = UniqueFunction<void(Result<ControlAnswer>)>;
+
+/// How the head reaches its nodes. Answers come later, never from inside the call, and in the order in which the node gave
+/// them relative to its own requests.
+class HeadLinks {
+ public:
+  virtual ~HeadLinks() = default;
+  virtual void request(NodeId node, ControlRequest request, ControlAnswerer answer) = 0;
+  virtual void event(NodeId node, const ControlEvent& event) = 0;
+};
+
+struct HeadOptions {
+  std::size_t key_bytes_max = 4 << 10;
+  std::size_t value_bytes_max = 1 << 20;
+  std::size_t keys_per_job_max = 100'000;
+  std::size_t pending_max = 100'000;  // actors and groups that wait for a place
+  /// How long a question about an actor waits for its death to be known.
+  std::chrono::milliseconds death_wait{1000};
+};
+
+/// Call it from one thread.
+class Head {
+ public:
+  Head(ClusterId cluster, std::unique_ptr<Scheduler> scheduler, HeadLinks& links, std::function<Deadline()> now,
+       HeadOptions options = {});
+  Head(const Head&) = delete;
+  Head& operator=(const Head&) = delete;
+
+  /// A request of node `from`, on behalf of one of its clients or its own. Requests that are a node's business are refused.
+  void handle(NodeId from, ControlRequest request, ControlAnswerer answer);
+  void handle_event(NodeId from, const ControlEvent& event);
+  /// The node's connection broke or its lease ended: its actors are dead, the jobs it drove end.
+  void node_lost(NodeId node, const std::string& why);
+
+  /// Fails what has waited too long. Call at or after next_tick().
+  void tick();
+  Deadline next_tick() const;
+
+  ClusterState cluster_state() const;
+  const ClusterTables& tables() const { return tables_; }
+
+ private:
+  struct Call {  // a request being handled
+    NodeId from;
+    JobId job;
+    Deadline deadline;
+  };
+  /// Called with the actor once it is dead, or with null at the deadline.
+  using DeathAnswerer = UniqueFunction<void(const ActorRecord* dead)>;
+
+  void on(const Call& call, control::RegisterNode& body, ControlAnswerer answer);
+  void on(const Call& call, control::StartJob& body, ControlAnswerer answer);
+  void on(const Call& call, control::EndJob& body, ControlAnswerer answer);
+  void on(const Call& call, control::CreateActor& body, ControlAnswerer answer);
+  void on(const Call& call, control::ResolveActor& body, ControlAnswerer answer);
+  void on(const Call& call, control::QueryActor& body, ControlAnswerer answer);
+  void on(const Call& call, control::KillActor& body, ControlAnswerer answer);
+  void on(const Call& call, control::ActorExited& body, ControlAnswerer answer);
+  void on(const Call& call, control::CreateGroup& body, ControlAnswerer answer);
+  void on(const Call& call, control::RemoveGroup& body, ControlAnswerer answer);
+  void on(const Call& call, control::KvPut& body, ControlAnswerer answer);
+  void on(const Call& call, control::KvGet& body, ControlAnswerer answer);
+  void on(const Call& call, control::KvAdd& body, ControlAnswerer answer);
+  void on(const Call& call, control::KvDelete& body, ControlAnswerer answer);
+  void on(const Call& call, control::QueryCluster& body, ControlAnswerer answer);
+  void on(const Call& call, control::Heartbeat& body, ControlAnswerer answer);
+  template <class Other>
+  void on(const Call& call, Other& body, ControlAnswerer answer);
+
+  void commit(const HeadCommand& command);
+  Status put_value(JobId job, const std::string& key, std::string value);
+  Status check_new_actor(const Call& call, const ActorSpec& spec) const;
+  void place_pending();
+  /// False while it has to wait.
+  bool try_place_actor(ActorId actor, Deadline deadline);
+  bool try_place_group(GroupId group);
+  void start_actor(ActorId actor, Deadline deadline);
+  void on_started(ActorId actor, std::uint64_t incarnation, Result<ControlAnswer> started);
+  void stop_actor(const ActorRecord& record);
+  void actor_dead(ActorId actor, const DeathCause& cause, const Status& why);
+  void drop_group(GroupId group, const Status& why);
+  void end_job(JobId job);
+  void wait_for_address(ActorId actor, Deadline deadline, ControlAnswerer answer);
+
+  struct PendingActor {
+    ActorId actor;
+    Deadline deadline;
+  };
+  struct PendingGroup {
+    GroupId group;
+    Deadline deadline;
+  };
+
+  const ClusterId cluster_;
+  const std::unique_ptr<Scheduler> scheduler_;
+  HeadLinks& links_;
+  const std::function<Deadline()> now_;
+  const HeadOptions options_;
+
+  ClusterTables tables_;
+  // What follows is about requests under way; a restarted head begins without.
+  std::vector<PendingActor> pending_actors_;  // in order of arrival
+  std::vector<PendingGroup> pending_groups_;
+  Waiters<ActorId, ControlAnswerer> address_waiters_;
+  Waiters<ActorId, DeathAnswerer> death_waiters_;
+  Waiters<GroupId, ControlAnswerer> group_waiters_;
+  Waiters<std::pair<JobId, std::string>, ControlAnswerer> key_waiters_;
+};
+
+}  // namespace runtime
