@@ -1,0 +1,101 @@
+// Names that every template can use: range, dict, namespace, and transformers' raise_exception and strftime_now.
+#include <ctime>
+#include <set>
+
+#include "rl/text/template_builtins.h"
+#include "rl/text/template_failure.h"
+
+namespace rl {
+namespace {
+
+TemplateValue global_range(TemplateEvaluator& evaluator, const CallArguments& arguments) {
+  arguments.check("range", {"start", "stop", "step"});
+  const std::size_t given = arguments.positional.size();
+  if (given == 0) fail_type("range expected at least 1 argument, got 0");
+  const std::int64_t start = given > 1 ? arguments.integer(0, "start", 0) : 0;
+  const std::int64_t stop = arguments.integer(given > 1 ? 1 : 0, "stop", 0);
+  const std::int64_t step = arguments.integer(2, "step", 1);
+  if (step == 0) fail_python("ValueError", "range() arg 3 must not be zero");
+  constexpr std::size_t kRangeMax = 100'000;  // the sandbox's own limit
+  ValueList items;
+  for (__int128 i = start; step > 0 ? i < stop : i > stop; i += step) {
+    if (items.size() >= kRangeMax) fail_python("OverflowError", "Range too big. The sandbox blocks ranges larger than MAX_RANGE (100000).");
+    items.emplace_back(static_cast<std::int64_t>(i));
+  }
+  evaluator.charge(items.size() * sizeof(TemplateValue));
+  return TemplateValue::list(std::move(items));
+}
+
+TemplateValue global_dict(TemplateEvaluator&, const CallArguments& arguments) {
+  DictBox members;
+  if (!arguments.positional.empty()) {
+    if (!arguments.positional[0].is_dict()) fail_type("'" + arguments.positional[0].type_name() + "' object is not iterable");
+    members = arguments.positional[0].as_dict();
+  }
+  for (const auto& [name, value] : arguments.named) members.set(TemplateValue(name), value);
+  return TemplateValue::dict(std::move(members));
+}
+
+TemplateValue global_namespace(TemplateEvaluator& evaluator, const CallArguments& arguments) { return evaluator.make_namespace(arguments); }
+
+TemplateValue global_raise_exception(TemplateEvaluator&, const CallArguments& arguments) {
+  fail_python("TemplateError", arguments.text(0, "message", ""));
+}
+
+/// The time to render: the variable `now` ("2026-03-05T09:07:00") where it is given, so that a rendering can be repeated; else the clock.
+std::tm current_time(TemplateEvaluator& evaluator) {
+  std::tm time{};
+  const TemplateValue* now = evaluator.root_variable("now");
+  if (now == nullptr || !now->is_string()) {
+    const std::time_t seconds = std::time(nullptr);
+    localtime_r(&seconds, &time);
+    return time;
+  }
+  const std::string& text = now->as_string();
+  const char* rest = strptime(text.c_str(), "%Y-%m-%d", &time);
+  if (rest != nullptr && (*rest == 'T' || *rest == ' ')) {
+    const char* with_seconds = strptime(rest + 1, "%H:%M:%S", &time);
+    if (with_seconds == nullptr && strptime(rest + 1, "%H:%M", &time) == nullptr) rest = nullptr;
+  }
+  if (rest == nullptr) fail_python("ValueError", "the variable now is no ISO time: '" + text + "'");
+  timegm(&time);  // fills in the day of the week and of the year
+  return time;
+}
+
+TemplateValue global_strftime_now(TemplateEvaluator& evaluator, const CallArguments& arguments) {
+  const std::string format = arguments.text(0, "format", "");
+  if (format.empty()) return TemplateValue(std::string());
+  if (format.size() > 1000) fail_limit("strftime_now: a format of more than 1000 bytes");
+  const std::tm time = current_time(evaluator);
+  std::string text(format.size() * 40 + 64, '\0');  // no field is longer than 40 bytes in the C locale
+  text.resize(std::strftime(text.data(), text.size(), format.c_str(), &time));
+  return text;
+}
+
+using Global = TemplateValue (*)(TemplateEvaluator&, const CallArguments&);
+
+}  // namespace
+
+TemplateValue find_global(TemplateEvaluator& evaluator, std::string_view name) {
+  constexpr std::pair<std::string_view, Global> kGlobals[] = {
+      {"range", global_range},
+      {"dict", global_dict},
+      {"namespace", global_namespace},
+      {"raise_exception", global_raise_exception},
+      {"strftime_now", global_strftime_now},
+  };
+  for (const auto& [known, function] : kGlobals) {
+    if (known != name) continue;
+    auto box = std::make_shared<CallableBox>();
+    box->type_name = "function";
+    box->name = std::string(name);
+    box->call = function;
+    return TemplateValue(TemplateValue::Callable(std::move(box)));
+  }
+  for (std::string_view missing : {"cycler", "joiner", "lipsum"}) {
+    if (name == missing) fail_unsupported(evaluator.line(), "the function '" + std::string(name) + "'");
+  }
+  return TemplateValue::undefined("'" + std::string(name) + "' is undefined");
+}
+
+}  // namespace rl

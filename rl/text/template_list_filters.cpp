@@ -1,0 +1,266 @@
+#include "rl/text/template_list_filters.h"
+
+#include <algorithm>
+
+#include "rl/text/template_failure.h"
+#include "rl/text/template_string.h"
+
+namespace rl {
+namespace {
+
+using Arguments = CallArguments;
+
+TemplateValue make_list(TemplateEvaluator& evaluator, ValueList items) {
+  evaluator.charge(items.size() * sizeof(TemplateValue));
+  return TemplateValue::list(std::move(items));
+}
+
+/// The part of an item that sort, min, unique and their like look at: an attribute, and lower case unless case matters.
+TemplateValue sort_key(TemplateEvaluator& evaluator, const TemplateValue& item, const TemplateValue* attribute, bool case_sensitive) {
+  TemplateValue key = attribute == nullptr || attribute->is_none() ? item : get_path(evaluator, item, *attribute);
+  if (!case_sensitive && key.is_string()) key = TemplateValue(to_lower(key.as_string()));
+  return key;
+}
+
+TemplateValue filter_length(TemplateEvaluator&, const TemplateValue& value, const Arguments&) { return length_of(value); }
+
+TemplateValue filter_first(TemplateEvaluator& evaluator, const TemplateValue& value, const Arguments&) {
+  const ValueList items = evaluator.iterate(value);
+  return items.empty() ? TemplateValue::undefined("No first item, sequence was empty.") : items.front();
+}
+
+TemplateValue filter_last(TemplateEvaluator& evaluator, const TemplateValue& value, const Arguments&) {
+  const ValueList items = evaluator.iterate(value);
+  return items.empty() ? TemplateValue::undefined("No last item, sequence was empty.") : items.back();
+}
+
+TemplateValue filter_list(TemplateEvaluator& evaluator, const TemplateValue& value, const Arguments&) { return make_list(evaluator, evaluator.iterate(value)); }
+
+TemplateValue filter_items(TemplateEvaluator& evaluator, const TemplateValue& value, const Arguments&) {
+  if (value.is_undefined()) return TemplateValue::list({});
+  if (!value.is_dict()) fail_type("Can only get item pairs from a mapping.");
+  return evaluator.call(find_method(evaluator, value, "items"), {});
+}
+
+TemplateValue filter_join(TemplateEvaluator& evaluator, const TemplateValue& value, const Arguments& arguments) {
+  arguments.check("join", {"d", "attribute"});
+  const std::string separator = arguments.text(0, "d", "");
+  const TemplateValue* attribute = arguments.find(1, "attribute");
+  std::string out;
+  bool first = true;
+  for (const TemplateValue& item : evaluator.iterate(value)) {
+    const std::string part = (attribute == nullptr || attribute->is_none() ? item : get_path(evaluator, item, *attribute)).to_string();
+    if (!first) out += separator;
+    first = false;
+    out += part;
+    evaluator.charge(separator.size() + part.size());
+  }
+  return out;
+}
+
+TemplateValue filter_reverse(TemplateEvaluator& evaluator, const TemplateValue& value, const Arguments&) {
+  ValueList items = evaluator.iterate(value);
+  std::reverse(items.begin(), items.end());
+  if (!value.is_string()) return make_list(evaluator, std::move(items));
+  std::string text;
+  for (const TemplateValue& item : items) text += item.as_string();
+  return text;
+}
+
+TemplateValue filter_sort(TemplateEvaluator& evaluator, const TemplateValue& value, const Arguments& arguments) {
+  arguments.check("sort", {"reverse", "case_sensitive", "attribute"});
+  const bool reverse = arguments.flag(0, "reverse", false), case_sensitive = arguments.flag(1, "case_sensitive", false);
+  const TemplateValue* attribute = arguments.find(2, "attribute");
+  std::vector<std::pair<TemplateValue, TemplateValue>> keyed;
+  for (TemplateValue& item : evaluator.iterate(value)) keyed.emplace_back(sort_key(evaluator, item, attribute, case_sensitive), item);
+  evaluator.charge_steps(static_cast<std::int64_t>(keyed.size()) * 8);
+  std::stable_sort(keyed.begin(), keyed.end(), [reverse](const auto& a, const auto& b) {
+    const int order = compare_values(a.first, b.first, "<");
+    return reverse ? order > 0 : order < 0;
+  });
+  ValueList items;
+  for (auto& [key, item] : keyed) items.push_back(std::move(item));
+  return make_list(evaluator, std::move(items));
+}
+
+TemplateValue filter_dictsort(TemplateEvaluator& evaluator, const TemplateValue& value, const Arguments& arguments) {
+  arguments.check("dictsort", {"case_sensitive", "by", "reverse"});
+  if (!value.is_dict()) fail_type("'" + value.type_name() + "' object has no attribute 'items'");
+  const std::string by = arguments.text(1, "by", "key");
+  if (by != "key" && by != "value") fail_python("FilterArgumentError", "You can only sort by either \"key\" or \"value\"");
+  CallArguments sort_arguments;
+  sort_arguments.named = {{"reverse", TemplateValue(arguments.flag(2, "reverse", false))},
+                          {"case_sensitive", TemplateValue(arguments.flag(0, "case_sensitive", false))},
+                          {"attribute", TemplateValue(std::int64_t{by == "key" ? 0 : 1})}};
+  return filter_sort(evaluator, evaluator.call(find_method(evaluator, value, "items"), {}), sort_arguments);
+}
+
+TemplateValue extreme(TemplateEvaluator& evaluator, const TemplateValue& value, const Arguments& arguments, bool largest) {
+  arguments.check(largest ? "max" : "min", {"case_sensitive", "attribute"});
+  const ValueList items = evaluator.iterate(value);
+  if (items.empty()) return TemplateValue::undefined("No aggregated item, sequence was empty.");
+  const bool case_sensitive = arguments.flag(0, "case_sensitive", false);
+  const TemplateValue* attribute = arguments.find(1, "attribute");
+  std::size_t best = 0;
+  TemplateValue best_key = sort_key(evaluator, items[0], attribute, case_sensitive);
+  for (std::size_t i = 1; i < items.size(); ++i) {
+    TemplateValue key = sort_key(evaluator, items[i], attribute, case_sensitive);
+    const int order = compare_values(key, best_key, largest ? ">" : "<");
+    if (largest ? order <= 0 : order >= 0) continue;
+    best = i;
+    best_key = std::move(key);
+  }
+  return items[best];
+}
+
+TemplateValue filter_unique(TemplateEvaluator& evaluator, const TemplateValue& value, const Arguments& arguments) {
+  arguments.check("unique", {"case_sensitive", "attribute"});
+  const bool case_sensitive = arguments.flag(0, "case_sensitive", false);
+  const TemplateValue* attribute = arguments.find(1, "attribute");
+  DictBox seen;
+  ValueList items;
+  for (TemplateValue& item : evaluator.iterate(value)) {
+    TemplateValue key = sort_key(evaluator, item, attribute, case_sensitive);
+    if (key.is_list() || key.is_dict()) fail_type("unhashable type: '" + key.type_name() + "'");
+    evaluator.charge_steps(key.is_string() ? 1 : static_cast<std::int64_t>(items.size()));
+    if (seen.find_value(key) != nullptr) continue;
+    seen.set(std::move(key), true);
+    items.push_back(std::move(item));
+  }
+  return make_list(evaluator, std::move(items));
+}
+
+TemplateValue filter_sum(TemplateEvaluator& evaluator, const TemplateValue& value, const Arguments& arguments) {
+  arguments.check("sum", {"attribute", "start"});
+  const TemplateValue* attribute = arguments.find(0, "attribute");
+  TemplateValue total = arguments.find(1, "start") != nullptr ? *arguments.find(1, "start") : TemplateValue(std::int64_t{0});
+  for (const TemplateValue& item : evaluator.iterate(value)) {
+    total = arithmetic(evaluator, "+", total, attribute == nullptr || attribute->is_none() ? item : get_path(evaluator, item, *attribute));
+  }
+  return total;
+}
+
+/// map('upper'), map('replace', 'a', 'b'), map(attribute='x', default=0).
+TemplateValue filter_map(TemplateEvaluator& evaluator, const TemplateValue& value, const Arguments& arguments) {
+  ValueList out;
+  if (arguments.positional.empty()) {
+    const TemplateValue* attribute = arguments.find_named("attribute");
+    const TemplateValue* otherwise = arguments.find_named("default");
+    if (attribute == nullptr) fail_python("FilterArgumentError", "map requires a filter argument");
+    for (const TemplateValue& item : evaluator.iterate(value)) {
+      TemplateValue part = get_path(evaluator, item, *attribute);
+      out.push_back(part.is_undefined() && otherwise != nullptr ? *otherwise : std::move(part));
+    }
+    return make_list(evaluator, std::move(out));
+  }
+  const std::string name = arguments.positional[0].to_string();
+  CallArguments rest = arguments;
+  rest.positional.erase(rest.positional.begin());
+  for (const TemplateValue& item : evaluator.iterate(value)) {
+    evaluator.charge_steps(1);
+    out.push_back(evaluator.filter(name, item, rest));
+  }
+  return make_list(evaluator, std::move(out));
+}
+
+/// select, reject and their forms with an attribute first.
+TemplateValue select(TemplateEvaluator& evaluator, const TemplateValue& value, const Arguments& arguments, bool with_attribute, bool wanted) {
+  CallArguments rest = arguments;
+  TemplateValue attribute;
+  if (with_attribute) {
+    if (rest.positional.empty()) fail_python("FilterArgumentError", "Missing parameter for attribute name");
+    attribute = rest.positional[0];
+    rest.positional.erase(rest.positional.begin());
+  }
+  std::string test;
+  if (!rest.positional.empty()) {
+    test = rest.positional[0].to_string();
+    rest.positional.erase(rest.positional.begin());
+  }
+  ValueList out;
+  for (TemplateValue& item : evaluator.iterate(value)) {
+    evaluator.charge_steps(1);
+    const TemplateValue subject = with_attribute ? get_path(evaluator, item, attribute) : item;
+    const bool holds = test.empty() ? subject.truthy() : evaluator.test(test, subject, rest);
+    if (holds == wanted) out.push_back(std::move(item));
+  }
+  return make_list(evaluator, std::move(out));
+}
+
+TemplateValue filter_batch(TemplateEvaluator& evaluator, const TemplateValue& value, const Arguments& arguments) {
+  arguments.check("batch", {"linecount", "fill_with"});
+  const std::int64_t size = arguments.integer(0, "linecount", 1);
+  if (size < 1 || size > 100'000) fail_python("ValueError", "batch: a size from 1 to 100000 is needed");
+  const TemplateValue* fill = arguments.find(1, "fill_with");
+  ValueList rows, row;
+  for (TemplateValue& item : evaluator.iterate(value)) {
+    if (static_cast<std::int64_t>(row.size()) == size) rows.push_back(make_list(evaluator, std::exchange(row, {})));
+    row.push_back(std::move(item));
+  }
+  if (!row.empty()) {
+    while (fill != nullptr && !fill->is_none() && static_cast<std::int64_t>(row.size()) < size) row.push_back(*fill);
+    rows.push_back(make_list(evaluator, std::move(row)));
+  }
+  return make_list(evaluator, std::move(rows));
+}
+
+TemplateValue filter_groupby(TemplateEvaluator& evaluator, const TemplateValue& value, const Arguments& arguments) {
+  arguments.check("groupby", {"attribute", "default", "case_sensitive"});
+  const TemplateValue* attribute = arguments.find(0, "attribute");
+  if (attribute == nullptr) fail_type("groupby: the attribute is missing");
+  CallArguments sort_arguments;
+  sort_arguments.named = {{"attribute", *attribute}, {"case_sensitive", TemplateValue(arguments.flag(2, "case_sensitive", false))}};
+  const TemplateValue sorted = filter_sort(evaluator, value, sort_arguments);
+  ValueList groups, members;
+  TemplateValue key;
+  const auto close = [&] {
+    if (!members.empty()) groups.push_back(TemplateValue::tuple({key, make_list(evaluator, std::exchange(members, {}))}));
+  };
+  for (const TemplateValue& item : sorted.items()) {
+    TemplateValue item_key = get_path(evaluator, item, *attribute);
+    if (!members.empty() && !equal_values(item_key, key)) close();
+    if (members.empty()) key = std::move(item_key);
+    members.push_back(item);
+  }
+  close();
+  return make_list(evaluator, std::move(groups));
+}
+
+TemplateValue filter_attr(TemplateEvaluator& evaluator, const TemplateValue& value, const Arguments& arguments) {
+  const std::string name = arguments.text(0, "name", "");
+  // Unlike a.b it never looks at items.
+  TemplateValue found = find_method(evaluator, value, name);
+  if (!found.is_undefined() || value.is_dict()) return found;
+  return get_attribute(evaluator, value, name);
+}
+
+constexpr NamedFilter kListFilters[] = {
+    {"length", filter_length},
+    {"count", filter_length},
+    {"first", filter_first},
+    {"last", filter_last},
+    {"list", filter_list},
+    {"items", filter_items},
+    {"join", filter_join},
+    {"reverse", filter_reverse},
+    {"sort", filter_sort},
+    {"dictsort", filter_dictsort},
+    {"unique", filter_unique},
+    {"sum", filter_sum},
+    {"map", filter_map},
+    {"batch", filter_batch},
+    {"groupby", filter_groupby},
+    {"attr", filter_attr},
+    {"max", [](TemplateEvaluator& e, const TemplateValue& v, const Arguments& a) { return extreme(e, v, a, true); }},
+    {"min", [](TemplateEvaluator& e, const TemplateValue& v, const Arguments& a) { return extreme(e, v, a, false); }},
+    {"select", [](TemplateEvaluator& e, const TemplateValue& v, const Arguments& a) { return select(e, v, a, false, true); }},
+    {"reject", [](TemplateEvaluator& e, const TemplateValue& v, const Arguments& a) { return select(e, v, a, false, false); }},
+    {"selectattr", [](TemplateEvaluator& e, const TemplateValue& v, const Arguments& a) { return select(e, v, a, true, true); }},
+    {"rejectattr", [](TemplateEvaluator& e, const TemplateValue& v, const Arguments& a) { return select(e, v, a, true, false); }},
+};
+
+}  // namespace
+
+std::span<const NamedFilter> list_filters() { return kListFilters; }
+
+}  // namespace rl

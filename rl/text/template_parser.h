@@ -1,0 +1,13 @@
+// Template source to tree.
+#pragma once
+
+#include <string_view>
+
+#include "rl/text/template_ast.h"
+
+namespace rl {
+
+/// Throws TemplateFailure: a syntax error, or a tag that is not supported, with its line; nesting beyond 200.
+Block parse_template(std::string_view source);
+
+}  // namespace rl

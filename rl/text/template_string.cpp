@@ -1,0 +1,282 @@
+#include "rl/text/template_string.h"
+
+#include <utf8proc.h>
+
+#include <charconv>
+#include <cmath>
+
+namespace rl {
+namespace {
+
+std::string map_characters(std::string_view text, utf8proc_int32_t (*map)(utf8proc_int32_t)) {
+  std::string out;
+  out.reserve(text.size());
+  for (std::string_view character : split_characters(text)) {
+    const std::uint32_t code_point = decode_character(character);
+    const bool stray = character.size() == 1 && code_point >= 0x80;
+    if (stray) {
+      out += character;
+    } else if (code_point == 0xDF && map == utf8proc_toupper) {
+      out += "SS";  // the one expansion that occurs in practice
+    } else {
+      append_code_point(out, static_cast<std::uint32_t>(map(static_cast<utf8proc_int32_t>(code_point))));
+    }
+  }
+  return out;
+}
+
+utf8proc_category_t category(std::string_view character) {
+  if (character.size() == 1 && static_cast<unsigned char>(character[0]) >= 0x80) return UTF8PROC_CATEGORY_CN;
+  return utf8proc_category(static_cast<utf8proc_int32_t>(decode_character(character)));
+}
+
+bool is_letter(utf8proc_category_t c) {
+  return c == UTF8PROC_CATEGORY_LU || c == UTF8PROC_CATEGORY_LL || c == UTF8PROC_CATEGORY_LT || c == UTF8PROC_CATEGORY_LM || c == UTF8PROC_CATEGORY_LO;
+}
+
+bool is_printable(std::string_view character) {
+  const std::uint32_t code_point = decode_character(character);
+  if (code_point < 0x80) return code_point >= 0x20 && code_point != 0x7F;
+  switch (category(character)) {
+    case UTF8PROC_CATEGORY_CN:
+    case UTF8PROC_CATEGORY_CC:
+    case UTF8PROC_CATEGORY_CF:
+    case UTF8PROC_CATEGORY_CS:
+    case UTF8PROC_CATEGORY_CO:
+    case UTF8PROC_CATEGORY_ZL:
+    case UTF8PROC_CATEGORY_ZP:
+    case UTF8PROC_CATEGORY_ZS:
+      return false;
+    default:
+      return true;
+  }
+}
+
+void append_hex(std::string& out, const char* prefix, std::uint32_t value, int width) {
+  constexpr char kDigits[] = "0123456789abcdef";
+  out += prefix;
+  for (int shift = 4 * (width - 1); shift >= 0; shift -= 4) out += kDigits[(value >> shift) & 15];
+}
+
+}  // namespace
+
+void append_code_point(std::string& out, std::uint32_t code_point) {
+  if (code_point > 0x10FFFF || (code_point >= 0xD800 && code_point < 0xE000)) code_point = 0xFFFD;
+  if (code_point < 0x80) {
+    out += static_cast<char>(code_point);
+  } else if (code_point < 0x800) {
+    out += static_cast<char>(0xC0 | (code_point >> 6));
+    out += static_cast<char>(0x80 | (code_point & 63));
+  } else if (code_point < 0x10000) {
+    out += static_cast<char>(0xE0 | (code_point >> 12));
+    out += static_cast<char>(0x80 | ((code_point >> 6) & 63));
+    out += static_cast<char>(0x80 | (code_point & 63));
+  } else {
+    out += static_cast<char>(0xF0 | (code_point >> 18));
+    out += static_cast<char>(0x80 | ((code_point >> 12) & 63));
+    out += static_cast<char>(0x80 | ((code_point >> 6) & 63));
+    out += static_cast<char>(0x80 | (code_point & 63));
+  }
+}
+
+std::size_t character_size(std::string_view text) {
+  const auto first = static_cast<unsigned char>(text[0]);
+  const std::size_t size = first < 0x80 ? 1 : first < 0xC2 ? 1 : first < 0xE0 ? 2 : first < 0xF0 ? 3 : first < 0xF5 ? 4 : 1;
+  if (size > text.size()) return 1;
+  for (std::size_t i = 1; i < size; ++i) {
+    if ((static_cast<unsigned char>(text[i]) & 0xC0) != 0x80) return 1;
+  }
+  return size;
+}
+
+std::int64_t count_characters(std::string_view text) {
+  std::int64_t count = 0;
+  for (std::size_t i = 0; i < text.size(); i += character_size(text.substr(i))) ++count;
+  return count;
+}
+
+std::vector<std::string_view> split_characters(std::string_view text) {
+  std::vector<std::string_view> characters;
+  characters.reserve(text.size());
+  for (std::size_t i = 0; i < text.size();) {
+    const std::size_t size = character_size(text.substr(i));
+    characters.push_back(text.substr(i, size));
+    i += size;
+  }
+  return characters;
+}
+
+std::uint32_t decode_character(std::string_view character) {
+  const auto byte = [&](std::size_t i) { return static_cast<std::uint32_t>(static_cast<unsigned char>(character[i])); };
+  switch (character.size()) {
+    case 2: return ((byte(0) & 31) << 6) | (byte(1) & 63);
+    case 3: return ((byte(0) & 15) << 12) | ((byte(1) & 63) << 6) | (byte(2) & 63);
+    case 4: return ((byte(0) & 7) << 18) | ((byte(1) & 63) << 12) | ((byte(2) & 63) << 6) | (byte(3) & 63);
+    default: return byte(0);
+  }
+}
+
+bool is_blank_character(std::string_view character) {
+  const std::uint32_t c = decode_character(character);
+  if (c < 0x80) return c == ' ' || (c >= 9 && c <= 13) || (c >= 0x1C && c <= 0x1F);
+  if (character.size() == 1) return false;
+  return c == 0x85 || c == 0xA0 || c == 0x1680 || (c >= 0x2000 && c <= 0x200A) || c == 0x2028 || c == 0x2029 || c == 0x202F || c == 0x205F || c == 0x3000;
+}
+
+std::string_view strip_text(std::string_view text, bool left, bool right, const std::string* characters) {
+  const auto drops = [characters](std::string_view character) {
+    return characters == nullptr ? is_blank_character(character) : characters->find(character) != std::string::npos;
+  };
+  while (left && !text.empty()) {
+    const std::size_t size = character_size(text);
+    if (!drops(text.substr(0, size))) break;
+    text.remove_prefix(size);
+  }
+  while (right && !text.empty()) {
+    std::size_t start = text.size() - 1;
+    while (start > 0 && text.size() - start < 4 && (static_cast<unsigned char>(text[start]) & 0xC0) == 0x80) --start;
+    if (character_size(text.substr(start)) != text.size() - start) start = text.size() - 1;
+    if (!drops(text.substr(start))) break;
+    text.remove_suffix(text.size() - start);
+  }
+  return text;
+}
+
+std::string to_upper(std::string_view text) { return map_characters(text, utf8proc_toupper); }
+std::string to_lower(std::string_view text) { return map_characters(text, utf8proc_tolower); }
+
+std::string to_capitalized(std::string_view text) {
+  if (text.empty()) return "";
+  const std::size_t first = character_size(text);
+  return to_upper(text.substr(0, first)) + to_lower(text.substr(first));
+}
+
+std::string to_title(std::string_view text) {
+  std::string out;
+  bool in_word = false;
+  for (std::string_view character : split_characters(text)) {
+    out += in_word ? to_lower(character) : to_upper(character);
+    in_word = is_letter(category(character));
+  }
+  return out;
+}
+
+bool is_all(std::string_view text, CharacterClass wanted) {
+  bool cased = false;
+  for (std::string_view character : split_characters(text)) {
+    const utf8proc_category_t c = category(character);
+    const bool digit = c == UTF8PROC_CATEGORY_ND;
+    switch (wanted) {
+      case CharacterClass::kAlpha:
+        if (!is_letter(c)) return false;
+        break;
+      case CharacterClass::kDigit:
+        if (!digit) return false;
+        break;
+      case CharacterClass::kAlnum:
+        if (!is_letter(c) && !digit && c != UTF8PROC_CATEGORY_NL && c != UTF8PROC_CATEGORY_NO) return false;
+        break;
+      case CharacterClass::kSpace:
+        if (!is_blank_character(character)) return false;
+        break;
+      case CharacterClass::kUpper:
+      case CharacterClass::kLower: {
+        const auto other = wanted == CharacterClass::kUpper ? UTF8PROC_CATEGORY_LL : UTF8PROC_CATEGORY_LU;
+        if (c == other || c == UTF8PROC_CATEGORY_LT) return false;
+        cased = cased || c == UTF8PROC_CATEGORY_LU || c == UTF8PROC_CATEGORY_LL;
+        break;
+      }
+    }
+  }
+  if (wanted == CharacterClass::kUpper || wanted == CharacterClass::kLower) return cased;
+  return !text.empty();
+}
+
+std::vector<std::string> split_lines(std::string_view text, bool keep_ends) {
+  std::vector<std::string> lines;
+  std::size_t start = 0;
+  for (std::size_t i = 0; i < text.size();) {
+    const std::size_t size = character_size(text.substr(i));
+    const std::uint32_t c = decode_character(text.substr(i, size));
+    const bool ends = (c >= 10 && c <= 13) || (c >= 0x1C && c <= 0x1E) || (size > 1 && (c == 0x85 || c == 0x2028 || c == 0x2029));
+    std::size_t next = i + size;
+    if (ends) {
+      if (c == '\r' && next < text.size() && text[next] == '\n') ++next;
+      lines.emplace_back(text.substr(start, (keep_ends ? next : i) - start));
+      start = next;
+    }
+    i = next;
+  }
+  if (start < text.size()) lines.emplace_back(text.substr(start));
+  return lines;
+}
+
+std::string python_float(double value) {
+  if (std::isnan(value)) return "nan";
+  if (std::isinf(value)) return value > 0 ? "inf" : "-inf";
+  char buffer[64];
+  const auto scientific = std::to_chars(buffer, buffer + sizeof(buffer), value, std::chars_format::scientific);
+  const std::string_view shortest(buffer, static_cast<std::size_t>(scientific.ptr - buffer));
+  const std::size_t e = shortest.find('e');
+  int exponent = 0;
+  std::from_chars(shortest.data() + e + (shortest[e + 1] == '+' ? 2 : 1), shortest.data() + shortest.size(), exponent);
+  if (exponent < -4 || exponent >= 16) return std::string(shortest);
+  const auto fixed = std::to_chars(buffer, buffer + sizeof(buffer), value, std::chars_format::fixed);
+  std::string out(buffer, fixed.ptr);
+  return out.find('.') == std::string::npos ? out + ".0" : out;
+}
+
+std::string python_string_literal(std::string_view text) {
+  const char quote = text.find('\'') != std::string_view::npos && text.find('"') == std::string_view::npos ? '"' : '\'';
+  std::string out(1, quote);
+  for (std::string_view character : split_characters(text)) {
+    const char c = character[0];
+    if (c == quote || c == '\\') {
+      out += '\\';
+      out += c;
+    } else if (c == '\n') {
+      out += "\\n";
+    } else if (c == '\r') {
+      out += "\\r";
+    } else if (c == '\t') {
+      out += "\\t";
+    } else if (is_printable(character)) {
+      out += character;
+    } else {
+      const std::uint32_t code_point = decode_character(character);
+      if (code_point < 0x100) {
+        append_hex(out, "\\x", code_point, 2);
+      } else if (code_point < 0x10000) {
+        append_hex(out, "\\u", code_point, 4);
+      } else {
+        append_hex(out, "\\U", code_point, 8);
+      }
+    }
+  }
+  return out + quote;
+}
+
+std::string json_string(std::string_view text, bool ensure_ascii) {
+  std::string out = "\"";
+  for (std::string_view character : split_characters(text)) {
+    const std::uint32_t c = decode_character(character);
+    constexpr std::string_view kShort = "\"\\\n\r\t\f\b", kLetters = "\"\\nrtfb";
+    const std::size_t known = c < 0x80 ? kShort.find(static_cast<char>(c)) : std::string_view::npos;
+    if (known != std::string_view::npos) {
+      out += '\\';
+      out += kLetters[known];
+    } else if (c < 0x20) {
+      append_hex(out, "\\u", c, 4);
+    } else if (c < 0x80 || !ensure_ascii) {
+      out += character;
+    } else if (c < 0x10000) {
+      append_hex(out, "\\u", c, 4);
+    } else {
+      append_hex(out, "\\u", 0xD800 + ((c - 0x10000) >> 10), 4);
+      append_hex(out, "\\u", 0xDC00 + ((c - 0x10000) & 0x3FF), 4);
+    }
+  }
+  return out + "\"";
+}
+
+}  // namespace rl

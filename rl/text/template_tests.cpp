@@ -1,0 +1,91 @@
+// Tests: "value is name".
+#include "rl/text/template_builtins.h"
+#include "rl/text/template_failure.h"
+#include "rl/text/template_string.h"
+
+namespace rl {
+namespace {
+
+using Arguments = CallArguments;
+
+const TemplateValue& other(const Arguments& arguments, std::string_view name) {
+  if (arguments.positional.empty()) fail_type("the test '" + std::string(name) + "' is missing an argument");
+  return arguments.positional[0];
+}
+
+std::int64_t need_integer(const TemplateValue& value, const char* op) {
+  require_defined(value);
+  if (!value.is_int() && !value.is_bool()) fail_type(std::string("unsupported operand type(s) for ") + op + ": '" + value.type_name() + "' and 'int'");
+  return value.as_int();
+}
+
+bool is_ordered(const TemplateValue& a, const Arguments& arguments, const char* op) {
+  const int order = compare_values(a, other(arguments, op), op);
+  const std::string_view name = op;
+  return name == "<" ? order < 0 : name == "<=" ? order <= 0 : name == ">" ? order > 0 : order >= 0;
+}
+
+struct NamedTest {
+  std::string_view name;
+  TestFunction function;
+};
+
+constexpr NamedTest kTests[] = {
+    {"defined", [](TemplateEvaluator&, const TemplateValue& v, const Arguments&) { return !v.is_undefined(); }},
+    {"undefined", [](TemplateEvaluator&, const TemplateValue& v, const Arguments&) { return v.is_undefined(); }},
+    {"none", [](TemplateEvaluator&, const TemplateValue& v, const Arguments&) { return v.is_none(); }},
+    {"string", [](TemplateEvaluator&, const TemplateValue& v, const Arguments&) { return v.is_string(); }},
+    {"mapping", [](TemplateEvaluator&, const TemplateValue& v, const Arguments&) { return v.is_dict(); }},
+    {"number", [](TemplateEvaluator&, const TemplateValue& v, const Arguments&) { return v.is_number(); }},
+    {"integer", [](TemplateEvaluator&, const TemplateValue& v, const Arguments&) { return v.is_int(); }},
+    {"float", [](TemplateEvaluator&, const TemplateValue& v, const Arguments&) { return v.is_float(); }},
+    {"boolean", [](TemplateEvaluator&, const TemplateValue& v, const Arguments&) { return v.is_bool(); }},
+    {"true", [](TemplateEvaluator&, const TemplateValue& v, const Arguments&) { return v.is_bool() && v.as_bool(); }},
+    {"false", [](TemplateEvaluator&, const TemplateValue& v, const Arguments&) { return v.is_bool() && !v.as_bool(); }},
+    {"callable", [](TemplateEvaluator&, const TemplateValue& v, const Arguments&) { return v.is_callable(); }},
+    {"escaped", [](TemplateEvaluator&, const TemplateValue&, const Arguments&) { return false; }},
+    // An undefined value iterates over nothing, and has a length.
+    {"iterable", [](TemplateEvaluator&, const TemplateValue& v, const Arguments&) { return v.is_string() || v.is_sequence() || v.is_dict() || v.is_loop() || v.is_undefined(); }},
+    {"sequence", [](TemplateEvaluator&, const TemplateValue& v, const Arguments&) { return v.is_string() || v.is_sequence() || v.is_dict() || v.is_undefined(); }},
+    {"in", [](TemplateEvaluator& e, const TemplateValue& v, const Arguments& a) { return contains(e, other(a, "in"), v); }},
+    {"sameas", [](TemplateEvaluator&, const TemplateValue& v, const Arguments& a) { return v.same_as(other(a, "sameas")); }},
+    {"odd", [](TemplateEvaluator&, const TemplateValue& v, const Arguments&) { return need_integer(v, "%") % 2 != 0; }},
+    {"even", [](TemplateEvaluator&, const TemplateValue& v, const Arguments&) { return need_integer(v, "%") % 2 == 0; }},
+    {"divisibleby", [](TemplateEvaluator&, const TemplateValue& v, const Arguments& a) {
+       const std::int64_t by = need_integer(other(a, "divisibleby"), "%");
+       if (by == 0) fail_python("ZeroDivisionError", "integer modulo by zero");
+       return by == -1 || need_integer(v, "%") % by == 0;
+     }},
+    {"upper", [](TemplateEvaluator&, const TemplateValue& v, const Arguments&) { return is_all(v.to_string(), CharacterClass::kUpper); }},
+    {"lower", [](TemplateEvaluator&, const TemplateValue& v, const Arguments&) { return is_all(v.to_string(), CharacterClass::kLower); }},
+    {"filter", [](TemplateEvaluator&, const TemplateValue& v, const Arguments&) { return find_filter(v.to_string()) != nullptr; }},
+    {"test", [](TemplateEvaluator&, const TemplateValue& v, const Arguments&) { return find_test(v.to_string()) != nullptr; }},
+};
+
+// Comparisons have several names each.
+constexpr NamedTest kComparisons[] = {
+    {"eq equalto ==", [](TemplateEvaluator&, const TemplateValue& v, const Arguments& a) { return equal_values(v, other(a, "eq")); }},
+    {"ne !=", [](TemplateEvaluator&, const TemplateValue& v, const Arguments& a) { return !equal_values(v, other(a, "ne")); }},
+    {"lt lessthan <", [](TemplateEvaluator&, const TemplateValue& v, const Arguments& a) { return is_ordered(v, a, "<"); }},
+    {"le <=", [](TemplateEvaluator&, const TemplateValue& v, const Arguments& a) { return is_ordered(v, a, "<="); }},
+    {"gt greaterthan >", [](TemplateEvaluator&, const TemplateValue& v, const Arguments& a) { return is_ordered(v, a, ">"); }},
+    {"ge >=", [](TemplateEvaluator&, const TemplateValue& v, const Arguments& a) { return is_ordered(v, a, ">="); }},
+};
+
+}  // namespace
+
+TestFunction find_test(std::string_view name) {
+  for (const NamedTest& test : kTests) {
+    if (test.name == name) return test.function;
+  }
+  for (const NamedTest& test : kComparisons) {
+    for (std::size_t start = 0; start < test.name.size();) {
+      const std::size_t end = std::min(test.name.find(' ', start), test.name.size());
+      if (test.name.substr(start, end - start) == name) return test.function;
+      start = end + 1;
+    }
+  }
+  return nullptr;
+}
+
+}  // namespace rl

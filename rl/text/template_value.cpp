@@ -1,0 +1,285 @@
+#include "rl/text/template_value.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "rl/text/template_failure.h"
+#include "rl/text/template_string.h"
+
+namespace rl {
+namespace {
+
+constexpr int kDepthMax = 200;
+constexpr std::size_t kIndexFrom = 16;  // below that, looking at every key is faster
+
+void check_depth(int depth) {
+  if (depth > kDepthMax) fail_python("RecursionError", "a value is nested deeper than 200");
+}
+
+std::string join_reprs(const ValueList& items, const char* open, const char* close, int depth) {
+  std::string out = open;
+  for (std::size_t i = 0; i < items.size(); ++i) out += (i > 0 ? ", " : "") + items[i].repr(depth + 1);
+  return out + close;
+}
+
+}  // namespace
+
+void DictBox::set(TemplateValue key, TemplateValue value) {
+  const std::size_t present = key.is_string() ? position_of(std::string_view(key.as_string())) : position_of(key);
+  if (present < entries_.size()) {
+    entries_[present].second = std::move(value);
+    return;
+  }
+  if (key.is_string()) {
+    const std::pair<std::size_t, std::size_t> row(std::hash<std::string_view>{}(key.as_string()), entries_.size());
+    index_.insert(std::lower_bound(index_.begin(), index_.end(), row), row);
+  }
+  entries_.emplace_back(std::move(key), std::move(value));
+}
+
+std::size_t DictBox::position_of(std::string_view key) const {
+  if (entries_.size() <= kIndexFrom) {
+    const auto found = std::find_if(entries_.begin(), entries_.end(), [key](const auto& entry) { return entry.first.is_string() && entry.first.as_string() == key; });
+    return static_cast<std::size_t>(found - entries_.begin());
+  }
+  const std::size_t hash = std::hash<std::string_view>{}(key);
+  for (auto row = std::lower_bound(index_.begin(), index_.end(), std::pair<std::size_t, std::size_t>(hash, 0)); row != index_.end() && row->first == hash; ++row) {
+    if (entries_[row->second].first.as_string() == key) return row->second;
+  }
+  return entries_.size();
+}
+
+std::size_t DictBox::position_of(const TemplateValue& key) const {
+  const auto found = std::find_if(entries_.begin(), entries_.end(), [&key](const auto& entry) { return equal_values(entry.first, key); });
+  return static_cast<std::size_t>(found - entries_.begin());
+}
+
+const TemplateValue* DictBox::find(std::string_view key) const {
+  const std::size_t at = position_of(key);
+  return at < entries_.size() ? &entries_[at].second : nullptr;
+}
+
+const TemplateValue* DictBox::find_value(const TemplateValue& key) const {
+  if (key.is_string()) return find(key.as_string());
+  const std::size_t at = position_of(key);
+  return at < entries_.size() ? &entries_[at].second : nullptr;
+}
+
+TemplateValue TemplateValue::list(ValueList items) {
+  TemplateValue value;
+  value.data_ = std::make_shared<const ValueList>(std::move(items));
+  return value;
+}
+
+TemplateValue TemplateValue::tuple(ValueList items) {
+  TemplateValue value;
+  value.data_ = std::make_shared<const TupleBox>(TupleBox{std::move(items)});
+  return value;
+}
+
+TemplateValue TemplateValue::dict(DictBox dict) {
+  TemplateValue value;
+  value.data_ = std::make_shared<const DictBox>(std::move(dict));
+  return value;
+}
+
+TemplateValue TemplateValue::undefined(std::string message, const char* exception) {
+  TemplateValue value;
+  value.data_ = std::make_shared<const UndefinedInfo>(UndefinedInfo{std::move(message), exception});
+  return value;
+}
+
+TemplateValue TemplateValue::from_json(const nlohmann::ordered_json& json, int depth) {
+  check_depth(depth);
+  switch (json.type()) {
+    case nlohmann::ordered_json::value_t::boolean:
+      return json.get<bool>();
+    case nlohmann::ordered_json::value_t::number_unsigned:
+      if (json.get<std::uint64_t>() > static_cast<std::uint64_t>(INT64_MAX)) return json.get<double>();
+      return json.get<std::int64_t>();
+    case nlohmann::ordered_json::value_t::number_integer:
+      return json.get<std::int64_t>();
+    case nlohmann::ordered_json::value_t::number_float:
+      return json.get<double>();
+    case nlohmann::ordered_json::value_t::string:
+      return json.get<std::string>();
+    case nlohmann::ordered_json::value_t::array: {
+      ValueList items;
+      items.reserve(json.size());
+      for (const auto& item : json) items.push_back(from_json(item, depth + 1));
+      return list(std::move(items));
+    }
+    case nlohmann::ordered_json::value_t::object: {
+      DictBox members;
+      for (const auto& [key, item] : json.items()) members.set(text(key), from_json(item, depth + 1));
+      return dict(std::move(members));
+    }
+    default:
+      return {};
+  }
+}
+
+bool TemplateValue::truthy() const {
+  if (is_bool()) return as_bool();
+  if (is_int()) return as_int() != 0;
+  if (is_float()) return as_double() != 0;
+  if (is_string()) return !as_string().empty();
+  if (is_sequence()) return !items().empty();
+  if (is_dict()) return !as_dict().entries().empty();
+  return !is_none() && !is_undefined();
+}
+
+std::string TemplateValue::type_name() const {
+  if (is_none()) return "NoneType";
+  if (is_bool()) return "bool";
+  if (is_int()) return "int";
+  if (is_float()) return "float";
+  if (is_string()) return "str";
+  if (is_list()) return "list";
+  if (is_tuple()) return "tuple";
+  if (is_dict()) return "dict";
+  if (is_namespace()) return "Namespace";
+  if (is_loop()) return "LoopContext";
+  if (is_callable()) return as_callable().type_name;
+  return "Undefined";
+}
+
+std::string TemplateValue::to_string() const {
+  if (is_string()) return as_string();
+  if (is_undefined()) return "";
+  return repr();
+}
+
+std::string TemplateValue::repr(int depth) const {
+  check_depth(depth);
+  if (is_none()) return "None";
+  if (is_bool()) return as_bool() ? "True" : "False";
+  if (is_int()) return std::to_string(as_int());
+  if (is_float()) return python_float(as_double());
+  if (is_string()) return python_string_literal(as_string());
+  if (is_list()) return join_reprs(items(), "[", "]", depth);
+  if (is_tuple()) return join_reprs(items(), "(", items().size() == 1 ? ",)" : ")", depth);
+  if (is_dict() || is_namespace()) {
+    std::string out = is_dict() ? "{" : "<Namespace {";
+    const char* separator = "";
+    const auto add = [&](const std::string& key, const TemplateValue& value) {
+      out += separator + key + ": " + value.repr(depth + 1);
+      separator = ", ";
+    };
+    if (is_dict()) {
+      for (const auto& [key, value] : as_dict().entries()) add(key.repr(depth + 1), value);
+      return out + "}";
+    }
+    for (const auto& [name, value] : as_namespace().attributes) add(python_string_literal(name), value);
+    return out + "}>";
+  }
+  if (is_loop()) return "<LoopContext>";
+  if (is_callable()) return "<" + as_callable().type_name + " '" + as_callable().name + "'>";
+  return "Undefined";
+}
+
+bool TemplateValue::same_as(const TemplateValue& other) const {
+  if (data_.index() != other.data_.index()) return false;
+  if (is_none()) return true;
+  if (is_number()) return as_double() == other.as_double();
+  return std::visit(
+      [&](const auto& mine) {
+        using T = std::decay_t<decltype(mine)>;
+        if constexpr (requires { mine.get(); }) {
+          return mine.get() == std::get<T>(other.data_).get();
+        } else {
+          return false;
+        }
+      },
+      data_);
+}
+
+bool equal_values(const TemplateValue& a, const TemplateValue& b, int depth) {
+  check_depth(depth);
+  if (a.is_number() && b.is_number()) {
+    if (!a.is_float() && !b.is_float()) return a.as_int() == b.as_int();
+    return a.as_double() == b.as_double();
+  }
+  if (a.data_.index() != b.data_.index()) return false;
+  if (a.is_none() || a.is_undefined()) return true;
+  if (a.is_string()) return a.as_string() == b.as_string();
+  if (a.is_sequence()) {
+    return std::equal(a.items().begin(), a.items().end(), b.items().begin(), b.items().end(),
+                      [depth](const TemplateValue& x, const TemplateValue& y) { return equal_values(x, y, depth + 1); });
+  }
+  if (a.is_dict()) {
+    if (a.as_dict().entries().size() != b.as_dict().entries().size()) return false;
+    for (const auto& [key, value] : a.as_dict().entries()) {
+      const TemplateValue* other = b.as_dict().find_value(key);
+      if (other == nullptr || !equal_values(value, *other, depth + 1)) return false;
+    }
+    return true;
+  }
+  return a.same_as(b);
+}
+
+int compare_values(const TemplateValue& a, const TemplateValue& b, const char* op, int depth) {
+  check_depth(depth);
+  for (const TemplateValue* value : {&a, &b}) {
+    if (value->is_undefined()) fail_python(value->as_undefined().exception, value->as_undefined().message);
+  }
+  const auto order = [](const auto& x, const auto& y) { return x < y ? -1 : y < x ? 1 : 0; };
+  if (a.is_number() && b.is_number()) {
+    return a.is_float() || b.is_float() ? order(a.as_double(), b.as_double()) : order(a.as_int(), b.as_int());
+  }
+  if (a.is_string() && b.is_string()) return order(a.as_string(), b.as_string());  // UTF-8 sorts as its code points do
+  if ((a.is_list() && b.is_list()) || (a.is_tuple() && b.is_tuple())) {
+    for (std::size_t i = 0; i < std::min(a.items().size(), b.items().size()); ++i) {
+      if (equal_values(a.items()[i], b.items()[i], depth + 1)) continue;
+      return compare_values(a.items()[i], b.items()[i], op, depth + 1);
+    }
+    return order(a.items().size(), b.items().size());
+  }
+  fail_type("'" + std::string(op) + "' not supported between instances of '" + a.type_name() + "' and '" + b.type_name() + "'");
+}
+
+std::string to_json_text(const TemplateValue& value, const JsonStyle& style, int depth) {
+  check_depth(depth);
+  if (value.is_none()) return "null";
+  if (value.is_bool()) return value.as_bool() ? "true" : "false";
+  if (value.is_int()) return std::to_string(value.as_int());
+  if (value.is_float()) {
+    const double number = value.as_double();
+    if (std::isnan(number)) return "NaN";
+    if (std::isinf(number)) return number > 0 ? "Infinity" : "-Infinity";
+    return python_float(number);
+  }
+  if (value.is_string()) return json_string(value.as_string(), style.ensure_ascii);
+  if (!value.is_sequence() && !value.is_dict()) fail_type("Object of type " + value.type_name() + " is not JSON serializable");
+
+  const auto new_line = [&](int levels) {
+    std::string out;
+    if (!style.multi_line) return out;
+    out = "\n";
+    for (int i = 0; i < levels; ++i) out += style.indent;
+    return out;
+  };
+  const bool is_dict = value.is_dict();
+  std::vector<std::string> members;
+  if (is_dict) {
+    auto entries = value.as_dict().entries();
+    if (style.sort_keys) {
+      std::stable_sort(entries.begin(), entries.end(), [](const auto& a, const auto& b) { return compare_values(a.first, b.first, "<") < 0; });
+    }
+    for (const auto& [key, item] : entries) {
+      if (key.is_sequence() || key.is_dict()) fail_type("keys must be str, int, float, bool or None, not " + key.type_name());
+      const std::string name = key.is_string() ? key.as_string() : to_json_text(key, style, depth + 1);
+      members.push_back(json_string(name, style.ensure_ascii) + style.key_separator + to_json_text(item, style, depth + 1));
+    }
+  } else {
+    for (const TemplateValue& item : value.items()) members.push_back(to_json_text(item, style, depth + 1));
+  }
+  if (members.empty()) return is_dict ? "{}" : "[]";
+  std::string separator = style.item_separator;
+  if (style.multi_line && separator == ", ") separator = ",";  // as json.dumps does when it breaks lines
+  std::string out = is_dict ? "{" : "[";
+  for (std::size_t i = 0; i < members.size(); ++i) out += (i > 0 ? separator : "") + new_line(depth + 1) + members[i];
+  return out + new_line(depth) + (is_dict ? "}" : "]");
+}
+
+}  // namespace rl
