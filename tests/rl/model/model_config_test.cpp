@@ -1,0 +1,174 @@
+#include "rl/model/model_config.h"
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <fstream>
+#include <functional>
+#include <nlohmann/json.hpp>
+
+#include "rl/model/rope.h"
+#include "tests/rl/model/fixtures.h"
+
+namespace rl {
+namespace {
+
+using nlohmann::json;
+using runtime::ErrorCode;
+
+json minimal() {
+  return {{"model_type", "llama"},      {"hidden_size", 48}, {"num_hidden_layers", 2}, {"num_attention_heads", 4},
+          {"intermediate_size", 96},    {"vocab_size", 160}, {"eos_token_id", 2},      {"num_key_value_heads", 2},
+          {"max_position_embeddings", 128}};
+}
+
+TEST(ModelConfig, DefaultsAreThoseOfHuggingFace) {
+  json object = minimal();
+  object.erase("num_key_value_heads");
+  const auto config = ModelConfig::from_json(object, "config.json");
+  ASSERT_TRUE(config.ok()) << config.status().to_string();
+  EXPECT_EQ(config->head_dim, 12);
+  EXPECT_EQ(config->kv_heads, 4);
+  EXPECT_EQ(config->rope.theta, 10000.0);
+  EXPECT_EQ(config->rms_norm_eps, 1e-6F);
+  EXPECT_FALSE(config->tie_word_embeddings);
+  EXPECT_EQ(config->eos_ids, std::vector<std::int32_t>{2});
+  EXPECT_FALSE(config->bos_id.has_value());
+}
+
+TEST(ModelConfig, OldAndNewFormOfRopeScalingAreEqual) {
+  json old_form = minimal();
+  old_form["rope_theta"] = 500000.0;
+  old_form["rope_scaling"] = {{"type", "llama3"},      {"factor", 8.0}, {"low_freq_factor", 1.0},
+                              {"high_freq_factor", 4.0}, {"original_max_position_embeddings", 64}};
+  json new_form = minimal();
+  new_form["rope_parameters"] = old_form["rope_scaling"];
+  new_form["rope_parameters"].erase("type");
+  new_form["rope_parameters"]["rope_type"] = "llama3";
+  new_form["rope_parameters"]["rope_theta"] = 500000.0;
+  const auto first = ModelConfig::from_json(old_form, "config.json");
+  const auto second = ModelConfig::from_json(new_form, "config.json");
+  ASSERT_TRUE(first.ok()) << first.status().to_string();
+  ASSERT_TRUE(second.ok()) << second.status().to_string();
+  EXPECT_EQ(*first, *second);
+  EXPECT_EQ(first->rope.kind, RopeConfig::Kind::kLlama3);
+}
+
+TEST(ModelConfig, WhatIsWrittenReadsBackEqual) {
+  for (const char* kind : {"default", "linear", "llama3"}) {
+    json object = minimal();
+    object["rope_scaling"] = {{"rope_type", kind}, {"factor", 4.0}};
+    object["eos_token_id"] = {2, 5};
+    object["bos_token_id"] = 1;
+    object["rms_norm_eps"] = 1e-5;
+    object["tie_word_embeddings"] = true;
+    const auto config = ModelConfig::from_json(object, "config.json");
+    ASSERT_TRUE(config.ok()) << config.status().to_string();
+    const auto again = ModelConfig::from_json(config->to_json(), "config.json");
+    ASSERT_TRUE(again.ok()) << again.status().to_string();
+    EXPECT_EQ(*config, *again) << kind;
+  }
+}
+
+TEST(ModelConfig, UnsupportedIsRefusedByName) {
+  const auto refused = [](const char* key, const json& value) {
+    json object = minimal();
+    object[key] = value;
+    const auto config = ModelConfig::from_json(object, "config.json");
+    ASSERT_FALSE(config.ok()) << key;
+    EXPECT_EQ(config.status().code(), ErrorCode::kUnimplemented) << config.status().to_string();
+    EXPECT_NE(config.status().message().find(key), std::string::npos) << config.status().message();
+  };
+  refused("attention_bias", true);
+  refused("mlp_bias", true);
+  refused("hidden_act", "gelu");
+  refused("attention_dropout", 0.1);
+  refused("quantization_config", {{"bits", 4}});
+  json object = minimal();
+  object["model_type"] = "mamba";
+  const auto family = ModelConfig::from_json(object, "config.json");
+  EXPECT_EQ(family.status().code(), ErrorCode::kUnimplemented);
+  EXPECT_NE(family.status().message().find("mamba"), std::string::npos);
+  object = minimal();
+  object["rope_scaling"] = {{"rope_type", "yarn"}, {"factor", 4.0}};
+  const auto rope = ModelConfig::from_json(object, "config.json");
+  EXPECT_EQ(rope.status().code(), ErrorCode::kUnimplemented);
+  EXPECT_NE(rope.status().message().find("yarn"), std::string::npos) << rope.status().message();
+}
+
+TEST(ModelConfig, BadValuesNameTheKey) {
+  const auto wrong = [](const std::string& key, const std::function<void(json&)>& damage) {
+    json object = minimal();
+    damage(object);
+    const auto config = ModelConfig::from_json(object, "some/config.json");
+    ASSERT_FALSE(config.ok()) << key;
+    EXPECT_EQ(config.status().code(), ErrorCode::kInvalidArgument) << config.status().to_string();
+    EXPECT_NE(config.status().message().find(key), std::string::npos) << config.status().message();
+    EXPECT_EQ(config.status().message().find("some/config.json"), 0U) << config.status().message();
+  };
+  for (const char* key : {"hidden_size", "num_hidden_layers", "num_attention_heads", "intermediate_size", "vocab_size"}) {
+    wrong(key, [&](json& object) { object.erase(key); });
+    wrong(key, [&](json& object) { object[key] = "12"; });
+    wrong(key, [&](json& object) { object[key] = 0; });
+    wrong(key, [&](json& object) { object[key] = -3; });
+    wrong(key, [&](json& object) { object[key] = std::uint64_t{1} << 63; });
+    wrong(key, [&](json& object) { object[key] = 4.5; });
+  }
+  wrong("num_key_value_heads", [](json& object) { object["num_key_value_heads"] = 3; });
+  wrong("head_dim", [](json& object) { object["head_dim"] = 7; });
+  wrong("rope_theta", [](json& object) { object["rope_theta"] = "big"; });
+  wrong("rope_scaling", [](json& object) { object["rope_scaling"] = 3; });
+  wrong("eos_token_id", [](json& object) { object["eos_token_id"] = {1, "x"}; });
+  wrong("model_type", [](json& object) { object.erase("model_type"); });
+  wrong("object", [](json& object) { object = json::array(); });
+}
+
+class ModelConfigFile : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    folder_ = std::filesystem::temp_directory_path() / ("starling_config_test_" + std::to_string(::getpid()));
+    std::filesystem::create_directories(folder_);
+  }
+  void TearDown() override { std::filesystem::remove_all(folder_); }
+
+  void write(const char* name, const std::string& text) { std::ofstream(folder_ / name) << text; }
+
+  std::filesystem::path folder_;
+};
+
+TEST_F(ModelConfigFile, GenerationConfigNamesTheStops) {
+  write("config.json", minimal().dump());
+  write("generation_config.json", R"({"eos_token_id": [7, 8]})");
+  const auto config = ModelConfig::load(folder_);
+  ASSERT_TRUE(config.ok()) << config.status().to_string();
+  EXPECT_EQ(config->eos_ids, (std::vector<std::int32_t>{7, 8}));
+}
+
+TEST_F(ModelConfigFile, MissingAndTruncatedFilesSaySo) {
+  const auto missing = ModelConfig::load(folder_);
+  EXPECT_EQ(missing.status().code(), ErrorCode::kNotFound);
+  EXPECT_NE(missing.status().message().find("config.json"), std::string::npos);
+  EXPECT_EQ(ModelConfig::load(folder_ / "nowhere").status().code(), ErrorCode::kNotFound);
+  EXPECT_EQ(ModelConfig::load(folder_ / "nowhere.gguf").status().code(), ErrorCode::kNotFound);
+  const std::string text = minimal().dump();
+  write("config.json", text.substr(0, text.size() / 2));
+  const auto truncated = ModelConfig::load(folder_);
+  EXPECT_EQ(truncated.status().code(), ErrorCode::kInvalidArgument);
+  EXPECT_NE(truncated.status().message().find("not valid JSON"), std::string::npos) << truncated.status().message();
+}
+
+TEST(Rope, Llama3KeepsHighAndSlowsLowFrequencies) {
+  RopeConfig scaled{.kind = RopeConfig::Kind::kLlama3, .theta = 500000.0, .factor = 8.0};
+  scaled.original_max_position_embeddings = 8192;
+  const Rope plain(RopeConfig{.theta = 500000.0}, 128);
+  const Rope stretched(scaled, 128);
+  EXPECT_EQ(stretched.inverse_frequencies().front(), plain.inverse_frequencies().front());
+  EXPECT_FLOAT_EQ(stretched.inverse_frequencies().back(), plain.inverse_frequencies().back() / 8.0F);
+  const auto tables = stretched.tables(10);
+  EXPECT_GE(tables->positions, 10);
+  EXPECT_EQ(tables->cos[0], 1.0F);
+  EXPECT_EQ(stretched.tables(5), tables);  // no smaller tables are made
+}
+
+}  // namespace
+}  // namespace rl
