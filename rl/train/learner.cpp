@@ -22,7 +22,6 @@ namespace {
 using runtime::Result;
 using runtime::Status;
 
-constexpr const char* kModelFolder = "huggingface";
 constexpr const char* kMomentsFile = "optimizer.safetensors";
 constexpr const char* kOptimizerFile = "optimizer.json";
 // Names in the file of moments, PyTorch's.
@@ -97,7 +96,7 @@ Status Learner::check_equal_weights() {
   return {};
 }
 
-Status Learner::save(const std::filesystem::path& folder) {
+Result<std::vector<std::filesystem::path>> Learner::save(const std::filesystem::path& folder) {
   Status status = save_model_folder(model_->config(), model_->parameters(), folder / kModelFolder);
   if (!status.ok()) return status;
   std::vector<TensorView> tensors;
@@ -108,7 +107,11 @@ Status Learner::save(const std::filesystem::path& folder) {
   status = write_safetensors(folder / kMomentsFile, tensors, {});
   if (!status.ok()) return status;
   const nlohmann::ordered_json state{{"optimizer", "AdamW"}, {"steps", optimizer_->steps()}};
-  return write_file_atomically(folder / kOptimizerFile, state.dump(2) + "\n");
+  status = write_file_atomically(folder / kOptimizerFile, state.dump(2) + "\n");
+  if (!status.ok()) return status;
+  std::vector<std::filesystem::path> files{kMomentsFile, kOptimizerFile};
+  for (const std::filesystem::path& file : model_folder_files(model_->parameters())) files.push_back(kModelFolder / file);
+  return files;
 }
 
 Status Learner::load(const std::filesystem::path& folder) {
@@ -131,11 +134,6 @@ Status Learner::load(const std::filesystem::path& folder) {
   }
   optimizer_->set_steps(steps->get<std::int64_t>());
   return {};
-}
-
-std::vector<std::filesystem::path> learner_files() {
-  const std::filesystem::path model = kModelFolder;
-  return {model / "config.json", model / "model.safetensors", kMomentsFile, kOptimizerFile};
 }
 
 }  // namespace rl

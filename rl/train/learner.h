@@ -55,8 +55,9 @@ class Learner {
   /// kInternal unless all ranks have the same weights; every rank must call it.
   runtime::Status check_equal_weights();
 
-  /// Writes `huggingface/` (config and weights) and the optimizer's state into `folder`, which must exist. Errors: as the files say.
-  runtime::Status save(const std::filesystem::path& folder);
+  /// Writes `huggingface/` (config and weights) and the optimizer's state into `folder`, made if need be. Returns the files written,
+  /// relative to it: what a complete checkpoint must contain. Errors: as the files say.
+  runtime::Result<std::vector<std::filesystem::path>> save(const std::filesystem::path& folder);
 
   /// Reads what save() wrote. kInvalidArgument: another architecture, a damaged file. On failure the weights are unspecified.
   runtime::Status load(const std::filesystem::path& folder);
@@ -68,7 +69,7 @@ class Learner {
   std::unique_ptr<AdamW> optimizer_;
 };
 
-/// What save() writes, relative to its folder: what a complete checkpoint must contain.
-std::vector<std::filesystem::path> learner_files();
+/// The folder below save()'s that holds the model.
+inline constexpr const char* kModelFolder = "huggingface";
 
 }  // namespace rl

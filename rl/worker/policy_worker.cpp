@@ -12,6 +12,7 @@
 #include "rl/algo/aggregate.h"
 #include "rl/algo/masked.h"
 #include "rl/algo/token_advantage.h"
+#include "rl/model/save.h"
 #include "rl/worker/reference_worker.h"
 
 namespace rl {
@@ -200,6 +201,14 @@ Result<Metrics> PolicyWorker::supervise(const DemonstrationBatch& batch, std::in
   const Result<OptimizerReport> report = learner_.apply(learning_rate);
   if (!report.ok()) return report.status();
   return Metrics{{"sft/loss", loss_sum}, {"sft/grad_norm", report->grad_norm / learner_.communicator().size()}};
+}
+
+Result<std::vector<std::filesystem::path>> PolicyWorker::save(const std::filesystem::path& folder) {
+  Result<std::vector<std::filesystem::path>> files = learner_.save(folder);
+  if (!files.ok()) return files.status();
+  const Status status = save_tokenizer(options_.model, folder / kModelFolder);
+  if (!status.ok()) return status;
+  return files;
 }
 
 Result<std::vector<float>> PolicyWorker::logprobs(const RolloutBatch& batch) {

@@ -57,8 +57,9 @@ class PolicyWorker {
   runtime::Status check_weights() { return learner_.check_equal_weights(); }
   std::uint64_t weights_checksum() const { return learner_.weights_checksum(); }
 
+  /// Writes what Learner::save does, and the tokenizer beside the model, so that the folder generates as it is.
+  runtime::Result<std::vector<std::filesystem::path>> save(const std::filesystem::path& folder);
   /// See Learner.
-  runtime::Status save(const std::filesystem::path& folder) { return learner_.save(folder); }
   runtime::Status load(const std::filesystem::path& folder) { return learner_.load(folder); }
   void reset_optimizer() { learner_.reset_optimizer(); }
 
