@@ -63,7 +63,8 @@ class Tokenizer {
 };
 
 /// Turns ids into text one at a time, as they are sampled. The pieces, joined, are what decode gives of all the ids at once,
-/// and no piece ends inside a character: an unfinished one is held back until its last byte arrives.
+/// and no piece ends inside a character: an unfinished one is held back until its last byte arrives. (Byte-fallback
+/// vocabularies: where damaged bytes follow whole characters, those characters have been given out and stay.)
 /// Not thread-safe; one per sequence.
 class TokenStream {
  public:
@@ -78,6 +79,8 @@ class TokenStream {
  private:
   std::string push_bytes(std::string_view bytes);
   std::string push_window(std::int32_t id);
+  std::string window_text() const;  // of the ids not yet emitted
+  std::string emit_window();
 
   Tokenizer tokenizer_;
   bool skip_special_tokens_;

@@ -53,8 +53,10 @@ Result<PreTokenizerKind> find_pre_tokenizer(std::string_view name) {
   const auto is_one_of = [name](std::initializer_list<std::string_view> names) {
     return std::find(names.begin(), names.end(), name) != names.end();
   };
-  if (is_one_of({"gpt-2", "phi-2", "mpt", "olmo"})) return PreTokenizerKind{{kGpt2Pattern}};
-  if (is_one_of({"smollm", "starcoder", "refact", "command-r", "codeshell"})) {
+  // SmolLM's digits are single because its merges join none, not by a split of their own: transformers reads "smollm" as
+  // GPT-2's pattern, and our reference ids are its.
+  if (is_one_of({"gpt-2", "phi-2", "mpt", "olmo", "smollm"})) return PreTokenizerKind{{kGpt2Pattern}};
+  if (is_one_of({"starcoder", "refact", "command-r", "codeshell"})) {
     return PreTokenizerKind{{kSingleDigits, kGpt2Pattern}};
   }
   if (is_one_of({"llama-bpe", "llama3", "llama-v3"})) return PreTokenizerKind{{kLlama3Pattern}, false, true, true};

@@ -41,22 +41,28 @@ std::string TokenStream::push_bytes(std::string_view bytes) {
 // The text of the new ids is what decoding them behind their context adds to decoding the context alone.
 std::string TokenStream::push_window(std::int32_t id) {
   ids_.push_back(id);
+  if (window_text().ends_with(kReplacementCharacter) && ids_.size() - emitted_ < kWaitingMax) return {};
+  return emit_window();
+}
+
+std::string TokenStream::window_text() const {
   const std::string before = tokenizer_.decode(std::span(ids_).first(emitted_), skip_special_tokens_);
-  const std::string after = tokenizer_.decode(ids_, skip_special_tokens_);
-  const bool unfinished = after.ends_with(kReplacementCharacter) && ids_.size() - emitted_ < kWaitingMax;
-  if (unfinished || !after.starts_with(before)) return {};
+  std::string after = tokenizer_.decode(ids_, skip_special_tokens_);
+  if (after.starts_with(before)) return after.substr(before.size());
+  // Bytes that were text by themselves no longer are: what has been emitted stays, the new ids stand alone.
+  return tokenizer_.decode(std::span(ids_).subspan(emitted_), skip_special_tokens_);
+}
+
+std::string TokenStream::emit_window() {
+  std::string text = window_text();
   if (ids_.size() > 2 * kContext) ids_.erase(ids_.begin(), ids_.end() - kContext);
   emitted_ = ids_.size();
-  return after.substr(before.size());
+  return text;
 }
 
 std::string TokenStream::finish() {
   std::string text = replace_invalid_utf8(pending_);
-  if (ids_.size() > emitted_) {
-    const std::string before = tokenizer_.decode(std::span(ids_).first(emitted_), skip_special_tokens_);
-    const std::string after = tokenizer_.decode(ids_, skip_special_tokens_);
-    if (after.starts_with(before)) text += after.substr(before.size());
-  }
+  if (ids_.size() > emitted_) text += window_text();
   pending_.clear();
   ids_.clear();
   emitted_ = 0;
