@@ -1,0 +1,81 @@
+// ActorHandle<T>: the address of an actor, through which its methods are called.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "runtime/actor/actor_client.h"
+#include "runtime/actor/actor_options.h"
+#include "runtime/actor/invoke.h"
+#include "runtime/actor/object_ref.h"
+
+namespace runtime {
+
+namespace handle_detail {
+/// A handle's place in a value: the actor's address and the timeout of calls.
+void encode_handle(Encoder& encoder, const ActorClient* client, std::chrono::milliseconds call_timeout);
+std::shared_ptr<ActorClient> decode_handle(Decoder& decoder, std::chrono::milliseconds* call_timeout);
+ObjectStatePtr empty_handle();
+}  // namespace handle_detail
+
+/// Copyable and serialisable; any thread may use it. It does not keep the actor alive: an actor lives until it is killed, its
+/// process dies, or the driver that started the job ends.
+/// Calls of one process to one actor run in the order in which they were made, one at a time, each at most once.
+template <class T>
+class ActorHandle {
+ public:
+  /// Refers to no actor; calls fail with kInvalidArgument.
+  ActorHandle() = default;
+  ActorHandle(std::shared_ptr<ActorClient> client, std::chrono::milliseconds call_timeout)
+      : client_(std::move(client)), call_timeout_(call_timeout) {}
+
+  bool is_valid() const { return client_ != nullptr; }
+  ActorId id() const { return client_ ? client_->address().actor : ActorId{}; }
+  NodeId node() const { return client_ ? client_->address().node : NodeId{}; }
+  std::int32_t pid() const { return client_ ? client_->address().pid : 0; }
+
+  /// Starts a call and returns at once: `handle.call(&Counter::add, 1)`. Arguments are copied; one may be an ObjectRef to the
+  /// parameter's type, whose value is then passed from where it is, once it is there.
+  /// The result of a method returning R or Result<R> is an R, of one returning Status or void it is void. Failures arrive with the result: the
+  /// method's own Status; kTaskFailed (it threw), kActorDied (with the cause), kDeadlineExceeded, kInvalidArgument (the actor is of a
+  /// program with other methods), kUnavailable (connection lost: it may have run).
+  template <class M, class... Args>
+  auto call(M method, const Args&... args) const {
+    return call(CallOptions{}, method, args...);
+  }
+
+  template <class M, class... Args>
+  auto call(const CallOptions& options, M method, const Args&... args) const {
+    using Traits = MethodTraits<M>;
+    static_assert(std::is_base_of_v<typename Traits::Class, T>, "not a method of this actor");
+    using Ref = ObjectRef<typename Traits::Value>;
+    if (!client_) return Ref(handle_detail::empty_handle());
+    auto timeout = options.timeout.count() > 0 ? options.timeout : call_timeout_;
+    return with_arguments<typename Traits::Params>(
+        [&](Encoder& encoder) { return Ref(client_->call(typeid(T), MethodKey::of(method), encoder, timeout)); }, args...);
+  }
+
+  bool operator==(const ActorHandle& other) const { return id() == other.id(); }
+
+  const std::shared_ptr<ActorClient>& client() const { return client_; }
+  std::chrono::milliseconds call_timeout() const { return call_timeout_; }
+
+ private:
+  std::shared_ptr<ActorClient> client_;
+  std::chrono::milliseconds call_timeout_ = kDefaultCallTimeout;
+};
+
+template <class T>
+struct Codec<ActorHandle<T>> {
+  static void encode(Encoder& encoder, const ActorHandle<T>& handle) {
+    handle_detail::encode_handle(encoder, handle.client().get(), handle.call_timeout());
+  }
+  static void decode(Decoder& decoder, ActorHandle<T>& handle) {
+    std::chrono::milliseconds timeout = kDefaultCallTimeout;
+    auto client = handle_detail::decode_handle(decoder, &timeout);
+    handle = ActorHandle<T>(std::move(client), timeout);
+  }
+};
+
+}  // namespace runtime

@@ -1,0 +1,42 @@
+// Forward declarations of the actor layer.
+#pragma once
+
+#include <chrono>
+#include <memory>
+
+namespace runtime {
+
+class Channel;
+class Event;
+class StoredObject;
+struct Message;
+struct MethodEntry;
+struct OutgoingCall;
+
+class ActorClass;
+class ActorClient;
+class Decoder;
+class Encoder;
+class ObjectState;
+class Process;
+class Registry;
+class Runtime;
+
+template <class T>
+class ActorGroup;
+template <class T>
+class ActorHandle;
+template <class T>
+class ArrayView;
+template <class T>
+class ObjectRef;
+template <class T>
+struct Codec;
+
+/// As in transport/event_loop.h, which public headers do without: it brings all of Asio.
+using Deadline = std::chrono::steady_clock::time_point;
+
+/// The shared state of an ObjectRef: what refs, calls and tables pass around.
+using ObjectStatePtr = std::shared_ptr<ObjectState>;
+
+}  // namespace runtime

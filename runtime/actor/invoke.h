@@ -1,0 +1,139 @@
+// Invoking a method from bytes: decode the arguments, call, encode the result. The templates behind Runtime::register_actor.
+#pragma once
+
+#include <memory>
+#include <tuple>
+#include <type_traits>
+#include <utility>
+
+#include "runtime/actor/codec.h"
+#include "runtime/actor/method.h"
+#include "runtime/actor/object_ref.h"
+#include "runtime/core/status.h"
+
+namespace runtime {
+
+/// Each argument is behind a tag: the value itself, or a reference to an object whose value is meant.
+enum class ArgumentTag : std::uint8_t { kValue = 0, kRef = 1, kMissing = 2 /* a default-constructed ObjectRef */ };
+
+/// The result of one invocation. The encoder may borrow arrays of the result, so `result` lives until the bytes are taken.
+struct InvokeOutput {
+  Encoder encoder;
+  std::shared_ptr<const void> result;
+};
+
+/// Calls the method on `actor`. The method's exceptions pass through. Errors: kInvalidArgument (malformed arguments), the failure of
+/// an argument that is a reference, the method's own.
+using Invoker = Status (*)(void* actor, const MethodKey& method, Decoder& arguments, Deadline deadline, InvokeOutput& output);
+
+namespace invoke_detail {
+
+/// One argument for a parameter of type P; an ObjectRef<P> given for a P is awaited and its value passed.
+template <class P>
+P decode_argument(Decoder& decoder, Deadline deadline, Status& failure) {
+  P value{};
+  auto tag = decoder.read<ArgumentTag>();
+  if (tag == ArgumentTag::kValue) {
+    decode_value(decoder, value);
+  } else if (tag == ArgumentTag::kRef) {
+    ObjectStatePtr state = decoder.read_ref();
+    if (!state) return value;
+    Result<P> fetched = fetch<P>(*state, deadline);
+    if (fetched.ok()) value = *std::move(fetched);
+    else if (failure.ok()) failure = fetched.status().with_context("argument");
+  } else if (tag == ArgumentTag::kMissing) {
+    if (failure.ok()) failure = invalid_argument("an argument is an ObjectRef that refers to nothing");
+  } else {
+    decoder.fail("an unknown argument tag");
+  }
+  return value;
+}
+
+/// The argument as its parameter's type: itself if it is that already or a reference to it, else converted.
+template <class P, class A>
+decltype(auto) as_parameter(const A& argument) {
+  if constexpr (std::is_same_v<A, P> || std::is_same_v<A, ObjectRef<P>>) {
+    return (argument);
+  } else {
+    static_assert(std::is_convertible_v<const A&, P>,
+                  "the argument does not convert to the method's parameter (an ObjectRef must hold exactly its type)");
+    return static_cast<P>(argument);
+  }
+}
+
+template <class P>
+void encode_argument(Encoder& encoder, const P& value) {
+  encoder.write(ArgumentTag::kValue);
+  encode_value(encoder, value);
+}
+template <class P>
+void encode_reference(Encoder& encoder, const ObjectRef<P>& ref) {
+  encoder.write(ref.is_valid() ? ArgumentTag::kRef : ArgumentTag::kMissing);
+  if (ref.is_valid()) encoder.write_ref(ref.state());
+}
+template <class P, class A>
+void encode_for(Encoder& encoder, const A& argument) {
+  if constexpr (std::is_same_v<A, ObjectRef<P>>) encode_reference<P>(encoder, argument);
+  else encode_argument<P>(encoder, argument);
+}
+
+}  // namespace invoke_detail
+
+/// Encodes arguments for parameters `Params` (a tuple of decayed types), then calls `done(encoder)` while everything that the encoder
+/// borrows still lives.
+template <class Params, class Done, class... Args>
+decltype(auto) with_arguments(Done&& done, const Args&... args) {
+  static_assert(std::tuple_size_v<Params> == sizeof...(Args), "the method takes another number of arguments");
+  return [&]<class... P>(std::type_identity<std::tuple<P...>>) -> decltype(auto) {
+    Encoder encoder;
+    // References stay references here; only converted arguments are values.
+    std::tuple<decltype(invoke_detail::as_parameter<P>(args))...> held(invoke_detail::as_parameter<P>(args)...);
+    std::apply([&](const auto&... argument) { (invoke_detail::encode_for<P>(encoder, argument), ...); }, held);
+    return done(encoder);
+  }(std::type_identity<Params>());
+}
+
+/// Decodes arguments for `Params` in order. `failure` is set when one is a reference without a value.
+template <class Params>
+Params decode_arguments(Decoder& decoder, Deadline deadline, Status& failure) {
+  return [&]<std::size_t... I>(std::index_sequence<I...>) {
+    return Params{invoke_detail::decode_argument<std::tuple_element_t<I, Params>>(decoder, deadline, failure)...};
+  }(std::make_index_sequence<std::tuple_size_v<Params>>());
+}
+
+/// The Invoker of method type M on class T.
+template <class T, class M>
+Status invoke_method(void* actor, const MethodKey& method, Decoder& decoder, Deadline deadline, InvokeOutput& output) {
+  using Traits = MethodTraits<M>;
+  using Return = std::decay_t<typename Traits::Return>;
+  static_assert(std::is_base_of_v<typename Traits::Class, T>);
+  static_assert(!Traits::kMutableReference, "a method's parameter cannot be a mutable reference: arguments are copies");
+  Status failure;
+  auto arguments = decode_arguments<typename Traits::Params>(decoder, deadline, failure);
+  if (Status status = decoder.finish(); !status.ok()) return status;
+  if (!failure.ok()) return failure;
+  T& self = *static_cast<T*>(actor);
+  auto call = [&]() -> decltype(auto) {
+    return std::apply([&](auto&... argument) -> decltype(auto) { return (self.*method.as<M>())(std::move(argument)...); }, arguments);
+  };
+  auto keep = [&](auto value) {
+    if constexpr (Packable<decltype(value)>) return encode_value(output.encoder, value);
+    auto kept = std::make_shared<const decltype(value)>(std::move(value));
+    encode_value(output.encoder, *kept);
+    output.result = std::move(kept);
+  };
+  if constexpr (std::is_void_v<Return>) {
+    call();
+  } else if constexpr (std::is_same_v<Return, Status>) {
+    return call();
+  } else if constexpr (!std::is_same_v<typename Traits::Value, Return>) {  // Result<R>
+    Return result = call();
+    if (!result.ok()) return result.status();
+    keep(*std::move(result));
+  } else {
+    keep(Return(call()));
+  }
+  return {};
+}
+
+}  // namespace runtime

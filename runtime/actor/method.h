@@ -1,0 +1,105 @@
+// Methods: what a call names. On the wire a method is a 64-bit hash of class, name and signature.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <cstring>
+#include <string>
+#include <tuple>
+#include <type_traits>
+#include <typeindex>
+#include <utility>
+
+#include "runtime/core/result.h"
+
+namespace runtime {
+
+using MethodId = std::uint64_t;
+
+/// A member function with a name of its own: `register_actor<Shape>("Shape", method("area", &Shape::area))`. Needed for virtual methods
+/// and where programs are stripped but should understand each other's actors; else the name comes from the program's symbols.
+template <class M>
+struct NamedMethod {
+  std::string name;
+  M pointer;
+};
+template <class M>
+NamedMethod<M> method(std::string name, M pointer) {
+  return {std::move(name), pointer};
+}
+
+namespace method_detail {
+
+template <class R>
+struct Unwrapped {
+  using type = R;
+};
+template <>
+struct Unwrapped<Status> {
+  using type = void;
+};
+template <class R>
+struct Unwrapped<Result<R>> {
+  using type = R;
+};
+
+template <class C, class R, class... P>
+struct Traits {
+  using Class = C;
+  using Return = R;
+  using Params = std::tuple<std::decay_t<P>...>;
+  /// What a caller gets: R itself, R of Result<R>, void for Status.
+  using Value = typename Unwrapped<std::decay_t<R>>::type;
+  static constexpr bool kMutableReference = ((std::is_lvalue_reference_v<P> && !std::is_const_v<std::remove_reference_t<P>>) || ...);
+};
+
+}  // namespace method_detail
+
+template <class M>
+struct MethodTraits;
+template <class C, class R, class... P>
+struct MethodTraits<R (C::*)(P...)> : method_detail::Traits<C, R, P...> {};
+template <class C, class R, class... P>
+struct MethodTraits<R (C::*)(P...) const> : method_detail::Traits<C, R, P...> {};
+template <class C, class R, class... P>
+struct MethodTraits<R (C::*)(P...) noexcept> : method_detail::Traits<C, R, P...> {};
+template <class C, class R, class... P>
+struct MethodTraits<R (C::*)(P...) const noexcept> : method_detail::Traits<C, R, P...> {};
+
+/// A pointer to member function as a value to look up: its bytes and its type.
+struct MethodKey {
+  std::array<std::byte, 16> pointer{};
+  std::type_index type = typeid(void);
+
+  bool operator==(const MethodKey&) const = default;
+
+  template <class M>
+  static MethodKey of(M pointer) {
+    static_assert(std::is_member_function_pointer_v<M> && sizeof(M) <= 16);
+    MethodKey key;
+    std::memcpy(key.pointer.data(), &pointer, sizeof pointer);
+    key.type = typeid(M);
+    return key;
+  }
+  template <class M>
+  M as() const {
+    M result;
+    std::memcpy(&result, pointer.data(), sizeof result);
+    return result;
+  }
+  /// The function's address; null for virtual methods, whose pointers only say which one (Itanium C++ ABI, 2.3).
+  const void* address() const;
+};
+
+struct MethodKeyHash {
+  std::size_t operator()(const MethodKey& key) const noexcept {
+    std::uint64_t first = 0;
+    std::memcpy(&first, key.pointer.data(), sizeof first);
+    return (first ^ key.type.hash_code()) * 0x9E3779B97F4A7C15ull;
+  }
+};
+
+/// The hash that stands for a method on the wire.
+MethodId method_id(const std::string& class_name, const std::string& method_name, const std::string& signature);
+
+}  // namespace runtime

@@ -1,0 +1,73 @@
+// ObjectState: one immutable object as this process knows it: still being computed, here, in shared memory, or failed.
+#pragma once
+
+#include <atomic>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <vector>
+
+#include "runtime/actor/fwd.h"
+#include "runtime/core/ids.h"
+#include "runtime/core/result.h"
+#include "runtime/transport/buffer.h"
+#include "runtime/transport/unique_function.h"
+
+namespace runtime {
+
+/// The bytes of an object, and the references that they point to by index.
+struct ObjectValue {
+  Buffer bytes;                          // the value itself, when it is small
+  std::shared_ptr<StoredObject> stored;  // or where it is in a node's store
+  std::vector<ObjectStatePtr> refs;
+  /// What keeps the object, and the objects in `refs`, alive at the process they came from; dropped with the state.
+  std::shared_ptr<const void> lease;
+};
+
+/// Shared by all ObjectRefs to the object in this process. Settled once, by a value or a failure; any thread may wait.
+class ObjectState {
+ public:
+  /// Pending.
+  explicit ObjectState(std::shared_ptr<Process> process);
+  ~ObjectState();
+  ObjectState(const ObjectState&) = delete;
+  ObjectState& operator=(const ObjectState&) = delete;
+
+  static ObjectStatePtr ready(std::shared_ptr<Process> process, ObjectValue value);
+  static ObjectStatePtr failed(std::shared_ptr<Process> process, Status why);
+
+  /// Settles the object; the waiters go on. Later calls are ignored.
+  void fulfil(ObjectValue value);
+  void fail(Status why);
+
+  bool is_settled() const { return settled_.load(std::memory_order_acquire); }
+
+  /// Blocks until settled: false at the deadline, or when the process is shutting down. Not from a handler of the event loop.
+  bool wait(Deadline deadline) const;
+  /// Runs `action` once settled: at once if it is, else on the thread that settles it.
+  void then(UniqueFunction<void()> action) const;
+
+  /// Of a settled object: why there is no value, or ok.
+  const Status& failure() const { return failure_; }
+  /// Of a settled object without failure.
+  const ObjectValue& value() const { return value_; }
+
+  /// The object's bytes: the inline ones, or a pinned view of shared memory, which blocks while they come from another node.
+  /// Waits for the object to settle. Errors: the object's own; kDeadlineExceeded; kObjectLost.
+  Result<Buffer> open(Deadline deadline) const;
+
+  const std::shared_ptr<Process>& process() const { return process_; }
+
+ private:
+  void settle();
+
+  const std::shared_ptr<Process> process_;
+  std::atomic<bool> settled_{false};
+  mutable std::mutex mutex_;
+  mutable std::vector<UniqueFunction<void()>> actions_;
+  mutable std::vector<Event*> waiters_;
+  ObjectValue value_;  // this and failure_ are constant once settled
+  Status failure_;
+};
+
+}  // namespace runtime

@@ -1,0 +1,71 @@
+// Registry: the actor classes that a program can run and call.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <typeindex>
+#include <unordered_map>
+#include <vector>
+
+#include "runtime/actor/fwd.h"
+#include "runtime/actor/invoke.h"
+#include "runtime/actor/method.h"
+#include "runtime/core/result.h"
+
+namespace runtime {
+
+/// One method of a registered class.
+struct MethodEntry {
+  MethodKey key;
+  std::string name;       // "add"; empty until names are resolved
+  std::string symbol;     // what identifies it beside the signature
+  MethodId id = 0;
+  Invoker invoke = nullptr;
+};
+
+/// A registered class: its wire name and its methods. Immutable after registration, apart from the lazily resolved names.
+class ActorClass {
+ public:
+  ActorClass(std::string name, std::type_index type) : name_(std::move(name)), type_(type) {}
+
+  const std::string& name() const { return name_; }
+  std::type_index type() const { return type_; }
+
+  /// Null: not registered.
+  const MethodEntry* find(const MethodKey& key) const;
+  const MethodEntry* find(MethodId id) const;
+  const std::vector<MethodEntry>& methods() const { return methods_; }
+
+  void add(MethodEntry entry);
+
+ private:
+  friend class Registry;
+  void index();
+
+  std::string name_;
+  std::type_index type_;
+  std::vector<MethodEntry> methods_;
+  std::unordered_map<MethodKey, std::size_t, MethodKeyHash> by_key_;
+  std::unordered_map<MethodId, std::size_t> by_id_;
+};
+
+/// Filled before the runtime starts, then sealed: names are looked up and ids computed; after that it is only read, from any thread.
+class Registry {
+ public:
+  /// CHECKs that neither name nor type is registered yet and that it is not sealed.
+  ActorClass& add(std::string name, std::type_index type);
+  /// Resolves the names of all methods in one pass over the program's symbols. Idempotent.
+  void seal();
+  bool sealed() const { return sealed_; }
+
+  /// Errors: kInvalidArgument "class ... is not registered with this program".
+  Result<const ActorClass*> find(std::type_index type) const;
+  Result<const ActorClass*> find(const std::string& name) const;
+
+ private:
+  std::vector<std::unique_ptr<ActorClass>> classes_;
+  bool sealed_ = false;
+};
+
+}  // namespace runtime

@@ -1,0 +1,214 @@
+// Starling's runtime: actors in processes, calls between them, objects in shared memory. This header is all that a program includes.
+//
+//   struct Counter {
+//     int add(int n) { return total += n; }
+//     int total = 0;
+//   };
+//
+//   int driver_main(runtime::Runtime& rt) {
+//     auto counter = rt.spawn<Counter>({.name = "counter"});
+//     if (!counter.ok()) return 1;
+//     auto total = rt.get(counter->call(&Counter::add, 2));  // Result<int>
+//     return total.ok() ? 0 : 1;
+//   }
+//
+//   int main(int argc, char** argv) {
+//     runtime::Runtime rt(argc, argv);
+//     rt.register_actor<Counter>("Counter", &Counter::add);
+//     return rt.run(driver_main);  // in a worker process this serves actors and never calls driver_main
+//   }
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <tuple>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include "runtime/actor/actor_group.h"
+#include "runtime/actor/actor_handle.h"
+#include "runtime/actor/actor_options.h"
+#include "runtime/actor/array_view.h"
+#include "runtime/actor/codec.h"
+#include "runtime/actor/constructor_table.h"
+#include "runtime/actor/object_ref.h"
+#include "runtime/actor/pending_actor.h"
+#include "runtime/actor/registry.h"
+#include "runtime/core/ids.h"
+#include "runtime/core/log.h"
+#include "runtime/core/result.h"
+#include "runtime/node/membership.h"
+
+namespace runtime {
+
+/// Until when to wait: `5s` from now, a point in time, or (by default) as long as it takes, which for calls is bounded by their own deadline.
+class Until {
+ public:
+  Until() = default;
+  Until(Deadline at) : at_(at) {}  // NOLINT(google-explicit-constructor): `get(ref, deadline)`
+  template <class Rep, class Period>
+  Until(std::chrono::duration<Rep, Period> from_now)  // NOLINT(google-explicit-constructor): `get(ref, 5s)`
+      : at_(after(std::chrono::ceil<std::chrono::steady_clock::duration>(from_now))) {}
+
+  Deadline at() const { return at_; }
+
+ private:
+  static Deadline after(std::chrono::steady_clock::duration from_now) {
+    Deadline now = std::chrono::steady_clock::now();
+    return from_now > Deadline::max() - now ? Deadline::max() : now + from_now;
+  }
+
+  Deadline at_ = Deadline::max();
+};
+
+struct RuntimeOptions {
+  /// HOST:PORT of a node. Empty: `--address` among the arguments, else STARLING_ADDRESS, else the last `starling start` on this machine.
+  std::string address;
+  /// With no cluster to be found: start one on this machine that lives as long as this Runtime. Else start() fails with kNotFound.
+  bool start_cluster = true;
+  /// What such a cluster is started with, for instance {"--num-cpus", "8"}.
+  std::vector<std::string> start_arguments;
+  /// Print what the workers write, with a prefix "(Counter pid=123) ".
+  bool forward_output = true;
+  /// Workers to have ready before the first spawn.
+  std::uint32_t warm_workers = 0;
+  std::chrono::milliseconds connect_timeout = std::chrono::seconds(10);
+};
+
+/// Which of some objects were settled in time, in their original order.
+template <class T>
+struct WaitResult {
+  std::vector<ObjectRef<T>> ready;
+  std::vector<ObjectRef<T>> pending;
+};
+
+/// A program's connection to its cluster; one per process. Make it first in main, register the actors, then run(). All methods
+/// may be called from any thread once the runtime is started, except where they say otherwise. Blocking methods wait for other processes; in an
+/// actor, they block that actor alone.
+/// An actor that wants it takes a `Runtime&` as the first parameter of its constructor.
+class Runtime {
+ public:
+  /// Reads `--address` from the arguments; connects to nothing yet.
+  Runtime(int argc, char** argv, RuntimeOptions options = {});
+  Runtime(const Runtime&) = delete;
+  Runtime& operator=(const Runtime&) = delete;
+  /// stop().
+  ~Runtime();
+
+  /// Makes a class known under `name`, with the methods that may be called. Before start() or run(), in main, equally in driver and
+  /// worker. A method is `&T::m`, or method("name", &T::m). Registering a name or class twice is a bug.
+  template <class T, class... Methods>
+  void register_actor(std::string name, Methods... methods);
+
+  /// In a worker process: serves actors until the node ends it. In the driver: start(), driver_main(*this), stop(). Returns the exit
+  /// code. driver_main returns int or Status; a failure is printed as "error: ..." and gives exit code 1.
+  template <class Main>
+  int run(Main driver_main);
+
+  /// Whether this process was started by a node to run actors.
+  bool is_worker() const;
+  /// The program's arguments without those that the runtime understood.
+  const std::vector<std::string>& arguments() const;
+
+  /// Connects the driver to its cluster. Idempotent. Errors: kUnavailable, kNotFound, kInvalidArgument (wrong token), each with the cure.
+  Status start();
+  /// Ends the driver's actors and its connections, and the cluster if start() made one. Idempotent.
+  void stop();
+
+  /// Creates an actor and waits for its constructor. The arguments travel as copies; the constructor may take a Runtime& before them.
+  /// Instead of a constructor a class may have `static Result<std::unique_ptr<T>> create(...)`.
+  /// Errors: kResourceExhausted (what is missing where), kInvalidArgument (name taken, class not registered), kTaskFailed (the constructor
+  /// threw), what create() returned, kDeadlineExceeded after options.create_timeout.
+  template <class T, class... Args>
+  Result<ActorHandle<T>> spawn(const ActorOptions& options, const Args&... args);
+
+  /// Creates `size` actors at once; all or none. An argument may be split(), one part per rank. A name in the options gets "-<rank>" behind it.
+  template <class T, class... Args>
+  Result<ActorGroup<T>> spawn_group(std::size_t size, const ActorOptions& options, const Args&... args);
+  /// The same with options for each member.
+  template <class T, class... Args>
+  Result<ActorGroup<T>> spawn_group(const std::vector<ActorOptions>& options, const Args&... args);
+
+  /// The actor of that name, of whichever job. Waits while it is being created. Errors: kNotFound, kActorDied,
+  /// kInvalidArgument (the actor is of another class).
+  template <class T>
+  Result<ActorHandle<T>> get_actor(const std::string& name, Until until = std::chrono::seconds(30));
+
+  /// Ends the actor's process; returns when it is gone. Outstanding calls fail with kActorDied.
+  template <class T>
+  Status kill(const ActorHandle<T>& actor, Until until = std::chrono::seconds(10));
+  template <class T>
+  Status kill(const ActorGroup<T>& group, Until until = std::chrono::seconds(10));
+
+  /// Makes an object of a copy of the value. Below 64 KiB it stays in this process; larger ones take one copy into the node's shared memory.
+  /// Errors: kResourceExhausted when the store is full.
+  template <class T>
+  Result<ObjectRef<T>> put(const T& value);
+
+  /// Waits for the object and copies it out. Errors: those of the call that makes it; kDeadlineExceeded; kObjectLost.
+  template <class T>
+  Result<T> get(const ObjectRef<T>& ref, Until until = {});
+  /// For methods without a result.
+  Status get(const ObjectRef<void>& ref, Until until = {});
+
+  /// Waits for an array and gives it in place, without copying: the view pins it. Same-node cost is independent of the size; from
+  /// another node the bytes are first brought to this one. Errors: as get().
+  template <class E>
+  Result<ArrayView<E>> get_view(const ObjectRef<std::vector<E>>& ref, Until until = {});
+  template <class E>
+  Result<ArrayView<E>> get_view(const ObjectRef<ArrayView<E>>& ref, Until until = {});
+
+  /// All values in order, or the first failure by position with "rank 3: " before its message. Waits for no more than it needs.
+  template <class T>
+  Result<std::vector<T>> gather(const std::vector<ObjectRef<T>>& refs, Until until = {});
+  Status gather(const std::vector<ObjectRef<void>>& refs, Until until = {});
+
+  /// Waits until `count` of the objects are there, as values or failures, or until the deadline.
+  template <class T>
+  WaitResult<T> wait(const std::vector<ObjectRef<T>>& refs, std::size_t count, Until until = {});
+
+  /// Reserves bundles of resources, all or none, to put actors in (ActorOptions::bundle). Errors: kResourceExhausted at the deadline with what is missing.
+  Result<GroupState> create_placement_group(GroupSpec spec, Until until = std::chrono::minutes(1));
+  Status remove_placement_group(GroupId group, Until until = std::chrono::seconds(10));
+
+  /// Key-value pairs of this job, for actors to find each other. Values up to 1 MiB.
+  Status kv_put(const std::string& key, std::string value, Until until = std::chrono::seconds(30));
+  /// Waits for the key to appear.
+  Result<std::string> kv_get(const std::string& key, Until until = std::chrono::seconds(30));
+  /// kNotFound if it is not there now.
+  Result<std::string> kv_try_get(const std::string& key, Until until = std::chrono::seconds(30));
+  /// Adds to a number (absent: 0); returns the sum.
+  Result<std::int64_t> kv_add(const std::string& key, std::int64_t amount, Until until = std::chrono::seconds(30));
+  Result<bool> kv_delete(const std::string& key, Until until = std::chrono::seconds(30));
+
+  /// Nodes, actors, placement groups, jobs.
+  Result<ClusterState> cluster_state(Until until = std::chrono::seconds(30));
+  /// The node that this process is on.
+  NodeId node_id() const;
+
+ private:
+  struct Impl;
+
+  ActorClass& add_class(std::string name, std::type_index type);
+  int run_worker();
+  Status require_started() const;
+  Result<PendingActor> start_actor(std::type_index type, std::string_view signature, const ActorOptions& options, Encoder& arguments);
+  Result<std::shared_ptr<ActorClient>> finish_actor(const PendingActor& pending);
+  Result<std::vector<std::shared_ptr<ActorClient>>> finish_group(const std::vector<Result<PendingActor>>& pending);
+  Result<std::shared_ptr<ActorClient>> find_actor(std::type_index type, const std::string& name, Deadline deadline);
+  Status kill_actor(ActorId actor, Deadline deadline);
+  Result<ObjectStatePtr> put_encoded(Encoder& encoder);
+  std::size_t wait_for(const std::vector<ObjectStatePtr>& objects, std::size_t count, Deadline deadline);
+
+  template <class T, class... Args>
+  Result<PendingActor> begin_spawn(const ActorOptions& options, const Args&... args);
+
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace runtime
+
+#include "runtime/runtime_templates.h"

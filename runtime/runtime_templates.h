@@ -1,0 +1,155 @@
+// The templates of Runtime, which only turn types into bytes. Included by runtime.h.
+#pragma once
+
+#include "runtime/runtime.h"
+
+namespace runtime {
+
+namespace runtime_detail {
+
+template <class T, class M>
+MethodEntry method_entry(M pointer) {
+  MethodEntry entry;
+  entry.key = MethodKey::of(pointer);
+  entry.invoke = &invoke_method<T, M>;
+  return entry;
+}
+template <class T, class M>
+MethodEntry method_entry(NamedMethod<M> named) {
+  MethodEntry entry = method_entry<T>(named.pointer);
+  entry.name = std::move(named.name);
+  return entry;
+}
+
+/// `run` may return int or Status.
+int exit_code(int code);
+int exit_code(const Status& status);
+
+}  // namespace runtime_detail
+
+template <class T, class... Methods>
+void Runtime::register_actor(std::string name, Methods... methods) {
+  ActorClass& added = add_class(std::move(name), typeid(T));
+  (added.add(runtime_detail::method_entry<T>(std::move(methods))), ...);
+}
+
+template <class Main>
+int Runtime::run(Main driver_main) {
+  if (is_worker()) return run_worker();
+  if (Status status = start(); !status.ok()) return runtime_detail::exit_code(status);
+  int code = runtime_detail::exit_code(driver_main(*this));
+  stop();
+  return code;
+}
+
+template <class T, class... Args>
+Result<PendingActor> Runtime::begin_spawn(const ActorOptions& options, const Args&... args) {
+  using Made = Constructor<T, constructor_detail::Param<Args>...>;
+  return with_arguments<std::tuple<constructor_detail::Param<Args>...>>(
+      [&](Encoder& encoder) { return start_actor(Made::entry.type, Made::entry.signature, options, encoder); }, args...);
+}
+
+template <class T, class... Args>
+Result<ActorHandle<T>> Runtime::spawn(const ActorOptions& options, const Args&... args) {
+  Result<PendingActor> pending = begin_spawn<T>(options, args...);
+  if (!pending.ok()) return pending.status();
+  Result<std::shared_ptr<ActorClient>> client = finish_actor(*pending);
+  if (!client.ok()) return client.status();
+  return ActorHandle<T>(*std::move(client), options.call_timeout);
+}
+
+template <class T, class... Args>
+Result<ActorGroup<T>> Runtime::spawn_group(std::size_t size, const ActorOptions& options, const Args&... args) {
+  std::vector<ActorOptions> each(size, options);
+  for (std::size_t rank = 0; rank < size && !options.name.empty(); ++rank) each[rank].name += "-" + std::to_string(rank);
+  return spawn_group<T>(each, args...);
+}
+
+template <class T, class... Args>
+Result<ActorGroup<T>> Runtime::spawn_group(const std::vector<ActorOptions>& options, const Args&... args) {
+  if (!(group_detail::has_size(args, options.size()) && ...)) {
+    return invalid_argument("a group of " + std::to_string(options.size()) + " needs one part of split() for each member");
+  }
+  std::vector<Result<PendingActor>> pending;
+  for (std::size_t rank = 0; rank < options.size(); ++rank) {
+    pending.push_back(begin_spawn<T>(options[rank], group_detail::pick(args, rank)...));
+  }
+  auto clients = finish_group(pending);
+  if (!clients.ok()) return clients.status();
+  std::vector<ActorHandle<T>> members;
+  for (std::size_t rank = 0; rank < options.size(); ++rank) members.emplace_back((*clients)[rank], options[rank].call_timeout);
+  return ActorGroup<T>(std::move(members));
+}
+
+template <class T>
+Result<ActorHandle<T>> Runtime::get_actor(const std::string& name, Until until) {
+  auto client = find_actor(typeid(T), name, until.at());
+  if (!client.ok()) return client.status();
+  return ActorHandle<T>(*std::move(client), kDefaultCallTimeout);
+}
+
+template <class T>
+Status Runtime::kill(const ActorHandle<T>& actor, Until until) {
+  return kill_actor(actor.id(), until.at());
+}
+
+template <class T>
+Status Runtime::kill(const ActorGroup<T>& group, Until until) {
+  Status first;
+  for (const auto& member : group) {
+    Status status = kill_actor(member.id(), until.at());
+    if (first.ok()) first = status;
+  }
+  return first;
+}
+
+template <class T>
+Result<ObjectRef<T>> Runtime::put(const T& value) {
+  Encoder encoder;
+  encode_value(encoder, value);
+  Result<ObjectStatePtr> state = put_encoded(encoder);
+  if (!state.ok()) return state.status();
+  return ObjectRef<T>(*std::move(state));
+}
+
+template <class T>
+Result<T> Runtime::get(const ObjectRef<T>& ref, Until until) {
+  if (!ref.is_valid()) return invalid_argument("get of an ObjectRef that refers to nothing");
+  return fetch<T>(*ref.state(), until.at());
+}
+
+template <class E>
+Result<ArrayView<E>> Runtime::get_view(const ObjectRef<std::vector<E>>& ref, Until until) {
+  return get(ObjectRef<ArrayView<E>>(ref.state()), until);
+}
+
+template <class E>
+Result<ArrayView<E>> Runtime::get_view(const ObjectRef<ArrayView<E>>& ref, Until until) {
+  return get(ref, until);
+}
+
+template <class T>
+Result<std::vector<T>> Runtime::gather(const std::vector<ObjectRef<T>>& refs, Until until) {
+  std::vector<T> values;
+  values.reserve(refs.size());
+  for (std::size_t rank = 0; rank < refs.size(); ++rank) {
+    Result<T> value = get(refs[rank], until);
+    if (!value.ok()) return value.status().with_context("rank " + std::to_string(rank));
+    values.push_back(*std::move(value));
+  }
+  return values;
+}
+
+template <class T>
+WaitResult<T> Runtime::wait(const std::vector<ObjectRef<T>>& refs, std::size_t count, Until until) {
+  std::vector<ObjectStatePtr> states;
+  for (const auto& ref : refs) {
+    if (ref.is_valid()) states.push_back(ref.state());
+  }
+  wait_for(states, count, until.at());
+  WaitResult<T> result;
+  for (const auto& ref : refs) (ref.is_ready() ? result.ready : result.pending).push_back(ref);
+  return result;
+}
+
+}  // namespace runtime
