@@ -1,0 +1,101 @@
+#include "rl/command/render.h"
+
+#include <CLI/CLI.hpp>
+
+#include <cerrno>
+#include <fstream>
+#include <iostream>
+#include <iterator>
+#include <nlohmann/json.hpp>
+#include <optional>
+
+#include "rl/text/tokenizer.h"
+
+namespace rl {
+namespace {
+
+using nlohmann::ordered_json;
+using runtime::Result;
+using runtime::Status;
+
+struct Source {
+  std::string text;
+  std::map<std::string, std::string> special_tokens;
+};
+
+Result<Source> from_model(const std::string& model) {
+  const Result<Tokenizer> tokenizer = Tokenizer::load(model);
+  if (!tokenizer.ok()) return tokenizer.status();
+  if (tokenizer->chat_template_source().empty()) return runtime::not_found(model + ": the model ships no chat template; give one with --template");
+  return Source{tokenizer->chat_template_source(), tokenizer->special_token_texts()};
+}
+
+Result<Source> from_file(const std::string& file) {
+  std::ifstream in(file, std::ios::binary);
+  if (!in) return runtime::errno_status(errno, "template " + file);
+  Source source{std::string(std::istreambuf_iterator<char>(in), {}), {}};
+  if (in.bad()) return runtime::errno_status(errno, "template " + file);
+  return source;
+}
+
+void write_line(std::ostream& out, const char* key, const std::string& value) {
+  out << ordered_json{{key, value}}.dump(-1, ' ', false, ordered_json::error_handler_t::replace) << '\n';
+}
+
+int fail(const Status& status) {
+  std::cerr << "error: " << status.message() << '\n';
+  return 1;
+}
+
+}  // namespace
+
+bool render_lines(const ChatTemplate& chat_template, const std::map<std::string, std::string>& special_tokens, std::istream& in, std::ostream& out) {
+  bool all_read = true;
+  std::string line;
+  for (std::int64_t number = 1; std::getline(in, line); ++number) {
+    if (line.find_first_not_of(" \t\r") == std::string::npos) continue;
+    const ordered_json row = ordered_json::parse(line, nullptr, /*allow_exceptions=*/false);
+    if (!row.is_object()) {
+      write_line(out, "error", "stdin:" + std::to_string(number) + ": not a JSON object");
+      all_read = false;
+      continue;
+    }
+    // What transformers always passes, then what the tokenizer knows, then the line itself.
+    ordered_json variables = {{"messages", ordered_json::array()}, {"tools", nullptr}, {"documents", nullptr}, {"add_generation_prompt", false}};
+    for (const auto& [name, text] : special_tokens) variables[name] = text;
+    for (const auto& [name, value] : row.items()) variables[name] = value;
+    const Result<std::string> text = chat_template.render(variables);
+    if (text.ok()) {
+      write_line(out, "text", *text);
+    } else {
+      write_line(out, "error", text.status().message());
+    }
+  }
+  return all_read;
+}
+
+int render_command(int argc, char** argv) {
+  CLI::App app("Chats as a model sees them: JSON lines {\"messages\":[...], \"tools\":..., \"add_generation_prompt\":...} in, {\"text\":...} or {\"error\":...} out.",
+               "starling render");
+  std::string model, file;
+  CLI::Option_group* source_options = app.add_option_group("source");
+  source_options->add_option("--model", model, "a model folder, tokenizer.json or .gguf file: its own template and special tokens");
+  source_options->add_option("--template", file, "a file with a Jinja2 template");
+  source_options->require_option(1);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    return app.exit(error) == 0 ? 0 : 2;
+  }
+  const Result<Source> source = file.empty() ? from_model(model) : from_file(file);
+  if (!source.ok()) return fail(source.status());
+  const Result<ChatTemplate> chat_template = ChatTemplate::parse(source->text);
+  if (!chat_template.ok()) return fail(chat_template.status().with_context(file.empty() ? model : file));
+  std::ios::sync_with_stdio(false);
+  const bool all_read = render_lines(*chat_template, source->special_tokens, std::cin, std::cout);
+  std::cout.flush();
+  if (!std::cout) return fail(runtime::errno_status(errno, "writing to stdout"));
+  return all_read ? 0 : fail(runtime::invalid_argument("some lines are no JSON objects"));
+}
+
+}  // namespace rl
