@@ -4,7 +4,9 @@
 #include <chrono>
 #include <variant>
 
+#include "runtime/core/result.h"
 #include "runtime/node/membership.h"
+#include "runtime/transport/unique_function.h"
 
 namespace runtime {
 
@@ -187,6 +189,9 @@ struct ControlRequest {
 /// What a request was answered with. std::string: bytes; std::int64_t: a number or a truth value.
 using ControlAnswer = std::variant<std::monostate, JobId, ActorAddress, ActorState, std::string, std::int64_t, ClusterState,
                                    GroupState, control::LogChunk>;
+
+/// Answers one request, exactly once.
+using ControlAnswerer = UniqueFunction<void(Result<ControlAnswer>)>;
 
 using ControlEvent =
     std::variant<LogLines, control::JobOutput, control::JobExited, control::ActorDied, control::Shutdown>;

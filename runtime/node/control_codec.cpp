@@ -1,8 +1,10 @@
 #include "runtime/node/control_codec.h"
 
-#include <capnp/serialize.h>
+#include <algorithm>
+#include <optional>
 
 #include "runtime/node/schema_values.h"
+#include "runtime/transport/capnp_codec.h"
 
 namespace runtime {
 
@@ -16,30 +18,16 @@ using schema_values::load_text;
 using schema_values::store;
 using schema_values::text;
 
-// Nothing in the control plane nests deeper; a reply may be read a few times over, since each field is visited once.
-constexpr int kNestingMax = 16;
-
-ControlWords to_words(capnp::MessageBuilder& message) {
-  auto flat = capnp::messageToFlatArray(message);
-  ControlWords words(flat.size());
-  std::memcpy(words.data(), flat.begin(), flat.size() * sizeof(std::uint64_t));
-  return words;
-}
-
-/// Runs `read` on the message's root and turns what it throws into a Status.
+/// Reads a message's root with `read`, which returns a Result.
 template <class Root, class T, class Read>
-Result<T> read_message(std::span<const std::uint64_t> words, const char* what, Read read) {
-  try {
-    capnp::ReaderOptions options;
-    options.traversalLimitInWords = words.size() * 2 + 1024;
-    options.nestingLimit = kNestingMax;
-    // A word is 8 bytes in both; Cap'n Proto only reads through this.
-    capnp::FlatArrayMessageReader message(
-        kj::ArrayPtr<const capnp::word>(reinterpret_cast<const capnp::word*>(words.data()), words.size()), options);
-    return read(message.getRoot<Root>());
-  } catch (const kj::Exception& error) {
-    return invalid_argument(std::string("malformed ") + what + ": " + error.getDescription().cStr());
-  }
+Result<T> read_message(const Buffer& meta, const char* what, Read read) {
+  std::optional<Result<T>> result;
+  Status status = decode<Root>(meta, what, [&](typename Root::Reader root) {
+    result.emplace(read(root));
+    return Status();
+  });
+  if (!status.ok()) return status;
+  return std::move(*result);
 }
 
 /// Stores one request's body; an overload per kind.
@@ -275,43 +263,39 @@ Result<ControlEvent> load_event(schema::ControlEvent::Reader from) {
 
 }  // namespace
 
-ControlWords encode(const ControlRequest& request) {
-  capnp::MallocMessageBuilder message;
-  auto to = message.initRoot<schema::ControlRequest>();
-  to.setJob(data(request.job));
-  to.setDeadlineMs(static_cast<std::uint64_t>(std::max<std::int64_t>(1, request.timeout.count())));
-  std::visit(BodyWriter{to}, request.body);
-  return to_words(message);
+Buffer encode(const ControlRequest& request) {
+  return encode<schema::ControlRequest>([&](schema::ControlRequest::Builder to) {
+    to.setJob(data(request.job));
+    to.setDeadlineMs(static_cast<std::uint64_t>(std::max<std::int64_t>(1, request.timeout.count())));
+    std::visit(BodyWriter{to}, request.body);
+  });
 }
 
-ControlWords encode(const Result<ControlAnswer>& reply) {
-  capnp::MallocMessageBuilder message;
-  auto to = message.initRoot<schema::ControlReply>();
-  if (reply.ok()) {
-    std::visit(AnswerWriter{to}, *reply);
-  } else {
-    to.setCode(static_cast<std::uint16_t>(reply.status().code()));
-    to.setMessage(text(reply.status().message()));
-  }
-  return to_words(message);
+Buffer encode(const Result<ControlAnswer>& reply) {
+  return encode<schema::ControlReply>([&](schema::ControlReply::Builder to) {
+    if (reply.ok()) {
+      std::visit(AnswerWriter{to}, *reply);
+    } else {
+      to.setCode(static_cast<std::uint16_t>(reply.status().code()));
+      to.setMessage(text(reply.status().message()));
+    }
+  });
 }
 
-ControlWords encode(const ControlEvent& event) {
-  capnp::MallocMessageBuilder message;
-  std::visit(EventWriter{message.initRoot<schema::ControlEvent>()}, event);
-  return to_words(message);
+Buffer encode(const ControlEvent& event) {
+  return encode<schema::ControlEvent>([&](schema::ControlEvent::Builder to) { std::visit(EventWriter{to}, event); });
 }
 
-Result<ControlRequest> decode_control_request(std::span<const std::uint64_t> words) {
-  return read_message<schema::ControlRequest, ControlRequest>(words, "control request", load_request);
+Result<ControlRequest> decode_control_request(const Buffer& meta) {
+  return read_message<schema::ControlRequest, ControlRequest>(meta, "control request", load_request);
 }
 
-Result<ControlAnswer> decode_control_reply(std::span<const std::uint64_t> words) {
-  return read_message<schema::ControlReply, ControlAnswer>(words, "control reply", load_reply);
+Result<ControlAnswer> decode_control_reply(const Buffer& meta) {
+  return read_message<schema::ControlReply, ControlAnswer>(meta, "control reply", load_reply);
 }
 
-Result<ControlEvent> decode_control_event(std::span<const std::uint64_t> words) {
-  return read_message<schema::ControlEvent, ControlEvent>(words, "control event", load_event);
+Result<ControlEvent> decode_control_event(const Buffer& meta) {
+  return read_message<schema::ControlEvent, ControlEvent>(meta, "control event", load_event);
 }
 
 }  // namespace runtime

@@ -2,26 +2,20 @@
 // what they read, and refuse malformed input with kInvalidArgument.
 #pragma once
 
-#include <cstdint>
-#include <span>
-#include <vector>
-
 #include "runtime/core/result.h"
 #include "runtime/node/control.h"
+#include "runtime/transport/buffer.h"
 
 namespace runtime {
 
-/// A Cap'n Proto message as flat 8-byte words.
-using ControlWords = std::vector<std::uint64_t>;
-
-ControlWords encode(const ControlRequest& request);
-ControlWords encode(const Result<ControlAnswer>& reply);
-ControlWords encode(const ControlEvent& event);
+Buffer encode(const ControlRequest& request);
+Buffer encode(const Result<ControlAnswer>& reply);
+Buffer encode(const ControlEvent& event);
 
 /// kUnimplemented: a request of a newer protocol.
-Result<ControlRequest> decode_control_request(std::span<const std::uint64_t> words);
+Result<ControlRequest> decode_control_request(const Buffer& meta);
 /// The peer's failure is returned as this result's failure.
-Result<ControlAnswer> decode_control_reply(std::span<const std::uint64_t> words);
-Result<ControlEvent> decode_control_event(std::span<const std::uint64_t> words);
+Result<ControlAnswer> decode_control_reply(const Buffer& meta);
+Result<ControlEvent> decode_control_event(const Buffer& meta);
 
 }  // namespace runtime

@@ -16,9 +16,6 @@
 
 namespace runtime {
 
-/// Answers one control request, exactly once.
-using ControlAnswerer = UniqueFunction<void(Result<ControlAnswer>)>;
-
 /// How the head reaches its nodes. Answers come later, never from inside the call, and in the order in which the node gave
 /// them relative to its own requests.
 class HeadLinks {

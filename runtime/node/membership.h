@@ -42,8 +42,9 @@ struct DriverInfo {
   FileSpec executable;
   std::vector<FileSpec> libraries;  // the ones that are not part of the system
   std::vector<std::string> argv;    // argv[0] first; workers start with argv[0] only
+  std::string working_dir;          // workers start there where the folder exists
   std::int32_t pid = 0;
-  std::uint32_t warm_workers = 0;  // started ahead, so that the first actors need no exec
+  std::uint32_t warm_workers = 0;  // started ahead on the driver's node, so that the first actors need no exec
   bool operator==(const DriverInfo&) const = default;
 };
 

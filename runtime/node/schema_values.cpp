@@ -89,6 +89,7 @@ void store(const DriverInfo& from, schema::DriverInfo::Builder to) {
   store(from.argv, to.initArgv(count(from.argv)));
   to.setPid(from.pid);
   to.setWarmWorkers(from.warm_workers);
+  to.setWorkingDir(text(from.working_dir));
 }
 
 DriverInfo load(schema::DriverInfo::Reader from) {
@@ -98,6 +99,7 @@ DriverInfo load(schema::DriverInfo::Reader from) {
   to.argv = load(from.getArgv());
   to.pid = from.getPid();
   to.warm_workers = from.getWarmWorkers();
+  to.working_dir = load_text(from.getWorkingDir());
   return to;
 }
 

@@ -17,6 +17,7 @@ struct DriverInfo {
   argv @2 :List(Text);
   pid @3 :Int32;
   warmWorkers @4 :UInt32;
+  workingDir @5 :Text;
 }
 
 struct ActorSpec {

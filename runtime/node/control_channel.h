@@ -1,0 +1,23 @@
+// Control requests, answers and events over a channel.
+#pragma once
+
+#include <memory>
+
+#include "runtime/node/control.h"
+#include "runtime/transport/channel.h"
+
+namespace runtime {
+
+/// How much longer than the request's own timeout its sender waits: the peer's reason at the deadline says more than silence.
+inline constexpr std::chrono::milliseconds kControlGrace{500};
+
+/// Sends the request; `answer` runs once on the loop, with what the peer answered or with why there is no answer.
+void send_request(Channel& channel, const ControlRequest& request, ControlAnswerer answer);
+
+/// Answers a received request on its channel. Dropping it unanswered leaves the peer to its deadline.
+ControlAnswerer answerer_for(const std::shared_ptr<Channel>& channel, const Message& request);
+
+/// One way. A failure is logged: the peer is gone or too slow, and its connection's end says the rest.
+void send_event(Channel& channel, const ControlEvent& event);
+
+}  // namespace runtime

@@ -1,0 +1,239 @@
+#include "runtime/node/program_files.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#define XXH_INLINE_ALL
+#include <xxhash.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <cstdlib>
+#include <fstream>
+#include <memory>
+#include <set>
+
+#include "runtime/core/log.h"
+#include "runtime/node/control_channel.h"
+#include "runtime/node/file_util.h"
+#include "runtime/transport/file_descriptor.h"
+#include "runtime/transport/listener.h"
+
+namespace runtime {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+constexpr std::size_t kChunkBytes = 4 << 20;
+constexpr auto kChunkTimeout = std::chrono::seconds(30);
+constexpr std::uint64_t kProgramBytesMax = 8ull << 30;
+
+bool is_system_library(const std::string& path) {
+  for (const char* folder : {"/lib/", "/lib64/", "/usr/lib/", "/usr/lib64/"}) {
+    if (path.starts_with(folder)) return true;
+  }
+  return false;
+}
+
+/// A path with what changes when the file does, to remember its hash by.
+Result<std::string> file_version(const fs::path& file, std::uint64_t* bytes) {
+  struct stat info;
+  if (::stat(file.c_str(), &info) != 0) return errno_status(errno, file.string());
+  if (!S_ISREG(info.st_mode)) return invalid_argument(file.string() + " is not a file");
+  *bytes = static_cast<std::uint64_t>(info.st_size);
+  return file.string() + ":" + std::to_string(info.st_size) + ":" + std::to_string(info.st_mtim.tv_sec) + "." +
+         std::to_string(info.st_mtim.tv_nsec) + ":" + std::to_string(info.st_ino);
+}
+
+std::vector<FileSpec> loaded_libraries() {
+  std::vector<FileSpec> libraries;
+  std::set<std::string> seen;
+  std::ifstream maps("/proc/self/maps");
+  for (std::string line; std::getline(maps, line);) {
+    std::size_t slash = line.find('/');
+    if (slash == std::string::npos) continue;
+    std::string path = line.substr(slash);
+    if (path.find(".so") == std::string::npos || is_system_library(path) || !seen.insert(path).second) continue;
+    std::error_code error;
+    std::uint64_t bytes = fs::file_size(path, error);
+    if (!error) libraries.push_back({path, bytes, ""});
+  }
+  return libraries;
+}
+
+}  // namespace
+
+Result<std::string> hash_file(const fs::path& file) {
+  FileDescriptor fd(::open(file.c_str(), O_RDONLY | O_CLOEXEC));
+  if (!fd) return errno_status(errno, file.string());
+  auto state = std::unique_ptr<XXH3_state_t, decltype(&XXH3_freeState)>(XXH3_createState(), &XXH3_freeState);
+  XXH3_128bits_reset(state.get());
+  std::vector<char> block(1 << 20);
+  while (true) {
+    ssize_t got = ::read(fd.get(), block.data(), block.size());
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) return errno_status(errno, file.string());
+    if (got == 0) break;
+    XXH3_128bits_update(state.get(), block.data(), static_cast<std::size_t>(got));
+  }
+  XXH128_hash_t hash = XXH3_128bits_digest(state.get());
+  char text[33];
+  std::snprintf(text, sizeof text, "%016llx%016llx", static_cast<unsigned long long>(hash.high64),
+                static_cast<unsigned long long>(hash.low64));
+  return std::string(text);
+}
+
+Result<DriverInfo> describe_this_program() {
+  DriverInfo info;
+  std::error_code error;
+  fs::path executable = fs::read_symlink("/proc/self/exe", error);
+  if (error) return internal_error("reading /proc/self/exe: " + error.message());
+  auto hash = hash_file("/proc/self/exe");
+  if (!hash.ok()) return hash.status();
+  info.executable = {executable.string(), fs::file_size("/proc/self/exe", error), *hash};
+  info.libraries = loaded_libraries();
+  auto command_line = read_file("/proc/self/cmdline", 4 << 20);
+  if (!command_line.ok()) return command_line.status();
+  for (std::size_t at = 0; at < command_line->size();) {
+    info.argv.emplace_back(command_line->c_str() + at);
+    at += info.argv.back().size() + 1;
+  }
+  info.working_dir = fs::current_path(error).string();
+  info.pid = ::getpid();
+  return info;
+}
+
+fs::path ProgramFiles::default_cache() {
+  auto variable = [](const char* name) { return std::getenv(name) ? std::string(std::getenv(name)) : std::string(); };
+  if (std::string cache = variable("STARLING_CACHE"); !cache.empty()) return fs::path(cache) / "programs";
+  if (std::string cache = variable("XDG_CACHE_HOME"); !cache.empty()) return fs::path(cache) / "starling" / "programs";
+  std::string home = variable("HOME");
+  return fs::path(home.empty() ? "/tmp" : home) / ".cache" / "starling" / "programs";
+}
+
+ProgramFiles::ProgramFiles(EventLoop& loop, Credentials credentials, fs::path cache)
+    : loop_(loop), credentials_(std::move(credentials)), cache_(std::move(cache)) {}
+
+ProgramFiles::~ProgramFiles() = default;
+
+void ProgramFiles::offer(const DriverInfo& driver) {
+  std::uint64_t bytes = 0;
+  auto version = file_version(driver.executable.path, &bytes);
+  if (!version.ok() || bytes != driver.executable.bytes) return;
+  // The driver is on this machine and has just read the file: hashing it again would tell nothing new.
+  verified_[*version] = driver.executable.hash;
+  offered_[driver.executable.hash] = driver.executable.path;
+}
+
+/// One transfer under way. Chunks follow one another; a program is fetched once per node and version.
+struct ProgramFiles::Fetch {
+  std::string hash;
+  std::uint64_t bytes = 0;
+  std::uint64_t received = 0;
+  Deadline deadline;
+  std::shared_ptr<Channel> channel;
+  fs::path temporary;
+  fs::path target;
+  FileDescriptor file;
+};
+
+void ProgramFiles::find(const DriverInfo& driver, const std::string& driver_node, Deadline deadline, Found found) {
+  for (const FileSpec& library : driver.libraries) {
+    std::error_code error;
+    if (fs::file_size(library.path, error) == library.bytes && !error) continue;
+    return found(not_found("library " + library.path + ", which the driver uses, is not the same on this node (" +
+                           (error ? error.message() : "its size differs") + "); install it at the same path"));
+  }
+  const FileSpec& program = driver.executable;
+  std::uint64_t bytes = 0;
+  auto version = file_version(program.path, &bytes);
+  if (version.ok() && bytes == program.bytes) {
+    std::string& hash = verified_[*version];
+    if (hash.empty()) hash = hash_file(program.path).value_or("");
+    if (hash == program.hash) return found(fs::path(program.path));
+  }
+  std::error_code error;
+  fs::path cached = cache_ / program.hash / fs::path(program.path).filename();
+  if (program.hash.size() != 32 || program.hash.find_first_not_of("0123456789abcdef") != std::string::npos) {
+    return found(invalid_argument("the driver's program has no proper hash"));
+  }
+  if (fs::file_size(cached, error) == program.bytes && !error) return found(cached);
+  if (program.bytes > kProgramBytesMax) return found(resource_exhausted("the driver's program is larger than 8 GiB"));
+  auto endpoint = Endpoint::parse(driver_node);
+  if (!endpoint.ok()) return found(endpoint.status().with_context("the driver's node"));
+
+  std::vector<Found>& waiting = fetching_[program.hash];
+  waiting.push_back(std::move(found));
+  if (waiting.size() > 1) return;
+  auto fetch = std::make_shared<Fetch>();
+  fetch->hash = program.hash;
+  fetch->bytes = program.bytes;
+  fetch->deadline = deadline;
+  fetch->target = cached;
+  fetch->temporary = cached;
+  fetch->temporary += ".part-" + JobId::random().short_hex();
+  fs::create_directories(cached.parent_path(), error);
+  fetch->file.reset(::open(fetch->temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0700));
+  if (!fetch->file) return finish(fetch->hash, errno_status(errno, "writing " + fetch->temporary.string()));
+  LOG(info, "fetching {} ({} bytes) from {}", program.path, program.bytes, driver_node);
+  ConnectOptions options;
+  options.deadline = deadline;
+  connect(loop_, *endpoint, credentials_, options, [this, fetch](Result<std::shared_ptr<Channel>> channel) {
+    if (!channel.ok()) {
+      ::unlink(fetch->temporary.c_str());
+      return finish(fetch->hash, channel.status().with_context("fetching the driver's program"));
+    }
+    fetch->channel = *channel;
+    fetch_next(fetch);
+  });
+}
+
+void ProgramFiles::fetch_next(const std::shared_ptr<Fetch>& fetch) {
+  auto fail = [this, fetch](Status why) {
+    ::unlink(fetch->temporary.c_str());
+    finish(fetch->hash, why.with_context("fetching the driver's program"));
+  };
+  if (fetch->received == fetch->bytes) {
+    fetch->file.reset();
+    fetch->channel->close(cancelled("fetched"));
+    auto hash = hash_file(fetch->temporary);
+    if (!hash.ok() || *hash != fetch->hash) return fail(internal_error("what arrived has another hash"));
+    if (::rename(fetch->temporary.c_str(), fetch->target.c_str()) != 0) return fail(errno_status(errno, fetch->target.string()));
+    return finish(fetch->hash, fetch->target);
+  }
+  ControlRequest request{{}, kChunkTimeout, control::FetchFile{fetch->hash, fetch->received}};
+  send_request(*fetch->channel, request, [this, fetch, fail](Result<ControlAnswer> answer) {
+    if (!answer.ok()) return fail(answer.status());
+    const auto* bytes = std::get_if<std::string>(&*answer);
+    if (!bytes || bytes->empty() || fetch->received + bytes->size() > fetch->bytes) {
+      return fail(unavailable("the driver's node sent another file than announced"));
+    }
+    if (::write(fetch->file.get(), bytes->data(), bytes->size()) != static_cast<ssize_t>(bytes->size())) {
+      return fail(errno_status(errno, "writing " + fetch->temporary.string()));
+    }
+    fetch->received += bytes->size();
+    if (std::chrono::steady_clock::now() > fetch->deadline) return fail(deadline_exceeded("it takes too long"));
+    fetch_next(fetch);
+  });
+}
+
+void ProgramFiles::finish(const std::string& hash, Result<fs::path> result) {
+  std::vector<Found> waiting = std::move(fetching_[hash]);
+  fetching_.erase(hash);
+  for (Found& found : waiting) found(result);
+}
+
+Result<std::string> ProgramFiles::read(const std::string& hash, std::uint64_t offset) const {
+  auto offered = offered_.find(hash);
+  if (offered == offered_.end()) return not_found("no driver of this node runs a program with hash " + hash.substr(0, 64));
+  FileDescriptor fd(::open(offered->second.c_str(), O_RDONLY | O_CLOEXEC));
+  if (!fd) return errno_status(errno, offered->second.string());
+  std::string chunk(kChunkBytes, '\0');
+  ssize_t got = ::pread(fd.get(), chunk.data(), chunk.size(), static_cast<off_t>(offset));
+  if (got < 0) return errno_status(errno, offered->second.string());
+  chunk.resize(static_cast<std::size_t>(got));
+  return chunk;
+}
+
+}  // namespace runtime

@@ -1,0 +1,311 @@
+#include "runtime/node/worker_pool.h"
+
+#include <algorithm>
+#include <csignal>
+#include <filesystem>
+
+#include "runtime/core/log.h"
+#include "runtime/node/child_process.h"
+#include "runtime/node/control_channel.h"
+#include "runtime/node/process_output.h"
+#include "runtime/node/worker_environment.h"
+
+namespace runtime {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+constexpr std::size_t kCrashLinesMax = 60;  // of stderr, in the error of a crashed actor
+constexpr std::size_t kExitLinesMax = 10;   // of one that exited with an error
+
+bool is_crash(int signal) {
+  for (int crash : {SIGSEGV, SIGABRT, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGSYS}) {
+    if (signal == crash) return true;
+  }
+  return false;
+}
+
+/// Threads an actor may compute with: what it asks for, else one per whole CPU that it reserves.
+std::uint32_t thread_count(const ActorSpec& spec) {
+  if (spec.threads > 0) return spec.threads;
+  auto cpus = spec.resources.find("CPU");
+  return cpus == spec.resources.end() ? 1 : std::max(1u, static_cast<std::uint32_t>(cpus->second));
+}
+
+}  // namespace
+
+struct WorkerPool::Worker {
+  explicit Worker(EventLoop& loop, LogFile log_file) : log(std::move(log_file)), timer(loop.context()) {}
+
+  WorkerId id;
+  JobId job;
+  std::uint32_t threads = 1;
+  bool own_environment = false;
+  std::unique_ptr<ChildProcess> process;
+  std::shared_ptr<Channel> channel;  // once connected
+  // Of the actor; class_name is empty for a warm worker.
+  ActorSpec spec;
+  std::uint64_t incarnation = 0;
+  Deadline start_deadline = Deadline::max();
+  ControlAnswerer start_answer;  // until built
+  bool serving = false;
+  std::string end_reason;  // set when the pool ends it
+  LogFile log;
+  LineSplitter lines[2];
+  Tail error_tail;
+  asio::steady_timer timer;  // of the start's deadline
+};
+
+/// A start whose program is being looked for, or fetched.
+struct WorkerPool::Start {
+  JobId job;
+  control::StartActor request;
+  Deadline deadline;
+  ControlAnswerer answer;  // empty once cancelled
+};
+
+WorkerPool::WorkerPool(EventLoop& loop, ProgramFiles& programs, WorkerPoolOptions options, WorkerPoolCallbacks callbacks)
+    : loop_(loop), programs_(programs), options_(std::move(options)), callbacks_(std::move(callbacks)) {}
+
+WorkerPool::~WorkerPool() { *alive_ = false; }
+
+Result<WorkerPool::WorkerPtr> WorkerPool::spawn(JobId job, const DriverInfo& driver, const fs::path& program,
+                                                const Environment& env, std::uint32_t threads) {
+  if (ending_) return unavailable("node " + options_.node.short_hex() + " is stopping");
+  if (workers_.size() >= options_.workers_max) {
+    return resource_exhausted("node " + options_.node.short_hex() + " runs " + std::to_string(workers_.size()) + " workers already");
+  }
+  WorkerEnvironment identity{WorkerId::random(), options_.node, options_.cluster, job, options_.session_dir, options_.node_address};
+  auto log = LogFile::open(fs::path(options_.session_dir) / "logs" / ("worker-" + identity.worker.hex() + ".log"));
+  if (!log.ok()) return log.status();
+  auto worker = std::make_shared<Worker>(loop_, std::move(*log));
+  worker->id = identity.worker;
+  worker->job = job;
+  worker->threads = threads;
+  worker->own_environment = !env.empty();
+
+  ProcessSpec spec;
+  spec.program = program.string();
+  spec.argv = {driver.argv.empty() ? spec.program : driver.argv[0]};
+  spec.env = {"OMP_NUM_THREADS=" + std::to_string(threads), "MKL_NUM_THREADS=" + std::to_string(threads)};
+  for (const auto& [name, value] : env) spec.env.push_back(name + "=" + value);
+  for (std::string& line : worker_variables(identity)) spec.env.push_back(std::move(line));
+  std::error_code error;
+  spec.working_dir = fs::is_directory(driver.working_dir, error) ? driver.working_dir : options_.session_dir;
+
+  // The process goes before the pool does, and takes its handlers with it.
+  ProcessHandlers handlers;
+  handlers.on_output = [this, raw = worker.get()](bool is_stderr, std::string_view bytes) { on_output(*raw, is_stderr, bytes); };
+  handlers.on_exit = [this, id = worker->id](DeathCause cause) { on_exit(id, std::move(cause)); };
+  auto process = ChildProcess::start(loop_, spec, std::move(handlers));
+  if (!process.ok()) return process.status().with_context("starting a worker");
+  worker->process = std::move(*process);
+  workers_[worker->id] = worker;
+  LOG(debug, "worker {} started, pid {}", worker->id.short_hex(), worker->process->pid());
+  return worker;
+}
+
+WorkerPool::WorkerPtr WorkerPool::take_warm(JobId job, const control::StartActor& start, std::uint32_t threads) {
+  if (!start.spec.env.empty()) return nullptr;
+  WorkerPtr best;
+  for (const auto& [id, worker] : workers_) {
+    bool fits = worker->job == job && worker->spec.class_name.empty() && worker->end_reason.empty() &&
+                worker->threads == threads && !worker->own_environment;
+    if (fits && (!best || (worker->channel && !best->channel))) best = worker;
+  }
+  return best;
+}
+
+void WorkerPool::start_actor(JobId job, control::StartActor request, Deadline deadline, ControlAnswerer answer) {
+  auto start = std::make_shared<Start>(Start{job, std::move(request), deadline, std::move(answer)});
+  starts_.push_back(start);
+  const control::StartActor& wanted = start->request;
+  programs_.find(wanted.driver, wanted.driver_node, deadline, [this, alive = alive_, start](Result<fs::path> program) {
+    if (!*alive) return;
+    std::erase(starts_, start);
+    if (start->answer) begin(*start, program);
+  });
+}
+
+void WorkerPool::begin(Start& start, const Result<fs::path>& program) {
+  if (!program.ok()) return start.answer(program.status());
+  ActorSpec& spec = start.request.spec;
+  std::uint32_t threads = thread_count(spec);
+  WorkerPtr worker = take_warm(start.job, start.request, threads);
+  if (!worker) {
+    auto spawned = spawn(start.job, start.request.driver, *program, spec.env, threads);
+    if (!spawned.ok()) return start.answer(spawned.status());
+    worker = *spawned;
+  }
+  worker->spec = std::move(spec);
+  worker->incarnation = start.request.incarnation;
+  worker->start_deadline = start.deadline;
+  worker->start_answer = std::move(start.answer);
+  arm_timer(worker);
+  if (worker->channel) assign(worker);
+}
+
+void WorkerPool::warm(JobId job, const DriverInfo& driver) {
+  std::uint32_t count = std::min(driver.warm_workers, options_.warm_workers_max);
+  if (count == 0) return;
+  programs_.find(driver, "", deadline_after(std::chrono::seconds(10)), [this, alive = alive_, job, driver, count](Result<fs::path> program) {
+    if (!*alive || !program.ok()) return;
+    for (std::uint32_t i = 0; i < count; ++i) {
+      auto worker = spawn(job, driver, *program, {}, 1);
+      if (!worker.ok()) return LOG(warn, "warm worker: {}", worker.status().message());
+    }
+  });
+}
+
+void WorkerPool::arm_timer(const WorkerPtr& worker) {
+  worker->timer.expires_at(worker->start_deadline);
+  worker->timer.async_wait([this, alive = alive_, weak = std::weak_ptr<Worker>(worker)](boost::system::error_code ec) {
+    WorkerPtr late = weak.lock();
+    if (ec || !late || !*alive || !late->start_answer) return;
+    std::string doing = late->channel ? "its constructor has not returned" : "its process has not connected";
+    answer_start(*late, deadline_exceeded("actor " + late->spec.class_name + " was not ready at the deadline: " + doing));
+    end_worker(*late, "it was not ready at its deadline", std::chrono::milliseconds(0));
+  });
+}
+
+bool WorkerPool::on_connected(const std::shared_ptr<Channel>& channel) {
+  auto found = workers_.find(channel->peer().worker);
+  if (found == workers_.end() || found->second->channel || found->second->process->pid() != channel->peer().pid) return false;
+  WorkerPtr worker = found->second;
+  worker->channel = channel;
+  if (!worker->spec.class_name.empty()) assign(worker);
+  return true;
+}
+
+void WorkerPool::on_disconnected(WorkerId id) {
+  auto found = workers_.find(id);
+  if (found != workers_.end() && found->second->end_reason.empty()) found->second->process->end(options_.end_grace);
+}
+
+void WorkerPool::assign(const WorkerPtr& worker) {
+  auto left = std::chrono::duration_cast<std::chrono::milliseconds>(worker->start_deadline - std::chrono::steady_clock::now());
+  ControlRequest request{worker->job, std::max(left, std::chrono::milliseconds(1)), control::BuildActor{worker->spec, worker->incarnation}};
+  send_request(*worker->channel, request, [this, alive = alive_, worker](Result<ControlAnswer> built) {
+    if (*alive) on_built(worker, built);
+  });
+}
+
+void WorkerPool::on_built(const WorkerPtr& worker, const Result<ControlAnswer>& built) {
+  if (!worker->start_answer) return;  // the deadline was faster
+  if (!built.ok()) {
+    // When the process died while building, its end says more than the broken connection does; on_exit() answers.
+    if (built.status().code() == ErrorCode::kUnavailable && worker->channel->closed()) return;
+    answer_start(*worker, built.status());
+    end_worker(*worker, "its constructor failed", options_.end_grace);
+    return;
+  }
+  ActorAddress address;
+  address.actor = worker->spec.actor;
+  address.worker = worker->id;
+  address.node = options_.node;
+  address.class_name = worker->spec.class_name;
+  address.unix_path = WorkerEnvironment{worker->id, {}, {}, {}, options_.session_dir, ""}.socket_path();
+  address.node_address = options_.node_address;
+  address.incarnation = worker->incarnation;
+  address.pid = worker->process->pid();
+  worker->serving = true;
+  answer_start(*worker, ControlAnswer{address});
+}
+
+void WorkerPool::answer_start(Worker& worker, Result<ControlAnswer> answer) {
+  worker.timer.cancel();
+  if (!worker.start_answer) return;
+  ControlAnswerer start_answer = std::move(worker.start_answer);
+  start_answer(std::move(answer));
+}
+
+void WorkerPool::on_output(Worker& worker, bool is_stderr, std::string_view bytes) {
+  worker.log.append(bytes);
+  if (is_stderr) worker.error_tail.append(bytes);
+  send_lines(worker, is_stderr, worker.lines[is_stderr].feed(bytes));
+}
+
+void WorkerPool::send_lines(Worker& worker, bool is_stderr, std::vector<std::string> lines) {
+  if (lines.empty()) return;
+  LogLines event;
+  event.job = worker.job;
+  event.worker = worker.id;
+  event.node = options_.node;
+  event.class_name = worker.spec.class_name;
+  event.pid = worker.process->pid();
+  event.is_stderr = is_stderr;
+  event.lines = std::move(lines);
+  callbacks_.on_log(std::move(event));
+}
+
+void WorkerPool::on_exit(WorkerId id, DeathCause cause) {
+  auto found = workers_.find(id);
+  if (found == workers_.end()) return;
+  WorkerPtr worker = found->second;
+  workers_.erase(found);
+  for (bool is_stderr : {false, true}) send_lines(*worker, is_stderr, worker->lines[is_stderr].finish());
+  if (!worker->end_reason.empty()) {
+    cause.text = worker->end_reason + " (" + cause.text + ")";
+  } else if (is_crash(cause.signal)) {
+    cause.output_tail = worker->error_tail.last_lines(kCrashLinesMax);
+  } else if (cause.exit_code > 0) {
+    cause.output_tail = worker->error_tail.last_lines(kExitLinesMax);
+  }
+  if (worker->channel) worker->channel->close(unavailable("the worker process " + cause.text));
+  std::error_code ignored;
+  fs::remove(WorkerEnvironment{id, {}, {}, {}, options_.session_dir, ""}.socket_path(), ignored);
+  LOG(info, "worker {} (pid {}, {}) {}", id.short_hex(), cause.pid,
+      worker->spec.class_name.empty() ? "idle" : worker->spec.class_name, cause.text);
+  if (worker->start_answer) {
+    std::string text = "actor " + worker->spec.class_name + " (pid " + std::to_string(cause.pid) + " on node " +
+                       options_.node.short_hex() + ") died while it was built: " + cause.text;
+    if (!cause.output_tail.empty()) text += "\n" + cause.output_tail;
+    answer_start(*worker, actor_died(std::move(text)));
+  } else if (worker->serving) {
+    callbacks_.on_actor_exited(worker->job, control::ActorExited{worker->spec.actor, worker->incarnation, std::move(cause)});
+  }
+  if (workers_.empty() && on_empty_) std::exchange(on_empty_, nullptr)();
+}
+
+Status WorkerPool::attach(const Preamble& preamble, FileDescriptor& socket) {
+  auto found = workers_.find(preamble.target);
+  if (found == workers_.end() || !found->second->channel) {
+    return not_found("node " + options_.node.short_hex() + " has no worker " + preamble.target.short_hex() + " (any more)");
+  }
+  return found->second->channel->send(encode_attach(preamble, std::move(socket)));
+}
+
+void WorkerPool::end_worker(Worker& worker, const std::string& reason, std::chrono::milliseconds grace) {
+  if (worker.end_reason.empty()) worker.end_reason = reason;
+  worker.process->end(grace);
+}
+
+void WorkerPool::stop_actor(ActorId actor, std::uint64_t incarnation) {
+  for (const auto& start : starts_) {
+    if (start->answer && start->request.spec.actor == actor) std::exchange(start->answer, nullptr)(cancelled("killed on request"));
+  }
+  for (const auto& [id, worker] : workers_) {
+    if (worker->spec.actor == actor && worker->incarnation == incarnation) {
+      end_worker(*worker, "killed on request", std::chrono::milliseconds(0));
+    }
+  }
+}
+
+void WorkerPool::end_job(JobId job) {
+  for (const auto& start : starts_) {
+    if (start->answer && start->job == job) std::exchange(start->answer, nullptr)(cancelled("its job ended"));
+  }
+  for (const auto& [id, worker] : workers_) {
+    if (worker->job == job) end_worker(*worker, "its job ended", options_.end_grace);
+  }
+}
+
+void WorkerPool::end_all(std::function<void()> done) {
+  ending_ = true;
+  if (workers_.empty()) return done();
+  on_empty_ = std::move(done);
+  for (const auto& [id, worker] : workers_) end_worker(*worker, "its node was stopped", options_.end_grace);
+}
+
+}  // namespace runtime

@@ -1,0 +1,93 @@
+// WorkerPool: a node's worker processes, from their start to the report of how they ended.
+//
+// A worker runs one actor. It is started for the actor, or ahead of time (warm) for its job, and is never used again for
+// another: what a dead actor left behind in a process must not touch the next.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "runtime/core/result.h"
+#include "runtime/node/control.h"
+#include "runtime/node/program_files.h"
+#include "runtime/transport/channel.h"
+#include "runtime/transport/event_loop.h"
+
+namespace runtime {
+
+struct WorkerPoolOptions {
+  ClusterId cluster;
+  NodeId node;
+  std::string node_address;  // HOST:PORT
+  std::string session_dir;
+  std::size_t workers_max = 4096;
+  std::uint32_t warm_workers_max = 16;     // per job
+  std::chrono::milliseconds end_grace{1000};  // between SIGTERM and SIGKILL when a job ends
+};
+
+struct WorkerPoolCallbacks {
+  /// An actor's process ended after its start was answered with success.
+  std::function<void(JobId job, control::ActorExited exited)> on_actor_exited;
+  std::function<void(LogLines lines)> on_log;
+};
+
+/// Lives on the event loop.
+class WorkerPool {
+ public:
+  WorkerPool(EventLoop& loop, ProgramFiles& programs, WorkerPoolOptions options, WorkerPoolCallbacks callbacks);
+  WorkerPool(const WorkerPool&) = delete;
+  WorkerPool& operator=(const WorkerPool&) = delete;
+  /// Kills what still runs.
+  ~WorkerPool();
+
+  /// Starts a worker (or takes a warm one), lets it build the actor, answers with its address. Errors: what the constructor
+  /// threw (kTaskFailed), kActorDied with the cause when the process ends meanwhile, kDeadlineExceeded.
+  void start_actor(JobId job, control::StartActor start, Deadline deadline, ControlAnswerer answer);
+  /// Starts workers ahead for actors of this program that want no environment of their own.
+  void warm(JobId job, const DriverInfo& driver);
+
+  /// A process connected as a worker. Refused (false) unless this pool started it.
+  bool on_connected(const std::shared_ptr<Channel>& channel);
+  /// The worker's connection ended. A process without one is of no use: it gets a moment to end by itself.
+  void on_disconnected(WorkerId id);
+  /// A connection for one of the workers came in through the node's port.
+  Status attach(const Preamble& preamble, FileDescriptor& socket);
+
+  void stop_actor(ActorId actor, std::uint64_t incarnation);
+  void end_job(JobId job);
+  /// Ends all workers; `done` runs when the last is reaped.
+  void end_all(std::function<void()> done);
+
+ private:
+  struct Worker;
+  struct Start;
+  using WorkerPtr = std::shared_ptr<Worker>;
+
+  Result<WorkerPtr> spawn(JobId job, const DriverInfo& driver, const std::filesystem::path& program,
+                          const Environment& env, std::uint32_t threads);
+  void begin(Start& start, const Result<std::filesystem::path>& program);
+  void assign(const WorkerPtr& worker);
+  void on_built(const WorkerPtr& worker, const Result<ControlAnswer>& built);
+  void on_output(Worker& worker, bool is_stderr, std::string_view bytes);
+  void send_lines(Worker& worker, bool is_stderr, std::vector<std::string> lines);
+  void on_exit(WorkerId id, DeathCause cause);
+  void answer_start(Worker& worker, Result<ControlAnswer> answer);
+  void end_worker(Worker& worker, const std::string& reason, std::chrono::milliseconds grace);
+  WorkerPtr take_warm(JobId job, const control::StartActor& start, std::uint32_t threads);
+  void arm_timer(const WorkerPtr& worker);
+
+  EventLoop& loop_;
+  ProgramFiles& programs_;
+  const WorkerPoolOptions options_;
+  WorkerPoolCallbacks callbacks_;
+  std::map<WorkerId, WorkerPtr> workers_;
+  std::vector<std::shared_ptr<Start>> starts_;  // whose program is being looked for
+  std::function<void()> on_empty_;
+  bool ending_ = false;
+  std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);  // false once destroyed, for callbacks still under way
+};
+
+}  // namespace runtime
