@@ -5,7 +5,6 @@
 
 #include <cmath>
 #include <cstdint>
-#include <limits>
 
 #include "rl/kernel/kernel_table.h"
 #include "rl/kernel/rows_generic.h"
@@ -56,7 +55,7 @@ template <class L>
 template <class L>
 SoftmaxSums exponentiate(float* scores, std::int64_t count) {
   const std::int64_t end = (count + kAttentionChunk - 1) / kAttentionChunk * kAttentionChunk;
-  for (std::int64_t t = count; t < end; ++t) scores[t] = -std::numeric_limits<float>::infinity();
+  for (std::int64_t t = count; t < end; ++t) scores[t] = kMinusInfinity;
   const float maximum = maximum_of<L>(scores, end, 1.0F);
   L sum = L::zero();
   for (std::int64_t t = 0; t < end; t += 16) {

@@ -6,11 +6,12 @@
 
 #include <cmath>
 #include <cstdint>
-#include <limits>
 
 #include "rl/kernel/kernel_table.h"
 
 namespace rl::kernel {
+
+inline constexpr float kMinusInfinity = -__builtin_inff();
 
 /// One vector folded to a float; the others of fold4 are free of charge next to the loop before it.
 template <class L>
@@ -81,7 +82,7 @@ float rms_norm_row(const float* x, std::int64_t size, const float* weight, float
     const L v = L::load_first(x + whole, size - whole);
     squares = L::fma(v, v, squares);
   }
-  const float inverse_rms = 1.0F / std::sqrt(fold(squares) / static_cast<float>(size) + eps);
+  const float inverse_rms = 1.0F / __builtin_sqrtf(fold(squares) / static_cast<float>(size) + eps);
   const L scale = L::all(inverse_rms);
   for (std::int64_t i = 0; i < whole; i += 16) ((L::load(x + i) * scale) * L::load(weight + i)).store(y + i);
   if (whole < size) {
@@ -106,13 +107,12 @@ void rope_head(const float* x, std::int64_t half, const float* cos, const float*
 /// Maximum of the lanes and of `rest` floats; NaNs may be lost here, they come back in the sum of exponentials.
 template <class L>
 float maximum_of(const float* x, std::int64_t count, float scale) {
-  constexpr float kLowest = -std::numeric_limits<float>::infinity();
-  L lanes = L::all(kLowest);
+  L lanes = L::all(kMinusInfinity);
   std::int64_t i = 0;
   for (; i + 16 <= count; i += 16) lanes = L::max(lanes, L::load(x + i) * L::all(scale));
   float candidates[16];
   lanes.store(candidates);
-  float maximum = kLowest;
+  float maximum = kMinusInfinity;
   for (float candidate : candidates) maximum = candidate > maximum ? candidate : maximum;
   for (; i < count; ++i) maximum = x[i] * scale > maximum ? x[i] * scale : maximum;
   return maximum;
@@ -128,7 +128,7 @@ SoftmaxSums softmax_sums(const float* logits, std::int64_t count, float scale) {
     const float* from = logits + i;
     if (i + 16 > count) {  // the last lanes become exp(-infinity) = 0
       for (int lane = 0; lane < 16; ++lane) {
-        padded[lane] = i + lane < count ? logits[i + lane] : -std::numeric_limits<float>::infinity();
+        padded[lane] = i + lane < count ? logits[i + lane] : kMinusInfinity;
       }
       from = padded;
     }
