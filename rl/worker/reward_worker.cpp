@@ -20,10 +20,8 @@ runtime::Status check(const RolloutBatch& batch, const std::vector<RewardTask>& 
 
 }  // namespace
 
-Result<RewardWorker> RewardWorker::create(const Config& config) {
-  const Result<std::string> model = config.get_string("actor_rollout_ref.model.path");
-  if (!model.ok()) return model.status();
-  Result<Tokenizer> tokenizer = Tokenizer::load(*model);
+Result<RewardWorker> RewardWorker::create(const Config& config, const std::filesystem::path& model) {
+  Result<Tokenizer> tokenizer = Tokenizer::load(model);
   if (!tokenizer.ok()) return tokenizer.status();
   Result<RuleReward> reward = RuleReward::from_config(config);
   if (!reward.ok()) return reward.status();

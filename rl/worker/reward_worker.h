@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <filesystem>
 #include <string>
 #include <tuple>
 #include <vector>
@@ -28,8 +29,8 @@ struct SampleText {
 /// Scores by rule. Thread-safe once made.
 class RewardWorker {
  public:
-  /// Loads the tokenizer of `actor_rollout_ref.model.path` and the rule of `reward.*`. Errors: theirs.
-  static runtime::Result<RewardWorker> create(const Config& config);
+  /// Loads the tokenizer of `model` and takes the rule of `reward.*`. Errors: theirs.
+  static runtime::Result<RewardWorker> create(const Config& config, const std::filesystem::path& model);
 
   RewardWorker(Tokenizer tokenizer, RuleReward reward) : tokenizer_(std::move(tokenizer)), reward_(std::move(reward)) {}
 

@@ -1,0 +1,117 @@
+#include "rl/worker/actors.h"
+
+#include <chrono>
+#include <nlohmann/json.hpp>
+#include <utility>
+
+#include "rl/algo/kl.h"
+#include "rl/config/config.h"
+#include "rl/train/gloo_communicator.h"
+#include "rl/worker/policy_options.h"
+#include "rl/worker/runtime_rendezvous.h"
+
+namespace rl {
+namespace {
+
+using runtime::Result;
+using runtime::Status;
+
+Result<Config> parse_config(const WorkerSpec& spec) {
+  const auto tree = nlohmann::ordered_json::parse(spec.config, nullptr, /*allow_exceptions=*/false);
+  if (!tree.is_object()) return runtime::invalid_argument("the driver's configuration is not a JSON object");
+  return Config::from_json(tree);
+}
+
+Result<std::unique_ptr<Communicator>> join_group(runtime::Runtime& runtime, const WorkerSpec& spec) {
+  if (spec.size == 1) return make_single_communicator();
+  const Result<std::string> host = node_host(runtime);
+  if (!host.ok()) return host.status();
+  return make_gloo_communicator(make_runtime_rendezvous(runtime),
+                                {.rank = spec.rank, .size = spec.size, .group = spec.group, .host = *host});
+}
+
+}  // namespace
+
+Result<std::unique_ptr<PolicyActor>> PolicyActor::create(runtime::Runtime& runtime, const WorkerSpec& spec) {
+  const Result<Config> config = parse_config(spec);
+  if (!config.ok()) return config.status();
+  Result<PolicyOptions> options = PolicyOptions::from_config(*config);
+  if (!options.ok()) return options.status();
+  options->model = spec.model;
+  options->threads = spec.threads;
+  Result<std::unique_ptr<Communicator>> communicator = join_group(runtime, spec);
+  if (!communicator.ok()) return communicator.status();
+  Result<std::unique_ptr<PolicyWorker>> worker = PolicyWorker::create(*options, std::move(*communicator));
+  if (!worker.ok()) return worker.status();
+  return std::make_unique<PolicyActor>(runtime, std::move(*worker));
+}
+
+Result<Generated> PolicyActor::generate(const PromptBatch& prompts, bool validation) {
+  const auto begin = std::chrono::steady_clock::now();
+  Result<RolloutBatch> batch = worker_->generate(prompts, validation);
+  if (!batch.ok()) return batch.status();
+  Generated generated{.batch = {}, .summary = summarize(*batch)};
+  generated.summary.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+  Result<runtime::ObjectRef<RolloutBatch>> ref = runtime_.put(*batch);
+  if (!ref.ok()) return ref.status();
+  generated.batch = std::move(*ref);
+  return generated;
+}
+
+Result<Metrics> PolicyActor::update(const RolloutBatch& batch, const std::vector<float>& reference_logprobs, const UpdatePlan& plan) {
+  return worker_->update(batch, reference_logprobs, plan);
+}
+
+Result<Metrics> PolicyActor::supervise(const DemonstrationBatch& batch, std::int64_t tokens_total, double learning_rate) {
+  return worker_->supervise(batch, tokens_total, learning_rate);
+}
+
+Result<std::vector<std::string>> PolicyActor::save(const std::string& folder) {
+  const Result<std::vector<std::filesystem::path>> files = worker_->save(folder);
+  if (!files.ok()) return files.status();
+  return std::vector<std::string>(files->begin(), files->end());
+}
+
+Result<std::unique_ptr<ReferenceActor>> ReferenceActor::create(runtime::Runtime& runtime, const WorkerSpec& spec) {
+  const Result<Config> config = parse_config(spec);
+  if (!config.ok()) return config.status();
+  const Result<PolicyOptions> policy = PolicyOptions::from_config(*config);
+  if (!policy.ok()) return policy.status();
+  const Result<std::string> name = config->get_string("algorithm.kl_penalty");
+  if (!name.ok()) return name.status();
+  const Result<KlPenalty> penalty = parse_kl_penalty(*name);
+  if (!penalty.ok()) return penalty.status().with_context("algorithm.kl_penalty");
+  Result<std::unique_ptr<ReferenceWorker>> worker = ReferenceWorker::create({.model = spec.model,
+                                                                             .threads = spec.threads,
+                                                                             .temperature = policy->training.temperature,
+                                                                             .micro_batch = policy->micro_batch,
+                                                                             .penalty = *penalty});
+  if (!worker.ok()) return worker.status();
+  return std::make_unique<ReferenceActor>(runtime, std::move(*worker));
+}
+
+Result<Referenced> ReferenceActor::score(const RolloutBatch& batch) {
+  const Result<ReferenceScores> scores = worker_->score(batch);
+  if (!scores.ok()) return scores.status();
+  Result<runtime::ObjectRef<std::vector<float>>> ref = runtime_.put(scores->logprobs);
+  if (!ref.ok()) return ref.status();
+  return Referenced{.logprobs = std::move(*ref), .kl_penalties = scores->kl_penalties};
+}
+
+Result<std::unique_ptr<RewardActor>> RewardActor::create(const WorkerSpec& spec) {
+  const Result<Config> config = parse_config(spec);
+  if (!config.ok()) return config.status();
+  Result<RewardWorker> worker = RewardWorker::create(*config, spec.model);
+  if (!worker.ok()) return worker.status();
+  return std::make_unique<RewardActor>(std::move(*worker));
+}
+
+void register_training_actors(runtime::Runtime& runtime) {
+  runtime.register_actor<PolicyActor>(PolicyActor::kName, &PolicyActor::generate, &PolicyActor::update, &PolicyActor::supervise,
+                                      &PolicyActor::check_weights, &PolicyActor::weights_checksum, &PolicyActor::save, &PolicyActor::load,
+                                      &PolicyActor::reset_optimizer);
+  runtime.register_actor<ReferenceActor>(ReferenceActor::kName, &ReferenceActor::score);
+  runtime.register_actor<RewardActor>(RewardActor::kName, &RewardActor::score, &RewardActor::texts);
+}
+
+}  // namespace rl

@@ -1,0 +1,107 @@
+// The actors of a training run: thin shells that fetch objects, call a worker, and put what others need into the object store.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include "rl/train/metrics.h"
+#include "rl/train/rollout_batch.h"
+#include "rl/worker/policy_worker.h"
+#include "rl/worker/reference_worker.h"
+#include "rl/worker/reward_worker.h"
+#include "runtime/runtime.h"
+
+namespace rl {
+
+/// What every member of a group is made from.
+struct WorkerSpec {
+  std::string config;  // Config::to_json(), as text
+  std::string model;   // a folder or file that the worker's node sees
+  std::string group;   // unique to this group of this run
+  std::int32_t rank = 0;
+  std::int32_t size = 1;
+  std::int32_t threads = 1;
+
+  auto fields() { return std::tie(config, model, group, rank, size, threads); }
+};
+
+/// A step's samples of one worker: the controller passes the reference on and reads the summary.
+struct Generated {
+  runtime::ObjectRef<RolloutBatch> batch;
+  RolloutSummary summary;
+
+  auto fields() { return std::tie(batch, summary); }
+};
+
+/// One rank of the policy; see PolicyWorker for what its methods do and their errors.
+class PolicyActor {
+ public:
+  static constexpr const char* kName = "Policy";
+
+  /// Returns when all ranks of the group are there.
+  static runtime::Result<std::unique_ptr<PolicyActor>> create(runtime::Runtime& runtime, const WorkerSpec& spec);
+
+  PolicyActor(runtime::Runtime& runtime, std::unique_ptr<PolicyWorker> worker) : runtime_(runtime), worker_(std::move(worker)) {}
+
+  runtime::Result<Generated> generate(const PromptBatch& prompts, bool validation);
+  runtime::Result<Metrics> update(const RolloutBatch& batch, const std::vector<float>& reference_logprobs, const UpdatePlan& plan);
+  runtime::Result<Metrics> supervise(const DemonstrationBatch& batch, std::int64_t tokens_total, double learning_rate);
+  runtime::Status check_weights() { return worker_->check_weights(); }
+  std::uint64_t weights_checksum() { return worker_->weights_checksum(); }
+  /// Paths travel as text.
+  runtime::Result<std::vector<std::string>> save(const std::string& folder);
+  runtime::Status load(const std::string& folder) { return worker_->load(folder); }
+  void reset_optimizer() { worker_->reset_optimizer(); }
+
+ private:
+  runtime::Runtime& runtime_;
+  std::unique_ptr<PolicyWorker> worker_;
+};
+
+/// What the reference says of one worker's samples.
+struct Referenced {
+  runtime::ObjectRef<std::vector<float>> logprobs;
+  std::vector<double> kl_penalties;  // see ReferenceScores
+
+  auto fields() { return std::tie(logprobs, kl_penalties); }
+};
+
+class ReferenceActor {
+ public:
+  static constexpr const char* kName = "Reference";
+
+  static runtime::Result<std::unique_ptr<ReferenceActor>> create(runtime::Runtime& runtime, const WorkerSpec& spec);
+
+  ReferenceActor(runtime::Runtime& runtime, std::unique_ptr<ReferenceWorker> worker) : runtime_(runtime), worker_(std::move(worker)) {}
+
+  runtime::Result<Referenced> score(const RolloutBatch& batch);
+
+ private:
+  runtime::Runtime& runtime_;
+  std::unique_ptr<ReferenceWorker> worker_;
+};
+
+class RewardActor {
+ public:
+  static constexpr const char* kName = "Reward";
+
+  static runtime::Result<std::unique_ptr<RewardActor>> create(const WorkerSpec& spec);
+
+  explicit RewardActor(RewardWorker worker) : worker_(std::move(worker)) {}
+
+  runtime::Result<std::vector<double>> score(const RolloutBatch& batch, const std::vector<RewardTask>& tasks) { return worker_.score(batch, tasks); }
+  runtime::Result<std::vector<SampleText>> texts(const RolloutBatch& batch, const std::vector<RewardTask>& tasks, std::int64_t count) {
+    return worker_.texts(batch, tasks, count);
+  }
+
+ private:
+  RewardWorker worker_;
+};
+
+/// Makes the three classes known; in main, before Runtime::run().
+void register_training_actors(runtime::Runtime& runtime);
+
+}  // namespace rl

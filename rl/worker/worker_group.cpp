@@ -1,0 +1,72 @@
+#include "rl/worker/worker_group.h"
+
+#include <algorithm>
+#include <cmath>
+#include <functional>
+
+namespace rl {
+namespace {
+
+using runtime::Result;
+
+double free_cpus(const runtime::NodeInfo& node) {
+  const auto found = node.available.find("CPU");
+  return found == node.available.end() ? 0.0 : found->second;
+}
+
+runtime::Status too_few_nodes(std::int64_t wanted, std::size_t there) {
+  return runtime::resource_exhausted("trainer.nnodes=" + std::to_string(wanted) + ", but the cluster has " + std::to_string(there) +
+                                     " node(s): start more with `starling start --address ADDRESS`, or set trainer.nnodes");
+}
+
+}  // namespace
+
+Result<SlotOptions> SlotOptions::from_config(const Config& config) {
+  ConfigReader read(config);
+  SlotOptions options;
+  options.nodes = read.get_int("trainer.nnodes");
+  options.per_node = read.find_int("trainer.n_gpus_per_node").value_or(1);
+  const std::optional<std::int64_t> cpus = read.find_int("trainer.cpus_per_worker");
+  const std::optional<std::string> device = read.find_string("trainer.device");
+  if (!read.status().ok()) return read.status();
+  if (options.nodes < 1) return runtime::invalid_argument("trainer.nnodes: must be at least 1, got " + std::to_string(options.nodes));
+  if (options.per_node < 1) {
+    return runtime::invalid_argument("trainer.n_gpus_per_node: must be at least 1, got " + std::to_string(options.per_node));
+  }
+  if (cpus && *cpus < 1) return runtime::invalid_argument("trainer.cpus_per_worker: must be at least 1, got " + std::to_string(*cpus));
+  // Known but verl's default: a CPU machine runs it on CPUs.
+  if (device == "cuda" && config.is_set("trainer.device")) {
+    return runtime::unimplemented("trainer.device=cuda: training runs on CPUs in this version; leave the key out");
+  }
+  options.cpus_per_worker = static_cast<double>(cpus.value_or(0));
+  return options;
+}
+
+Result<WorkerSlots> reserve_slots(runtime::Runtime& runtime, const SlotOptions& options) {
+  const Result<runtime::ClusterState> cluster = runtime.cluster_state();
+  if (!cluster.ok()) return cluster.status();
+  std::vector<double> cpus;
+  for (const runtime::NodeInfo& node : cluster->nodes) {
+    if (node.alive) cpus.push_back(free_cpus(node));
+  }
+  if (static_cast<std::int64_t>(cpus.size()) < options.nodes) return too_few_nodes(options.nodes, cpus.size());
+  std::sort(cpus.begin(), cpus.end(), std::greater<>());
+
+  WorkerSlots slots{.group = runtime::GroupId::random(), .nodes = options.nodes, .per_node = options.per_node, .cpus = options.cpus_per_worker};
+  if (slots.cpus == 0) {
+    // All workers get the same, so the node with the fewest decides. Workers without a whole core share one.
+    const double share = cpus[static_cast<std::size_t>(options.nodes) - 1] / static_cast<double>(options.per_node);
+    slots.cpus = share >= 1.0 ? std::floor(share) : std::floor(share * 100.0) / 100.0;
+  }
+  const runtime::ResourceMap bundle{{"CPU", slots.cpus * static_cast<double>(slots.per_node)}};
+  const runtime::GroupSpec spec{.group = slots.group,
+                                .name = "",
+                                .strategy = options.nodes > 1 ? runtime::GroupStrategy::kStrictSpread : runtime::GroupStrategy::kPack,
+                                .bundles = std::vector<runtime::ResourceMap>(static_cast<std::size_t>(options.nodes), bundle)};
+  const Result<runtime::GroupState> placed = runtime.create_placement_group(spec);
+  if (!placed.ok()) return placed.status().with_context("reserving slots for the workers");
+  slots.group = placed->spec.group;
+  return slots;
+}
+
+}  // namespace rl

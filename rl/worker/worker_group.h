@@ -1,0 +1,99 @@
+// WorkerGroup: the workers of one role, placed over the nodes and called as one.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "rl/worker/actors.h"
+#include "runtime/runtime.h"
+
+namespace rl {
+
+/// Slots for workers: `nodes` bundles of a placement group, each on a node of its own, `per_node` slots of `cpus` each.
+/// Roles that share the slots (colocated) take turns, so that only one of them needs to reserve the CPUs.
+struct WorkerSlots {
+  runtime::GroupId group;
+  std::int64_t nodes = 1;
+  std::int64_t per_node = 1;
+  double cpus = 1.0;  // of one slot
+
+  std::int64_t size() const { return nodes * per_node; }
+  std::int32_t threads() const { return cpus >= 2.0 ? static_cast<std::int32_t>(cpus) : 1; }
+};
+
+/// How many workers where; read from `trainer.nnodes`, `trainer.n_gpus_per_node` and `trainer.cpus_per_worker`.
+struct SlotOptions {
+  std::int64_t nodes = 1;
+  std::int64_t per_node = 1;   // workers on each
+  double cpus_per_worker = 0;  // 0: the node's free CPUs shared evenly
+
+  static runtime::Result<SlotOptions> from_config(const Config& config);
+};
+
+/// Reserves the slots. kResourceExhausted: the cluster has too few nodes or CPUs; the message says what is missing and how to get it.
+runtime::Result<WorkerSlots> reserve_slots(runtime::Runtime& runtime, const SlotOptions& options);
+
+/// Actors of class T, one per slot, with ranks in slot order. Calls go to all members at once and return references in rank order; arguments
+/// that differ by rank are given with runtime::split(). Copyable: it holds handles only.
+template <class T>
+class WorkerGroup {
+ public:
+  WorkerGroup() = default;
+
+  /// Makes the group. `spec` is completed with rank, size and threads. With `reserves` each member takes its slot's CPUs, else it
+  /// shares them with the role that does. Errors: what T::create returned, with the rank; those of Runtime::spawn_group.
+  static runtime::Result<WorkerGroup> spawn(runtime::Runtime& runtime, const WorkerSlots& slots, bool reserves, WorkerSpec spec) {
+    std::vector<runtime::ActorOptions> options;
+    std::vector<WorkerSpec> specs;
+    spec.size = static_cast<std::int32_t>(slots.size());
+    spec.threads = slots.threads();
+    for (std::int64_t rank = 0; rank < slots.size(); ++rank) {
+      runtime::ActorOptions member;
+      member.cpus = reserves ? slots.cpus : 0.0;
+      member.threads = static_cast<std::uint32_t>(slots.threads());
+      member.bundle = runtime::BundleSlot{slots.group, static_cast<std::uint32_t>(rank / slots.per_node)};
+      // Two roles and the kernels' own pool take turns on a slot: a waiting OpenMP thread must sleep, not spin.
+      member.env = {{"OMP_WAIT_POLICY", "PASSIVE"}};
+      options.push_back(std::move(member));
+      spec.rank = static_cast<std::int32_t>(rank);
+      specs.push_back(spec);
+    }
+    auto group = runtime.spawn_group<T>(options, runtime::split(std::move(specs)));
+    if (!group.ok()) return group.status().with_context(std::string("starting the ") + T::kName + " workers");
+    return WorkerGroup(runtime, std::move(*group));
+  }
+
+  std::size_t size() const { return actors_.size(); }
+  bool empty() const { return actors_.empty(); }
+
+  /// Starts the method on every member and returns at once: one reference a rank, to pass on or to fetch().
+  template <class M, class... Args>
+  auto call(M method, const Args&... args) const {
+    return actors_.call(method, args...);
+  }
+
+  /// Calls and waits for all: the results by rank, or the first failure with its rank.
+  template <class M, class... Args>
+  auto fetch(M method, const Args&... args) const {
+    return runtime_->gather(actors_.call(method, args...));
+  }
+
+  /// The member of rank 0: what needs to be done once is done there.
+  const runtime::ActorHandle<T>& leader() const { return actors_[0]; }
+
+  /// Ends the members.
+  runtime::Status kill() {
+    if (actors_.empty()) return {};
+    return runtime_->kill(std::exchange(actors_, {}));
+  }
+
+ private:
+  WorkerGroup(runtime::Runtime& runtime, runtime::ActorGroup<T> actors) : runtime_(&runtime), actors_(std::move(actors)) {}
+
+  runtime::Runtime* runtime_ = nullptr;
+  runtime::ActorGroup<T> actors_;
+};
+
+}  // namespace rl
