@@ -1,5 +1,7 @@
 #include "rl/model/json_fields.h"
 
+#include <array>
+#include <charconv>
 #include <cmath>
 #include <limits>
 #include <optional>
@@ -25,6 +27,14 @@ std::optional<std::int64_t> as_integer(const json& value) {
 }
 
 }  // namespace
+
+double shortest_decimal(float value) {
+  std::array<char, 32> text{};
+  const char* end = std::to_chars(text.data(), text.data() + text.size(), value).ptr;
+  double decimal = value;
+  std::from_chars(text.data(), end, decimal);
+  return decimal;
+}
 
 JsonFields::JsonFields(const json& object, std::string where) : object_(object), where_(std::move(where)) {
   if (!object_.is_object()) fail(runtime::invalid_argument(where_ + ": expected a JSON object, found " + object_.type_name()));

@@ -11,6 +11,9 @@
 
 namespace rl {
 
+/// A float as the decimal that was meant: 1e-05, not 9.999999747378752e-06. The float nearest to the result is `value` again.
+double shortest_decimal(float value);
+
 /// Reads fields of one object; borrows it. After a problem every read returns its default, and status() names file and key.
 /// A key whose value is null counts as absent, as in Hugging Face configs.
 class JsonFields {

@@ -179,9 +179,9 @@ json ModelConfig::to_json() const {
       {"intermediate_size", intermediate_size},
       {"vocab_size", vocab_size},
       {"max_position_embeddings", max_position_embeddings},
-      {"rms_norm_eps", rms_norm_eps},
+      {"rms_norm_eps", shortest_decimal(rms_norm_eps)},
       {"tie_word_embeddings", tie_word_embeddings},
-      {"initializer_range", initializer_range},
+      {"initializer_range", shortest_decimal(initializer_range)},
       {"use_cache", true},
   };
   write_rope(rope, out);

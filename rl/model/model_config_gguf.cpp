@@ -1,6 +1,4 @@
 // GGUF metadata as a config: the keys are translated to those of config.json and read by the same code.
-#include <array>
-#include <charconv>
 #include <cmath>
 #include <nlohmann/json.hpp>
 
@@ -17,15 +15,6 @@ using nlohmann::json;
 using runtime::Result;
 using runtime::Status;
 
-// A float from the file as the decimal that was meant: 1e-05, not 9.99999974737875e-06.
-double shortest(double value) {
-  std::array<char, 32> text{};
-  const auto end = std::to_chars(text.data(), text.data() + text.size(), static_cast<float>(value)).ptr;
-  double parsed = value;
-  std::from_chars(text.data(), end, parsed);
-  return parsed;
-}
-
 // Copies metadata into a JSON object under Hugging Face's names; the first problem is kept.
 class Translation {
  public:
@@ -39,7 +28,7 @@ class Translation {
   void number(std::string_view key, const char* name) {
     if (file_.metadata(prefix_ + std::string(key)) == nullptr) return;
     Result<double> value = file_.number(prefix_ + std::string(key));
-    if (value.ok()) value = shortest(*value);
+    if (value.ok()) value = shortest_decimal(static_cast<float>(*value));
     keep(std::move(value), name);
   }
 
@@ -110,7 +99,7 @@ Status read_rope_scaling(const GgufFile& file, const std::string& prefix, json& 
   if (name == "linear") {
     Result<double> factor = file.number(prefix + "rope.scaling.factor");
     if (!factor.ok()) return factor.status();
-    out["rope_scaling"]["factor"] = shortest(*factor);
+    out["rope_scaling"]["factor"] = shortest_decimal(static_cast<float>(*factor));
   }
   return {};
 }
