@@ -72,7 +72,11 @@ void lowercase(char32_t c, std::string& out) {
   }
 }
 
-void strip_accent(char32_t c, std::string& out) {
+void strip_marks(char32_t c, std::string& out) {
+  if (!is_mark(c)) append_utf8(c, out);
+}
+
+void strip_nonspacing_marks(char32_t c, std::string& out) {
   if (!is_nonspacing_mark(c)) append_utf8(c, out);
 }
 
@@ -85,11 +89,10 @@ void nmt(char32_t c, std::string& out) {
 }
 
 void bert_clean(char32_t c, std::string& out) {
-  const bool space = is_white_space(c);  // tab and line ends, which are control characters, are spaces here
-  if (space) {
+  if (c == '\t' || c == '\n' || c == '\r') {
     out += ' ';
   } else if (c != 0 && c != 0xfffd && !is_other(c)) {
-    append_utf8(c, out);
+    append_utf8(is_white_space(c) ? U' ' : c, out);
   }
 }
 
@@ -207,7 +210,7 @@ NormalizerResult bert_from_json(const json& component) {
   if (*chinese) parts.push_back(std::make_unique<CharacterMap>(bert_chinese));
   if (*accents) {
     parts.push_back(normal_form("NFD"));
-    parts.push_back(std::make_unique<CharacterMap>(strip_accent));
+    parts.push_back(std::make_unique<CharacterMap>(strip_nonspacing_marks));
   }
   if (*lower) parts.push_back(std::make_unique<CharacterMap>(lowercase));
   return make_normalizer_sequence(std::move(parts));
@@ -265,7 +268,7 @@ NormalizerResult normalizer_from_json(const json& component, int depth) {
   if (*type == "Strip") return strip_from_json(component);
   if (*type == "BertNormalizer") return bert_from_json(component);
   if (*type == "Lowercase") return std::unique_ptr<Normalizer>(std::make_unique<CharacterMap>(lowercase));
-  if (*type == "StripAccents") return std::unique_ptr<Normalizer>(std::make_unique<CharacterMap>(strip_accent));
+  if (*type == "StripAccents") return std::unique_ptr<Normalizer>(std::make_unique<CharacterMap>(strip_marks));
   if (*type == "Nmt") return std::unique_ptr<Normalizer>(std::make_unique<CharacterMap>(nmt));
   if (*type == "ByteLevel") return std::unique_ptr<Normalizer>(std::make_unique<ByteLevelNormalizer>());
   if (*type == "Prepend") {

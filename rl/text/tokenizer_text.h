@@ -35,12 +35,13 @@ std::string replace_invalid_utf8(std::string_view bytes);
 /// Length of `bytes` without a last character that is still incomplete but could be completed by further bytes.
 std::size_t complete_utf8_length(std::string_view bytes);
 
-bool is_white_space(char32_t c);    // Unicode's White_Space
-bool is_numeric(char32_t c);        // categories Nd, Nl, No
-bool is_punctuation(char32_t c);    // categories P*, and ASCII's punctuation and symbols
+bool is_white_space(char32_t c);      // Unicode's White_Space
+bool is_numeric(char32_t c);          // categories Nd, Nl, No
+bool is_punctuation(char32_t c);      // categories P*, and ASCII's punctuation and symbols
+bool is_mark(char32_t c);             // categories M*
 bool is_nonspacing_mark(char32_t c);  // category Mn
-bool is_word_character(char32_t c);   // letters, marks, decimal digits, letter numbers, connector punctuation
-bool is_other(char32_t c);            // categories C*
+bool is_word_character(char32_t c);   // alphabetic, marks, decimal digits, connector punctuation, join controls
+bool is_other(char32_t c);            // categories Cc, Cf, Cs, Co
 
 inline constexpr std::string_view kReplacementCharacter = "\xef\xbf\xbd";  // U+FFFD
 
