@@ -42,7 +42,7 @@ template <class A>
 using Param = std::conditional_t<std::is_convertible_v<const A&, std::string_view> && !std::is_same_v<A, std::string>, std::string, std::decay_t<A>>;
 
 template <class T, class... P>
-concept Creatable = requires(P... params) { { T::create(std::move(params)...) } -> std::same_as<Result<std::unique_ptr<T>>>; };
+concept Creatable = requires(P... params) { { T::create(std::forward<P>(params)...) } -> std::same_as<Result<std::unique_ptr<T>>>; };
 
 template <class T, class... P>
 Result<std::shared_ptr<void>> construct(Runtime& runtime, Decoder& decoder, Deadline deadline) {
