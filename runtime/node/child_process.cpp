@@ -168,13 +168,18 @@ struct ChildProcess::State : std::enable_shared_from_this<State> {
     ended = true;
     cause = reaped == pid ? death_cause(pid, status) : DeathCause{"ended unseen", pid, -1, 0, ""};
     if (abandoned) return;
+    arm_drain();
+    maybe_finish();
+  }
+
+  void arm_drain() {
     timer.expires_after(kDrainMax);
     timer.async_wait([self = shared_from_this()](boost::system::error_code ec) {
       if (ec) return;
+      if (self->paused) return self->arm_drain();  // its reader is slow; what it wrote is not to be lost
       for (Stream& stream : self->streams) stream.open = false;
       self->maybe_finish();
     });
-    maybe_finish();
   }
 
   void maybe_finish() {

@@ -47,6 +47,8 @@ class NodeClient {
   /// What this process proves itself with to actors and other nodes.
   Credentials credentials() const;
 
+  /// Makes this process the driver of a job (`info` from describe_this_program(), program_files.h). The job ends with this
+  /// client, and its actors with it.
   void register_driver(DriverInfo info, Deadline deadline, Callback<JobId> done);
 
   /// Answers when the actor is built, or with why it cannot be: kResourceExhausted names what is missing on which node,
@@ -77,7 +79,8 @@ class NodeClient {
 
   // -- Worker: what the node asks of it.
 
-  /// Build the actor of this process; answer (from any thread) when its constructor returned.
+  /// Build the actor of this process; answer (from any thread, once) when its constructor returned. A worker receives nothing
+  /// before this is set, since the node asks as soon as it listens: set it last.
   using CreateActorHandler = std::function<void(ActorSpec spec, std::uint64_t incarnation, Done answer)>;
   void set_on_create_actor(CreateActorHandler handler);
   /// A connection that came in through the node's port for this worker: give it to Listener::adopt.

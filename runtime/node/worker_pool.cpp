@@ -169,13 +169,13 @@ void WorkerPool::arm_timer(const WorkerPtr& worker) {
   });
 }
 
-bool WorkerPool::on_connected(const std::shared_ptr<Channel>& channel) {
+std::optional<JobId> WorkerPool::on_connected(const std::shared_ptr<Channel>& channel) {
   auto found = workers_.find(channel->peer().worker);
-  if (found == workers_.end() || found->second->channel || found->second->process->pid() != channel->peer().pid) return false;
+  if (found == workers_.end() || found->second->channel || found->second->process->pid() != channel->peer().pid) return std::nullopt;
   WorkerPtr worker = found->second;
   worker->channel = channel;
   if (!worker->spec.class_name.empty()) assign(worker);
-  return true;
+  return worker->job;
 }
 
 void WorkerPool::on_disconnected(WorkerId id) {

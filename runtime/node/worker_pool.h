@@ -7,6 +7,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -49,8 +50,8 @@ class WorkerPool {
   /// Starts workers ahead for actors of this program that want no environment of their own.
   void warm(JobId job, const DriverInfo& driver);
 
-  /// A process connected as a worker. Refused (false) unless this pool started it.
-  bool on_connected(const std::shared_ptr<Channel>& channel);
+  /// A process connected as a worker: answers with its job, or with nothing when this pool did not start it.
+  std::optional<JobId> on_connected(const std::shared_ptr<Channel>& channel);
   /// The worker's connection ended. A process without one is of no use: it gets a moment to end by itself.
   void on_disconnected(WorkerId id);
   /// A connection for one of the workers came in through the node's port.

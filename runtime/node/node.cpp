@@ -1,0 +1,401 @@
+#include "runtime/node/node.h"
+
+#include <unistd.h>
+
+#include <optional>
+#include <utility>
+
+#include "runtime/core/log.h"
+#include "runtime/node/control_channel.h"
+#include "runtime/node/control_codec.h"
+#include "runtime/node/log_reader.h"
+#include "runtime/node/machine.h"
+
+namespace runtime {
+
+namespace {
+
+constexpr auto kHeartbeat = std::chrono::milliseconds(1000);
+constexpr auto kHeadTimeout = std::chrono::milliseconds(10000);
+constexpr auto kNodesStopMax = std::chrono::milliseconds(5000);
+
+/// Runs `work` on the loop and waits for its result.
+template <class Work>
+auto on_loop(EventLoop& loop, Work work) -> decltype(work()) {
+  std::optional<decltype(work())> result;
+  Event done(loop);
+  loop.post([&] {
+    result.emplace(work());
+    done.set();
+  });
+  loop.run_until(done, Deadline::max());
+  return std::move(*result);
+}
+
+std::string command_line(const std::vector<std::string>& argv) {
+  std::string text;
+  for (const std::string& word : argv) text += (text.empty() ? "" : " ") + word;
+  return text;
+}
+
+}  // namespace
+
+Node::Node(EventLoop& loop, NodeOptions options) : loop_(loop), options_(std::move(options)), stopped_(loop) {
+  CHECK((options_.head == nullptr) != (options_.scheduler == nullptr));
+}
+
+Credentials Node::credentials() const {
+  Credentials credentials;
+  credentials.token = options_.token;
+  credentials.cluster = options_.cluster;
+  credentials.role = Role::kNode;
+  credentials.node = options_.node;
+  return credentials;
+}
+
+Result<std::unique_ptr<Node>> Node::start(EventLoop& loop, NodeOptions options) {
+  std::unique_ptr<Node> node(new Node(loop, std::move(options)));
+  Status status = on_loop(loop, [&] { return node->open(); });
+  if (status.ok()) status = node->join();
+  if (!status.ok()) return status;
+  return node;
+}
+
+Status Node::open() {
+  if (Status status = listen(); !status.ok()) return status;
+  ObjectStoreOptions store;
+  store.credentials = credentials();
+  store.endpoint = address_;
+  store.capacity_bytes = options_.object_store_bytes;
+  auto objects = ObjectStore::create(loop_, store);
+  if (!objects.ok()) return objects.status();
+  objects_ = std::move(*objects);
+  programs_ = std::make_unique<ProgramFiles>(loop_, credentials(), ProgramFiles::default_cache());
+
+  WorkerPoolOptions pool;
+  pool.cluster = options_.cluster;
+  pool.node = options_.node;
+  pool.node_address = address_;
+  pool.session_dir = options_.session_dir.string();
+  WorkerPoolCallbacks callbacks;
+  callbacks.on_actor_exited = [this](JobId job, control::ActorExited exited) { tell_head(std::move(exited), job); };
+  callbacks.on_log = [this](LogLines lines) { on_log(std::move(lines)); };
+  workers_ = std::make_unique<WorkerPool>(loop_, *programs_, pool, std::move(callbacks));
+
+  JobRunnerOptions runner;
+  runner.node_address = address_;
+  runner.session_dir = options_.session_dir.string();
+  runner.token_file = (options_.session_dir.parent_path() / "token").string();
+  jobs_ = std::make_unique<JobRunner>(loop_, runner, [this](JobId job) { tell_head(control::EndJob{job}, job); });
+
+  if (options_.scheduler) {
+    NodeDuties duties;
+    duties.request = [this](ControlRequest request, ControlAnswerer answer) { serve_head(std::move(request), std::move(answer)); };
+    duties.event = [this](const ControlEvent& event) { on_head_event(event); };
+    head_ = std::make_unique<HeadService>(loop_, options_.cluster, options_.node, std::move(duties), std::move(options_.scheduler));
+  } else {
+    watch_head();
+  }
+  return {};
+}
+
+Status Node::listen() {
+  ListenerCallbacks callbacks;
+  callbacks.on_channel = [this](std::shared_ptr<Channel> channel) { accept(std::move(channel)); };
+  callbacks.on_preamble = [this](const Preamble& preamble, FileDescriptor& socket) { return workers_->attach(preamble, socket); };
+  callbacks.on_refused = [](const std::string& peer, const Status& why) { LOG(warn, "refused {}: {}", peer, why.message()); };
+  auto tcp = Listener::listen(loop_, options_.bind, credentials(), callbacks);
+  if (!tcp.ok()) return tcp.status();
+  tcp_ = std::move(*tcp);
+  auto path = Endpoint::unix_socket((options_.session_dir / "node.sock").string());
+  if (!path.ok()) return path.status();
+  auto unix_listener = Listener::listen(loop_, *path, credentials(), callbacks);
+  if (!unix_listener.ok()) return unix_listener.status();
+  unix_ = std::move(*unix_listener);
+  Endpoint public_endpoint = tcp_->endpoint();
+  if (!options_.advertise_host.empty()) public_endpoint.host = options_.advertise_host;
+  address_ = public_endpoint.to_string();
+  return {};
+}
+
+NodeInfo Node::info() const {
+  NodeInfo info;
+  info.node = options_.node;
+  info.address = address_;
+  info.hostname = machine_hostname();
+  info.pid = ::getpid();
+  info.is_head = head_ != nullptr;
+  info.resources = options_.resources;
+  info.labels = options_.labels;
+  return info;
+}
+
+Status Node::join() {
+  auto joined = std::make_shared<std::optional<Result<ControlAnswer>>>();
+  auto done = std::make_shared<Event>(loop_);
+  loop_.post([this, joined, done] {
+    ControlRequest request{{}, kHeadTimeout, control::RegisterNode{info()}};
+    to_head(std::move(request), [joined, done](Result<ControlAnswer> answer) {
+      joined->emplace(std::move(answer));
+      done->set();
+    });
+  });
+  loop_.run_until(*done, deadline_after(kHeadTimeout + 2 * kControlGrace));
+  if (!*joined) return deadline_exceeded("the head does not answer");
+  if (!(*joined)->ok()) return (*joined)->status().with_context("joining the cluster");
+  return {};
+}
+
+void Node::watch_head() {
+  options_.head->set_handler([this, alive = alive_](const std::shared_ptr<Channel>& channel, Message message) {
+    if (*alive) on_message(channel, std::move(message));
+  });
+  options_.head->set_on_close([this, alive = alive_](Status why) {
+    if (*alive) stop_on_loop(unavailable("the head is gone: " + why.message()));
+  });
+  heartbeat_ = std::make_unique<asio::steady_timer>(loop_.context());
+  beat();
+}
+
+void Node::beat() {
+  heartbeat_->expires_after(kHeartbeat);
+  heartbeat_->async_wait([this, alive = alive_](boost::system::error_code ec) {
+    if (ec || !*alive || options_.head->closed()) return;
+    tell_head(control::Heartbeat{}, {});
+    beat();
+  });
+}
+
+// -- Connections
+
+void Node::accept(std::shared_ptr<Channel> channel) {
+  if (stopping_) return channel->close(unavailable("node " + options_.node.short_hex() + " is stopping"));
+  clients_[channel.get()] = {channel, {}};
+  channel->set_handler([this, alive = alive_](const std::shared_ptr<Channel>& from, Message message) {
+    if (*alive) on_message(from, std::move(message));
+  });
+  channel->set_on_close([this, alive = alive_, weak = std::weak_ptr<Channel>(channel)](Status why) {
+    auto closed = weak.lock();
+    if (closed && *alive) on_closed(closed, why);
+  });
+  if (channel->peer().role != Role::kWorker) return;
+  auto job = workers_->on_connected(channel);
+  if (!job) return channel->close(invalid_argument("node " + options_.node.short_hex() + " did not start this worker"));
+  clients_[channel.get()].job = *job;
+}
+
+void Node::on_message(const std::shared_ptr<Channel>& channel, Message message) {
+  if (objects_->handle(channel, message)) return;
+  bool from_head = channel == options_.head;
+  bool from_node = channel->peer().role == Role::kNode;
+  if (message.kind == FrameKind::kControlEvent) {
+    auto event = decode_control_event(message.meta);
+    if (!event.ok()) return LOG(warn, "{}: {}", channel->describe_peer(), event.status().message());
+    if (from_head) on_head_event(*event);
+    else if (from_node && head_) head_->handle_event(channel, *event);
+    return;
+  }
+  if (message.kind != FrameKind::kControl) {
+    return LOG(warn, "{} sent a frame of kind {}, which a node does not serve", channel->describe_peer(), static_cast<int>(message.kind));
+  }
+  ControlAnswerer answer = answerer_for(channel, message);
+  auto request = decode_control_request(message.meta);
+  if (!request.ok()) return answer(request.status());
+  if (stopping_ && !from_head && !from_node) return answer(unavailable("node " + options_.node.short_hex() + " is stopping"));
+  if (from_head) serve_head(std::move(*request), std::move(answer));
+  else if (from_node) serve_node(channel, std::move(*request), std::move(answer));
+  else serve_client(channel, std::move(*request), std::move(answer));
+}
+
+void Node::on_closed(const std::shared_ptr<Channel>& channel, const Status& why) {
+  auto found = clients_.find(channel.get());
+  if (found == clients_.end()) return;
+  JobId job = found->second.job;
+  clients_.erase(found);
+  objects_->detach(*channel);
+  const PeerInfo& peer = channel->peer();
+  if (peer.role == Role::kNode && head_) head_->on_closed(*channel, why);
+  if (peer.role == Role::kWorker) workers_->on_disconnected(peer.worker);
+  if (peer.role == Role::kDriver && !job.is_none()) {
+    LOG(info, "job {}: its driver (pid {}) is gone", job.short_hex(), peer.pid);
+    tell_head(control::EndJob{job}, job);
+  }
+  jobs_->on_submitter_closed(*channel);
+}
+
+// -- Requests
+
+void Node::to_head(ControlRequest request, ControlAnswerer answer) {
+  if (head_) return head_->handle_own(std::move(request), std::move(answer));
+  send_request(*options_.head, request, std::move(answer));
+}
+
+void Node::tell_head(ControlRequest::Body body, JobId job) {
+  to_head(ControlRequest{job, kHeadTimeout, std::move(body)}, [](Result<ControlAnswer> answer) {
+    if (!answer.ok() && answer.status().code() != ErrorCode::kUnavailable) LOG(warn, "the head: {}", answer.status().message());
+  });
+}
+
+Node::Client* Node::driver_of(JobId job) {
+  for (auto& [channel, client] : clients_) {
+    if (client.job == job && channel->peer().role == Role::kDriver) return &client;
+  }
+  return nullptr;
+}
+
+void Node::serve_client(const std::shared_ptr<Channel>& channel, ControlRequest request, ControlAnswerer answer) {
+  Client& client = clients_[channel.get()];
+  if (auto* body = std::get_if<control::RegisterDriver>(&request.body)) {
+    return register_driver(channel, request.job, std::move(body->info), std::move(answer));
+  }
+  if (auto* body = std::get_if<control::SubmitJob>(&request.body)) return submit(channel, *body, std::move(answer));
+  if (auto* body = std::get_if<control::CancelJob>(&request.body)) {
+    Status status = jobs_->cancel(body->job);
+    return status.ok() ? answer(ControlAnswer{}) : answer(status);
+  }
+  if (auto* body = std::get_if<control::ReadLog>(&request.body)) {
+    auto chunk = read_log_chunk(options_.session_dir / "logs", body->name, body->offset);
+    return chunk.ok() ? answer(ControlAnswer{std::move(*chunk)}) : answer(chunk.status());
+  }
+  if (std::holds_alternative<control::StopNode>(request.body)) {
+    answer(ControlAnswer{});
+    return stop_on_loop(cancelled("stopped on request of pid " + std::to_string(channel->peer().pid)));
+  }
+  bool for_head = std::holds_alternative<control::CreateActor>(request.body) || std::holds_alternative<control::ResolveActor>(request.body) ||
+                  std::holds_alternative<control::QueryActor>(request.body) || std::holds_alternative<control::KillActor>(request.body) ||
+                  std::holds_alternative<control::KvPut>(request.body) || std::holds_alternative<control::KvGet>(request.body) ||
+                  std::holds_alternative<control::KvAdd>(request.body) || std::holds_alternative<control::KvDelete>(request.body) ||
+                  std::holds_alternative<control::QueryCluster>(request.body) || std::holds_alternative<control::CreateGroup>(request.body) ||
+                  std::holds_alternative<control::RemoveGroup>(request.body);
+  if (!for_head) return answer(unimplemented("a node does not serve this to its clients"));
+  request.job = client.job;
+  to_head(std::move(request), std::move(answer));
+}
+
+void Node::serve_node(const std::shared_ptr<Channel>& channel, ControlRequest request, ControlAnswerer answer) {
+  if (auto* body = std::get_if<control::FetchFile>(&request.body)) {
+    auto bytes = programs_->read(body->hash, body->offset);
+    return bytes.ok() ? answer(ControlAnswer{std::move(*bytes)}) : answer(bytes.status());
+  }
+  if (!head_) return answer(invalid_argument("the head is not at " + address_ + "; join at the head's address"));
+  head_->handle(channel, std::move(request), std::move(answer));
+}
+
+void Node::serve_head(ControlRequest request, ControlAnswerer answer) {
+  if (auto* start = std::get_if<control::StartActor>(&request.body)) {
+    return workers_->start_actor(request.job, std::move(*start), deadline_after(request.timeout), std::move(answer));
+  }
+  if (auto* stop = std::get_if<control::StopActor>(&request.body)) {
+    workers_->stop_actor(stop->actor, stop->incarnation);
+  } else if (auto* end = std::get_if<control::EndJob>(&request.body)) {
+    workers_->end_job(end->job);
+  } else if (std::holds_alternative<control::StopNode>(request.body)) {
+    stop_on_loop(cancelled("stopped with its cluster"));
+  } else {
+    return answer(unimplemented("the head asks a node for something that nodes do not do"));
+  }
+  answer(ControlAnswer{});
+}
+
+void Node::register_driver(const std::shared_ptr<Channel>& channel, JobId wanted, DriverInfo driver, ControlAnswerer answer) {
+  if (channel->peer().role != Role::kDriver) return answer(invalid_argument("only a driver registers itself as one"));
+  if (!clients_[channel.get()].job.is_none()) return answer(invalid_argument("this driver is registered already"));
+  // A submitted program's driver goes by the job it was submitted as; a second one beside it is a job of its own.
+  JobId job = jobs_->runs(wanted) && !driver_of(wanted) ? wanted : JobId::random();
+  programs_->offer(driver);
+  JobInfo info{job, options_.node, command_line(driver.argv), channel->peer().pid, true};
+  clients_[channel.get()].job = job;
+  ControlRequest request{job, kHeadTimeout, control::StartJob{info, driver}};
+  to_head(std::move(request), [this, alive = alive_, job, driver, weak = std::weak_ptr<Channel>(channel),
+                               answer = std::move(answer)](Result<ControlAnswer> started) mutable {
+    auto peer = weak.lock();
+    if (started.ok() && *alive && peer && !peer->closed()) workers_->warm(job, driver);
+    if (started.ok()) answer(ControlAnswer{job});
+    else answer(started.status());
+  });
+}
+
+void Node::submit(const std::shared_ptr<Channel>& channel, const control::SubmitJob& body, ControlAnswerer answer) {
+  JobId job = JobId::random();
+  auto pid = jobs_->start(job, body, channel);
+  if (!pid.ok()) return answer(pid.status());
+  JobInfo info{job, options_.node, command_line(body.argv), *pid, true};
+  tell_head(control::StartJob{info, {}}, job);
+  answer(ControlAnswer{job});
+}
+
+// -- Events
+
+void Node::on_log(LogLines lines) {
+  if (Client* driver = driver_of(lines.job)) return send_event(*driver->channel, lines);
+  if (head_) head_->handle_own_event(lines);
+  else if (!options_.head->closed()) send_event(*options_.head, lines);
+}
+
+void Node::on_head_event(const ControlEvent& event) {
+  if (const auto* lines = std::get_if<LogLines>(&event)) {
+    if (Client* driver = driver_of(lines->job)) send_event(*driver->channel, event);
+  } else if (const auto* died = std::get_if<control::ActorDied>(&event)) {
+    for (auto& [channel, client] : clients_) {
+      if (client.job == died->state.job && !client.job.is_none()) send_event(*client.channel, event);
+    }
+  }
+}
+
+// -- The end
+
+Status Node::wait() {
+  loop_.run_until(stopped_, Deadline::max());
+  return stop_reason_;
+}
+
+void Node::stop(Status reason) {
+  loop_.post([this, alive = alive_, reason = std::move(reason)] {
+    if (*alive) stop_on_loop(reason);
+  });
+}
+
+void Node::stop_on_loop(Status reason) {
+  if (std::exchange(stopping_, true)) return;
+  LOG(info, "stopping: {}", reason.message());
+  stop_reason_ = reason;
+  for (auto& [channel, client] : clients_) {
+    if (channel->peer().role != Role::kNode) send_event(*client.channel, control::Shutdown{unavailable("the node stops: " + reason.message())});
+  }
+  if (head_) head_->stop_nodes(kNodesStopMax, [this] { end_everything(); });
+  else end_everything();
+}
+
+void Node::end_everything() {
+  jobs_->end_all([this] {
+    workers_->end_all([this] {
+      tcp_->stop();
+      unix_->stop();
+      std::vector<std::shared_ptr<Channel>> open;
+      for (auto& [channel, client] : clients_) open.push_back(client.channel);
+      for (const auto& channel : open) channel->close(unavailable("the node has stopped"));
+      if (options_.head) options_.head->close(cancelled("the node has stopped"));
+      stopped_.set();
+    });
+  });
+}
+
+Node::~Node() {
+  on_loop(loop_, [this] {
+    *alive_ = false;
+    if (tcp_) tcp_->stop();
+    if (unix_) unix_->stop();
+    heartbeat_.reset();
+    head_.reset();
+    jobs_.reset();
+    workers_.reset();
+    programs_.reset();
+    for (auto& [channel, client] : clients_) client.channel->close(unavailable("the node has stopped"));
+    clients_.clear();
+    if (options_.head) options_.head->close(cancelled("the node has stopped"));
+    objects_.reset();
+    return 0;
+  });
+}
+
+}  // namespace runtime

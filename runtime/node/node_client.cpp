@@ -1,0 +1,345 @@
+#include "runtime/node/node_client.h"
+
+#include <algorithm>
+#include <cstdlib>
+#include <mutex>
+#include <optional>
+
+#include "runtime/core/log.h"
+#include "runtime/node/control_channel.h"
+#include "runtime/node/control_codec.h"
+#include "runtime/node/program_files.h"
+#include "runtime/node/worker_environment.h"
+#include "runtime/transport/listener.h"
+
+namespace runtime {
+
+/// Shared with the channel's callbacks, which may still run while the client goes away.
+struct NodeClient::State : std::enable_shared_from_this<State> {
+  std::shared_ptr<Channel> channel;
+  ClusterAddress address;
+  Credentials credentials;
+  std::optional<WorkerEnvironment> worker;
+
+  std::mutex mutex;  // guards what follows: set from the owner's threads, read on the loop
+  JobId job;
+  CreateActorHandler on_create_actor;
+  std::function<void(FileDescriptor, const Preamble&)> on_attach;
+  std::function<void(LogLines)> on_log;
+  std::function<void(ActorState)> on_actor_died;
+  std::function<void(Status)> on_shutdown;
+  Channel::Handler on_message;
+  SubmitHandlers submitted;
+  std::optional<Status> shutdown_reason;  // once it is known
+  bool shutdown_told = false;
+
+  template <class Handler>
+  Handler get(Handler State::* member) {
+    std::lock_guard lock(mutex);
+    return this->*member;
+  }
+
+  void receive(const std::shared_ptr<Channel>& from, Message message) {
+    switch (message.kind) {
+      case FrameKind::kControl: return on_request(from, message);
+      case FrameKind::kControlEvent: return on_event(message);
+      case FrameKind::kAttach: return attach(message);
+      default: break;
+    }
+    if (auto handler = get(&State::on_message)) handler(from, std::move(message));
+  }
+
+  void on_request(const std::shared_ptr<Channel>& from, const Message& message) {
+    ControlAnswerer answer = answerer_for(from, message);
+    auto request = decode_control_request(message.meta);
+    if (!request.ok()) return answer(request.status());
+    auto* build = std::get_if<control::BuildActor>(&request->body);
+    auto handler = get(&State::on_create_actor);
+    if (!build || !handler) return answer(unimplemented("this process builds no actors"));
+    auto shared = std::make_shared<ControlAnswerer>(std::move(answer));
+    handler(std::move(build->spec), build->incarnation, [shared](Status built) {
+      if (built.ok()) (*shared)(ControlAnswer{});
+      else (*shared)(std::move(built));
+    });
+  }
+
+  void on_event(const Message& message) {
+    auto event = decode_control_event(message.meta);
+    if (!event.ok()) return LOG(warn, "from the node: {}", event.status().message());
+    if (auto* lines = std::get_if<LogLines>(&*event)) {
+      if (auto handler = get(&State::on_log)) handler(std::move(*lines));
+    } else if (auto* died = std::get_if<control::ActorDied>(&*event)) {
+      if (auto handler = get(&State::on_actor_died)) handler(std::move(died->state));
+    } else if (auto* output = std::get_if<control::JobOutput>(&*event)) {
+      if (auto handler = get(&State::submitted).on_output) handler(output->is_stderr, std::move(output->bytes));
+    } else if (auto* exited = std::get_if<control::JobExited>(&*event)) {
+      if (auto handler = get(&State::submitted).on_end) handler(std::move(exited->cause));
+    } else if (auto* shutdown = std::get_if<control::Shutdown>(&*event)) {
+      tell_shutdown(shutdown->reason);
+    }
+  }
+
+  void attach(Message& message) {
+    FileDescriptor socket;
+    auto preamble = decode_attach(message, &socket);
+    if (!preamble.ok()) return LOG(warn, "from the node: {}", preamble.status().message());
+    if (auto handler = get(&State::on_attach)) handler(std::move(socket), *preamble);
+  }
+
+  void tell_shutdown(const Status& reason) {
+    std::function<void(Status)> handler;
+    {
+      std::lock_guard lock(mutex);
+      if (!shutdown_reason) shutdown_reason = reason;
+      if (shutdown_told || !on_shutdown) return;
+      shutdown_told = true;
+      handler = on_shutdown;
+    }
+    handler(reason);
+  }
+
+  void watch() {
+    channel->set_handler([weak = weak_from_this()](const std::shared_ptr<Channel>& from, Message message) {
+      if (auto self = weak.lock()) self->receive(from, std::move(message));
+    });
+    channel->set_on_close([weak = weak_from_this()](Status why) {
+      if (auto self = weak.lock()) self->tell_shutdown(unavailable("the connection to the node ended: " + why.message()));
+    });
+  }
+
+  /// Sends a request and hands over the answer if it is a `T`.
+  template <class T>
+  void ask(ControlRequest::Body body, Deadline deadline, Callback<T> done) {
+    send(std::move(body), deadline, [done = std::move(done)](Result<ControlAnswer> answer) {
+      if (!answer.ok()) return done(answer.status());
+      if (auto* value = std::get_if<T>(&*answer)) return done(std::move(*value));
+      done(internal_error("the node answered something else than was asked"));
+    });
+  }
+
+  void tell(ControlRequest::Body body, Deadline deadline, Done done) {
+    send(std::move(body), deadline, [done = std::move(done)](Result<ControlAnswer> answer) { done(answer.status()); });
+  }
+
+  void send(ControlRequest::Body body, Deadline deadline, ControlAnswerer answer) {
+    auto left = std::chrono::duration_cast<std::chrono::milliseconds>(deadline - std::chrono::steady_clock::now());
+    JobId own_job;
+    {
+      std::lock_guard lock(mutex);
+      own_job = job;
+    }
+    ControlRequest request{own_job, std::clamp<std::chrono::milliseconds>(left, std::chrono::milliseconds(1), std::chrono::hours(24)),
+                           std::move(body)};
+    send_request(*channel, request, std::move(answer));
+  }
+};
+
+namespace {
+
+Result<std::shared_ptr<Channel>> open_channel(EventLoop& loop, const ClusterAddress& address, const Credentials& credentials,
+                                              Deadline deadline) {
+  auto endpoint = address.unix_path.empty() ? Endpoint::parse(address.address) : Endpoint::unix_socket(address.unix_path);
+  if (!endpoint.ok()) return endpoint.status();
+  ConnectOptions options;
+  options.deadline = deadline;
+  return runtime::connect(loop, *endpoint, credentials, options);
+}
+
+}  // namespace
+
+Result<std::unique_ptr<NodeClient>> NodeClient::connect(EventLoop& loop, const ClusterAddress& address, Role role, Deadline deadline) {
+  Credentials credentials;
+  credentials.token = address.token;
+  credentials.cluster = address.cluster;
+  credentials.role = role;
+  auto channel = open_channel(loop, address, credentials, deadline);
+  if (!channel.ok()) return channel.status();
+  auto state = std::make_shared<State>();
+  state->channel = std::move(*channel);
+  state->address = address;
+  state->credentials = credentials;
+  state->credentials.cluster = state->channel->peer().cluster;
+  state->credentials.node = state->channel->peer().node;
+  if (const char* submitted = std::getenv("STARLING_JOB")) {
+    // The job that this program was submitted as; the node checks that it is one of its own.
+    state->job = JobId::from_hex(submitted).value_or(JobId{});
+  }
+  state->watch();
+  return std::unique_ptr<NodeClient>(new NodeClient(std::move(state)));
+}
+
+Result<std::unique_ptr<NodeClient>> NodeClient::connect_worker(EventLoop& loop, Deadline deadline) {
+  auto environment = read_worker_environment();
+  if (!environment.ok()) return environment.status();
+  SessionInfo session;
+  session.dir = environment->session_dir;
+  session.cluster = environment->cluster;
+  session.address = environment->node_address;
+  auto address = address_of(session);
+  if (!address.ok()) return address.status();
+  Credentials credentials;
+  credentials.token = address->token;
+  credentials.cluster = environment->cluster;
+  credentials.role = Role::kWorker;
+  credentials.node = environment->node;
+  credentials.worker = environment->worker;
+  auto channel = open_channel(loop, *address, credentials, deadline);
+  if (!channel.ok()) return channel.status();
+  auto state = std::make_shared<State>();
+  state->channel = std::move(*channel);
+  state->address = std::move(*address);
+  state->credentials = credentials;
+  state->job = environment->job;
+  state->worker = std::move(*environment);
+  // Receiving begins with the first handler the owner sets: the node may ask for an actor at once.
+  return std::unique_ptr<NodeClient>(new NodeClient(std::move(state)));
+}
+
+NodeClient::NodeClient(std::shared_ptr<State> state) : state_(std::move(state)) {}
+
+NodeClient::~NodeClient() {
+  {
+    std::lock_guard lock(state_->mutex);
+    state_->shutdown_told = true;
+  }
+  state_->channel->close(cancelled("this process is done"));
+}
+
+std::shared_ptr<Channel> NodeClient::channel() const { return state_->channel; }
+NodeId NodeClient::node_id() const { return state_->credentials.node; }
+ClusterId NodeClient::cluster_id() const { return state_->credentials.cluster; }
+WorkerId NodeClient::worker_id() const { return state_->credentials.worker; }
+
+JobId NodeClient::job_id() const {
+  std::lock_guard lock(state_->mutex);
+  return state_->job;
+}
+
+const std::string& NodeClient::session_dir() const { return state_->address.session_dir; }
+std::string NodeClient::node_address() const { return state_->address.address; }
+std::string NodeClient::worker_socket_path() const { return state_->worker ? state_->worker->socket_path() : std::string(); }
+Credentials NodeClient::credentials() const { return state_->credentials; }
+
+void NodeClient::register_driver(DriverInfo info, Deadline deadline, Callback<JobId> done) {
+  state_->ask<JobId>(control::RegisterDriver{std::move(info)}, deadline, [state = state_, done = std::move(done)](Result<JobId> job) {
+    if (job.ok()) {
+      std::lock_guard lock(state->mutex);
+      state->job = *job;
+    }
+    done(std::move(job));
+  });
+}
+
+void NodeClient::create_actor(ActorSpec spec, Deadline deadline, Callback<ActorAddress> done) {
+  state_->ask(control::CreateActor{std::move(spec)}, deadline, std::move(done));
+}
+
+void NodeClient::resolve_actor(ActorId actor, Deadline deadline, Callback<ActorAddress> done) {
+  state_->ask(control::ResolveActor{actor, ""}, deadline, std::move(done));
+}
+
+void NodeClient::resolve_name(std::string name, Deadline deadline, Callback<ActorAddress> done) {
+  state_->ask(control::ResolveActor{{}, std::move(name)}, deadline, std::move(done));
+}
+
+void NodeClient::actor_state(ActorId actor, Deadline deadline, Callback<ActorState> done) {
+  state_->ask(control::QueryActor{actor}, deadline, std::move(done));
+}
+
+void NodeClient::kill_actor(ActorId actor, Deadline deadline, Done done) {
+  state_->tell(control::KillActor{actor}, deadline, std::move(done));
+}
+
+void NodeClient::kv_put(std::string key, std::string value, Deadline deadline, Done done) {
+  state_->tell(control::KvPut{std::move(key), std::move(value)}, deadline, std::move(done));
+}
+
+void NodeClient::kv_get(std::string key, bool wait, Deadline deadline, Callback<std::string> done) {
+  state_->ask(control::KvGet{std::move(key), wait}, deadline, std::move(done));
+}
+
+void NodeClient::kv_add(std::string key, std::int64_t amount, Deadline deadline, Callback<std::int64_t> done) {
+  state_->ask(control::KvAdd{std::move(key), amount}, deadline, std::move(done));
+}
+
+void NodeClient::kv_delete(std::string key, Deadline deadline, Callback<bool> done) {
+  state_->ask<std::int64_t>(control::KvDelete{std::move(key)}, deadline, [done = std::move(done)](Result<std::int64_t> was_there) {
+    if (was_there.ok()) done(*was_there != 0);
+    else done(was_there.status());
+  });
+}
+
+void NodeClient::cluster_state(Deadline deadline, Callback<ClusterState> done) {
+  state_->ask(control::QueryCluster{}, deadline, std::move(done));
+}
+
+void NodeClient::create_placement_group(GroupSpec spec, Deadline deadline, Callback<GroupState> done) {
+  state_->ask(control::CreateGroup{std::move(spec)}, deadline, std::move(done));
+}
+
+void NodeClient::remove_placement_group(GroupId group, Deadline deadline, Done done) {
+  state_->tell(control::RemoveGroup{group}, deadline, std::move(done));
+}
+
+void NodeClient::set_on_create_actor(CreateActorHandler handler) {
+  {
+    std::lock_guard lock(state_->mutex);
+    state_->on_create_actor = std::move(handler);
+  }
+  state_->watch();
+}
+
+void NodeClient::set_on_attach(std::function<void(FileDescriptor, const Preamble&)> handler) {
+  std::lock_guard lock(state_->mutex);
+  state_->on_attach = std::move(handler);
+}
+
+void NodeClient::set_on_log(std::function<void(LogLines)> handler) {
+  std::lock_guard lock(state_->mutex);
+  state_->on_log = std::move(handler);
+}
+
+void NodeClient::set_on_actor_died(std::function<void(ActorState)> handler) {
+  std::lock_guard lock(state_->mutex);
+  state_->on_actor_died = std::move(handler);
+}
+
+void NodeClient::set_on_shutdown(std::function<void(Status)> handler) {
+  std::optional<Status> known;
+  {
+    std::lock_guard lock(state_->mutex);
+    state_->on_shutdown = std::move(handler);
+    known = state_->shutdown_reason;
+  }
+  if (known) state_->tell_shutdown(*known);
+}
+
+void NodeClient::set_on_message(Channel::Handler handler) {
+  std::lock_guard lock(state_->mutex);
+  state_->on_message = std::move(handler);
+}
+
+void NodeClient::submit(SubmitRequest request, SubmitHandlers handlers, Deadline deadline, Callback<JobId> done) {
+  {
+    std::lock_guard lock(state_->mutex);
+    state_->submitted = std::move(handlers);
+  }
+  state_->ask(control::SubmitJob{std::move(request.argv), std::move(request.working_dir), std::move(request.env)}, deadline,
+              std::move(done));
+}
+
+void NodeClient::cancel_job(JobId job, Deadline deadline, Done done) {
+  state_->tell(control::CancelJob{job}, deadline, std::move(done));
+}
+
+void NodeClient::read_log(std::string name, std::uint64_t offset, Deadline deadline, Callback<LogChunk> done) {
+  state_->ask<control::LogChunk>(control::ReadLog{std::move(name), offset}, deadline,
+                                 [done = std::move(done)](Result<control::LogChunk> chunk) {
+                                   if (chunk.ok()) done(LogChunk{std::move(chunk->text), chunk->next_offset});
+                                   else done(chunk.status());
+                                 });
+}
+
+void NodeClient::stop(Deadline deadline, Done done) { state_->tell(control::StopNode{}, deadline, std::move(done)); }
+
+}  // namespace runtime
