@@ -1,5 +1,7 @@
 #include "rl/command/generate.h"
 
+#include <unistd.h>
+
 #include <CLI/CLI.hpp>
 
 #include <algorithm>
@@ -54,6 +56,7 @@ runtime::Result<std::vector<PromptInput>> collect_prompts(const GenerateOptions&
     prompts.push_back({.prompt = std::move(*ids), .where = "--ids"});
   }
   if (!prompts.empty()) return prompts;
+  if (::isatty(STDIN_FILENO) == 1) return runtime::invalid_argument("nothing to complete; give --prompt, --chat, --ids or JSON lines on stdin");
   return read_prompt_rows(std::cin, "stdin");
 }
 

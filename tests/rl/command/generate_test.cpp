@@ -1,0 +1,134 @@
+// `starling generate` and `starling score`, as a user runs them: arguments and standard input in, lines out.
+#include "rl/command/generate.h"
+
+#include <gtest/gtest.h>
+
+#include <iostream>
+#include <nlohmann/json.hpp>
+#include <sstream>
+
+#include "rl/command/score.h"
+#include "tests/rl/model/fixtures.h"
+
+namespace rl {
+namespace {
+
+struct Outcome {
+  int exit = 0;
+  std::vector<std::string> lines;
+  std::string errors;
+
+  nlohmann::json json(std::size_t line) const { return nlohmann::json::parse(lines.at(line)); }
+};
+
+Outcome run(int (*command)(int, char**), std::vector<std::string> arguments, const std::string& input = "") {
+  arguments.insert(arguments.begin(), "command");
+  std::vector<char*> argv;
+  for (std::string& argument : arguments) argv.push_back(argument.data());
+  std::istringstream in(input);
+  std::ostringstream out;
+  std::streambuf* const old_in = std::cin.rdbuf(in.rdbuf());
+  std::streambuf* const old_out = std::cout.rdbuf(out.rdbuf());
+  std::cin.clear();
+  ::testing::internal::CaptureStderr();
+  Outcome outcome;
+  outcome.exit = command(static_cast<int>(argv.size()), argv.data());
+  outcome.errors = ::testing::internal::GetCapturedStderr();
+  std::cin.rdbuf(old_in);
+  std::cout.rdbuf(old_out);
+  std::istringstream lines(out.str());
+  for (std::string line; std::getline(lines, line);) outcome.lines.push_back(line);
+  return outcome;
+}
+
+std::string llama() { return (testing::fixtures() / "models" / "llama").string(); }
+
+TEST(GenerateCommand, ContinuesIdsGreedilyByDefault) {
+  const nlohmann::json reference = testing::read_json(testing::fixtures() / "models" / "llama" / "reference.json");
+  std::string ids;
+  for (int id : reference["input_ids"][0].get<std::vector<int>>()) ids += (ids.empty() ? "" : ",") + std::to_string(id);
+  const Outcome outcome = run(generate_command, {"--model", llama(), "--ids", ids, "--max-new-tokens", "24", "--ignore-eos", "--json"});
+  EXPECT_EQ(outcome.exit, 0) << outcome.errors;
+  ASSERT_EQ(outcome.lines.size(), 1U);
+  EXPECT_EQ(outcome.json(0)["ids"], reference["greedy_row0"]);
+  EXPECT_EQ(outcome.json(0)["prompt_ids"], reference["input_ids"][0]);
+  EXPECT_EQ(outcome.json(0)["logprobs"].size(), 24U);
+  EXPECT_EQ(outcome.json(0)["text"], "");  // the folder has no tokenizer
+}
+
+TEST(GenerateCommand, AnswersJsonLinesInOrder) {
+  const Outcome outcome = run(generate_command, {"--model", llama(), "--json", "--temperature", "1", "--seed", "5", "--n", "2", "--max-new-tokens", "4"},
+                              "{\"ids\":[1,2,3]}\n\n{\"ids\":[4]}\n");
+  EXPECT_EQ(outcome.exit, 0) << outcome.errors;
+  ASSERT_EQ(outcome.lines.size(), 4U);
+  EXPECT_EQ(outcome.json(0)["prompt_ids"], nlohmann::json({1, 2, 3}));
+  EXPECT_EQ(outcome.json(1)["prompt_ids"], nlohmann::json({1, 2, 3}));
+  EXPECT_EQ(outcome.json(3)["prompt_ids"], nlohmann::json::array({4}));
+  const Outcome again = run(generate_command, {"--model", llama(), "--json", "--temperature", "1", "--seed", "5", "--ids", "4", "--max-new-tokens", "4"});
+  EXPECT_EQ(again.lines.at(0), outcome.lines.at(2));
+}
+
+TEST(GenerateCommand, ServesTheGoodPromptsAndFailsForTheBadOne) {
+  const Outcome outcome = run(generate_command, {"--model", llama(), "--json"}, "{\"ids\":[1]}\n{\"ids\":[]}\n{\"ids\":[2]}\n");
+  EXPECT_EQ(outcome.exit, 1);
+  EXPECT_EQ(outcome.lines.size(), 2U);
+  EXPECT_NE(outcome.errors.find("error: stdin:2: request: the prompt is empty"), std::string::npos) << outcome.errors;
+}
+
+TEST(GenerateCommand, NamesWhatIsWrong) {
+  const auto expect = [](const Outcome& outcome, int exit, const std::string& words) {
+    EXPECT_EQ(outcome.exit, exit);
+    EXPECT_TRUE(outcome.lines.empty());
+    EXPECT_TRUE(outcome.errors.starts_with("error: ")) << outcome.errors;
+    EXPECT_NE(outcome.errors.find(words), std::string::npos) << outcome.errors;
+  };
+  expect(run(generate_command, {"--model", llama(), "--bogus"}), 2, "--bogus");
+  expect(run(generate_command, {}), 2, "--model");
+  expect(run(generate_command, {"--model", "/does/not/exist", "--ids", "1"}), 1, "/does/not/exist");
+  expect(run(generate_command, {"--model", llama(), "--prompt", "no tokenizer here"}), 1, "tokenizer");
+  expect(run(generate_command, {"--model", llama(), "--ids", "1,x"}), 1, "1,x");
+  expect(run(generate_command, {"--model", llama(), "--ids", "1", "--top-p", "0"}), 1, "top_p");
+  expect(run(generate_command, {"--model", llama()}, "{\"ids\":[1]}\n{\"promt\":\"x\"}\n"), 1, "stdin:2");
+  expect(run(generate_command, {"--model", llama()}, "{\"ids\":[1]\n"), 1, "stdin:1: not a JSON object");
+}
+
+TEST(GenerateCommand, ChatsWithSmolLm2) {
+  const auto gguf = testing::smollm2_gguf();
+  if (!gguf) GTEST_SKIP() << "SmolLM2's GGUF file is not in the cache; .ci/fetch_wheels.sh model fetches it";
+  const nlohmann::json reference = testing::read_json(testing::fixtures() / "smollm2" / "reference.json");
+  std::string input;
+  for (const nlohmann::json& row : reference) input += nlohmann::json{{"messages", row["messages"]}}.dump() + "\n";
+  const Outcome outcome = run(generate_command, {"--model", gguf->string(), "--json", "--max-new-tokens", "35"}, input);
+  EXPECT_EQ(outcome.exit, 0) << outcome.errors;
+  ASSERT_EQ(outcome.lines.size(), reference.size());
+  for (std::size_t i = 0; i < reference.size(); ++i) {
+    EXPECT_EQ(outcome.json(i)["prompt_ids"], reference[i]["prompt_ids"]);
+    EXPECT_EQ(outcome.json(i)["ids"], reference[i]["greedy_ids"]);
+    EXPECT_EQ(outcome.json(i)["text"], reference[i]["greedy_text"]);
+  }
+}
+
+TEST(ScoreCommand, GivesTheLogprobOfEachTokenAfterTheFirst) {
+  const nlohmann::json reference = testing::read_json(testing::fixtures() / "models" / "llama" / "reference.json");
+  const Outcome outcome = run(score_command, {"--model", llama()}, nlohmann::json{{"ids", reference["input_ids"][0]}}.dump() + "\n{\"ids\":[7]}\n");
+  EXPECT_EQ(outcome.exit, 0) << outcome.errors;
+  ASSERT_EQ(outcome.lines.size(), 2U);
+  const auto scores = outcome.json(0)["token_logprobs"].get<std::vector<float>>();
+  const auto expected = reference["token_logprobs"][0].get<std::vector<float>>();
+  ASSERT_EQ(scores.size(), expected.size());
+  for (std::size_t i = 0; i < scores.size(); ++i) EXPECT_NEAR(scores[i], expected[i], 1e-4);
+  EXPECT_TRUE(outcome.json(1)["token_logprobs"].empty());
+}
+
+TEST(ScoreCommand, RefusesTextAndTooLongSequences) {
+  const Outcome text = run(score_command, {"--model", llama()}, "{\"prompt\":\"x\"}\n");
+  EXPECT_EQ(text.exit, 1);
+  EXPECT_NE(text.errors.find("stdin:1"), std::string::npos);
+  const std::vector<int> ids(129, 1);  // the context holds 128
+  const Outcome longer = run(score_command, {"--model", llama()}, nlohmann::json{{"ids", ids}}.dump() + "\n");
+  EXPECT_EQ(longer.exit, 1);
+  EXPECT_NE(longer.errors.find("129 tokens"), std::string::npos) << longer.errors;
+}
+
+}  // namespace
+}  // namespace rl
