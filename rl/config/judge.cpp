@@ -122,6 +122,7 @@ Judgement judge_key(const KeyInfo& info, std::string_view key, const ordered_jso
   const std::string name(key);
   const bool below_map = info.key != key;
   if (info.support == KeySupport::kSupported) {
+    if (equal_values(value, default_value)) return {};  // null where null is the default, say
     if (!below_map && !matches_kind(value, info.kind)) {
       return {Verdict::kInvalid, name + ": expected " + std::string(describe_kind(info.kind)) + ", got " + describe_value(value)};
     }

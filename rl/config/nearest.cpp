@@ -57,7 +57,7 @@ std::vector<std::string> nearest_keys(std::string_view key, std::size_t count) {
   std::vector<std::string> names;
   for (auto& [d, name] : ranked) {
     // Far behind the best one, a name is noise.
-    if (names.size() == count || d > ranked.front().first + 3) break;
+    if (names.size() == count || d > ranked.front().first + 1) break;
     names.push_back(std::move(name));
   }
   return names;

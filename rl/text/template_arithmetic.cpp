@@ -54,6 +54,7 @@ TemplateValue integer_arithmetic(std::string_view op, std::int64_t a, std::int64
   }
   if (op == "//") return floor_divide(a, b);
   if (op == "%") {
+    if (b == 0) fail_python("ZeroDivisionError", "integer modulo by zero");
     if (b == -1) return std::int64_t{0};
     return a - floor_divide(a, b) * b;
   }

@@ -176,6 +176,7 @@ TemplateValue filter_round(TemplateEvaluator&, const TemplateValue& value, const
   if (method == "ceil") return std::ceil(scaled) / scale;
   if (method == "floor") return std::floor(scaled) / scale;
   if (method != "common") fail_python("FilterArgumentError", "method must be common, ceil or floor");
+  if (!value.is_float() && precision >= 0) return value.as_int();
   return std::nearbyint(scaled) / scale;  // halves to even, as Python does
 }
 

@@ -60,8 +60,7 @@ TemplateValue split(TemplateEvaluator& evaluator, const TemplateValue& self, con
       rest = strip_text(rest, !from_right, from_right);
       evaluator.charge_steps(static_cast<std::int64_t>(characters.size() / 16 + 1));
     }
-    if (!rest.empty()) rest = strip_text(rest, from_right, !from_right);
-    if (!rest.empty()) parts.emplace_back(rest);
+    if (!rest.empty()) parts.emplace_back(rest);  // what is beyond maxsplit, with its blanks on the far side
   } else {
     const std::string& sep = need_string(*separator, "split");
     if (sep.empty()) fail_python("ValueError", "empty separator");

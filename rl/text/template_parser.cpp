@@ -57,7 +57,7 @@ class Parser {
       }
       block.push_back(std::move(statement));
     }
-    if (!ends.empty()) fail_syntax(peek().line, "the template ends where '" + *ends.begin() + "' is expected");
+    if (!ends.empty()) fail_syntax(peek().line, "the template ends where '" + *ends.rbegin() + "' is expected");
     --nesting_;
     return block;
   }
@@ -93,7 +93,7 @@ class Parser {
     static const Ends unsupported = {"include", "import", "from", "extends", "block", "autoescape", "do", "trans", "debug", "print"};
     if (unsupported.contains(word)) fail_unsupported(name.line, "the tag '" + word + "'");
     std::string message = "unknown tag '" + word + "'";
-    if (!ends.empty()) message += "; the innermost open tag needs '" + *ends.begin() + "'";
+    if (!ends.empty()) message += "; the innermost open tag needs '" + *ends.rbegin() + "'";
     fail_syntax(name.line, message);
   }
 

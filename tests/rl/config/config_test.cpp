@@ -1,0 +1,212 @@
+#include "rl/config/config.h"
+
+#include <gtest/gtest.h>
+
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+
+#include "rl/config/keys.h"
+
+namespace rl {
+namespace {
+
+using runtime::ErrorCode;
+
+runtime::Result<Config> load(std::vector<std::string> overrides) { return Config::load({std::nullopt, std::move(overrides)}); }
+
+std::string complaint(std::vector<std::string> overrides) {
+  const auto config = load(std::move(overrides));
+  return config.ok() ? "" : config.status().message();
+}
+
+bool has_note(const Config& config, std::string_view part) {
+  for (const std::string& note : config.notes()) {
+    if (note.find(part) != std::string::npos) return true;
+  }
+  return false;
+}
+
+/// A YAML file that is gone after the test.
+class YamlFile {
+ public:
+  explicit YamlFile(const std::string& text)
+      : path_(std::filesystem::temp_directory_path() / ("starling_config_" + std::to_string(getpid()) + ".yaml")) {
+    std::ofstream(path_) << text;
+  }
+  ~YamlFile() { std::filesystem::remove(path_); }
+  const std::filesystem::path& path() const { return path_; }
+
+ private:
+  std::filesystem::path path_;
+};
+
+TEST(Config, HasTheDefaults) {
+  const auto config = load({});
+  ASSERT_TRUE(config.ok()) << config.status().to_string();
+  EXPECT_EQ(*config->get_int("data.train_batch_size"), 1024);
+  EXPECT_EQ(*config->get_float("actor_rollout_ref.actor.optim.lr"), 1e-6);
+  EXPECT_EQ(*config->get_floats("actor_rollout_ref.actor.optim.betas"), (std::vector<double>{0.9, 0.999}));
+  EXPECT_EQ(*config->get_string("actor_rollout_ref.actor.kl_loss_type"), "low_var_kl");
+  EXPECT_EQ(*config->get_bool("trainer.val_before_train"), true);
+  EXPECT_EQ(*config->find_int("trainer.total_training_steps"), std::nullopt);
+  EXPECT_EQ(config->get_int("trainer.total_training_steps").status().code(), ErrorCode::kNotFound);
+  EXPECT_EQ(*config->get_string("trainer.default_local_dir"), "checkpoints/starling/grpo");
+  EXPECT_EQ(*config->get_bool("actor_rollout_ref.ref.use_torch_compile"), true);  // by ${oc.select:...}
+}
+
+TEST(Config, KnowsEveryKeyOfTheTable) {
+  for (const KeyInfo& row : known_keys()) {
+    EXPECT_EQ(find_key(row.key), &row) << row.key << " is in the table twice";
+    EXPECT_EQ(canonical_key(row.key), row.key) << row.key << " is also an alias";
+    EXPECT_TRUE(row.support == KeySupport::kSupported || !row.note.empty()) << row.key << ": nothing says why it is not used";
+  }
+  for (const KeyAlias& alias : key_aliases()) {
+    EXPECT_TRUE(alias.name.ends_with('.') || find_key(alias.name) != nullptr) << alias.old_name;
+  }
+}
+
+TEST(Config, LaterSourcesWinAndRememberWhereTheyAre) {
+  const YamlFile file("data:\n  train_batch_size: 16\n  seed: 5\nactor_rollout_ref.actor.optim.lr: 1e-4\n");
+  const auto config = Config::load({file.path(), {"data.train_batch_size=8", "data.train_batch_size=4"}});
+  ASSERT_TRUE(config.ok()) << config.status().to_string();
+  EXPECT_EQ(*config->get_int("data.train_batch_size"), 4);
+  EXPECT_EQ(*config->get_int("data.seed"), 5);
+  EXPECT_EQ(*config->get_float("actor_rollout_ref.actor.optim.lr"), 1e-4);
+  EXPECT_EQ(config->origin("data.train_batch_size"), "from the command line");
+  EXPECT_EQ(config->origin("data.seed"), "from " + file.path().string() + ":3");
+  EXPECT_EQ(config->origin("data.shuffle"), "from the defaults");
+  EXPECT_TRUE(config->is_set("data.seed"));
+  EXPECT_TRUE(config->is_set("data"));
+  EXPECT_FALSE(config->is_set("data.shuffle"));
+  EXPECT_FALSE(config->is_set("trainer"));
+}
+
+TEST(Config, WrongTypesNameTheKeyTheValueAndTheOrigin) {
+  EXPECT_EQ(complaint({"data.train_batch_size=four"}), "data.train_batch_size: expected an integer, got the string 'four' (from the command line)");
+  EXPECT_EQ(complaint({"data.train_batch_size=3.5"}), "data.train_batch_size: expected an integer, got the number 3.5 (from the command line)");
+  EXPECT_EQ(complaint({"data.train_batch_size=null"}), "data.train_batch_size: expected an integer, got null (from the command line)");
+  EXPECT_EQ(complaint({"actor_rollout_ref.actor.optim.lr=True"}), "actor_rollout_ref.actor.optim.lr: expected a number, got true (from the command line)");
+  EXPECT_EQ(complaint({"data.shuffle=1"}), "data.shuffle: expected true or false, got the number 1 (from the command line)");
+  EXPECT_EQ(complaint({"data.train_files=[1]"}), "data.train_files: expected a string or a list of strings, got a list (from the command line)");
+  EXPECT_EQ(complaint({"data.truncation=midle"}), "data.truncation: expected error, left, right or middle, got the string 'midle' (from the command line)");
+  EXPECT_EQ(*load({"data.train_batch_size=1e2"})->get_int("data.train_batch_size"), 100);
+  EXPECT_EQ(*load({"actor_rollout_ref.actor.optim.lr=1"})->get_float("actor_rollout_ref.actor.optim.lr"), 1.0);
+}
+
+TEST(Config, GettersCheckTypesOfKeysNobodyDeclared) {
+  const auto config = load({"+mine.x=abc", "+mine.list=[1,a]"});
+  ASSERT_TRUE(config.ok());
+  EXPECT_EQ(config->get_int("mine.x").status().message(), "mine.x: expected an integer, got the string 'abc' (from the command line)");
+  EXPECT_EQ(config->get_list("mine.list")->dump(), R"([1,"a"])");
+  EXPECT_EQ(config->get_list("mine.x").status().code(), ErrorCode::kInvalidArgument);
+  EXPECT_TRUE(has_note(*config, "without effect: mine.x (nobody knows this key"));
+}
+
+TEST(Config, UnknownKeysOfferTheNearest) {
+  EXPECT_EQ(complaint({"data.train_batch_siz=4"}),
+            "override 'data.train_batch_siz=4': unknown key 'data.train_batch_siz': did you mean 'data.train_batch_size'?");
+  EXPECT_NE(complaint({"trainer.train_batch_size=4"}).find("'data.train_batch_size'"), std::string::npos);
+  EXPECT_NE(complaint({"lr=4"}).find("'actor_rollout_ref.actor.optim.lr'"), std::string::npos);
+  EXPECT_NE(complaint({"data={train_batch_size:1,shufle:true}"}).find("'data.shuffle'"), std::string::npos);
+  EXPECT_EQ(complaint({"zzzzqqqq=1"}), "override 'zzzzqqqq=1': unknown key 'zzzzqqqq': write +zzzzqqqq=... to add a key of your own");
+  EXPECT_EQ(complaint({"data=1"}), "override 'data=1': 'data' is a section: set a key below it");
+  const YamlFile file("trainer:\n  nnodes: 2\n  n_gpu_per_node: 1\n");
+  const auto config = Config::load({file.path(), {}});
+  EXPECT_EQ(config.status().message(), file.path().string() + ":3: unknown key 'trainer.n_gpu_per_node': did you mean 'trainer.n_gpus_per_node'?");
+}
+
+TEST(Config, AddsAndDeletes) {
+  EXPECT_EQ(complaint({"+data.train_batch_size=4"}),
+            "override '+data.train_batch_size=4': 'data.train_batch_size' already has the value 1024: write data.train_batch_size=... to change it, or "
+            "++data.train_batch_size=... for either");
+  EXPECT_EQ(*load({"++data.train_batch_size=4"})->get_int("data.train_batch_size"), 4);
+  EXPECT_EQ(*load({"+data.seed=4"})->get_int("data.seed"), 4);  // null counts as no value, as in Hydra
+  EXPECT_EQ(*load({"+data.apply_chat_template_kwargs.enable_thinking=false"})->get_bool("data.apply_chat_template_kwargs.enable_thinking"), false);
+  EXPECT_EQ(*load({"data.apply_chat_template_kwargs={a: 1}", "+data.apply_chat_template_kwargs={b: 2}"})->get_int("data.apply_chat_template_kwargs.a"), 1);
+  const auto deleted = load({"~data.seed"});
+  EXPECT_EQ(deleted->get_int("data.seed").status().message(), "data.seed: has no value (from the command line, which deleted it): set data.seed=...");
+  EXPECT_TRUE(load({"~data.shuffle=true"}).ok());
+  EXPECT_EQ(complaint({"~data.shuffle=false"}), "override '~data.shuffle=false': 'data.shuffle' is true, not false: not deleted");
+  EXPECT_NE(complaint({"~data.shufle"}).find("'data.shuffle'"), std::string::npos);
+  EXPECT_EQ(load({"~actor_rollout_ref.actor.policy_loss"})->find("actor_rollout_ref.actor.policy_loss.loss_mode"), nullptr);
+}
+
+TEST(Config, ResolvesReferences) {
+  const auto config = load({"trainer.project_name=p", "trainer.experiment_name='${trainer.project_name}-${data.train_batch_size}'",
+                            "actor_rollout_ref.actor.ppo_mini_batch_size=${data.train_batch_size}", "++mine={a: '${.b}', b: 3, c: '${oc.env:STARLING_NOT_SET,x}'}"});
+  ASSERT_TRUE(config.ok()) << config.status().to_string();
+  EXPECT_EQ(*config->get_string("trainer.experiment_name"), "p-1024");
+  EXPECT_EQ(*config->get_string("trainer.default_local_dir"), "checkpoints/p/p-1024");
+  EXPECT_EQ(*config->get_int("actor_rollout_ref.actor.ppo_mini_batch_size"), 1024);
+  EXPECT_EQ(*config->get_int("mine.a"), 3);
+  EXPECT_EQ(*config->get_string("mine.c"), "x");
+  EXPECT_NE(complaint({"trainer.project_name=${trainer.experimen_name}"}).find("did you mean 'trainer.experiment_name'?"), std::string::npos);
+  EXPECT_NE(complaint({"trainer.project_name=${trainer.experiment_name}", "trainer.experiment_name=${trainer.project_name}"}).find("lead back"), std::string::npos);
+  EXPECT_NE(complaint({"trainer.project_name=${now:%Y}"}).find("'now' is not supported"), std::string::npos);
+  EXPECT_NE(complaint({"+a.a='${b.b}${b.b}'", "+b.b=${a}"}).find("lead back"), std::string::npos);
+}
+
+TEST(Config, ClipRatioStandsForBothSides) {
+  const auto config = load({"actor_rollout_ref.actor.clip_ratio=0.1", "actor_rollout_ref.actor.clip_ratio_high=0.3"});
+  EXPECT_EQ(*config->get_float("actor_rollout_ref.actor.clip_ratio_low"), 0.1);
+  EXPECT_EQ(*config->get_float("actor_rollout_ref.actor.clip_ratio_high"), 0.3);
+}
+
+TEST(Config, OlderNamesMeanTheCurrentOnes) {
+  const auto config = load({"trainer.max_steps=10", "num_train_epochs=2", "reward_model.enable=False", "actor_rollout_ref.actor.optim.warmup_style=null"});
+  ASSERT_TRUE(config.ok()) << config.status().to_string();
+  EXPECT_EQ(*config->get_int("trainer.total_training_steps"), 10);
+  EXPECT_EQ(*config->get_int("trainer.total_epochs"), 2);
+  EXPECT_TRUE(config->is_set("trainer.max_steps"));
+  EXPECT_TRUE(has_note(*config, "trainer.max_steps means trainer.total_training_steps"));
+  EXPECT_EQ(*config->get_string("actor_rollout_ref.actor.optim.lr_scheduler_type"), "constant");
+}
+
+TEST(Config, SaysWhatHasNoEffectOnce) {
+  const auto config = load({"actor_rollout_ref.actor.fsdp_config.param_offload=True", "actor_rollout_ref.actor.use_dynamic_bsz=True",
+                            "actor_rollout_ref.rollout.name=sglang", "actor_rollout_ref.rollout.gpu_memory_utilization=0.5"});
+  ASSERT_TRUE(config.ok()) << config.status().to_string();
+  EXPECT_TRUE(has_note(*config, "without effect: actor_rollout_ref.actor.fsdp_config.param_offload, actor_rollout_ref.actor.use_dynamic_bsz (a memory setting"));
+  EXPECT_TRUE(has_note(*config, "actor_rollout_ref.rollout.name=sglang: vllm, sglang and hf all mean Starling's own engine"));
+  EXPECT_TRUE(has_note(*config, "algorithm.adv_estimator is not set: grpo"));
+  EXPECT_FALSE(has_note(*config, "gpu_memory_utilization"));  // the default: nothing to say
+}
+
+TEST(Config, RefusesWhatWouldChangeTheResultAllAtOnce) {
+  const auto config = load({"algorithm.adv_estimator=gae", "actor_rollout_ref.model.lora_rank=8", "actor_rollout_ref.rollout.multi_turn.enable=False"});
+  EXPECT_EQ(config.status().code(), ErrorCode::kUnimplemented);
+  EXPECT_EQ(config.status().message(),
+            "actor_rollout_ref.model.lora_rank: the number 8 is refused: LoRA is not built yet (from the command line)\n"
+            "algorithm.adv_estimator: expected grpo, got the string 'gae': only grpo is built (from the command line)");
+}
+
+TEST(Config, RunsTheToyCommandOfArticles) {
+  EXPECT_EQ(complaint({"data.dataset_name=toy", "data.train_batch_size=4", "actor_rollout_ref.model.path=DIR", "actor_rollout_ref.rollout.name=sglang",
+                       "trainer.max_steps=10", "trainer.log_interval=1"}),
+            "");
+}
+
+TEST(Config, PrintsYamlThatReadsBackEqual) {
+  const auto config = load({"trainer.project_name='on'", "trainer.experiment_name=\"a: b # c\"", "data.train_files=[x,'1','null']", "data.seed=7", "sft.lr=1e-05"});
+  ASSERT_TRUE(config.ok()) << config.status().to_string();
+  const YamlFile file(config->to_yaml());
+  const auto again = Config::load({file.path(), {}});
+  ASSERT_TRUE(again.ok()) << again.status().to_string();
+  for (const char* key : {"trainer", "data", "sft", "algorithm"}) EXPECT_EQ(*again->find(key), *config->find(key)) << key;
+  EXPECT_EQ(*Config::from_json(config->to_json())->get_string("trainer.project_name"), "on");
+}
+
+TEST(Config, ReaderKeepsTheFirstFailure) {
+  const auto config = load({"+mine.x=abc"});
+  ConfigReader read(*config);
+  EXPECT_EQ(read.get_int("data.train_batch_size"), 1024);
+  EXPECT_TRUE(read.status().ok());
+  EXPECT_EQ(read.get_int("mine.x"), 0);
+  EXPECT_EQ(read.get_int("mine.y"), 0);
+  EXPECT_NE(read.status().message().find("mine.x"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace rl
