@@ -47,9 +47,10 @@ std::string kept_lines(const std::filesystem::path& path, std::int64_t last_step
   for (std::string line; std::getline(in, line);) {
     if (in.eof()) break;  // no line end: the write was cut short
     const auto json = nlohmann::json::parse(line, nullptr, false);
-    if (json.is_object() && json.contains("step") && json["step"].is_number_integer() && json["step"].get<std::int64_t>() <= last_step) {
-      kept += line + '\n';
-    }
+    if (!json.is_object() || !json.contains("step") || !json["step"].is_number_integer()) continue;
+    // A phase before the first step is behind any checkpoint.
+    const bool done = json.contains("phase") ? last_step > 0 : json["step"].get<std::int64_t>() <= last_step;
+    if (done) kept += line + "\n";
   }
   return kept;
 }
@@ -71,7 +72,7 @@ ConsoleSink::~ConsoleSink() {
 }
 
 std::string ConsoleSink::line(const StepRecord& record) {
-  std::string text = "step:" + std::to_string(record.step) + "/" + std::to_string(record.total) + " - epoch:" + std::to_string(record.epoch);
+  std::string text = (record.phase.empty() ? "" : record.phase + " ") + "step:" + std::to_string(record.step) + "/" + std::to_string(record.total) + " - epoch:" + std::to_string(record.epoch);
   for (const char* name : kConsoleMetrics) {
     const auto found = record.metrics.find(name);
     if (found != record.metrics.end()) text += " - " + found->first + ":" + number(found->second);
@@ -95,13 +96,18 @@ std::string ConsoleSink::bar(std::int64_t step, std::int64_t total, double secon
 
 runtime::Status ConsoleSink::write(const StepRecord& record) {
   const auto now = std::chrono::steady_clock::now();
-  const bool first = !first_step_;
-  if (first) first_step_ = record.step;
+  const bool first = !first_step_ || record.phase != phase_;
+  if (first) {
+    first_step_ = record.step;
+    phase_ = record.phase;
+    begin_ = now;
+  }
   const bool due = first || record.step == record.total || options_.interval <= 1 || record.step % options_.interval == 0;
   std::string text = options_.bar ? "\r\x1b[K" : "";
   if (due) text += line(record) + "\n";
   if (options_.bar) {
-    const double steps = static_cast<double>(record.step - *first_step_ + 1);
+    // The clock starts with the first record, so that one step lies between each two.
+    const double steps = static_cast<double>(std::max<std::int64_t>(1, record.step - *first_step_));
     text += bar(record.step, record.total, std::chrono::duration<double>(now - begin_).count() / steps, options_.width);
   }
   if (!due && !options_.bar) return {};
@@ -133,6 +139,7 @@ runtime::Status JsonLinesSink::write(const StepRecord& record) {
   nlohmann::ordered_json data = nlohmann::ordered_json::object();
   for (const auto& [name, value] : record.metrics) data[name] = value;  // nlohmann writes what is not finite as null
   nlohmann::ordered_json json = {{"step", record.step}, {"total", record.total}, {"epoch", record.epoch}, {"data", std::move(data)}};
+  if (!record.phase.empty()) json["phase"] = record.phase;
   const std::string line = json.dump() + "\n";
   if (std::fwrite(line.data(), 1, line.size(), file_) != line.size() || std::fflush(file_) != 0) {
     return runtime::errno_status(errno, "writing " + path_.string());

@@ -27,6 +27,7 @@ struct StepRecord {
   std::int64_t total = 0;  // steps of the whole run
   std::int64_t epoch = 0;
   Metrics metrics;
+  std::string phase = {};  // empty: RL; "sft": the warm start before it, with steps of its own
 };
 
 /// A place that records go to. Not thread-safe.
@@ -44,7 +45,8 @@ struct ConsoleOptions {
 };
 
 /// One line a step, "step:3/10 - epoch:0 - actor/pg_loss:0.0123 - ...": the metrics that people watch first, in a fixed order, and
-/// whatever begins with "val"; the rest goes to the other sinks. With a bar, the line appears above it.
+/// whatever begins with "val"; the rest goes to the other sinks. A phase stands before it: "sft step:3/10 - ...". With a bar, the line
+/// appears above it.
 class ConsoleSink : public MetricSink {
  public:
   /// Writes to `out`, which is borrowed.
@@ -62,11 +64,12 @@ class ConsoleSink : public MetricSink {
  private:
   std::FILE* out_;
   ConsoleOptions options_;
-  std::optional<std::int64_t> first_step_;
+  std::optional<std::int64_t> first_step_;  // of the present phase
+  std::string phase_;
   std::chrono::steady_clock::time_point begin_;
 };
 
-/// One JSON object a line: {"step":3,"total":10,"epoch":0,"data":{...}}; a number that is not finite becomes null.
+/// One JSON object a line: {"step":3,"total":10,"epoch":0,"data":{...}}, with "phase" if there is one; a number that is not finite becomes null.
 /// Every line is flushed, so that a killed run has all of its steps.
 class JsonLinesSink : public MetricSink {
  public:

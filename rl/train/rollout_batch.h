@@ -78,6 +78,17 @@ struct RewardTask {
   bool operator==(const RewardTask&) const = default;
 };
 
+/// One sample as people read it.
+struct SampleText {
+  std::string prompt;
+  std::string response;
+  std::string ground_truth;
+  double score = 0.0;
+
+  auto fields() { return std::tie(prompt, response, ground_truth, score); }
+  bool operator==(const SampleText&) const = default;
+};
+
 /// What the controller learns about a RolloutBatch: scalars per sample.
 struct RolloutSummary {
   std::vector<std::int64_t> prompt_tokens;    // [samples]

@@ -15,17 +15,6 @@
 
 namespace rl {
 
-/// One sample as people read it.
-struct SampleText {
-  std::string prompt;
-  std::string response;
-  std::string ground_truth;
-  double score = 0.0;
-
-  auto fields() { return std::tie(prompt, response, ground_truth, score); }
-  bool operator==(const SampleText&) const = default;
-};
-
 /// Scores by rule. Thread-safe once made.
 class RewardWorker {
  public:

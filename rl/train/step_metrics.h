@@ -1,0 +1,51 @@
+// From the scalars of a step to its metrics. Pure functions; names as in verl.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "rl/train/metrics.h"
+
+namespace rl {
+
+/// Per-sample scalars of a step, all of one size.
+struct SampleScalars {
+  std::vector<double> scores;      // what the reward said
+  std::vector<double> rewards;     // scores less the KL penalty, if there is one
+  std::vector<float> advantages;
+  std::vector<std::int64_t> prompt_tokens;
+  std::vector<std::int64_t> response_tokens;
+  std::vector<std::uint8_t> stopped;
+
+  std::int64_t tokens() const;  // prompts and responses
+};
+
+/// critic/score/..., critic/rewards/..., critic/advantages/..., response_length/... (with clip_ratio: the share of responses that the length
+/// limit cut), prompt_length/....
+Metrics sample_metrics(const SampleScalars& samples);
+
+/// Adds up the parts that data-parallel workers report.
+Metrics sum_metrics(const std::vector<Metrics>& parts);
+
+/// Where a step's time goes: laps with names.
+class StepTimer {
+ public:
+  /// The time since the last lap (or the beginning) is `name`'s.
+  void lap(const std::string& name);
+  double seconds(const std::string& name) const;
+
+  /// timing_s/<lap> and timing_s/step; timing_per_token_ms/gen (per response token) and /update_actor (per token);
+  /// perf/total_num_tokens, perf/time_per_step, perf/throughput (tokens a second and worker), perf/samples_per_s.
+  Metrics metrics(const SampleScalars& samples, std::int64_t workers) const;
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  Clock::time_point begin_ = Clock::now();
+  Clock::time_point last_ = begin_;
+  std::map<std::string, double> seconds_;
+};
+
+}  // namespace rl

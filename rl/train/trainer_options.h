@@ -1,0 +1,61 @@
+// What the controller needs to know, read from the configuration once.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "rl/config/config.h"
+#include "runtime/core/result.h"
+
+namespace rl {
+
+/// A supervised warm start before the first RL step, on the demonstrations of the data.
+struct WarmStartOptions {
+  std::int64_t steps = 0;
+  std::int64_t batch_rows = 32;
+  double learning_rate = 1e-3;
+};
+
+enum class ResumeMode { kAuto, kDisable, kPath };
+
+struct TrainerOptions {
+  std::int64_t batch_prompts = 1;       // prompts a step
+  std::int64_t mini_batch_prompts = 1;  // prompts an optimizer step, at most batch_prompts
+  std::int64_t samples_per_prompt = 1;
+  std::int64_t response_tokens_max = 512;
+  bool normalize_by_std = true;          // GRPO's advantages; without it Dr.GRPO's
+  bool kl_in_reward = false;
+  bool kl_loss = false;
+  double kl_in_reward_coefficient = 0.001;
+
+  std::int64_t epochs = 1;
+  std::optional<std::int64_t> steps;     // overrides epochs
+  std::int64_t save_interval = -1;       // steps; below 1: never
+  std::int64_t validation_interval = -1;
+  bool validate_first = false;
+  std::int64_t shown_samples = 0;        // in the table of samples before and after training
+  std::int64_t checkpoints_kept = 0;     // 0: all
+
+  std::filesystem::path folder;          // of checkpoints and logs
+  ResumeMode resume = ResumeMode::kAuto;
+  std::filesystem::path resume_path;
+  bool log_to_console = true;
+  bool log_to_file = false;
+  std::int64_t log_interval = 1;
+
+  std::uint64_t seed = 0;                // of sampling
+  std::uint64_t shuffle_seed = 0;
+  bool shuffle = true;
+  WarmStartOptions warm_start;
+
+  /// Whether a reference model is needed.
+  bool uses_reference() const { return kl_loss || kl_in_reward; }
+
+  /// kInvalidArgument: a value out of range, by key.
+  static runtime::Result<TrainerOptions> from_config(const Config& config);
+};
+
+}  // namespace rl

@@ -1,0 +1,222 @@
+#include "rl/trainer.h"
+
+#include <algorithm>
+#include <functional>
+#include <limits>
+#include <utility>
+
+#include "rl/algo/group_advantage.h"
+#include "rl/train/step_metrics.h"
+#include "runtime/core/log.h"
+
+namespace rl {
+namespace {
+
+using runtime::ObjectRef;
+using runtime::Result;
+using runtime::split;
+using runtime::Status;
+
+// One list per worker <-> one list.
+template <class To, class From>
+std::vector<To> join(const std::vector<std::vector<From>>& parts) {
+  std::vector<To> all;
+  for (const auto& part : parts) all.insert(all.end(), part.begin(), part.end());
+  return all;
+}
+
+template <class T, class Part>
+std::vector<std::vector<T>> cut_like(const std::vector<T>& all, const std::vector<std::vector<Part>>& parts) {
+  std::vector<std::vector<T>> cut;
+  auto begin = all.begin();
+  for (const auto& part : parts) {
+    const auto end = begin + static_cast<std::ptrdiff_t>(part.size());
+    cut.emplace_back(begin, end);
+    begin = end;
+  }
+  return cut;
+}
+
+template <class T, class Member>
+auto select(const std::vector<T>& items, Member member) {
+  std::vector<std::decay_t<decltype(std::invoke(member, items.front()))>> selected;
+  for (const T& item : items) selected.push_back(std::invoke(member, item));
+  return selected;
+}
+
+// Which prompt of the step each sample answers: responses to one prompt are a group.
+std::vector<std::int64_t> sample_groups(const std::vector<PromptShard>& shards, std::int64_t samples_per_prompt) {
+  std::vector<std::int64_t> groups;
+  for (const PromptShard& shard : shards) {
+    for (const std::int64_t prompt : shard.prompts) groups.insert(groups.end(), static_cast<std::size_t>(samples_per_prompt), prompt);
+  }
+  return groups;
+}
+
+}  // namespace
+
+Result<Metrics> Trainer::step() {
+  StepTimer timer;
+  Result<StepPrompts> prompts = feed_->next(steps_done_ + 1);
+  if (!prompts.ok()) return prompts.status();
+
+  // Each policy worker draws samples for its prompts; they stay where they were drawn.
+  const auto generated = policy_.fetch(&PolicyActor::generate, split(prompts->batches), false);
+  if (!generated.ok()) return generated.status();
+  const std::vector<ObjectRef<RolloutBatch>> batches = select(*generated, &Generated::batch);
+  const std::vector<RolloutSummary> summaries = select(*generated, &Generated::summary);
+  timer.lap("gen");
+
+  const auto scores = reward_.fetch(&RewardActor::score, split(batches), split(prompts->tasks));
+  if (!scores.ok()) return scores.status();
+  timer.lap("reward");
+
+  std::vector<Referenced> references;
+  if (options_.uses_reference()) {
+    auto referenced = reference_.fetch(&ReferenceActor::score, split(batches));
+    if (!referenced.ok()) return referenced.status();
+    references = std::move(*referenced);
+    timer.lap("ref");
+  }
+
+  const auto rewards = penalize(*scores, references);
+  if (!rewards.ok()) return rewards.status();
+  const std::vector<float> advantages = grpo_advantages(join<float>(*rewards), sample_groups(prompts->shards, options_.samples_per_prompt),
+                                                        options_.normalize_by_std);
+  timer.lap("adv");
+
+  const double rate = learning_rate(lr_schedule_, steps_done_);
+  const auto mini_batches = plan_mini_batches(prompts->shards, options_.samples_per_prompt, select(summaries, &RolloutSummary::response_tokens));
+  const auto advantage_shares = cut_like(advantages, *rewards);
+  std::vector<UpdatePlan> plans;
+  for (std::size_t worker = 0; worker < policy_.size(); ++worker) plans.push_back({advantage_shares[worker], mini_batches[worker], rate});
+  const auto updated = options_.kl_loss ? policy_.fetch(&PolicyActor::update, split(batches), split(select(references, &Referenced::logprobs)), split(plans))
+                                        : policy_.fetch(&PolicyActor::update, split(batches), std::vector<float>{}, split(plans));
+  if (!updated.ok()) return updated.status();
+  timer.lap("update_actor");
+
+  ++steps_done_;
+  epoch_ = prompts->epoch;
+  const SampleScalars samples{.scores = join<double>(*scores),
+                              .rewards = join<double>(*rewards),
+                              .advantages = advantages,
+                              .prompt_tokens = join<std::int64_t>(select(summaries, &RolloutSummary::prompt_tokens)),
+                              .response_tokens = join<std::int64_t>(select(summaries, &RolloutSummary::response_tokens)),
+                              .stopped = join<std::uint8_t>(select(summaries, &RolloutSummary::stopped))};
+  Metrics metrics = sum_metrics(*updated);
+  metrics.merge(sample_metrics(samples));
+  metrics.merge(timer.metrics(samples, static_cast<std::int64_t>(policy_.size())));
+  metrics["actor/lr"] = rate;
+  metrics["training/global_step"] = static_cast<double>(steps_done_);
+  metrics["training/epoch"] = static_cast<double>(epoch_);
+  return metrics;
+}
+
+// KL in the reward: each response's score less the coefficient times its estimated KL to the reference.
+Result<std::vector<std::vector<double>>> Trainer::penalize(const std::vector<std::vector<double>>& scores,
+                                                           const std::vector<Referenced>& references) const {
+  std::vector<std::vector<double>> rewards = scores;
+  if (!options_.kl_in_reward) return rewards;
+  for (std::size_t worker = 0; worker < rewards.size(); ++worker) {
+    const std::vector<double>& penalties = references[worker].kl_penalties;
+    if (penalties.size() != rewards[worker].size()) return runtime::internal_error("the reference scored another number of samples");
+    for (std::size_t i = 0; i < penalties.size(); ++i) rewards[worker][i] -= options_.kl_in_reward_coefficient * penalties[i];
+  }
+  return rewards;
+}
+
+Status Trainer::fit() { return fit(std::numeric_limits<std::int64_t>::max()); }
+
+Status Trainer::fit(std::int64_t steps) {
+  if (steps_done_ == 0 && options_.warm_start.steps > 0 && reference_.empty()) {
+    const Status status = warm_start();
+    if (!status.ok()) return status.with_context("warm start");
+  }
+  if (options_.uses_reference() && reference_.empty()) {
+    const Status status = start_reference();
+    if (!status.ok()) return status;
+  }
+  if (validation_feed_ && options_.validate_first && first_samples_.empty()) {
+    const Result<Metrics> validation = validate();
+    if (!validation.ok()) return validation.status().with_context("validation before training");
+    record({steps_done_, total_steps_, epoch_, *validation});
+  }
+  const std::int64_t last = total_steps_ - steps_done_ > steps ? steps_done_ + steps : total_steps_;
+  while (steps_done_ < last) {
+    Result<Metrics> metrics = step();
+    if (!metrics.ok()) return metrics.status().with_context("step " + std::to_string(steps_done_ + 1));
+    if (validation_feed_ && due(options_.validation_interval)) {
+      const Result<Metrics> validation = validate();
+      if (!validation.ok()) return validation.status().with_context("validation after step " + std::to_string(steps_done_));
+      metrics->insert(validation->begin(), validation->end());
+    }
+    if (due(options_.save_interval)) {
+      StepTimer timer;
+      const Result<std::filesystem::path> saved = save_checkpoint();
+      timer.lap("save_checkpoint");
+      (*metrics)["timing_s/save_checkpoint"] = timer.seconds("save_checkpoint");
+      // Training goes on: what has been learned so far is worth more than stopping at once.
+      if (!saved.ok()) {
+        LOG(error, "{}; training goes on", saved.status().message());
+        save_failure_ = saved.status();
+      } else {
+        save_failure_ = Status();
+      }
+    }
+    record({steps_done_, total_steps_, epoch_, std::move(*metrics)});
+  }
+  return save_failure_;
+}
+
+// Every `interval` steps, and after the last one.
+bool Trainer::due(std::int64_t interval) const {
+  return interval > 0 && (steps_done_ % interval == 0 || steps_done_ == total_steps_);
+}
+
+void Trainer::record(const StepRecord& record) {
+  logger_.write(record);
+  if (on_step_) on_step_(record);
+}
+
+Result<Metrics> Trainer::validate() {
+  if (!validation_feed_) return runtime::not_found("no validation data: set data.val_files");
+  const Result<std::vector<StepPrompts>> rounds = validation_feed_->all();
+  if (!rounds.ok()) return rounds.status();
+  std::map<std::string, std::vector<double>> by_source;
+  std::vector<SampleText> texts;
+  std::int64_t samples_per_prompt = 1;
+  for (const StepPrompts& prompts : *rounds) {
+    const auto generated = policy_.fetch(&PolicyActor::generate, split(prompts.batches), true);
+    if (!generated.ok()) return generated.status();
+    const auto batches = select(*generated, &Generated::batch);
+    const auto scores = reward_.fetch(&RewardActor::score, split(batches), split(prompts.tasks));
+    if (!scores.ok()) return scores.status();
+    for (std::size_t worker = 0; worker < scores->size(); ++worker) {
+      const std::vector<RewardTask>& tasks = prompts.tasks[worker];
+      if (tasks.empty()) continue;
+      samples_per_prompt = static_cast<std::int64_t>((*scores)[worker].size() / tasks.size());
+      for (std::size_t i = 0; i < (*scores)[worker].size(); ++i) {
+        by_source[tasks[i / static_cast<std::size_t>(samples_per_prompt)].data_source].push_back((*scores)[worker][i]);
+      }
+    }
+    const std::int64_t missing = options_.shown_samples - static_cast<std::int64_t>(texts.size());
+    if (missing <= 0) continue;
+    const auto shown = reward_.fetch(&RewardActor::texts, split(batches), split(prompts.tasks), missing);
+    if (!shown.ok()) return shown.status();
+    for (SampleText& text : join<SampleText>(*shown)) {
+      if (static_cast<std::int64_t>(texts.size()) < options_.shown_samples) texts.push_back(std::move(text));
+    }
+  }
+  if (first_samples_.empty()) first_samples_ = texts;
+  last_samples_ = std::move(texts);
+  Metrics metrics;
+  for (const auto& [source, scores] : by_source) {
+    double sum = 0.0;
+    for (const double score : scores) sum += score;
+    metrics["val-core/" + (source.empty() ? "data" : source) + "/reward/mean@" + std::to_string(samples_per_prompt)] =
+        sum / static_cast<double>(scores.size());
+  }
+  return metrics;
+}
+
+}  // namespace rl

@@ -1,0 +1,112 @@
+// Trainer: the controller of an RL run. It moves references and per-sample scalars between the roles; tokens and log-probs go from actor to
+// actor. The data flow of a step is Trainer::step in trainer.cpp, on one screen.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "rl/config/config.h"
+#include "rl/train/checkpoint.h"
+#include "rl/train/lr_schedule.h"
+#include "rl/train/metrics.h"
+#include "rl/train/prompt_feed.h"
+#include "rl/train/rollout_batch.h"
+#include "rl/train/trainer_options.h"
+#include "rl/worker/actors.h"
+#include "rl/worker/worker_group.h"
+#include "runtime/core/result.h"
+#include "runtime/runtime.h"
+
+namespace rl {
+
+/// GRPO (Shao et al. 2024, arXiv:2402.03300) over a policy, a reference and a reward group.
+///
+///   auto trainer = rl::Trainer::create(runtime, config);
+///   if (trainer.ok()) status = (*trainer)->fit();
+///
+/// A resource; one thread at a time. Borrows the runtime, which must have the classes of register_training_actors().
+class Trainer {
+ public:
+  /// Reads the data, finds the checkpoint to resume from, and starts the workers with it. Everything that can be found wrong before the
+  /// first step is found here. Errors name the key, file or row, and the cure.
+  static runtime::Result<std::unique_ptr<Trainer>> create(runtime::Runtime& runtime, const Config& config);
+
+  Trainer(const Trainer&) = delete;
+  Trainer& operator=(const Trainer&) = delete;
+
+  /// Trains up to total_steps(), with the warm start, validation and checkpoints that the configuration asks for. A checkpoint that cannot
+  /// be written does not stop the training: fit() goes on and returns that failure at the end.
+  runtime::Status fit();
+
+  /// As fit(), but for at most so many steps; fit() continues.
+  runtime::Status fit(std::int64_t steps);
+
+  /// One step; what fit() repeats. Metrics of it, timings included.
+  runtime::Result<Metrics> step();
+
+  /// Greedy (or as `rollout.val_kwargs` say) answers to all validation rows: val-core/<data source>/reward/mean@n.
+  /// Keeps the first samples as texts if a table of them is wanted. kNotFound: no validation data.
+  runtime::Result<Metrics> validate();
+
+  /// Writes a checkpoint of the present step below options().folder. Returns its folder.
+  runtime::Result<std::filesystem::path> save_checkpoint();
+
+  /// Continues from `folder`, a global_step_N. kInvalidArgument: damaged, or of other data or another model.
+  runtime::Status load_checkpoint(const std::filesystem::path& folder);
+
+  /// Called after every step, warm start included.
+  void on_step(std::function<void(const StepRecord&)> callback) { on_step_ = std::move(callback); }
+
+  const TrainerOptions& options() const { return options_; }
+  std::int64_t steps_done() const { return steps_done_; }
+  std::int64_t total_steps() const { return total_steps_; }
+  std::optional<std::filesystem::path> latest_checkpoint() const { return latest_checkpoint_; }
+
+  /// Samples of the first and of the last validation; empty unless `trainer.log_val_generations` asks for some.
+  const std::vector<SampleText>& first_samples() const { return first_samples_; }
+  const std::vector<SampleText>& last_samples() const { return last_samples_; }
+
+ private:
+  Trainer(runtime::Runtime& runtime, const Config& config, const TrainerOptions& options) : runtime_(runtime), config_(config), options_(options) {}
+
+  // In order of use.
+  runtime::Status open_data(std::int64_t workers);
+  WorkerSpec spec(const std::string& role, const std::filesystem::path& model) const;
+  runtime::Status start_policy(const WorkerSlots& slots);
+  runtime::Status start_reward();
+  runtime::Status start_reference();
+  runtime::Status open_logs();
+  runtime::Status warm_start();
+  runtime::Result<std::vector<std::vector<double>>> penalize(const std::vector<std::vector<double>>& scores,
+                                                             const std::vector<Referenced>& references) const;
+  void record(const StepRecord& record);
+  bool due(std::int64_t interval) const;
+
+  runtime::Runtime& runtime_;
+  Config config_;
+  TrainerOptions options_;
+  LrScheduleOptions lr_schedule_;
+  std::filesystem::path model_;  // what training starts from, and what the reference stays at
+  WorkerSlots slots_;
+  WorkerGroup<PolicyActor> policy_;
+  WorkerGroup<ReferenceActor> reference_;  // empty unless the objective needs one
+  WorkerGroup<RewardActor> reward_;
+  std::unique_ptr<PromptFeed> feed_;
+  std::unique_ptr<PromptFeed> validation_feed_;  // null without validation data
+  MetricLogger logger_;
+  std::function<void(const StepRecord&)> on_step_;
+  std::int64_t steps_done_ = 0;
+  std::int64_t total_steps_ = 0;
+  std::int64_t epoch_ = 0;
+  runtime::Status save_failure_;
+  std::optional<std::filesystem::path> latest_checkpoint_;
+  std::vector<SampleText> first_samples_;
+  std::vector<SampleText> last_samples_;
+};
+
+}  // namespace rl

@@ -1,0 +1,259 @@
+// How a Trainer comes to be and how it is saved: data, workers, warm start, checkpoints. The training itself is in trainer.cpp.
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <future>
+#include <utility>
+
+#include "rl/train/learner.h"
+#include "rl/train/step_metrics.h"
+#include "rl/train/toy_model.h"
+#include "rl/trainer.h"
+#include "rl/weights/atomic_file.h"
+#include "rl/worker/policy_options.h"
+#include "runtime/core/log.h"
+
+namespace rl {
+namespace {
+
+namespace fs = std::filesystem;
+using runtime::Result;
+using runtime::split;
+using runtime::Status;
+
+constexpr const char* kStateFile = "trainer.json";
+constexpr const char* kPolicyFolder = "actor";  // verl's name for it
+constexpr const char* kWarmStartFolder = "warm_start";
+constexpr std::int64_t kStateFormat = 1;
+
+std::int64_t console_width() {
+  const char* columns = std::getenv("COLUMNS");
+  const std::int64_t width = columns != nullptr ? std::atoll(columns) : 0;
+  return width > 20 ? width - 1 : 100;
+}
+
+// The folder of the checkpoint to continue from, if any.
+Result<std::optional<fs::path>> checkpoint_to_resume(const TrainerOptions& options) {
+  switch (options.resume) {
+    case ResumeMode::kDisable:
+      return std::optional<fs::path>();
+    case ResumeMode::kAuto:
+      return find_latest_checkpoint(options.folder);
+    case ResumeMode::kPath: {
+      const Status status = verify_checkpoint(options.resume_path);
+      if (!status.ok()) return status.with_context("trainer.resume_from_path");
+      return std::optional<fs::path>(options.resume_path);
+    }
+  }
+  return std::optional<fs::path>();
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Trainer>> Trainer::create(runtime::Runtime& runtime, const Config& config) {
+  Result<TrainerOptions> options = TrainerOptions::from_config(config);
+  if (!options.ok()) return options.status();
+  const Result<SlotOptions> slot_options = SlotOptions::from_config(config);
+  if (!slot_options.ok()) return slot_options.status();
+  const Result<PolicyOptions> policy_options = PolicyOptions::from_config(config);  // workers read it again; wrong values are found here
+  if (!policy_options.ok()) return policy_options.status();
+  std::error_code error;
+  options->folder = fs::absolute(options->folder, error);
+  if (error) return runtime::errno_status(error.value(), "trainer.default_local_dir");
+  std::unique_ptr<Trainer> trainer(new Trainer(runtime, config, *options));
+
+  Result<fs::path> model = resolve_model(config, options->seed);
+  if (!model.ok()) return model.status();
+  trainer->model_ = std::move(*model);
+  const Result<std::optional<fs::path>> checkpoint = checkpoint_to_resume(*options);
+  if (!checkpoint.ok()) return checkpoint.status();
+  Status status = trainer->open_data(slot_options->nodes * slot_options->per_node);
+  if (!status.ok()) return status;
+
+  const Result<WorkerSlots> slots = reserve_slots(runtime, *slot_options);
+  if (!slots.ok()) return slots.status();
+  trainer->slots_ = *slots;
+  std::future<Status> reward = std::async(std::launch::async, [&trainer] { return trainer->start_reward(); });
+  status = trainer->start_policy(*slots);
+  const Status reward_status = reward.get();
+  if (status.ok()) status = reward_status;
+  if (status.ok() && *checkpoint) status = trainer->load_checkpoint(**checkpoint);
+  if (status.ok()) status = trainer->open_logs();
+  if (!status.ok()) return status;
+  return trainer;
+}
+
+Status Trainer::open_data(std::int64_t workers) {
+  const Result<std::optional<DatasetOptions>> train = dataset_options(config_, Split::kTrain);
+  if (!train.ok()) return train.status();
+  PromptFeedOptions feed_options{.model = model_,
+                                 .batch_prompts = options_.batch_prompts,
+                                 .mini_batch_prompts = options_.mini_batch_prompts,
+                                 .workers = workers,
+                                 .sampling_seed = options_.seed,
+                                 .shuffle = options_.shuffle,
+                                 .shuffle_seed = options_.shuffle_seed};
+  Result<std::unique_ptr<PromptFeed>> feed = PromptFeed::create(config_, **train, feed_options);
+  if (!feed.ok()) return feed.status();
+  feed_ = std::move(*feed);
+  if (feed_->rows_dropped() > 0) LOG(info, "left out {} prompts longer than data.max_prompt_length", feed_->rows_dropped());
+  total_steps_ = options_.steps.value_or(options_.epochs * feed_->batches_per_epoch());
+  Result<LrScheduleOptions> schedule = lr_schedule_from_config(config_, total_steps_);
+  if (!schedule.ok()) return schedule.status();
+  lr_schedule_ = *schedule;
+
+  if (options_.validation_interval < 1 && !options_.validate_first) return {};
+  const Result<std::optional<DatasetOptions>> validation = dataset_options(config_, Split::kValidation);
+  if (!validation.ok()) return validation.status();
+  if (!*validation) return {};
+  const Result<std::optional<std::int64_t>> batch = config_.find_int("data.val_batch_size");
+  if (!batch.ok()) return batch.status();
+  Result<Dataset> rows = Dataset::load(**validation);
+  if (!rows.ok()) return rows.status();
+  feed_options.batch_prompts = std::min(batch->value_or(rows->size()), rows->size());
+  feed_options.mini_batch_prompts = feed_options.batch_prompts;
+  feed_options.shuffle = false;
+  feed = PromptFeed::create(config_, **validation, feed_options);
+  if (!feed.ok()) return feed.status().with_context("validation data");
+  validation_feed_ = std::move(*feed);
+  return {};
+}
+
+WorkerSpec Trainer::spec(const std::string& role, const fs::path& model) const {
+  return {.config = config_.to_json().dump(), .model = model.string(), .group = role + "-" + slots_.group.hex(), .rank = 0, .size = 1, .threads = 1};
+}
+
+Status Trainer::start_policy(const WorkerSlots& slots) {
+  auto policy = WorkerGroup<PolicyActor>::spawn(runtime_, slots, /*reserves=*/true, spec("policy", model_));
+  if (!policy.ok()) return policy.status();
+  policy_ = std::move(*policy);
+  LOG(info, "policy: {} worker(s) on {} node(s), {} thread(s) each", slots.size(), slots.nodes, slots.threads());
+  return {};
+}
+
+Status Trainer::start_reward() {
+  auto reward = WorkerGroup<RewardActor>::spawn(runtime_, slots_, /*reserves=*/false, spec("reward", model_));
+  if (!reward.ok()) return reward.status();
+  reward_ = std::move(*reward);
+  return {};
+}
+
+// The reference is the policy as RL found it: the given model, or what the warm start made of it.
+Status Trainer::start_reference() {
+  const bool warm = options_.warm_start.steps > 0;
+  const fs::path model = warm ? options_.folder / kWarmStartFolder / kModelFolder : model_;
+  auto reference = WorkerGroup<ReferenceActor>::spawn(runtime_, slots_, /*reserves=*/false, spec("reference", model));
+  if (!reference.ok()) return reference.status();
+  reference_ = std::move(*reference);
+  return {};
+}
+
+Status Trainer::open_logs() {
+  std::error_code error;
+  fs::create_directories(options_.folder, error);
+  if (error) return runtime::errno_status(error.value(), "making " + options_.folder.string());
+  const Status written = write_file_atomically(options_.folder / "config.yaml", config_.to_yaml());
+  if (!written.ok()) return written;
+  if (options_.log_to_console) {
+    const bool bar = ::isatty(STDOUT_FILENO) == 1;
+    logger_.add(std::make_unique<ConsoleSink>(stdout, ConsoleOptions{.interval = options_.log_interval, .bar = bar, .width = console_width()}));
+  }
+  if (options_.log_to_file) {
+    auto file = JsonLinesSink::open(options_.folder / "metrics.jsonl", steps_done_);
+    if (!file.ok()) return file.status();
+    logger_.add(std::move(*file));
+  }
+  return {};
+}
+
+Status Trainer::warm_start() {
+  const Result<std::optional<DatasetOptions>> train = dataset_options(config_, Split::kTrain);
+  if (!train.ok()) return train.status();
+  DatasetOptions dataset = **train;
+  const Result<std::optional<std::vector<std::string>>> files = config_.find_strings("data.sft_files");
+  if (!files.ok()) return files.status();
+  if (*files) {
+    dataset.files = **files;
+    dataset.name.clear();
+  }
+  const std::int64_t rows = options_.warm_start.batch_rows;
+  Result<std::unique_ptr<PromptFeed>> feed = PromptFeed::create(config_, dataset,
+                                                                {.model = model_,
+                                                                 .batch_prompts = rows,
+                                                                 .mini_batch_prompts = rows,
+                                                                 .workers = static_cast<std::int64_t>(policy_.size()),
+                                                                 .sampling_seed = options_.seed,
+                                                                 .shuffle = options_.shuffle,
+                                                                 .shuffle_seed = options_.shuffle_seed});
+  if (!feed.ok()) return feed.status();
+  const LrScheduleOptions schedule{.kind = LrScheduleOptions::Kind::kConstant,
+                                   .peak = options_.warm_start.learning_rate,
+                                   .warmup_steps = options_.warm_start.steps / 10};
+  for (std::int64_t step = 0; step < options_.warm_start.steps; ++step) {
+    StepTimer timer;
+    const Result<std::vector<DemonstrationBatch>> batches = (*feed)->next_demonstrations();
+    if (!batches.ok()) return batches.status();
+    std::int64_t tokens = 0;
+    for (const DemonstrationBatch& batch : *batches) tokens += static_cast<std::int64_t>(batch.responses.values.size());
+    const auto reports = policy_.fetch(&PolicyActor::supervise, split(*batches), tokens, learning_rate(schedule, step));
+    if (!reports.ok()) return reports.status();
+    timer.lap("sft");
+    Metrics metrics = sum_metrics(*reports);
+    metrics["timing_s/sft"] = timer.seconds("sft");
+    metrics["sft/lr"] = learning_rate(schedule, step);
+    record({step + 1, options_.warm_start.steps, 0, std::move(metrics), "sft"});
+  }
+  const Status reset = runtime_.gather(policy_.call(&PolicyActor::reset_optimizer));
+  if (!reset.ok() || !options_.uses_reference()) return reset;
+  const auto saved = runtime_.get(policy_.leader().call(&PolicyActor::save, (options_.folder / kWarmStartFolder).string()));
+  return saved.status();
+}
+
+Result<fs::path> Trainer::save_checkpoint() {
+  Result<CheckpointWriter> writer = CheckpointWriter::begin(options_.folder, steps_done_);
+  if (!writer.ok()) return writer.status().with_context("checkpoint of step " + std::to_string(steps_done_));
+  const auto save = [&]() -> Result<fs::path> {
+    // All workers hold the same bits, so one of them writes.
+    const auto files = runtime_.get(policy_.leader().call(&PolicyActor::save, (writer->folder() / kPolicyFolder).string()));
+    if (!files.ok()) return files.status();
+    const Status written = writer->write_json(kStateFile, {{"format", kStateFormat},
+                                                           {"step", steps_done_},
+                                                           {"epoch", epoch_},
+                                                           {"seed", options_.seed},
+                                                           {"data_position", feed_->position()}});
+    if (!written.ok()) return written;
+    std::vector<fs::path> expected{kStateFile};
+    for (const std::string& file : *files) expected.push_back(fs::path(kPolicyFolder) / file);
+    return writer->commit(expected);
+  };
+  Result<fs::path> folder = save();
+  if (!folder.ok()) return folder.status().with_context("checkpoint of step " + std::to_string(steps_done_));
+  latest_checkpoint_ = *folder;
+  const Status pruned = prune_checkpoints(options_.folder, options_.checkpoints_kept);
+  if (!pruned.ok()) LOG(warn, "{}", pruned.message());
+  return folder;
+}
+
+Status Trainer::load_checkpoint(const fs::path& folder) {
+  const Result<nlohmann::ordered_json> state = read_checkpoint_json(folder, kStateFile);
+  if (!state.ok()) return state.status();
+  const auto integer = [&](const char* key) -> std::optional<std::int64_t> {
+    const auto found = state->find(key);
+    if (found == state->end() || !found->is_number_integer()) return std::nullopt;
+    return found->get<std::int64_t>();
+  };
+  const bool complete = integer("format") == kStateFormat && integer("step").value_or(-1) >= 0 && integer("epoch") && state->contains("data_position");
+  if (!complete) return runtime::invalid_argument((folder / kStateFile).string() + ": not a state that this version wrote");
+  Status status = feed_->resume(nlohmann::json((*state)["data_position"]));
+  if (status.ok()) status = runtime_.gather(policy_.call(&PolicyActor::load, (folder / kPolicyFolder).string()));
+  if (!status.ok()) return status.with_context("resuming from " + folder.string());
+  steps_done_ = *integer("step");
+  epoch_ = *integer("epoch");
+  latest_checkpoint_ = folder;
+  LOG(info, "continuing after step {} from {}", steps_done_, folder.string());
+  return {};
+}
+
+}  // namespace rl
