@@ -1,13 +1,16 @@
-// ActorClient: the caller's side of one actor, shared by all handles to it in a process. Keeps the order of calls: one leaves only
-// after those before it, also when those wait for their arguments or for the connection.
+// ActorClient: the caller's side of one actor, shared by all handles to it in a process.
+//
+// Invariants: calls leave in the order in which they were made, also when one waits for its arguments or for the connection; none leaves
+// twice; each result is settled by its deadline. What a call lends (objects its arguments refer to) is held until the actor says
+// that it holds none of it any more, or the connection ends.
 #pragma once
 
-#include <atomic>
 #include <chrono>
 #include <cstdint>
 #include <deque>
 #include <memory>
 #include <mutex>
+#include <set>
 #include <string>
 #include <typeindex>
 #include <unordered_map>
@@ -34,38 +37,65 @@ class ActorClient : public std::enable_shared_from_this<ActorClient> {
   /// "Counter 7f3a0011", for messages.
   std::string describe() const;
 
-  /// Sends a call, or puts it in line. Never blocks; what goes wrong ends up in the returned object. Any thread.
+  /// Sends a call, or puts it in line. Never blocks on the network; what goes wrong ends up in the returned object. Any thread.
   ObjectStatePtr call(std::type_index type, const MethodKey& method, Encoder& arguments, std::chrono::milliseconds timeout);
 
-  /// Fails everything outstanding and everything later. Called when the process shuts down.
+  /// Fails everything in line and everything later with `reason`, and closes the connection.
   void close(Status reason);
 
  private:
-  friend struct OutgoingCall;
-  enum class Link { kNone, kConnecting, kOpen, kClosed };
+  using CallPtr = std::shared_ptr<OutgoingCall>;
+  enum class Link {
+    kNone,        // the next call connects
+    kConnecting,
+    kOpen,
+    kAsking,      // the connection is gone; the node is asked why
+    kClosed,      // for good, see closed_
+  };
+  struct Timer;
+  class ResultLease;
 
   Result<const MethodEntry*> find_method(std::type_index type, const MethodKey& method);
-  void pump(std::unique_lock<std::mutex>& lock);
-  bool front_is_ready() const;
-  void send(OutgoingCall& call);
+  bool is_local() const;
+
+  // With mutex_ held. They add calls that have failed to `failed`, to be settled once it is released.
+  using Failed = std::vector<std::pair<CallPtr, Status>>;
+  void pump(std::unique_lock<std::mutex>& lock, Failed& failed);
+  void send(const CallPtr& call, Failed& failed);
+  void acknowledge(std::uint64_t sequence);
   void connect();
+  void ask_cause(Status reason);
+  void arm_timer(Deadline at);
+
+  void pump_and_settle();
+  void settle(Failed failed);
+  void watch(const ObjectStatePtr& blocker);
   void on_connected(Result<std::shared_ptr<Channel>> channel);
-  void on_closed(Status reason);
-  void on_notice(Message message);
-  void on_reply(std::uint64_t sequence, const std::shared_ptr<OutgoingCall>& call, Result<Message> reply);
-  void fail_with_cause(std::vector<std::shared_ptr<OutgoingCall>> calls, Status reason);
+  void on_channel_closed(const Channel* channel, Status reason);
+  void on_cause(Status reason, Result<ActorState> state);
+  void on_notice(const Message& message);
+  void on_reply(const CallPtr& call, Result<Message> reply);
+  void on_timer();
+  void result_released(std::uint64_t sequence);
 
   const std::shared_ptr<Process> process_;
   const ActorAddress address_;
 
   std::mutex mutex_;  // guards what follows; held while a call is handed to the channel, so that calls keep their order
   Link link_ = Link::kNone;
-  std::shared_ptr<Channel> channel_;
-  std::deque<std::shared_ptr<OutgoingCall>> line_;  // calls not sent yet, in order
-  std::uint64_t sequence_ = 0;
-  /// What the actor may still refer to, by the sequence of the call that carried it; until it says that it is done with it.
-  std::unordered_map<std::uint64_t, std::vector<ObjectStatePtr>> lent_;
   Status closed_;
+  const ActorClass* class_ = nullptr;  // known after the first call
+  std::shared_ptr<Channel> channel_;
+  std::deque<CallPtr> line_;           // calls not sent yet, in order
+  std::vector<CallPtr> orphans_;       // sent, without a reply, and their connection is gone
+  bool watching_ = false;              // an action of an unsettled argument will call pump()
+  std::shared_ptr<Timer> timer_;
+  Deadline timer_at_ = Deadline::max();
+  std::uint64_t sequence_ = 0;
+  std::uint64_t acknowledged_ = 0;             // all calls up to here have ended
+  std::set<std::uint64_t> ended_beyond_;       // ended after an earlier one that has not
+  std::unordered_map<std::uint64_t, ObjectValue> lent_;  // by sequence of the call
+  std::shared_ptr<ActorClient> self_while_lending_;      // handles may go while the actor still holds what was lent
 };
 
 }  // namespace runtime

@@ -8,7 +8,6 @@ namespace runtime {
 
 class Channel;
 class Event;
-class StoredObject;
 struct Message;
 struct MethodEntry;
 struct OutgoingCall;
@@ -21,6 +20,7 @@ class ObjectState;
 class Process;
 class Registry;
 class Runtime;
+class StoredObject;
 
 template <class T>
 class ActorGroup;

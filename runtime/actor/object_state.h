@@ -4,7 +4,6 @@
 #include <atomic>
 #include <memory>
 #include <mutex>
-#include <span>
 #include <vector>
 
 #include "runtime/actor/fwd.h"
@@ -22,6 +21,19 @@ struct ObjectValue {
   std::vector<ObjectStatePtr> refs;
   /// What keeps the object, and the objects in `refs`, alive at the process they came from; dropped with the state.
   std::shared_ptr<const void> lease;
+
+  /// Whether it depends on objects of some process, which then must be told of every holder.
+  bool refers() const { return stored != nullptr || !refs.empty(); }
+};
+
+/// Counts settled objects for one waiting thread. Lives on its stack.
+class Countdown;
+
+/// One object's place in a Countdown.
+struct WaitNode {
+  Countdown* countdown = nullptr;
+  WaitNode* next = nullptr;
+  WaitNode* previous = nullptr;
 };
 
 /// Shared by all ObjectRefs to the object in this process. Settled once, by a value or a failure; any thread may wait.
@@ -47,6 +59,10 @@ class ObjectState {
   /// Runs `action` once settled: at once if it is, else on the thread that settles it.
   void then(UniqueFunction<void()> action) const;
 
+  /// For waiting on several: false (and nothing added) if it is settled already.
+  bool add_waiter(WaitNode& node) const;
+  void remove_waiter(WaitNode& node) const;
+
   /// Of a settled object: why there is no value, or ok.
   const Status& failure() const { return failure_; }
   /// Of a settled object without failure.
@@ -59,13 +75,13 @@ class ObjectState {
   const std::shared_ptr<Process>& process() const { return process_; }
 
  private:
-  void settle();
+  void settle(std::unique_lock<std::mutex>& lock);
 
   const std::shared_ptr<Process> process_;
   std::atomic<bool> settled_{false};
   mutable std::mutex mutex_;
   mutable std::vector<UniqueFunction<void()>> actions_;
-  mutable std::vector<Event*> waiters_;
+  mutable WaitNode* waiters_ = nullptr;
   ObjectValue value_;  // this and failure_ are constant once settled
   Status failure_;
 };

@@ -1,12 +1,14 @@
-// Process: what a driver or a worker has of the cluster: its event loop, its node, its part of the object store, its callers' sides of actors.
+// Process: what a driver or a worker has of the cluster: its event loop, its node, its part of the object store, its sides of actors.
 // Private to the runtime; users see Runtime. Shared by handles and refs, so that these may outlive the Runtime and then fail
 // with kCancelled instead of dangling.
 #pragma once
 
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <span>
 #include <string>
 #include <unordered_map>
@@ -20,12 +22,10 @@
 #include "runtime/core/result.h"
 #include "runtime/node/membership.h"
 #include "runtime/node/node_client.h"
-#include "runtime/transport/channel.h"
+#include "runtime/object/object_client.h"
 #include "runtime/transport/event_loop.h"
 
 namespace runtime {
-
-class ObjectClient;
 
 class Process : public std::enable_shared_from_this<Process> {
  public:
@@ -38,43 +38,67 @@ class Process : public std::enable_shared_from_this<Process> {
   void attach(std::unique_ptr<NodeClient> node);
   /// Ends all connections; everything outstanding fails. Idempotent; not from a handler.
   void shut_down();
+  bool is_shut_down() const { return shut_down_.load(); }
 
   bool is_attached() const { return node_ != nullptr; }
   EventLoop& loop() { return loop_; }
   NodeClient& node() { return *node_; }
-  ObjectClient& objects() { return *objects_; }
   const Registry& registry() const { return registry_; }
+  /// What this process's calls carry to tell them from another's with the same sequence.
+  std::uint64_t session() const { return session_; }
 
   /// The one client of this process for the actor; a newer incarnation replaces an older one.
   std::shared_ptr<ActorClient> client_for(const ActorAddress& address);
 
-  /// Stores an encoded value: small ones in this process, large ones in shared memory. Errors: kResourceExhausted.
+  /// The encoded value: small ones as bytes, large ones (from kLargeArrayBytes) in the node's shared memory.
+  /// Errors: kResourceExhausted, kUnavailable.
   Result<ObjectValue> store(Encoder& encoder);
-  ObjectStatePtr put(Encoder& encoder);
+  /// An object of another process.
+  std::shared_ptr<StoredObject> borrow(ObjectLocation location);
 
-  PendingActor start_actor(ActorSpec spec, std::vector<ObjectStatePtr> constructor_refs, std::chrono::milliseconds timeout);
-  /// Blocks until the actor is created.
-  Result<std::shared_ptr<ActorClient>> finish(const PendingActor& pending, Deadline deadline);
+  /// Asks for an actor. `arguments` may hold references: they are kept until the actor is dead.
+  PendingActor start_actor(ActorSpec spec, std::vector<ObjectStatePtr> lent, std::chrono::milliseconds timeout);
+  void on_actor_died(const ActorState& state);
 
-  /// Blocks until `count` of the objects are settled or the deadline passes. Returns how many are.
-  std::size_t wait(std::span<const ObjectStatePtr> objects, std::size_t count, Deadline deadline);
+  /// Blocks until `count` of the objects are settled or the deadline passes.
+  void wait(std::span<const ObjectStatePtr> objects, std::size_t count, Deadline deadline);
 
-  /// Runs an asynchronous request of the node and blocks for its answer: `ask(callback)`.
-  template <class T, class Ask>
-  Result<T> ask(Ask&& ask);
+  /// Makes an asynchronous request of the node and blocks for its answer: `make(callback)`.
+  template <class T>
+  Result<T> ask(const std::function<void(NodeClient::Callback<T>)>& make);
+  Status ask(const std::function<void(NodeClient::Done)>& make);
 
  private:
-  struct Answer;
-
   const Registry& registry_;
+  const std::uint64_t session_;
   EventLoop loop_;
   std::unique_ptr<NodeClient> node_;
-  std::unique_ptr<ObjectClient> objects_;
+  std::shared_ptr<ObjectClient> objects_;
+  std::atomic<bool> shut_down_{false};
 
   std::mutex mutex_;
   std::unordered_map<ActorId, std::weak_ptr<ActorClient>> clients_;
-  std::unordered_map<ActorId, std::vector<ObjectStatePtr>> constructor_refs_;  // held while their actor lives
-  bool shut_down_ = false;
+  std::unordered_map<ActorId, std::vector<ObjectStatePtr>> lent_to_constructors_;
 };
+
+/// A deadline that the node understands: not for ever.
+Deadline bounded(Deadline deadline);
+
+template <class T>
+Result<T> Process::ask(const std::function<void(NodeClient::Callback<T>)>& make) {
+  struct Answer {
+    explicit Answer(EventLoop& loop) : event(loop) {}
+    Event event;
+    std::optional<Result<T>> result;
+  };
+  // Shared with the callback, which may come after a shutdown has ended the wait.
+  auto answer = std::make_shared<Answer>(loop_);
+  make([answer](Result<T> result) {
+    answer->result = std::move(result);
+    answer->event.set();
+  });
+  if (!loop_.run_until(answer->event, Deadline::max())) return cancelled("the runtime was stopped");
+  return *std::move(answer->result);
+}
 
 }  // namespace runtime

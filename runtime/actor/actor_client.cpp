@@ -1,0 +1,418 @@
+#include "runtime/actor/actor_client.h"
+
+#include "runtime/actor/call_wire.h"
+#include "runtime/actor/process.h"
+#include "runtime/actor/registry.h"
+#include "runtime/transport/channel.h"
+#include "runtime/transport/listener.h"
+
+namespace runtime {
+
+struct OutgoingCall {
+  const MethodEntry* method = nullptr;
+  ObjectValue arguments;
+  Deadline deadline;
+  ObjectStatePtr result;
+  std::uint64_t sequence = 0;        // 0: not sent
+  std::shared_ptr<Channel> channel;  // it was sent on
+
+  /// The first argument that is not there yet.
+  ObjectStatePtr blocker() const {
+    for (const auto& ref : arguments.refs) {
+      if (!ref->is_settled()) return ref;
+    }
+    return nullptr;
+  }
+};
+
+/// Fails calls whose deadline passes while they are in line. Touched on the event loop only.
+struct ActorClient::Timer {
+  explicit Timer(EventLoop& loop) : timer(loop.executor()) {}
+  asio::steady_timer timer;
+};
+
+/// Keeps the objects of a result alive at the actor, by telling it when the last state that came with the result is gone.
+class ActorClient::ResultLease {
+ public:
+  ResultLease(std::shared_ptr<ActorClient> client, std::uint64_t sequence) : client_(std::move(client)), sequence_(sequence) {}
+  ResultLease(const ResultLease&) = delete;
+  ResultLease& operator=(const ResultLease&) = delete;
+  ~ResultLease() { client_->result_released(sequence_); }
+
+ private:
+  std::shared_ptr<ActorClient> client_;
+  std::uint64_t sequence_;
+};
+
+ActorClient::ActorClient(std::shared_ptr<Process> process, ActorAddress address)
+    : process_(std::move(process)), address_(std::move(address)) {}
+
+ActorClient::~ActorClient() {
+  if (channel_) channel_->close(cancelled("the caller has no handle to " + describe() + " any more"));
+}
+
+std::string ActorClient::describe() const { return address_.class_name + " " + address_.actor.short_hex(); }
+
+bool ActorClient::is_local() const { return address_.node == process_->node().node_id() && !address_.unix_path.empty(); }
+
+Result<const MethodEntry*> ActorClient::find_method(std::type_index type, const MethodKey& key) {
+  const ActorClass* known = nullptr;
+  {
+    std::lock_guard lock(mutex_);
+    known = class_;
+  }
+  if (!known || known->type() != type) {
+    auto found = process_->registry().find(type);
+    if (!found.ok()) return found.status();
+    known = *found;
+    if (known->name() != address_.class_name) {
+      return invalid_argument("actor " + address_.actor.short_hex() + " is a " + address_.class_name + ", not a " + known->name());
+    }
+    std::lock_guard lock(mutex_);
+    class_ = known;
+  }
+  const MethodEntry* method = known->find(key);
+  if (!method) {
+    return invalid_argument("a method of " + known->name() + " is called that is not registered: add it to register_actor<" +
+                            known->name() + ">(...) in main");
+  }
+  return method;
+}
+
+ObjectStatePtr ActorClient::call(std::type_index type, const MethodKey& key, Encoder& encoder, std::chrono::milliseconds timeout) {
+  Result<const MethodEntry*> method = find_method(type, key);
+  if (!method.ok()) return ObjectState::failed(process_, method.status());
+  auto call = std::make_shared<OutgoingCall>();
+  call->method = *method;
+  call->deadline = deadline_after(timeout);
+  if (is_local()) {
+    Result<ObjectValue> arguments = process_->store(encoder);
+    if (!arguments.ok()) return ObjectState::failed(process_, arguments.status().with_context("arguments of " + call->method->name));
+    call->arguments = *std::move(arguments);
+  } else {
+    call->arguments.bytes = encoder.to_buffer();  // the frame carries them to the other node
+    call->arguments.refs = encoder.take_refs();
+  }
+  call->result = std::make_shared<ObjectState>(process_);
+  ObjectStatePtr result = call->result;
+
+  Failed failed;
+  {
+    std::unique_lock lock(mutex_);
+    if (closed_.ok()) {
+      Deadline deadline = call->deadline;
+      line_.push_back(std::move(call));
+      pump(lock, failed);
+      if (!line_.empty()) arm_timer(deadline);
+    } else {
+      failed.emplace_back(std::move(call), closed_);
+    }
+  }
+  settle(std::move(failed));
+  return result;
+}
+
+void ActorClient::pump(std::unique_lock<std::mutex>& lock, Failed& failed) {
+  if (link_ == Link::kNone && !line_.empty()) connect();
+  while (link_ == Link::kOpen && !line_.empty()) {
+    CallPtr call = line_.front();
+    if (ObjectStatePtr blocker = call->blocker()) {
+      if (watching_) break;
+      watching_ = true;
+      lock.unlock();  // the action may run at once
+      watch(blocker);
+      lock.lock();
+      continue;
+    }
+    line_.pop_front();
+    send(call, failed);
+  }
+}
+
+void ActorClient::watch(const ObjectStatePtr& blocker) {
+  blocker->then([weak = weak_from_this()] {
+    auto self = weak.lock();
+    if (!self) return;
+    {
+      std::lock_guard lock(self->mutex_);
+      self->watching_ = false;
+    }
+    self->pump_and_settle();
+  });
+}
+
+void ActorClient::pump_and_settle() {
+  Failed failed;
+  {
+    std::unique_lock lock(mutex_);
+    pump(lock, failed);
+  }
+  settle(std::move(failed));
+}
+
+void ActorClient::settle(Failed failed) {
+  for (auto& [call, why] : failed) call->result->fail(why.with_context(describe() + ": " + call->method->name));
+}
+
+void ActorClient::send(const CallPtr& call, Failed& failed) {
+  auto left = std::chrono::ceil<std::chrono::milliseconds>(call->deadline - std::chrono::steady_clock::now());
+  if (left.count() <= 0) {
+    failed.emplace_back(call, deadline_exceeded("the call's time was up before it could be sent"));
+    return;
+  }
+  CallRequest request{
+      .actor = address_.actor,
+      .incarnation = address_.incarnation,
+      .method = call->method->id,
+      .deadline_ms = static_cast<std::uint64_t>(left.count()),
+      .session = process_->session(),
+      .sequence = sequence_ + 1,
+      .acknowledged = acknowledged_,
+      .lends = call->arguments.refers(),
+  };
+  Result<Buffer> meta = encode_call(request, call->arguments);
+  if (!meta.ok()) {
+    failed.emplace_back(call, meta.status());
+    return;
+  }
+  call->sequence = ++sequence_;
+  call->channel = channel_;
+  Message message;
+  message.kind = FrameKind::kCall;
+  message.meta = *std::move(meta);
+  message.payload = std::move(call->arguments.bytes);
+  if (request.lends) {
+    lent_.emplace(call->sequence, std::move(call->arguments));
+    self_while_lending_ = shared_from_this();
+  }
+  channel_->request(std::move(message), call->deadline,
+                    [self = shared_from_this(), call](Result<Message> reply) { self->on_reply(call, std::move(reply)); });
+}
+
+void ActorClient::connect() {
+  link_ = Link::kConnecting;
+  auto done = [weak = weak_from_this()](Result<std::shared_ptr<Channel>> channel) {
+    if (auto self = weak.lock()) self->on_connected(std::move(channel));
+  };
+  Result<Endpoint> endpoint = is_local() ? Endpoint::unix_socket(address_.unix_path) : Endpoint::parse(address_.node_address);
+  if (!endpoint.ok()) {
+    process_->loop().post([done, why = endpoint.status()] { done(why); });
+    return;
+  }
+  if (!is_local()) endpoint = endpoint->for_worker(address_.worker);
+  ConnectOptions options;
+  options.incarnation_min = address_.incarnation;
+  runtime::connect(process_->loop(), *endpoint, process_->node().credentials(), options, done);
+}
+
+void ActorClient::on_connected(Result<std::shared_ptr<Channel>> channel) {
+  if (channel.ok()) {
+    (*channel)->set_handler([weak = weak_from_this()](const std::shared_ptr<Channel>&, Message message) {
+      if (auto self = weak.lock()) self->on_notice(message);
+    });
+    (*channel)->set_on_close([weak = weak_from_this(), raw = channel->get()](Status reason) {
+      if (auto self = weak.lock()) self->on_channel_closed(raw, std::move(reason));
+    });
+  }
+  Failed failed;
+  {
+    std::unique_lock lock(mutex_);
+    if (link_ != Link::kConnecting) {  // closed meanwhile
+      if (channel.ok()) (*channel)->close(closed_);
+      return;
+    }
+    Status why = channel.ok() ? (*channel)->close_reason() : channel.status();
+    if (why.ok()) {
+      link_ = Link::kOpen;
+      channel_ = *std::move(channel);
+      pump(lock, failed);
+    } else {
+      for (auto& call : line_) orphans_.push_back(std::move(call));
+      line_.clear();
+      ask_cause(std::move(why));
+    }
+  }
+  settle(std::move(failed));
+}
+
+void ActorClient::on_channel_closed(const Channel* channel, Status reason) {
+  std::unordered_map<std::uint64_t, ObjectValue> lent;  // dropped outside of the lock
+  std::shared_ptr<ActorClient> self;
+  std::lock_guard lock(mutex_);
+  if (channel_.get() != channel) return;
+  lent.swap(lent_);
+  self.swap(self_while_lending_);
+  if (link_ == Link::kOpen) ask_cause(std::move(reason));
+}
+
+void ActorClient::ask_cause(Status reason) {
+  link_ = Link::kAsking;
+  channel_.reset();
+  process_->node().actor_state(address_.actor, deadline_after(std::chrono::seconds(5)),
+                               [self = shared_from_this(), reason = std::move(reason)](Result<ActorState> state) {
+                                 self->on_cause(reason, std::move(state));
+                               });
+}
+
+void ActorClient::on_cause(Status reason, Result<ActorState> state) {
+  Failed failed;
+  {
+    std::unique_lock lock(mutex_);
+    if (link_ != Link::kAsking) return;
+    const bool dead = state.ok() && state->phase == ActorPhase::kDead;
+    Status why = dead                                             ? death_status(*state)
+                 : state.status().code() == ErrorCode::kActorDied ? state.status()
+                 : reason.code() == ErrorCode::kInvalidArgument   ? reason
+                                                                  : unavailable("connection lost, the call may have run: " + reason.message());
+    for (auto& call : orphans_) failed.emplace_back(std::move(call), why);
+    orphans_.clear();
+    if (why.code() == ErrorCode::kActorDied) {
+      link_ = Link::kClosed;
+      closed_ = why;
+      for (auto& call : line_) failed.emplace_back(std::move(call), why);
+      line_.clear();
+    } else {
+      link_ = Link::kNone;
+      pump(lock, failed);
+    }
+  }
+  settle(std::move(failed));
+}
+
+void ActorClient::on_reply(const CallPtr& call, Result<Message> reply) {
+  if (!reply.ok() && reply.status().code() == ErrorCode::kDeadlineExceeded) {
+    Message notice;
+    notice.kind = FrameKind::kCancel;
+    notice.meta = encode_notice({address_.actor, call->sequence, CallNotice::Kind::kCancel});
+    (void)call->channel->send(std::move(notice), Flush::kSoon);  // not sent: then the connection is gone, and the call with it
+    reply = deadline_exceeded("no reply in time; the call may have run");
+  }
+  if (!reply.ok() && (reply.status().code() == ErrorCode::kUnavailable || reply.status().code() == ErrorCode::kCancelled)) {
+    std::unique_lock lock(mutex_);
+    if (closed_.ok()) {
+      orphans_.push_back(call);
+      // Usually on_channel_closed() is about to come; but not if this was sent on a connection that had ended already.
+      if (link_ == Link::kNone || (link_ == Link::kOpen && call->channel != channel_)) ask_cause(reply.status());
+      return;
+    }
+    reply = closed_;
+  }
+  {
+    ObjectValue unsent;
+    std::lock_guard lock(mutex_);
+    acknowledge(call->sequence);
+    if (!reply.ok() && reply.status().code() != ErrorCode::kDeadlineExceeded) {
+      if (auto found = lent_.find(call->sequence); found != lent_.end()) {
+        unsent = std::move(found->second);
+        lent_.erase(found);
+      }
+    }
+  }
+  if (!reply.ok()) return settle({{call, reply.status()}});
+  // Small results leave the block they were received in, which may be much larger.
+  Buffer payload = reply->payload.first();
+  if (payload.size() <= 1024) payload = Buffer::copy_of(payload.bytes());
+  CallReply decoded;
+  ObjectValue value;
+  Status status = decode_reply(
+      reply->meta, std::move(payload), process_,
+      [&] { return std::make_shared<const ResultLease>(shared_from_this(), call->sequence); }, &decoded, &value);
+  if (status.ok()) status = decoded.status;
+  if (!status.ok()) return settle({{call, status}});
+  call->result->fulfil(std::move(value));
+}
+
+void ActorClient::acknowledge(std::uint64_t sequence) {
+  if (sequence != acknowledged_ + 1) {
+    ended_beyond_.insert(sequence);
+    return;
+  }
+  ++acknowledged_;
+  while (!ended_beyond_.empty() && *ended_beyond_.begin() == acknowledged_ + 1) {
+    ++acknowledged_;
+    ended_beyond_.erase(ended_beyond_.begin());
+  }
+}
+
+void ActorClient::on_notice(const Message& message) {
+  if (message.kind != FrameKind::kCancel) return;
+  Result<CallNotice> notice = decode_notice(message.meta);
+  if (!notice.ok() || notice->kind != CallNotice::Kind::kArgumentsReleased) return;
+  ObjectValue released;  // dropped outside of the lock
+  std::shared_ptr<ActorClient> self;
+  std::lock_guard lock(mutex_);
+  if (auto found = lent_.find(notice->sequence); found != lent_.end()) {
+    released = std::move(found->second);
+    lent_.erase(found);
+  }
+  if (lent_.empty()) self.swap(self_while_lending_);
+}
+
+void ActorClient::result_released(std::uint64_t sequence) {
+  std::shared_ptr<Channel> channel;
+  {
+    std::lock_guard lock(mutex_);
+    channel = channel_;
+  }
+  if (!channel) return;  // the actor forgot the result with the connection
+  Message notice;
+  notice.kind = FrameKind::kCancel;
+  notice.meta = encode_notice({address_.actor, sequence, CallNotice::Kind::kResultReleased});
+  (void)channel->send(std::move(notice), Flush::kSoon);
+}
+
+void ActorClient::arm_timer(Deadline at) {
+  if (at >= timer_at_) return;
+  timer_at_ = at;
+  if (!timer_) timer_ = std::make_shared<Timer>(process_->loop());
+  process_->loop().post([timer = timer_, weak = weak_from_this(), at] {
+    timer->timer.expires_at(at);
+    timer->timer.async_wait([weak, timer](const boost::system::error_code& ec) {
+      auto self = weak.lock();
+      if (self && !ec) self->on_timer();
+    });
+  });
+}
+
+void ActorClient::on_timer() {
+  Failed failed;
+  {
+    std::unique_lock lock(mutex_);
+    timer_at_ = Deadline::max();
+    auto now = std::chrono::steady_clock::now();
+    std::erase_if(line_, [&](const CallPtr& call) {
+      if (call->deadline > now) return false;
+      failed.emplace_back(call, deadline_exceeded("the call's time was up before it could be sent"));
+      return true;
+    });
+    pump(lock, failed);
+    Deadline earliest = Deadline::max();
+    for (const auto& call : line_) earliest = std::min(earliest, call->deadline);
+    arm_timer(earliest);
+  }
+  settle(std::move(failed));
+}
+
+void ActorClient::close(Status reason) {
+  Failed failed;
+  std::shared_ptr<Channel> channel;
+  std::unordered_map<std::uint64_t, ObjectValue> lent;  // dropped outside of the lock
+  std::shared_ptr<ActorClient> self;
+  {
+    std::lock_guard lock(mutex_);
+    if (link_ == Link::kClosed) return;
+    link_ = Link::kClosed;
+    closed_ = reason;
+    for (auto& call : line_) failed.emplace_back(std::move(call), reason);
+    for (auto& call : orphans_) failed.emplace_back(std::move(call), reason);
+    line_.clear();
+    orphans_.clear();
+    channel.swap(channel_);
+    lent.swap(lent_);
+    self.swap(self_while_lending_);
+  }
+  if (channel) channel->close(std::move(reason));
+  settle(std::move(failed));
+}
+
+}  // namespace runtime

@@ -1,0 +1,54 @@
+#include "runtime/actor/actor_handle.h"
+
+#include "runtime/actor/actor_group.h"
+#include "runtime/actor/process.h"
+
+namespace runtime::handle_detail {
+
+void encode_handle(Encoder& encoder, const ActorClient* client, std::chrono::milliseconds call_timeout) {
+  encode_value(encoder, client != nullptr);
+  if (!client) return;
+  const ActorAddress& address = client->address();
+  encode_value(encoder, address.actor);
+  encode_value(encoder, address.worker);
+  encode_value(encoder, address.node);
+  encode_value(encoder, address.class_name);
+  encode_value(encoder, address.unix_path);
+  encode_value(encoder, address.node_address);
+  encode_value(encoder, address.incarnation);
+  encode_value(encoder, address.pid);
+  encode_value(encoder, call_timeout);
+}
+
+std::shared_ptr<ActorClient> decode_handle(Decoder& decoder, std::chrono::milliseconds* call_timeout) {
+  if (!decoder.read_bool()) return nullptr;
+  ActorAddress address;
+  decode_value(decoder, address.actor);
+  decode_value(decoder, address.worker);
+  decode_value(decoder, address.node);
+  decode_value(decoder, address.class_name);
+  decode_value(decoder, address.unix_path);
+  decode_value(decoder, address.node_address);
+  decode_value(decoder, address.incarnation);
+  decode_value(decoder, address.pid);
+  decode_value(decoder, *call_timeout);
+  if (call_timeout->count() <= 0) decoder.fail("an actor handle without a time for its calls");
+  if (!decoder.process()) decoder.fail("an actor handle outside of a running program");
+  if (!decoder.ok()) return nullptr;
+  return decoder.process()->client_for(address);
+}
+
+ObjectStatePtr empty_handle() {
+  return ObjectState::failed(nullptr, invalid_argument("a call through an ActorHandle that refers to no actor"));
+}
+
+}  // namespace runtime::handle_detail
+
+namespace runtime::group_detail {
+
+ObjectStatePtr wrong_split(std::size_t group_size) {
+  return ObjectState::failed(nullptr, invalid_argument("split() needs one part for each of the group's " +
+                                                       std::to_string(group_size) + " members"));
+}
+
+}  // namespace runtime::group_detail

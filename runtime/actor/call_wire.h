@@ -1,0 +1,65 @@
+// Calls, replies and notices to and from their Cap'n Proto form (schema/call.capnp).
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "runtime/actor/fwd.h"
+#include "runtime/actor/object_state.h"
+#include "runtime/core/ids.h"
+#include "runtime/core/result.h"
+#include "runtime/transport/buffer.h"
+
+namespace runtime {
+
+/// How deep objects that refer to objects may nest in one message.
+inline constexpr int kRefDepthMax = 8;
+
+struct CallRequest {
+  ActorId actor;
+  std::uint64_t incarnation = 0;
+  std::uint64_t method = 0;
+  std::uint64_t deadline_ms = 0;
+  std::uint64_t session = 0;
+  std::uint64_t sequence = 0;
+  std::uint64_t acknowledged = 0;
+  bool lends = false;
+};
+
+struct CallReply {
+  Status status;
+  bool lends = false;
+};
+
+struct CallNotice {
+  enum class Kind { kCancel, kArgumentsReleased, kResultReleased };
+  ActorId actor;
+  std::uint64_t sequence = 0;
+  Kind kind = Kind::kCancel;
+};
+
+/// Makes the lease of a value that lends objects; called at most once, while it is decoded.
+using MakeLease = std::function<std::shared_ptr<const void>()>;
+
+/// All references in the value must be settled. The value's own small bytes are not in the message: send them as the payload.
+/// Errors: kInvalidArgument when references nest deeper than kRefDepthMax.
+Result<Buffer> encode_call(const CallRequest& call, const ObjectValue& arguments);
+Result<Buffer> encode_reply(const CallReply& reply, const ObjectValue& value);
+Buffer encode_notice(const CallNotice& notice);
+
+/// `payload` is the frame's. Objects that the message refers to become states of `process`. Errors: kInvalidArgument.
+Status decode_call(const Buffer& meta, Buffer payload, const std::shared_ptr<Process>& process,
+                   const std::function<std::shared_ptr<const void>(const CallRequest&)>& make_lease, CallRequest* call,
+                   ObjectValue* arguments);
+Status decode_reply(const Buffer& meta, Buffer payload, const std::shared_ptr<Process>& process, const MakeLease& make_lease,
+                    CallReply* reply, ObjectValue* value);
+Result<CallNotice> decode_notice(const Buffer& meta);
+
+/// What spawn() gives to a constructor, as the opaque bytes of an ActorSpec. Small arguments lie in the message.
+Result<std::string> encode_constructor(const std::string& signature, const ObjectValue& arguments);
+Status decode_constructor(const std::string& bytes, const std::shared_ptr<Process>& process, std::string* signature,
+                          ObjectValue* arguments);
+
+}  // namespace runtime

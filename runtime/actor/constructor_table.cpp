@@ -1,0 +1,22 @@
+#include "runtime/actor/constructor_table.h"
+
+namespace runtime {
+
+namespace {
+/// Constant-initialised, so that entries of any translation unit find it ready.
+constinit ConstructorEntry* first = nullptr;
+}  // namespace
+
+ConstructorEntry::ConstructorEntry(std::type_index type, std::string_view signature, Construct construct)
+    : type(type), signature(signature), construct(construct), next(first) {
+  first = this;
+}
+
+const ConstructorEntry* find_constructor(std::type_index type, std::string_view signature) {
+  for (const ConstructorEntry* entry = first; entry != nullptr; entry = entry->next) {
+    if (entry->type == type && entry->signature == signature) return entry;
+  }
+  return nullptr;
+}
+
+}  // namespace runtime

@@ -1,0 +1,109 @@
+#include "runtime/actor/object_state.h"
+
+#include "runtime/actor/countdown.h"
+#include "runtime/actor/process.h"
+#include "runtime/actor/stored_object.h"
+
+namespace runtime {
+
+ObjectState::ObjectState(std::shared_ptr<Process> process) : process_(std::move(process)) {}
+
+ObjectState::~ObjectState() = default;
+
+ObjectStatePtr ObjectState::ready(std::shared_ptr<Process> process, ObjectValue value) {
+  auto state = std::make_shared<ObjectState>(std::move(process));
+  state->fulfil(std::move(value));
+  return state;
+}
+
+ObjectStatePtr ObjectState::failed(std::shared_ptr<Process> process, Status why) {
+  auto state = std::make_shared<ObjectState>(std::move(process));
+  state->fail(std::move(why));
+  return state;
+}
+
+void ObjectState::fulfil(ObjectValue value) {
+  std::unique_lock lock(mutex_);
+  if (settled_) return;
+  value_ = std::move(value);
+  settle(lock);
+}
+
+void ObjectState::fail(Status why) {
+  std::unique_lock lock(mutex_);
+  if (settled_) return;
+  CHECK(!why.ok());
+  failure_ = std::move(why);
+  settle(lock);
+}
+
+void ObjectState::settle(std::unique_lock<std::mutex>& lock) {
+  settled_.store(true, std::memory_order_release);
+  // Under the lock, so that a waiter whose time is up cannot leave its stack frame meanwhile.
+  for (WaitNode* node = waiters_; node != nullptr;) {
+    WaitNode* next = node->next;  // one() may end the wait
+    node->countdown->one();
+    node = next;
+  }
+  auto actions = std::move(actions_);
+  lock.unlock();
+  for (auto& action : actions) action();
+}
+
+bool ObjectState::add_waiter(WaitNode& node) const {
+  std::lock_guard lock(mutex_);
+  if (settled_) return false;
+  node.next = waiters_;
+  if (waiters_) waiters_->previous = &node;
+  waiters_ = &node;
+  return true;
+}
+
+void ObjectState::remove_waiter(WaitNode& node) const {
+  std::lock_guard lock(mutex_);
+  if (node.previous) node.previous->next = node.next;
+  else waiters_ = node.next;
+  if (node.next) node.next->previous = node.previous;
+}
+
+bool ObjectState::wait(Deadline deadline) const {
+  if (is_settled()) return true;
+  CHECK(process_ != nullptr);
+  Countdown countdown(process_->loop(), 1);
+  WaitNode node{.countdown = &countdown};
+  if (!add_waiter(node)) return true;
+  process_->loop().run_until(countdown.event(), deadline);
+  remove_waiter(node);
+  return is_settled();
+}
+
+void ObjectState::then(UniqueFunction<void()> action) const {
+  {
+    std::lock_guard lock(mutex_);
+    if (!settled_) {
+      actions_.push_back(std::move(action));
+      return;
+    }
+  }
+  action();
+}
+
+Result<Buffer> ObjectState::open(Deadline deadline) const {
+  if (!wait(deadline)) {
+    if (process_->is_shut_down()) return cancelled("the runtime was stopped while an object was awaited");
+    return deadline_exceeded("the object was not there in time");
+  }
+  if (!failure_.ok()) return failure_;
+  if (!value_.stored) return value_.bytes;
+  Result<Buffer> bytes = value_.stored->open(deadline);
+  if (!bytes.ok()) return bytes.status();
+  // The view keeps the process's event loop alive, because giving up the pin needs it.
+  struct Pinned {
+    std::shared_ptr<Process> process;
+    Buffer bytes;
+  };
+  auto owner = std::make_shared<const Pinned>(Pinned{process_, *bytes});
+  return Buffer(owner->bytes.bytes(), owner);
+}
+
+}  // namespace runtime

@@ -1,0 +1,145 @@
+#include "runtime/actor/process.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "runtime/actor/actor_client.h"
+#include "runtime/actor/countdown.h"
+#include "runtime/actor/stored_object.h"
+#include "runtime/core/log.h"
+
+namespace runtime {
+
+namespace {
+std::uint64_t random_session() {
+  auto bytes = ids_detail::random_bytes();
+  std::uint64_t session = 0;
+  std::memcpy(&session, bytes.data(), sizeof session);
+  return session;
+}
+}  // namespace
+
+Deadline bounded(Deadline deadline) { return std::min(deadline, deadline_after(std::chrono::hours(24 * 7))); }
+
+Process::Process(const Registry& registry) : registry_(registry), session_(random_session()) {}
+
+Process::~Process() { shut_down(); }
+
+void Process::attach(std::unique_ptr<NodeClient> node) {
+  CHECK(!node_);
+  node_ = std::move(node);
+  objects_ = std::make_shared<ObjectClient>(node_->channel());
+}
+
+void Process::shut_down() {
+  if (shut_down_.exchange(true)) return;
+  std::vector<std::shared_ptr<ActorClient>> clients;
+  {
+    std::lock_guard lock(mutex_);
+    for (auto& [id, weak] : clients_) {
+      if (auto client = weak.lock()) clients.push_back(std::move(client));
+    }
+    lent_to_constructors_.clear();
+  }
+  for (auto& client : clients) client->close(cancelled("the runtime was stopped"));
+  if (node_) node_->channel()->close(cancelled("the runtime was stopped"));
+  // Let the closes run their handlers, so that nothing waits for ever.
+  Event drained(loop_);
+  loop_.post([&] { loop_.post([&] { drained.set(); }); });
+  loop_.run_until(drained, Deadline::max());
+  loop_.stop();
+}
+
+std::shared_ptr<ActorClient> Process::client_for(const ActorAddress& address) {
+  std::lock_guard lock(mutex_);
+  auto& slot = clients_[address.actor];
+  auto client = slot.lock();
+  if (client && client->address().incarnation >= address.incarnation) return client;
+  client = std::make_shared<ActorClient>(shared_from_this(), address);
+  slot = client;
+  // Forget the dead ones now and then, so that the table stays in proportion to the living.
+  if (clients_.size() >= 64 && (clients_.size() & (clients_.size() - 1)) == 0) {
+    std::erase_if(clients_, [](const auto& entry) { return entry.second.expired(); });
+  }
+  return client;
+}
+
+Result<ObjectValue> Process::store(Encoder& encoder) {
+  ObjectValue value;
+  if (encoder.size() < kLargeArrayBytes) {
+    value.bytes = encoder.to_buffer();
+  } else {
+    if (!objects_) return unavailable("the runtime is not started: call start() or run() before making objects");
+    Result<WritableObject> object = objects_->create(encoder.size());
+    if (!object.ok()) return object.status();
+    encoder.gather(object->data());
+    value.stored = std::make_shared<StoredObject>(objects_, objects_->seal(*std::move(object)), true);
+  }
+  value.refs = encoder.take_refs();
+  return value;
+}
+
+std::shared_ptr<StoredObject> Process::borrow(ObjectLocation location) {
+  return std::make_shared<StoredObject>(objects_, std::move(location), false);
+}
+
+PendingActor Process::start_actor(ActorSpec spec, std::vector<ObjectStatePtr> lent, std::chrono::milliseconds timeout) {
+  auto self = shared_from_this();
+  PendingActor pending{std::make_shared<ObjectState>(self), std::make_shared<ActorAddress>()};
+  ActorId actor = spec.actor;
+  if (!lent.empty()) {
+    std::lock_guard lock(mutex_);
+    lent_to_constructors_[actor] = std::move(lent);
+  }
+  node_->create_actor(std::move(spec), deadline_after(timeout), [self, pending, actor](Result<ActorAddress> address) {
+    if (address.ok()) {
+      *pending.address = *std::move(address);
+      pending.created->fulfil({});
+    } else {
+      {
+        std::lock_guard lock(self->mutex_);
+        self->lent_to_constructors_.erase(actor);
+      }
+      pending.created->fail(address.status());
+    }
+  });
+  return pending;
+}
+
+void Process::on_actor_died(const ActorState& state) {
+  std::vector<ObjectStatePtr> lent;  // dropped outside of the lock
+  std::lock_guard lock(mutex_);
+  if (auto found = lent_to_constructors_.find(state.actor); found != lent_to_constructors_.end()) {
+    lent = std::move(found->second);
+    lent_to_constructors_.erase(found);
+  }
+}
+
+void Process::wait(std::span<const ObjectStatePtr> objects, std::size_t count, Deadline deadline) {
+  std::size_t settled = 0;
+  for (const auto& object : objects) settled += object->is_settled() ? 1 : 0;
+  count = std::min(count, objects.size());
+  if (settled >= count) return;
+  Countdown countdown(loop_, count);
+  std::vector<WaitNode> nodes(objects.size());
+  for (std::size_t i = 0; i < objects.size(); ++i) {
+    nodes[i].countdown = &countdown;
+    if (!objects[i]->add_waiter(nodes[i])) {
+      nodes[i].countdown = nullptr;
+      countdown.one();
+    }
+  }
+  loop_.run_until(countdown.event(), deadline);
+  for (std::size_t i = 0; i < objects.size(); ++i) {
+    if (nodes[i].countdown) objects[i]->remove_waiter(nodes[i]);
+  }
+}
+
+Status Process::ask(const std::function<void(NodeClient::Done)>& make) {
+  Result<bool> result = ask<bool>([&](NodeClient::Callback<bool> done) {
+    make([done](Status status) { done(status.ok() ? Result<bool>(true) : Result<bool>(status)); });
+  });
+  return result.status();
+}
+
+}  // namespace runtime

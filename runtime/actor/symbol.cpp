@@ -1,0 +1,163 @@
+#include "runtime/actor/symbol.h"
+
+#include <elf.h>
+#include <fcntl.h>
+#include <link.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstring>
+
+#define XXH_INLINE_ALL
+#include <xxhash.h>
+
+namespace runtime {
+
+namespace {
+
+/// A loaded program or library: where it lies in memory.
+struct Module {
+  std::uintptr_t wanted = 0;  // in: an address in it
+  const char* path = nullptr;
+  std::uintptr_t base = 0;  // added to the file's addresses
+  bool found = false;
+};
+
+int match_module(dl_phdr_info* info, std::size_t, void* into) {
+  auto& module = *static_cast<Module*>(into);
+  for (int i = 0; i < info->dlpi_phnum; ++i) {
+    const ElfW(Phdr)& segment = info->dlpi_phdr[i];
+    std::uintptr_t start = info->dlpi_addr + segment.p_vaddr;
+    if (segment.p_type != PT_LOAD || module.wanted < start || module.wanted >= start + segment.p_memsz) continue;
+    module.path = info->dlpi_name[0] != '\0' ? info->dlpi_name : "/proc/self/exe";
+    module.base = info->dlpi_addr;
+    module.found = true;
+    return 1;
+  }
+  return 0;
+}
+
+/// The symbol table of a file, mapped while this lives.
+class SymbolTable {
+ public:
+  explicit SymbolTable(const char* path) {
+    int fd = ::open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0) return;
+    struct stat info{};
+    if (::fstat(fd, &info) == 0 && info.st_size > 0) {
+      void* mapped = ::mmap(nullptr, static_cast<std::size_t>(info.st_size), PROT_READ, MAP_PRIVATE, fd, 0);
+      if (mapped != MAP_FAILED) file_ = {static_cast<const std::byte*>(mapped), static_cast<std::size_t>(info.st_size)};
+    }
+    ::close(fd);
+    find_tables(file_);
+  }
+  SymbolTable(const SymbolTable&) = delete;
+  SymbolTable& operator=(const SymbolTable&) = delete;
+  ~SymbolTable() {
+    if (!file_.empty()) ::munmap(const_cast<std::byte*>(file_.data()), file_.size());
+  }
+
+  /// Names that were visited stay valid for ever.
+  void keep() { file_ = {}; }
+
+  /// Calls visit(file address, size, name) for each function.
+  template <class Visit>
+  void for_each_function(Visit&& visit) const {
+    for (const ElfW(Sym)& symbol : symbols_) {
+      if (ELF64_ST_TYPE(symbol.st_info) != STT_FUNC || symbol.st_shndx == SHN_UNDEF || symbol.st_name >= names_.size()) continue;
+      visit(static_cast<std::uintptr_t>(symbol.st_value), static_cast<std::size_t>(symbol.st_size), names_.data() + symbol.st_name);
+    }
+  }
+
+ private:
+  void find_tables(std::span<const std::byte> file) {
+    auto header = reinterpret_cast<const ElfW(Ehdr)*>(file.data());
+    if (file.size() < sizeof *header || std::memcmp(header->e_ident, ELFMAG, SELFMAG) != 0) return;
+    if (header->e_shoff > file.size() || header->e_shnum > (file.size() - header->e_shoff) / sizeof(ElfW(Shdr))) return;
+    std::span sections(reinterpret_cast<const ElfW(Shdr)*>(file.data() + header->e_shoff), header->e_shnum);
+    for (unsigned type : {SHT_SYMTAB, SHT_DYNSYM}) {  // the second is all that a stripped file has
+      for (const ElfW(Shdr)& section : sections) {
+        if (section.sh_type != type || section.sh_link >= sections.size()) continue;
+        const ElfW(Shdr)& strings = sections[section.sh_link];
+        if (!lies_in(section, file) || !lies_in(strings, file) || strings.sh_size == 0) continue;
+        symbols_ = {reinterpret_cast<const ElfW(Sym)*>(file.data() + section.sh_offset), section.sh_size / sizeof(ElfW(Sym))};
+        names_ = {reinterpret_cast<const char*>(file.data() + strings.sh_offset), strings.sh_size};
+        return;
+      }
+    }
+  }
+
+  static bool lies_in(const ElfW(Shdr)& section, std::span<const std::byte> file) {
+    return section.sh_offset <= file.size() && section.sh_size <= file.size() - section.sh_offset;
+  }
+
+  std::span<const std::byte> file_;
+  std::span<const ElfW(Sym)> symbols_;
+  std::span<const char> names_;
+};
+
+}  // namespace
+
+Symbol symbol_at(std::uintptr_t address) {
+  Module module{.wanted = address};
+  dl_iterate_phdr(match_module, &module);
+  if (!module.found) return {};
+  Symbol result{.name = nullptr, .offset = address - module.base, .module = module.path};
+  std::uintptr_t file_address = address - module.base;
+  SymbolTable table(module.path);
+  table.for_each_function([&](std::uintptr_t start, std::size_t size, const char* name) {
+    if (file_address < start || file_address >= start + std::max<std::size_t>(size, 1)) return;
+    if (result.name && std::strcmp(result.name, name) <= 0) return;
+    result.name = name;
+    result.offset = file_address - start;
+  });
+  if (result.name) table.keep();
+  return result;
+}
+
+std::vector<std::string> function_names(std::span<const std::uintptr_t> sorted) {
+  std::vector<std::string> names(sorted.size());
+  std::size_t at = 0;
+  while (at < sorted.size()) {
+    Module module{.wanted = sorted[at]};
+    dl_iterate_phdr(match_module, &module);
+    if (!module.found) {
+      ++at;
+      continue;
+    }
+    SymbolTable(module.path).for_each_function([&](std::uintptr_t start, std::size_t, const char* name) {
+      auto [first, last] = std::equal_range(sorted.begin(), sorted.end(), start + module.base);
+      for (; first != last; ++first) {
+        std::string& known = names[static_cast<std::size_t>(first - sorted.begin())];
+        if (known.empty() || name < known) known = name;
+      }
+    });
+    // On to the first address outside this module.
+    for (++at; at < sorted.size(); ++at) {
+      Module next{.wanted = sorted[at]};
+      dl_iterate_phdr(match_module, &next);
+      if (!next.found || next.base != module.base) break;
+    }
+  }
+  return names;
+}
+
+std::uint64_t program_fingerprint() {
+  std::uint64_t hash = 0;
+  dl_iterate_phdr(
+      [](dl_phdr_info* info, std::size_t, void* into) {
+        auto& result = *static_cast<std::uint64_t*>(into);
+        for (int i = 0; i < info->dlpi_phnum; ++i) {
+          const ElfW(Phdr)& segment = info->dlpi_phdr[i];
+          if (segment.p_type != PT_LOAD || !(segment.p_flags & PF_X)) continue;
+          result = XXH3_64bits_withSeed(reinterpret_cast<const void*>(info->dlpi_addr + segment.p_vaddr), segment.p_memsz, result);
+        }
+        return 1;  // the first entry is the program
+      },
+      &hash);
+  return hash;
+}
+
+}  // namespace runtime

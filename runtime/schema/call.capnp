@@ -1,0 +1,65 @@
+# Calls from process to process: one request and one reply per call, and one-way notices about what they carried.
+# Field numbers, types and defaults never change; fields are only appended.
+@0xe5a0c4f2b7d81936;
+
+using Cxx = import "/capnp/c++.capnp";
+using Object = import "/runtime/schema/object.capnp";
+$Cxx.namespace("runtime::schema");
+
+# The encoding of a value (runtime/actor/encoder.h): in the frame's payload, in the message, or in a node's store.
+struct Value {
+  union {
+    payload @0 :Void;
+    bytes @1 :Data;
+    stored @2 :Object.ObjectLocation;
+  }
+  refs @3 :List(Ref);        # what the references inside the encoding mean, by index
+}
+
+# An object as another process learns of it. Only settled objects travel.
+struct Ref {
+  union {
+    value @0 :Value;
+    failure @1 :Failure;
+  }
+}
+
+struct Failure {
+  code @0 :UInt16;           # runtime::ErrorCode
+  message @1 :Text;
+}
+
+struct CallRequest {
+  actorId @0 :Data;          # 16 bytes
+  incarnation @1 :UInt64;    # the actor's, as the caller knows it; 0: any
+  method @2 :UInt64;         # hash of class, name and signature
+  deadlineMs @3 :UInt64;     # time left when it was sent; never 0
+  session @4 :UInt64;        # of the caller: random, the same as long as its process lives
+  sequence @5 :UInt64;       # of the call within session and actor, from 1
+  acknowledged @6 :UInt64;   # the caller has the replies of all calls up to here
+  arguments @7 :Value;
+  lends @8 :Bool;            # the arguments refer to objects; the callee says argumentsReleased when it holds none of them any more
+}
+
+struct CallReply {
+  code @0 :UInt16;           # 0: success
+  message @1 :Text;
+  value @2 :Value;
+  lends @3 :Bool;            # as in CallRequest; the caller says resultReleased
+}
+
+struct CallNotice {
+  actorId @0 :Data;
+  sequence @1 :UInt64;       # of the call it is about
+  union {
+    cancel @2 :Void;         # the caller does not want the result any more
+    argumentsReleased @3 :Void;
+    resultReleased @4 :Void;
+  }
+}
+
+# What the creator of an actor gives its constructor; opaque to nodes.
+struct ConstructorCall {
+  signature @0 :Text;
+  arguments @1 :Value;
+}
