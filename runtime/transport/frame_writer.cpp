@@ -31,6 +31,7 @@ void FrameWriter::Queue::reset() {
 }
 
 void FrameWriter::append_bytes(std::span<const std::byte> bytes, std::size_t fd_count) {
+  if (bytes.empty()) return;  // an empty piece could never be consumed
   Queue& queue = filling_;
   // Bytes behind bytes extend the piece, unless descriptors have to travel with its first byte.
   if (queue.pieces.empty() || !queue.pieces.back().external.empty() || fd_count > 0) {

@@ -48,7 +48,7 @@ struct Preamble {
 
   std::uint16_t version = kWireVersion;
   std::uint16_t flags = 0;
-  WorkerId target;  // none: whoever listens
+  WorkerId target{};  // none: whoever listens
 
   std::array<std::byte, kBytes> encode() const;
   /// Errors: kInvalidArgument when these are not a preamble's bytes. Any version decodes; the callee decides.

@@ -89,7 +89,7 @@ void TimedSocket::arm(Deadline deadline) {
 void TimedSocket::disarm() { timer.cancel(); }
 
 Status TimedSocket::explain(Status status, const std::string& what) const {
-  return !status.ok() && expired ? deadline_exceeded(what) : status;
+  return status.code() == ErrorCode::kCancelled && expired ? deadline_exceeded(what) : status;
 }
 
 asio::awaitable<Status> connect_socket(TimedSocket& timed, Endpoint endpoint) {

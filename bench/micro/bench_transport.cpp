@@ -1,0 +1,284 @@
+// The cost of a channel beside the floor: a round trip over a Channel against a ping-pong on a raw Unix socket (and the same on
+// TCP), requests in flight, and payload throughput. The peer is another process.
+//   bench_transport [--json] [--seconds S]
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <cstring>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "runtime/transport/listener.h"
+
+namespace {
+
+using namespace runtime;
+using Clock = std::chrono::steady_clock;
+
+constexpr std::size_t kMessageBytes = 128;  // about what a small call takes on the wire
+constexpr int kRounds = 5;                  // medians are over these
+
+double seconds_since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
+
+double median(std::vector<double> values) {
+  std::sort(values.begin(), values.end());
+  return values[values.size() / 2];
+}
+
+/// Seconds per call of `step`, the median over the rounds.
+template <class Step>
+double time_per_call(double seconds, Step&& step) {
+  for (int i = 0; i < 1000; ++i) step();
+  std::vector<double> rounds;
+  for (int round = 0; round < kRounds; ++round) {
+    auto start = Clock::now();
+    long calls = 0;
+    while (seconds_since(start) < seconds / kRounds) {
+      for (int i = 0; i < 100; ++i) step();
+      calls += 100;
+    }
+    rounds.push_back(seconds_since(start) / static_cast<double>(calls));
+  }
+  return median(rounds);
+}
+
+[[noreturn]] void fail(const std::string& what) {
+  std::fprintf(stderr, "error: %s\n", what.c_str());
+  std::_Exit(1);
+}
+
+bool read_all(int fd, char* data, std::size_t size) {
+  for (std::size_t done = 0; done < size;) {
+    ssize_t got = ::recv(fd, data + done, size - done, 0);
+    if (got <= 0) return false;
+    done += static_cast<std::size_t>(got);
+  }
+  return true;
+}
+
+double raw_round_trip(int fd, double seconds) {
+  char bytes[kMessageBytes] = {};
+  return time_per_call(seconds, [&] {
+    if (::send(fd, bytes, sizeof bytes, MSG_NOSIGNAL) != sizeof bytes || !read_all(fd, bytes, sizeof bytes)) fail("raw ping-pong");
+  });
+}
+
+void raw_echo(int fd) {
+  char bytes[kMessageBytes];
+  while (read_all(fd, bytes, sizeof bytes)) (void)::send(fd, bytes, sizeof bytes, MSG_NOSIGNAL);
+}
+
+int tcp_listener(int* port) {
+  int fd = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  socklen_t size = sizeof address;
+  if (::bind(fd, reinterpret_cast<sockaddr*>(&address), sizeof address) != 0 || ::listen(fd, 1) != 0) fail("listen");
+  ::getsockname(fd, reinterpret_cast<sockaddr*>(&address), &size);
+  *port = ntohs(address.sin_port);
+  return fd;
+}
+
+int tcp_connect(int port) {
+  int fd = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_port = htons(static_cast<std::uint16_t>(port));
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  if (::connect(fd, reinterpret_cast<sockaddr*>(&address), sizeof address) != 0) fail("connect");
+  int on = 1;
+  ::setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+  return fd;
+}
+
+Credentials credentials_of(Role role) {
+  Credentials credentials;
+  credentials.token = "bench";
+  credentials.role = role;
+  return credentials;
+}
+
+/// The peer process's channel side: one thread takes requests from the loop and answers them, as an actor's does.
+void serve_channel(const std::string& path, int ready) {
+  EventLoop loop;
+  Event arrived(loop);
+  std::vector<std::pair<std::shared_ptr<Channel>, Message>> mailbox;  // filled on the loop, emptied by this thread
+  std::mutex mutex;
+  ListenerCallbacks callbacks;
+  callbacks.on_channel = [&](std::shared_ptr<Channel> channel) {
+    channel->set_handler([&](const std::shared_ptr<Channel>& from, Message message) {
+      std::lock_guard lock(mutex);
+      if (mailbox.empty()) arrived.set();
+      mailbox.emplace_back(from, std::move(message));
+    });
+  };
+  auto serve = [&](const Endpoint& endpoint) {
+    auto listener = Listener::listen(loop, endpoint, credentials_of(Role::kWorker), callbacks);
+    if (!listener.ok()) fail(listener.status().to_string());
+    return std::move(*listener);
+  };
+  auto unix_listener = serve(*Endpoint::unix_socket(path));
+  auto tcp = serve(Endpoint::tcp("127.0.0.1", 0));
+  int port = tcp->endpoint().port;
+  if (::write(ready, &port, sizeof port) != sizeof port) fail("pipe");
+  std::vector<std::pair<std::shared_ptr<Channel>, Message>> batch;
+  while (loop.run_until(arrived, Deadline::max())) {
+    {
+      std::lock_guard lock(mutex);
+      arrived.reset();
+      batch.swap(mailbox);
+    }
+    for (std::size_t i = 0; i < batch.size(); ++i) {
+      auto& [channel, message] = batch[i];
+      if (message.id == 0) continue;
+      Message reply = reply_to(message, message.meta);
+      (void)channel->send(std::move(reply), i + 1 == batch.size() ? Flush::kNow : Flush::kSoon);
+    }
+    batch.clear();
+  }
+}
+
+Message request_of(std::size_t payload_bytes, const Buffer& payload) {
+  static const Buffer meta = Buffer::copy_of(std::string(kMessageBytes - FrameHeader::kBytes, 'm'));
+  Message message;
+  message.kind = FrameKind::kCall;
+  message.meta = meta;
+  if (payload_bytes > 0) message.payload = payload.slice(0, payload_bytes);
+  return message;
+}
+
+double channel_round_trip(const std::shared_ptr<Channel>& channel, double seconds) {
+  return time_per_call(seconds, [&] {
+    auto reply = channel->request_blocking(request_of(0, {}), deadline_after(std::chrono::seconds(30)));
+    if (!reply.ok()) fail(reply.status().to_string());
+  });
+}
+
+/// Seconds per request with up to `window` in flight.
+double channel_pipelined(const std::shared_ptr<Channel>& channel, std::size_t payload_bytes, int window, double seconds) {
+  EventLoop& loop = channel->loop();
+  Buffer payload = Buffer::copy_of(std::string(std::max<std::size_t>(payload_bytes, 1), 'p'));
+  std::vector<double> rounds;
+  for (int round = 0; round < kRounds; ++round) {
+    auto start = Clock::now();
+    long requests = 0;
+    while (seconds_since(start) < seconds / kRounds) {
+      Event done(loop);
+      int answered = 0;
+      for (int i = 0; i < window; ++i) {
+        channel->request(request_of(payload_bytes, payload), deadline_after(std::chrono::seconds(30)), [&](Result<Message> reply) {
+          if (!reply.ok()) fail(reply.status().to_string());
+          if (++answered == window) done.set();
+        });
+      }
+      if (!loop.run_until(done, Deadline::max())) fail("the loop stopped");
+      requests += window;
+    }
+    rounds.push_back(seconds_since(start) / static_cast<double>(requests));
+  }
+  return median(rounds);
+}
+
+std::shared_ptr<Channel> connect_to(EventLoop& loop, const Endpoint& endpoint) {
+  auto channel = connect(loop, endpoint, credentials_of(Role::kDriver));
+  if (!channel.ok()) fail(channel.status().to_string());
+  return *channel;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  bool json = false;
+  double seconds = 1.0;
+  for (int i = 1; i < argc; ++i) {
+    std::string argument = argv[i];
+    if (argument == "--json") json = true;
+    else if (argument == "--seconds" && i + 1 < argc) seconds = std::atof(argv[++i]);
+    else fail("usage: bench_transport [--json] [--seconds S]");
+  }
+  char folder[] = "/tmp/starling-bench-XXXXXX";
+  if (::mkdtemp(folder) == nullptr) fail("mkdtemp");
+  std::string path = std::string(folder) + "/s";
+  int pair[2], ready[2], raw_port = 0;
+  if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) != 0 || ::pipe(ready) != 0) fail("socketpair");
+  int raw_tcp = tcp_listener(&raw_port);
+
+  pid_t parent = ::getpid();
+  pid_t raw_peer = ::fork();  // before any thread starts
+  if (raw_peer == 0) {
+    ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+    ::close(pair[0]);
+    raw_echo(pair[1]);
+    int tcp = ::accept(raw_tcp, nullptr, nullptr);
+    int on = 1;
+    ::setsockopt(tcp, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+    raw_echo(tcp);
+    ::_exit(0);
+  }
+  pid_t channel_peer = ::fork();
+  if (channel_peer == 0) {
+    ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+    if (::getppid() != parent) ::_exit(1);
+    ::close(pair[0]);
+    ::close(pair[1]);
+    serve_channel(path, ready[1]);
+    ::_exit(0);
+  }
+  ::close(pair[1]);
+
+  int port = 0;
+  if (::read(ready[0], &port, sizeof port) != sizeof port) fail("the peer did not start");
+  double uds_raw = raw_round_trip(pair[0], seconds);
+  ::close(pair[0]);
+  int tcp = tcp_connect(raw_port);
+  double tcp_raw = raw_round_trip(tcp, seconds);
+  ::close(tcp);
+
+  double uds_sync, uds_async, tcp_sync, tcp_async, uds_payload;
+  constexpr std::size_t kPayloadBytes = 1 << 20;
+  {
+    EventLoop loop;
+    auto unix_channel = connect_to(loop, *Endpoint::unix_socket(path));
+    uds_sync = channel_round_trip(unix_channel, seconds);
+    uds_async = channel_pipelined(unix_channel, 0, 1000, seconds);
+    uds_payload = channel_pipelined(unix_channel, kPayloadBytes, 16, seconds);
+    auto tcp_channel = connect_to(loop, Endpoint::tcp("127.0.0.1", static_cast<std::uint16_t>(port)));
+    tcp_sync = channel_round_trip(tcp_channel, seconds);
+    tcp_async = channel_pipelined(tcp_channel, 0, 1000, seconds);
+    unix_channel->close(cancelled("done"));
+    tcp_channel->close(cancelled("done"));
+  }
+  ::kill(channel_peer, SIGKILL);
+  ::waitpid(raw_peer, nullptr, 0);
+  ::waitpid(channel_peer, nullptr, 0);
+  ::unlink(path.c_str());
+  ::rmdir(folder);
+
+  const std::pair<const char*, double> figures[] = {
+      {"uds_round_trip_us", uds_raw * 1e6},
+      {"channel_uds_round_trip_us", uds_sync * 1e6},
+      {"channel_uds_over_raw", uds_sync / uds_raw},
+      {"channel_uds_pipelined_per_s", 1 / uds_async},
+      {"channel_uds_payload_gbps", static_cast<double>(kPayloadBytes) / uds_payload / 1e9},
+      {"tcp_round_trip_us", tcp_raw * 1e6},
+      {"channel_tcp_round_trip_us", tcp_sync * 1e6},
+      {"channel_tcp_over_raw", tcp_sync / tcp_raw},
+      {"channel_tcp_pipelined_per_s", 1 / tcp_async},
+  };
+  const char* separator = json ? "{" : "";
+  for (const auto& [name, value] : figures) {
+    std::printf(json ? "%s\"%s\": %.6g" : "%s%-30s %.6g\n", separator, name, value);
+    if (json) separator = ", ";
+  }
+  if (json) std::printf("}\n");
+}

@@ -1,0 +1,385 @@
+#include "runtime/transport/handshake.h"
+
+#include <netinet/in.h>
+
+#include <atomic>
+#include <random>
+#include <thread>
+
+#include "fixture.h"
+#include "runtime/transport/capnp_codec.h"
+#include "runtime/transport/frame_writer.h"
+
+namespace runtime {
+namespace {
+
+using Refusals = std::shared_ptr<std::promise<Status>>;
+
+struct Server {
+  explicit Server(Credentials credentials = credentials_of(Role::kNode), ListenerOptions options = {}, bool unix_socket = false) {
+    ListenerCallbacks callbacks;
+    callbacks.on_channel = [this](std::shared_ptr<Channel> channel) {
+      peers.push_back(channel->peer());
+      channel->set_handler([](const std::shared_ptr<Channel>& from, Message message) { (void)from->send(reply_to(message, message.meta)); });
+    };
+    callbacks.on_refused = [this](const std::string&, const Status& why) {
+      ++refused;
+      if (!refusal_told.exchange(true)) refusal.set_value(why);
+    };
+    Endpoint where = unix_socket ? *Endpoint::unix_socket(dir.file("s")) : Endpoint::tcp("127.0.0.1", 0);
+    auto bound = Listener::listen(loop, where, std::move(credentials), std::move(callbacks), options);
+    EXPECT_TRUE(bound.ok()) << bound.status().to_string();
+    listener = std::move(*bound);
+  }
+
+  int raw_connect() const {
+    int fd = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    sockaddr_in address{};
+    address.sin_family = AF_INET;
+    address.sin_port = htons(listener->endpoint().port);
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    EXPECT_EQ(::connect(fd, reinterpret_cast<sockaddr*>(&address), sizeof address), 0);
+    return fd;
+  }
+
+  ScratchDir dir;
+  EventLoop loop;
+  std::vector<PeerInfo> peers;
+  std::promise<Status> refusal;
+  std::atomic<bool> refusal_told{false};
+  std::atomic<int> refused{0};
+  std::unique_ptr<Listener> listener;
+};
+
+/// Says the given bytes to whoever connects, then closes (or waits).
+struct OddServer {
+  OddServer(std::string says, bool closes) : says(std::move(says)), closes(closes) {
+    fd = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    sockaddr_in address{};
+    address.sin_family = AF_INET;
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    EXPECT_EQ(::bind(fd, reinterpret_cast<sockaddr*>(&address), sizeof address), 0);
+    EXPECT_EQ(::listen(fd, 8), 0);
+    socklen_t size = sizeof address;
+    ::getsockname(fd, reinterpret_cast<sockaddr*>(&address), &size);
+    endpoint = Endpoint::tcp("127.0.0.1", ntohs(address.sin_port));
+    thread = std::thread([this] {
+      int peer = ::accept(fd, nullptr, nullptr);
+      char bytes[64];
+      EXPECT_EQ(::recv(peer, bytes, sizeof bytes, MSG_WAITALL), 64);
+      EXPECT_EQ(::send(peer, this->says.data(), this->says.size(), MSG_NOSIGNAL), static_cast<ssize_t>(this->says.size()));
+      if (!this->closes) (void)::recv(peer, bytes, sizeof bytes, 0);
+      ::close(peer);
+    });
+  }
+  ~OddServer() {
+    thread.join();
+    ::close(fd);
+  }
+  std::string says;
+  bool closes;
+  int fd;
+  Endpoint endpoint;
+  std::thread thread;
+};
+
+TEST(Handshake, TellsEachSideWhoTheOtherIs) {
+  Credentials own = credentials_of(Role::kNode);
+  own.node = NodeId::random();
+  own.cluster = ClusterId::random();
+  own.incarnation = 7;
+  Server server(own, {}, true);
+  EventLoop loop;
+  Credentials caller = credentials_of(Role::kDriver);
+  caller.node = own.node;
+  auto channel = connect(loop, server.listener->endpoint(), caller);
+  ASSERT_TRUE(channel.ok()) << channel.status().to_string();
+  const PeerInfo& peer = (*channel)->peer();
+  EXPECT_EQ(peer.role, Role::kNode);
+  EXPECT_EQ(peer.node, own.node);
+  EXPECT_EQ(peer.cluster, own.cluster);
+  EXPECT_EQ(peer.incarnation, 7u);
+  EXPECT_EQ(peer.protocol, kProtocolMax);
+  EXPECT_EQ(peer.version, kRelease);
+  EXPECT_EQ(peer.pid, ::getpid());
+  ASSERT_TRUE((*channel)->request_blocking(text_message(FrameKind::kCall, "x"), deadline_after(seconds(10))).ok());
+  ASSERT_EQ(server.peers.size(), 1u);
+  EXPECT_EQ(server.peers[0].role, Role::kDriver);
+  EXPECT_EQ(server.peers[0].pid, ::getpid());
+}
+
+TEST(Handshake, RefusesAWrongTokenOnBothSides) {
+  Server server;
+  EventLoop loop;
+  auto channel = connect(loop, server.listener->endpoint(), credentials_of(Role::kDriver, "guess"));
+  EXPECT_EQ(channel.status().code(), ErrorCode::kInvalidArgument);
+  EXPECT_NE(channel.status().message().find("wrong token"), std::string::npos) << channel.status().message();
+  Status seen = server.refusal.get_future().get();
+  EXPECT_NE(seen.message().find("wrong token"), std::string::npos) << seen.message();
+  EXPECT_TRUE(server.peers.empty());
+}
+
+TEST(Handshake, RefusesAnotherCluster) {
+  Credentials own = credentials_of(Role::kNode);
+  own.cluster = ClusterId::random();
+  Server server(own);
+  EventLoop loop;
+  Credentials caller = credentials_of(Role::kNode);
+  caller.cluster = ClusterId::random();
+  auto channel = connect(loop, server.listener->endpoint(), caller);
+  EXPECT_EQ(channel.status().code(), ErrorCode::kInvalidArgument);
+  EXPECT_NE(channel.status().message().find("belongs to cluster"), std::string::npos) << channel.status().message();
+  EXPECT_EQ(server.refusal.get_future().get().code(), ErrorCode::kInvalidArgument);
+}
+
+TEST(Handshake, RefusesAnOlderIncarnation) {
+  Credentials own = credentials_of(Role::kNode);
+  own.incarnation = 3;
+  Server server(own);
+  EventLoop loop;
+  ConnectOptions options;
+  options.incarnation_min = 4;
+  auto channel = connect(loop, server.listener->endpoint(), credentials_of(Role::kDriver), options);
+  EXPECT_EQ(channel.status().code(), ErrorCode::kUnavailable);
+  EXPECT_NE(channel.status().message().find("incarnation 3 is older than 4"), std::string::npos);
+}
+
+TEST(Handshake, SaysThatNothingListens) {
+  EventLoop loop;
+  auto tcp = connect(loop, Endpoint::tcp("127.0.0.1", 1), credentials_of(Role::kDriver));
+  EXPECT_EQ(tcp.status().code(), ErrorCode::kUnavailable);
+  EXPECT_NE(tcp.status().message().find("127.0.0.1:1: nothing listens there"), std::string::npos) << tcp.status().message();
+  auto unix_socket = connect(loop, *Endpoint::parse("unix:/tmp/starling-no-such-socket"), credentials_of(Role::kDriver));
+  EXPECT_EQ(unix_socket.status().code(), ErrorCode::kUnavailable);
+  EXPECT_NE(unix_socket.status().message().find("no such socket"), std::string::npos) << unix_socket.status().message();
+}
+
+TEST(Handshake, SaysThatAnotherServiceAnswers) {
+  OddServer odd("HTTP/1.1 400 Bad Request\r\n\r\n", true);
+  EventLoop loop;
+  auto channel = connect(loop, odd.endpoint, credentials_of(Role::kDriver));
+  EXPECT_EQ(channel.status().code(), ErrorCode::kInvalidArgument);
+  EXPECT_NE(channel.status().message().find("not a Starling port"), std::string::npos) << channel.status().message();
+}
+
+TEST(Handshake, SaysThatThePeerClosed) {
+  OddServer odd("STAR", true);
+  EventLoop loop;
+  auto channel = connect(loop, odd.endpoint, credentials_of(Role::kDriver));
+  EXPECT_EQ(channel.status().code(), ErrorCode::kUnavailable);
+  EXPECT_NE(channel.status().message().find("is this a Starling port?"), std::string::npos) << channel.status().message();
+}
+
+TEST(Handshake, EndsAtItsDeadlineWithASilentPeer) {
+  OddServer odd("", false);
+  EventLoop loop;
+  ConnectOptions options;
+  options.deadline = deadline_after(milliseconds(100));
+  auto channel = connect(loop, odd.endpoint, credentials_of(Role::kDriver), options);
+  EXPECT_EQ(channel.status().code(), ErrorCode::kDeadlineExceeded) << channel.status().to_string();
+  EXPECT_NE(channel.status().message().find("no answer to the handshake"), std::string::npos) << channel.status().message();
+}
+
+TEST(Handshake, SaysThatTheWireVersionsDiffer) {
+  std::string answer("STARLING\x09\0\0\0\0\0\0\0", 16);
+  OddServer odd(answer, true);
+  EventLoop loop;
+  auto channel = connect(loop, odd.endpoint, credentials_of(Role::kDriver));
+  EXPECT_EQ(channel.status().code(), ErrorCode::kUnimplemented);
+  EXPECT_NE(channel.status().message().find("speaks wire version 9"), std::string::npos) << channel.status().message();
+}
+
+TEST(Handshake, TellsAnUnknownVersionWhy) {
+  Server server;
+  int fd = server.raw_connect();
+  Preamble preamble;
+  preamble.version = 9;
+  auto raw = preamble.encode();
+  char nonce[32] = {};
+  ASSERT_EQ(::send(fd, raw.data(), raw.size(), 0), 32);
+  ASSERT_EQ(::send(fd, nonce, sizeof nonce, 0), 32);
+  std::string answer(256, '\0');
+  ssize_t got = ::recv(fd, answer.data(), answer.size(), MSG_WAITALL);
+  ASSERT_GT(got, 16);
+  EXPECT_NE(answer.find("wire version 9 is not spoken here"), std::string::npos);
+  ::close(fd);
+  EXPECT_EQ(server.refusal.get_future().get().code(), ErrorCode::kUnimplemented);
+}
+
+TEST(Handshake, DoesNotServeAProofThatWasNotFresh) {
+  // A recorded handshake, sent again: the callee's nonce differs, so the proof fails.
+  Server server;
+  int fd = server.raw_connect();
+  auto raw = Preamble{}.encode();
+  std::string bytes(reinterpret_cast<const char*>(raw.data()), raw.size());
+  bytes.append(64, 'n');  // nonce and a "recorded" proof
+  ASSERT_EQ(::send(fd, bytes.data(), bytes.size(), 0), 96);
+  ::shutdown(fd, SHUT_WR);
+  Status why = server.refusal.get_future().get();
+  EXPECT_NE(why.message().find("wrong token"), std::string::npos) << why.message();
+  ::close(fd);
+}
+
+TEST(Handshake, SurvivesRandomBytes) {
+  ListenerOptions options;
+  options.handshake_timeout = milliseconds(300);
+  Server server(credentials_of(Role::kNode), options);
+  std::mt19937 rng(5);
+  for (int round = 0; round < 60; ++round) {
+    int fd = server.raw_connect();
+    std::string bytes;
+    if (round % 3 == 1) {  // a good preamble, garbage behind it
+      auto raw = Preamble{}.encode();
+      bytes.assign(reinterpret_cast<const char*>(raw.data()), raw.size());
+    }
+    std::size_t size = rng() % 300;
+    for (std::size_t i = 0; i < size; ++i) bytes += static_cast<char>(rng());
+    (void)::send(fd, bytes.data(), bytes.size(), MSG_NOSIGNAL);
+    ::close(fd);
+  }
+  EventLoop loop;
+  auto channel = connect(loop, server.listener->endpoint(), credentials_of(Role::kDriver));
+  ASSERT_TRUE(channel.ok()) << channel.status().to_string();
+  EXPECT_EQ(server.peers.size(), 1u);
+}
+
+TEST(Handshake, BoundsConnectionsThatStall) {
+  ListenerOptions options;
+  options.handshakes_max = 4;
+  options.handshake_timeout = milliseconds(200);
+  Server server(credentials_of(Role::kNode), options);
+  std::vector<int> stalled;
+  for (int i = 0; i < 12; ++i) stalled.push_back(server.raw_connect());
+  // Those beyond the limit are closed at once, the others at their deadline.
+  for (int i = 0; i < 500 && server.refused < 12; ++i) std::this_thread::sleep_for(milliseconds(10));
+  EXPECT_EQ(server.refused.load(), 12);
+  EventLoop loop;
+  EXPECT_TRUE(connect(loop, server.listener->endpoint(), credentials_of(Role::kDriver)).ok());
+  for (int fd : stalled) ::close(fd);
+}
+
+TEST(Listener, SaysThatTheAddressIsInUse) {
+  Server tcp;
+  Server unix_socket(credentials_of(Role::kNode), {}, true);
+  for (const Server* server : {&tcp, &unix_socket}) {
+    EventLoop loop;
+    ListenerCallbacks callbacks;
+    callbacks.on_channel = [](std::shared_ptr<Channel>) {};
+    auto second = Listener::listen(loop, server->listener->endpoint(), credentials_of(Role::kNode), std::move(callbacks));
+    EXPECT_EQ(second.status().code(), ErrorCode::kUnavailable);
+    EXPECT_NE(second.status().message().find("address in use"), std::string::npos) << second.status().message();
+  }
+}
+
+TEST(Listener, ReplacesAStaleSocketFileAndRemovesItsOwn) {
+  ScratchDir dir;
+  std::string path = dir.file("s");
+  int fd = ::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  std::strcpy(address.sun_path, path.c_str());
+  ASSERT_EQ(::bind(fd, reinterpret_cast<sockaddr*>(&address), sizeof address), 0);
+  ::close(fd);
+  EventLoop loop;
+  ListenerCallbacks callbacks;
+  callbacks.on_channel = [](std::shared_ptr<Channel>) {};
+  {
+    auto listener = Listener::listen(loop, *Endpoint::unix_socket(path), credentials_of(Role::kNode), std::move(callbacks));
+    ASSERT_TRUE(listener.ok()) << listener.status().to_string();
+    EXPECT_TRUE(connect(loop, (*listener)->endpoint(), credentials_of(Role::kDriver)).ok());
+  }
+  EXPECT_FALSE(std::filesystem::exists(path));
+}
+
+// A node that hands connections to a worker: caller and worker then talk with no hop between them.
+TEST(Listener, HandsAConnectionToAWorker) {
+  ScratchDir dir;
+  EventLoop node_loop, worker_loop, caller_loop;
+  Credentials worker = credentials_of(Role::kWorker);
+  worker.worker = WorkerId::random();
+  ListenerCallbacks worker_callbacks;
+  worker_callbacks.on_channel = [](std::shared_ptr<Channel> channel) {
+    channel->set_handler([](const std::shared_ptr<Channel>& from, Message message) {
+      (void)from->send(reply_to(message, text_message(FrameKind::kCall, "I am the worker").meta));
+    });
+  };
+  auto worker_listener = Listener::listen(worker_loop, *Endpoint::unix_socket(dir.file("w")), worker, std::move(worker_callbacks));
+  ASSERT_TRUE(worker_listener.ok());
+
+  std::shared_ptr<Channel> to_worker;  // what the node holds
+  std::promise<void> registered;
+  ListenerCallbacks node_callbacks;
+  node_callbacks.on_channel = [&](std::shared_ptr<Channel> channel) {
+    to_worker = std::move(channel);
+    registered.set_value();
+  };
+  node_callbacks.on_preamble = [&](const Preamble& preamble, FileDescriptor& socket) -> Status {
+    if (preamble.target != worker.worker) return not_found("worker " + preamble.target.short_hex() + " is not on this node");
+    return to_worker->send(encode_attach(preamble, std::move(socket)));
+  };
+  auto node = Listener::listen(node_loop, *Endpoint::unix_socket(dir.file("n")), credentials_of(Role::kNode), std::move(node_callbacks));
+  ASSERT_TRUE(node.ok());
+
+  auto from_worker = connect(worker_loop, (*node)->endpoint(), worker);
+  ASSERT_TRUE(from_worker.ok());
+  (*from_worker)->set_handler([&](const std::shared_ptr<Channel>&, Message message) {
+    FileDescriptor socket;
+    auto preamble = decode_attach(message, &socket);
+    ASSERT_TRUE(preamble.ok()) << preamble.status().to_string();
+    (*worker_listener)->adopt(std::move(socket), *preamble);
+  });
+  registered.get_future().get();
+
+  auto call = connect(caller_loop, (*node)->endpoint().for_worker(worker.worker), credentials_of(Role::kDriver));
+  ASSERT_TRUE(call.ok()) << call.status().to_string();
+  EXPECT_EQ((*call)->peer().worker, worker.worker);
+  auto reply = (*call)->request_blocking(text_message(FrameKind::kCall, "x"), deadline_after(seconds(10)));
+  ASSERT_TRUE(reply.ok());
+  EXPECT_EQ(reply->meta.text().substr(0, 15), "I am the worker");
+
+  auto lost = connect(caller_loop, (*node)->endpoint().for_worker(WorkerId::random()), credentials_of(Role::kDriver));
+  EXPECT_EQ(lost.status().code(), ErrorCode::kNotFound);
+  EXPECT_NE(lost.status().message().find("is not on this node"), std::string::npos) << lost.status().message();
+}
+
+TEST(Preamble, RoundTripsAndRefusesOtherBytes) {
+  Preamble preamble{.version = 1, .flags = 1, .target = WorkerId::random()};
+  auto raw = preamble.encode();
+  auto back = Preamble::decode(raw);
+  ASSERT_TRUE(back.ok());
+  EXPECT_EQ(back->target, preamble.target);
+  EXPECT_EQ(back->flags, 1);
+  raw[0] = std::byte{'G'};
+  EXPECT_EQ(Preamble::decode(raw).status().code(), ErrorCode::kInvalidArgument);
+  EXPECT_FALSE(Preamble::decode(std::span(raw).first(31)).ok());
+}
+
+TEST(Hello, RoundTrips) {
+  Hello hello;
+  hello.version = "1.2.3";
+  hello.role = Role::kWorker;
+  hello.worker = WorkerId::random();
+  hello.incarnation = 9;
+  hello.refusal = not_found("x");
+  auto back = Hello::decode(hello.encode());
+  ASSERT_TRUE(back.ok()) << back.status().to_string();
+  EXPECT_EQ(back->version, "1.2.3");
+  EXPECT_EQ(back->role, Role::kWorker);
+  EXPECT_EQ(back->worker, hello.worker);
+  EXPECT_TRUE(back->node.is_none());
+  EXPECT_EQ(back->refusal, hello.refusal);
+}
+
+TEST(Hello, RefusesMalformedBytes) {
+  Buffer good = Hello::of(credentials_of(Role::kNode)).encode();
+  EXPECT_FALSE(Hello::decode(Buffer()).ok());
+  EXPECT_FALSE(Hello::decode(good.slice(0, 8)).ok());
+  std::string bad(good.text());
+  for (char& c : bad) c = '\xff';
+  Status status = Hello::decode(Buffer::copy_of(bad)).status();
+  EXPECT_EQ(status.code(), ErrorCode::kInvalidArgument);
+  EXPECT_NE(status.message().find("malformed hello"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace runtime
