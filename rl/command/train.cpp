@@ -1,0 +1,121 @@
+#include "rl/command/train.h"
+
+#include <CLI/CLI.hpp>
+
+#include <algorithm>
+#include <cstdio>
+#include <iostream>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "rl/command/local_model.h"
+#include "rl/config/config.h"
+#include "rl/train/sample_table.h"
+#include "rl/trainer.h"
+#include "runtime/core/log.h"
+
+namespace rl {
+namespace {
+
+using runtime::Status;
+
+// The score of every step, for the curve that ends the run.
+class ScoreCurve {
+ public:
+  void add(const StepRecord& record) {
+    const auto score = record.metrics.find("critic/score/mean");
+    if (record.phase.empty() && score != record.metrics.end()) scores_.push_back(score->second);
+  }
+
+  // "0.31 ▁▂▅▇█ 0.93", at most 60 columns of bars, each the mean of its steps.
+  std::string text() const {
+    if (scores_.empty()) return "";
+    static const char* kBars[] = {"▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"};
+    const std::size_t columns = std::min<std::size_t>(60, scores_.size());
+    const double low = *std::min_element(scores_.begin(), scores_.end());
+    const double high = *std::max_element(scores_.begin(), scores_.end());
+    std::string bars;
+    for (std::size_t column = 0; column < columns; ++column) {
+      const double mean = mean_of(column * scores_.size() / columns, (column + 1) * scores_.size() / columns);
+      const double height = high > low ? (mean - low) / (high - low) : 0.0;
+      bars += kBars[std::min<std::size_t>(7, static_cast<std::size_t>(height * 8.0))];
+    }
+    return number(scores_.front()) + " " + bars + " " + number(scores_.back());
+  }
+
+ private:
+  double mean_of(std::size_t begin, std::size_t end) const {
+    double sum = 0.0;
+    for (std::size_t i = begin; i < end; ++i) sum += scores_[i];
+    return sum / static_cast<double>(end - begin);
+  }
+  static std::string number(double value) {
+    char text[32];
+    std::snprintf(text, sizeof text, "%.3f", value);
+    return text;
+  }
+
+  std::vector<double> scores_;
+};
+
+void print_summary(const Trainer& trainer, const ScoreCurve& curve) {
+  if (!curve.text().empty()) std::cout << "\nmean score by step: " << curve.text() << "\n";
+  if (!trainer.first_samples().empty()) {
+    std::cout << "\nthe same prompts before and after training, with the score of each answer:\n"
+              << sample_table(trainer.first_samples(), trainer.last_samples());
+  }
+  const auto& folder = trainer.options().folder;
+  std::cout << "\n";
+  if (trainer.options().log_to_file) std::cout << "metrics:    " << (folder / "metrics.jsonl").string() << "\n";
+  std::cout << "config:     " << (folder / "config.yaml").string() << "\n";
+  if (const auto checkpoint = trainer.latest_checkpoint()) {
+    std::cout << "checkpoint: " << checkpoint->string() << "\n"
+              << "try it:     starling generate --model " << (*checkpoint / "actor" / "huggingface").string() << " --chat TEXT\n";
+  }
+  std::cout.flush();
+}
+
+Status train(runtime::Runtime& runtime, const Config& config) {
+  auto trainer = Trainer::create(runtime, config);
+  if (!trainer.ok()) return trainer.status();
+  if ((*trainer)->steps_done() >= (*trainer)->total_steps()) {
+    LOG(info, "nothing to do: {} of {} steps are done (trainer.resume_mode=disable begins anew)", (*trainer)->steps_done(),
+        (*trainer)->total_steps());
+    return {};
+  }
+  ScoreCurve curve;
+  (*trainer)->on_step([&](const StepRecord& record) { curve.add(record); });
+  const Status status = (*trainer)->fit();
+  print_summary(**trainer, curve);
+  return status;
+}
+
+}  // namespace
+
+int train_command(runtime::Runtime& runtime, int argc, char** argv) {
+  CLI::App app("Trains a policy with reinforcement learning (GRPO). Keys have verl's names, overrides Hydra's grammar.", "starling train");
+  app.footer(
+      "Example:\n  starling train data.dataset_name=toy data.train_batch_size=4 actor_rollout_ref.model.path=DIR trainer.max_steps=10\n"
+      "Without a running cluster, one is started on this machine for as long as the command runs.");
+  ConfigSources sources;
+  std::string file;
+  std::string address;
+  bool print_config = false;
+  app.add_option("--config", file, "YAML file")->type_name("FILE");
+  app.add_option("--address", address, "HOST:PORT of a node of the cluster; default: STARLING_ADDRESS, then the last `starling start`")->type_name("ADDRESS");
+  app.add_flag("--config-print", print_config, "print the merged configuration as YAML and do nothing else");
+  app.add_option("overrides", sources.overrides, "key=value, +key=value, ++key=value, ~key")->type_name("OVERRIDE");
+  if (const std::optional<int> exit = parse_command_line(app, argc, argv)) return *exit;
+  if (!file.empty()) sources.file = file;
+  const runtime::Result<Config> config = Config::load(sources);
+  if (!config.ok()) return fail(config.status());
+  if (print_config) {
+    std::cout << config->to_yaml();
+    return 0;
+  }
+  for (const std::string& note : config->notes()) LOG(info, "{}", note);
+  return runtime.run([&](runtime::Runtime& started) { return train(started, *config); });
+}
+
+}  // namespace rl

@@ -1,0 +1,39 @@
+// Starling's reinforcement learning, as one include. What it does not list is private to the layer.
+//
+//   int driver_main(runtime::Runtime& runtime) {
+//     auto config = rl::Config::load({.file = "grpo.yaml"});
+//     auto trainer = rl::Trainer::create(runtime, *config);
+//     return (*trainer)->fit().ok() ? 0 : 1;
+//   }
+//
+//   int main(int argc, char** argv) {
+//     runtime::Runtime runtime(argc, argv);
+//     rl::register_training_actors(runtime);
+//     return runtime.run(driver_main);
+//   }
+#pragma once
+
+#include "rl/algo/aggregate.h"
+#include "rl/algo/group_advantage.h"
+#include "rl/algo/kl.h"
+#include "rl/algo/masked.h"
+#include "rl/algo/policy_loss.h"
+#include "rl/algo/preference.h"
+#include "rl/algo/token_advantage.h"
+#include "rl/config/config.h"
+#include "rl/data/dataset.h"
+#include "rl/data/prompt_builder.h"
+#include "rl/data/reward.h"
+#include "rl/data/sampler.h"
+#include "rl/model/parameters.h"
+#include "rl/model/save.h"
+#include "rl/model/transformer.h"
+#include "rl/rollout/engine.h"
+#include "rl/text/template.h"
+#include "rl/text/tokenizer.h"
+#include "rl/train/checkpoint.h"
+#include "rl/train/learner.h"
+#include "rl/train/metrics.h"
+#include "rl/trainer.h"
+#include "rl/worker/actors.h"
+#include "rl/worker/worker_group.h"
