@@ -1,0 +1,136 @@
+#include "rl/data/prompt_builder.h"
+
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+
+#include "rl/data/toy.h"
+#include "tests/rl/text/tokenizer_fixtures.h"
+
+namespace rl {
+namespace {
+
+using Ids = std::vector<std::int32_t>;
+
+Tokenizer toy_tokenizer() {
+  auto tokenizer = Tokenizer::from_json(toy_tokenizer_json(), "toy");
+  CHECK(tokenizer.ok());
+  return std::move(tokenizer).value();
+}
+
+PromptOptions toy_options() {
+  PromptOptions options;
+  options.chat_template = toy_chat_template();
+  return options;
+}
+
+DataRow plain_row(const std::string& text) {
+  DataRow row;
+  row.prompt = text;
+  row.where = "f:3";
+  return row;
+}
+
+TEST(PromptBuilder, TheToyTokenizerGivesOneIdPerCharacter) {
+  const Tokenizer tokenizer = toy_tokenizer();
+  EXPECT_EQ(tokenizer.vocab_size(), toy_vocab_size());
+  EXPECT_EQ(tokenizer.token_to_id("<|end|>"), kToyEndId);
+  EXPECT_EQ(tokenizer.token_to_id("<|pad|>"), kToyPadId);
+  const auto ids = tokenizer.encode(toy_characters(), false);
+  ASSERT_TRUE(ids.ok());
+  ASSERT_EQ(ids->size(), toy_characters().size());
+  for (std::size_t i = 0; i < ids->size(); ++i) EXPECT_EQ((*ids)[i], static_cast<std::int32_t>(4 + i));
+  EXPECT_EQ(tokenizer.decode(*ids, true), toy_characters());
+}
+
+TEST(PromptBuilder, RendersAndEncodesToyChats) {
+  const Tokenizer tokenizer = toy_tokenizer();
+  const auto builder = PromptBuilder::create(tokenizer, toy_options());
+  ASSERT_TRUE(builder.ok()) << builder.status().to_string();
+  const Dataset dataset = make_toy_dataset({});
+  const DataRow& row = dataset.row(0);
+  const std::string text = *builder->text(row);
+  EXPECT_EQ(text, "<|user|>" + row.prompt[0].at("content").get<std::string>() + "<|end|><|assistant|>");
+  const auto ids = builder->ids(row);
+  ASSERT_TRUE(ids.ok()) << ids.status().to_string();
+  EXPECT_EQ(ids->size(), 3 + row.prompt[0].at("content").get<std::string>().size());
+  EXPECT_EQ(ids->front(), *tokenizer.token_to_id("<|user|>"));
+  EXPECT_EQ(ids->back(), *tokenizer.token_to_id("<|assistant|>"));
+  EXPECT_EQ(tokenizer.decode(*ids, false), text);
+}
+
+TEST(PromptBuilder, TruncatesByPolicy) {
+  const Ids ids = {1, 2, 3, 4, 5};
+  EXPECT_EQ(*truncate(ids, 5, Truncation::kError), ids);
+  EXPECT_EQ(*truncate(ids, 3, Truncation::kLeft), (Ids{3, 4, 5}));
+  EXPECT_EQ(*truncate(ids, 3, Truncation::kRight), (Ids{1, 2, 3}));
+  EXPECT_EQ(*truncate(ids, 3, Truncation::kMiddle), (Ids{1, 4, 5}));
+  EXPECT_EQ(*truncate(ids, 4, Truncation::kMiddle), (Ids{1, 2, 4, 5}));
+  EXPECT_FALSE(truncate(ids, 4, Truncation::kError).ok());
+  EXPECT_FALSE(parse_truncation("centre").ok());
+}
+
+TEST(PromptBuilder, OverlongPromptsAreErrorsOrFiltered) {
+  const Tokenizer tokenizer = toy_tokenizer();
+  PromptOptions options = toy_options();
+  options.prompt_tokens_max = 4;
+  const auto strict = PromptBuilder::create(tokenizer, options);
+  EXPECT_EQ(*strict->ids(plain_row("abcd")), (Ids{5, 6, 7, 8}));
+  EXPECT_EQ(strict->ids(plain_row("abcde")).status().message(),
+            "f:3: the prompt has 5 tokens, data.max_prompt_length is 4: raise it, or set data.truncation=left|right|middle, or "
+            "data.filter_overlong_prompts=true");
+  EXPECT_EQ(strict->filter(Dataset({plain_row("abcde")}))->size(), 1);
+  options.filter_overlong = true;
+  const auto filtering = PromptBuilder::create(tokenizer, options);
+  std::int64_t dropped = -1;
+  const auto kept = filtering->filter(Dataset({plain_row("abcde"), plain_row("ab")}), &dropped);
+  ASSERT_TRUE(kept.ok());
+  EXPECT_EQ(kept->size(), 1);
+  EXPECT_EQ(dropped, 1);
+  EXPECT_FALSE(filtering->filter(Dataset({plain_row("abcde")})).ok());
+  EXPECT_FALSE(filtering->ids(plain_row("")).ok());
+}
+
+TEST(PromptBuilder, ChatsNeedATemplate) {
+  const Tokenizer tokenizer = toy_tokenizer();  // a bare tokenizer.json has none
+  const auto builder = PromptBuilder::create(tokenizer, PromptOptions{});
+  ASSERT_TRUE(builder.ok());
+  const Dataset dataset = make_toy_dataset({});
+  EXPECT_NE(builder->ids(dataset.row(0)).status().message().find("toy:1: the prompt is a chat, and the model has no chat template"), std::string::npos);
+  PromptOptions options;
+  options.chat_template = "{% if %}";
+  EXPECT_FALSE(PromptBuilder::create(tokenizer, options).ok());
+  options.chat_template = "{{ raise_exception('no ' + messages[0].role) }}";
+  EXPECT_EQ(PromptBuilder::create(tokenizer, options)->ids(dataset.row(0)).status().message(), "toy:1: chat template: TemplateError: no user");
+}
+
+TEST(PromptBuilder, OptionsComeFromTheConfiguration) {
+  const auto config = Config::load({std::nullopt, {"data.max_prompt_length=7", "data.truncation=left", "+data.apply_chat_template_kwargs.enable_thinking=false"}});
+  ASSERT_TRUE(config.ok()) << config.status().to_string();
+  const auto options = PromptOptions::from_config(*config);
+  ASSERT_TRUE(options.ok());
+  EXPECT_EQ(options->prompt_tokens_max, 7);
+  EXPECT_EQ(options->truncation, Truncation::kLeft);
+  EXPECT_EQ(options->template_variables.at("enable_thinking"), false);
+  EXPECT_FALSE(PromptOptions::from_config(*Config::load({std::nullopt, {"data.max_prompt_length=0"}})).ok());
+}
+
+TEST(PromptBuilder, RendersSmolLm2sTemplate) {
+  const auto file = testing::cached_smollm2();
+  if (file.empty()) GTEST_SKIP() << "SmolLM2 is not in the cache: .ci/fetch_wheels.sh model";
+  const auto tokenizer = Tokenizer::load(file);
+  ASSERT_TRUE(tokenizer.ok()) << tokenizer.status().to_string();
+  const auto builder = PromptBuilder::create(*tokenizer, PromptOptions{});
+  ASSERT_TRUE(builder.ok()) << builder.status().to_string();
+  DataRow row;
+  row.prompt = nlohmann::ordered_json::array({{{"role", "user"}, {"content", "What is 2 + 2?"}}});
+  const auto text = builder->text(row);
+  ASSERT_TRUE(text.ok()) << text.status().to_string();
+  EXPECT_EQ(*text,
+            "<|im_start|>system\nYou are a helpful AI assistant named SmolLM, trained by Hugging Face<|im_end|>\n"
+            "<|im_start|>user\nWhat is 2 + 2?<|im_end|>\n<|im_start|>assistant\n");
+  EXPECT_TRUE(builder->ids(row).ok());
+}
+
+}  // namespace
+}  // namespace rl
