@@ -1,18 +1,33 @@
 #include "runtime/node/machine.h"
 
+#include <arpa/inet.h>
+#include <ifaddrs.h>
+#include <net/if.h>
+#include <netdb.h>
+#include <netinet/in.h>
 #include <sched.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <cstdio>
 #include <filesystem>
+#include <memory>
 #include <string>
 
 #include "runtime/node/file_util.h"
+#include "runtime/transport/file_descriptor.h"
 
 namespace runtime {
 
 namespace {
+
+std::string numeric(const sockaddr* address, socklen_t bytes) {
+  char text[NI_MAXHOST];
+  if (::getnameinfo(address, bytes, text, sizeof text, nullptr, 0, NI_NUMERICHOST) != 0) return "";
+  return text;
+}
 
 std::string small_file(const char* path) { return read_file(path, 64 << 10).value_or(""); }
 
@@ -54,6 +69,43 @@ ResourceMap machine_resources() {
   ResourceMap resources{{"CPU", machine_cpus()}, {"memory", static_cast<double>(machine_memory_bytes())}};
   if (int gpus = machine_gpus(); gpus > 0) resources["GPU"] = gpus;
   return resources;
+}
+
+Result<std::string> local_address_towards(const std::string& host) {
+  addrinfo hints{};
+  hints.ai_socktype = SOCK_DGRAM;
+  addrinfo* found = nullptr;
+  // Any port does: connecting a datagram socket only chooses a route.
+  if (int error = ::getaddrinfo(host.c_str(), "9", &hints, &found); error != 0) {
+    return unavailable("host '" + host + "': " + ::gai_strerror(error));
+  }
+  std::unique_ptr<addrinfo, decltype(&::freeaddrinfo)> list(found, &::freeaddrinfo);
+  int error = EHOSTUNREACH;
+  for (const addrinfo* entry = found; entry; entry = entry->ai_next) {
+    FileDescriptor socket(::socket(entry->ai_family, SOCK_DGRAM | SOCK_CLOEXEC, 0));
+    if (!socket || ::connect(socket.get(), entry->ai_addr, entry->ai_addrlen) != 0) {
+      error = errno;
+      continue;
+    }
+    sockaddr_storage local{};
+    socklen_t bytes = sizeof local;
+    if (::getsockname(socket.get(), reinterpret_cast<sockaddr*>(&local), &bytes) == 0) {
+      return numeric(reinterpret_cast<sockaddr*>(&local), bytes);
+    }
+  }
+  return unavailable("host '" + host + "' cannot be reached: " + errno_status(error, "route").message());
+}
+
+std::string outward_address() {
+  ifaddrs* found = nullptr;
+  if (::getifaddrs(&found) != 0) return "127.0.0.1";
+  std::unique_ptr<ifaddrs, decltype(&::freeifaddrs)> list(found, &::freeifaddrs);
+  for (const ifaddrs* entry = found; entry; entry = entry->ifa_next) {
+    if (!entry->ifa_addr || entry->ifa_addr->sa_family != AF_INET) continue;
+    if ((entry->ifa_flags & IFF_LOOPBACK) || !(entry->ifa_flags & IFF_UP)) continue;
+    return numeric(entry->ifa_addr, sizeof(sockaddr_in));
+  }
+  return "127.0.0.1";
 }
 
 }  // namespace runtime

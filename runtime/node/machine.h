@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <string>
 
+#include "runtime/core/result.h"
 #include "runtime/node/membership.h"
 
 namespace runtime {
@@ -18,5 +19,11 @@ int machine_gpus();
 
 /// CPU, memory and (if there are any) GPU, as a node offers them.
 ResourceMap machine_resources();
+
+/// The address of this machine from which `host` is reached; nothing is sent. Errors: kInvalidArgument, kUnavailable (unknown
+/// host, no route).
+Result<std::string> local_address_towards(const std::string& host);
+/// An address at which other machines probably reach this one; loopback if there is no other.
+std::string outward_address();
 
 }  // namespace runtime

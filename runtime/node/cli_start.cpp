@@ -1,0 +1,223 @@
+#include "runtime/node/cli_start.h"
+
+#include <sys/prctl.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <cstdio>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+
+#include "runtime/core/log.h"
+#include "runtime/node/daemon.h"
+#include "runtime/node/machine.h"
+#include "runtime/node/node.h"
+#include "runtime/node/session.h"
+
+namespace runtime {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+constexpr auto kJoinTimeout = std::chrono::seconds(5);
+
+Status add_resources(const StartOptions& options, ResourceMap& resources) {
+  if (options.cpus) resources["CPU"] = *options.cpus;
+  if (options.gpus) resources["GPU"] = *options.gpus;
+  if (!options.resources.empty()) {
+    auto json = nlohmann::json::parse(options.resources, nullptr, /*allow_exceptions=*/false);
+    if (!json.is_object()) return invalid_argument("--resources is not a JSON object like '{\"x\": 1}': " + options.resources);
+    for (const auto& [name, amount] : json.items()) {
+      if (!amount.is_number()) return invalid_argument("--resources: '" + name + "' is not a number");
+      resources[name] = amount.get<double>();
+    }
+  }
+  for (const auto& [name, amount] : resources) {
+    if (!(amount >= 0)) return invalid_argument("resource '" + name + "' is below zero");
+  }
+  std::erase_if(resources, [](const auto& entry) { return entry.second == 0; });
+  return {};
+}
+
+Result<Labels> parse_labels(const std::vector<std::string>& lines) {
+  Labels labels;
+  for (const std::string& line : lines) {
+    std::size_t equals = line.find('=');
+    if (equals == std::string::npos || equals == 0) return invalid_argument("--label is not KEY=VALUE: " + line);
+    labels[line.substr(0, equals)] = line.substr(equals + 1);
+  }
+  return labels;
+}
+
+/// Everything `start` decides before anything runs.
+struct Plan {
+  NodeOptions node;
+  ClusterAddress head;  // of another process; empty address: this one is the head
+};
+
+Result<Plan> make_plan(const StartOptions& options) {
+  if (options.head == !options.address.empty()) {
+    return invalid_argument("say either --head, to start a cluster, or --address HOST:PORT, to join one");
+  }
+  if (options.port && (*options.port < 0 || *options.port > 65535)) {
+    return invalid_argument("--port " + std::to_string(*options.port) + " is not a port (0 to 65535)");
+  }
+  Plan plan;
+  plan.node.node = NodeId::random();
+  plan.node.resources = machine_resources();
+  if (Status status = add_resources(options, plan.node.resources); !status.ok()) return status;
+  auto labels = parse_labels(options.labels);
+  if (!labels.ok()) return labels.status();
+  plan.node.labels = std::move(*labels);
+  plan.node.object_store_bytes = options.object_store_bytes;
+  std::string host = options.bind.empty() ? "127.0.0.1" : options.bind;
+  if (options.head) {
+    auto token = token_from_environment();
+    if (!token.ok()) return token.status();
+    plan.node.token = token->empty() ? ClusterId::random().hex() + ClusterId::random().hex() : *token;
+    plan.node.cluster = ClusterId::random();
+  } else {
+    auto endpoint = Endpoint::parse(options.address);
+    if (!endpoint.ok()) return endpoint.status();
+    auto head = find_cluster(options.address);
+    if (!head.ok()) return head.status();
+    plan.head = std::move(*head);
+    plan.head.address = options.address;  // the head itself, even if another node of its cluster is nearer
+    plan.node.token = plan.head.token;
+    if (options.bind.empty()) {
+      auto local = local_address_towards(endpoint->host);
+      if (!local.ok()) return local.status();
+      host = *local;
+    }
+  }
+  plan.node.bind = Endpoint::tcp(host, static_cast<std::uint16_t>(options.port.value_or(options.head ? kDefaultPort : 0)));
+  plan.node.advertise_host = options.advertise;
+  if (plan.node.advertise_host.empty() && (host == "0.0.0.0" || host == "::")) plan.node.advertise_host = outward_address();
+  return plan;
+}
+
+Result<std::shared_ptr<Channel>> connect_to_head(EventLoop& loop, Plan& plan) {
+  Credentials credentials;
+  credentials.token = plan.node.token;
+  credentials.role = Role::kNode;
+  credentials.node = plan.node.node;
+  auto endpoint = Endpoint::parse(plan.head.address);
+  if (!endpoint.ok()) return endpoint.status();
+  ConnectOptions connecting;
+  connecting.deadline = deadline_after(kJoinTimeout);
+  auto channel = connect(loop, *endpoint, credentials, connecting);
+  if (!channel.ok()) return channel.status().with_context("joining");
+  plan.node.cluster = (*channel)->peer().cluster;
+  return channel;
+}
+
+/// Adds who has the port to a failure to listen on it.
+Status explain_port(const Status& status, const Endpoint& bind) {
+  for (const SessionInfo& session : running_sessions()) {
+    auto other = Endpoint::parse(session.address);
+    if (bind.port == 0 || !other.ok() || other->port != bind.port) continue;
+    return Status(status.code(), status.message() + " (a node of cluster " + session.cluster.short_hex() + ", pid " +
+                                     std::to_string(session.pid) + ", listens at " + session.address +
+                                     "; stop it with `starling stop --address " + session.address + "`, or choose another --port)");
+  }
+  return status;
+}
+
+std::string announcement(const StartOptions& options, const Plan& plan, const std::string& address) {
+  std::string text = options.head ? "started a cluster, " : "joined the cluster at " + options.address + ", ";
+  text += "node " + plan.node.node.short_hex() + ", pid " + std::to_string(::getpid()) + "\n";
+  text += "logs: " + (plan.node.session_dir / "logs").string() + "\n";
+  if (options.head && !options.is_private) {
+    text += "another node: starling start --address " + address + "\n";
+    text += "stop it all:  starling stop\n";
+  }
+  return text + address + "\n";
+}
+
+int run_node(const StartOptions& options, const std::function<std::unique_ptr<Scheduler>()>& make_scheduler, Plan plan,
+             StartReport& report) {
+  auto fail = [&](const Status& why) {
+    report.failed(why);
+    return 1;
+  };
+  start_log(options.head ? "head" : "node");
+  EventLoop loop;
+  // Before anything else, so that a Ctrl-C while starting is no abrupt end.
+  asio::signal_set signals(loop.context(), SIGINT, SIGTERM);
+  if (options.head) {
+    plan.node.scheduler = make_scheduler();
+  } else {
+    auto head = connect_to_head(loop, plan);
+    if (!head.ok()) return fail(head.status());
+    plan.node.head = std::move(*head);
+  }
+  auto session = create_session(plan.node.cluster, plan.node.node, plan.node.token);
+  if (!session.ok()) return fail(session.status());
+  plan.node.session_dir = *session;
+  if (report.background()) {
+    if (Status status = redirect_output((*session / "logs" / "node.log").string()); !status.ok()) return fail(status);
+  }
+  auto clean_up = [&] {
+    remove_session(*session);
+    std::error_code ignored;
+    fs::remove_all(*session, ignored);
+    fs::remove(session->parent_path(), ignored);  // succeeds only when no other node is in it
+  };
+  Endpoint bind = plan.node.bind;
+  SessionInfo info;
+  info.cluster = plan.node.cluster;
+  info.node = plan.node.node;
+  auto node = Node::start(loop, std::move(plan.node));
+  if (!node.ok()) {
+    clean_up();
+    return fail(explain_port(node.status(), bind));
+  }
+  info.pid = ::getpid();
+  info.pid_start = process_start_time(info.pid);
+  info.address = (*node)->address();
+  info.head_address = options.head ? info.address : plan.head.address;
+  info.is_head = options.head;
+  info.dir = *session;
+  if (Status status = publish_session(info, !options.is_private); !status.ok()) {
+    node->reset();
+    clean_up();
+    return fail(status);
+  }
+  signals.async_wait([&node](boost::system::error_code ec, int number) {
+    if (!ec) (*node)->stop(cancelled(number == SIGINT ? "interrupted" : "terminated"));
+  });
+  plan.node.session_dir = *session;
+  plan.node.node = info.node;
+  LOG(info, "{} {} of cluster {} listens at {}", options.head ? "head" : "node", info.node.hex(), info.cluster.hex(), info.address);
+  report.up(announcement(options, plan, info.address));
+  Status end = (*node)->wait();
+  node->reset();
+  remove_session(*session);
+  LOG(info, "stopped: {}", end.message());
+  if (!report.background() && end.code() != ErrorCode::kCancelled) std::fprintf(stderr, "error: %s\n", end.message().c_str());
+  return end.code() == ErrorCode::kCancelled ? 0 : 1;
+}
+
+}  // namespace
+
+int start_command(const StartOptions& options, const std::function<std::unique_ptr<Scheduler>()>& make_scheduler) {
+  auto plan = make_plan(options);
+  if (!plan.ok()) {
+    std::fprintf(stderr, "error: %s\n", plan.status().message().c_str());
+    return 1;
+  }
+  ::signal(SIGPIPE, SIG_IGN);
+  if (options.block || options.is_private) {
+    if (options.is_private) {
+      ::prctl(PR_SET_PDEATHSIG, SIGTERM);
+      if (::getppid() == 1) return 1;  // its parent is gone already
+    }
+    StartReport report;
+    return run_node(options, make_scheduler, std::move(*plan), report);
+  }
+  auto shared = std::make_shared<Plan>(std::move(*plan));
+  return run_in_background([&, shared](StartReport& report) { return run_node(options, make_scheduler, std::move(*shared), report); });
+}
+
+}  // namespace runtime

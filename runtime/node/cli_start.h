@@ -1,0 +1,35 @@
+// `starling start`.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "runtime/node/scheduler.h"
+
+namespace runtime {
+
+struct StartOptions {
+  bool head = false;
+  std::string address;         // of the head to join, HOST:PORT
+  std::optional<int> port;     // default: kDefaultPort for a head, any for others; 0: any
+  std::string bind;            // empty: loopback for a head, towards the head for others
+  std::string advertise;       // empty: what is bound
+  std::optional<double> cpus;  // default: the machine's
+  std::optional<double> gpus;
+  std::string resources;       // JSON object of further resources
+  std::vector<std::string> labels;  // KEY=VALUE
+  std::uint64_t object_store_bytes = 0;
+  bool block = false;
+  bool is_private = false;     // for one program: foreground, not the "last" cluster, ends with its parent
+};
+
+inline constexpr int kDefaultPort = 6399;
+
+/// Returns the exit code: 0 once the node runs (in the foreground: once it was asked to stop), 1 with a message on stderr.
+int start_command(const StartOptions& options, const std::function<std::unique_ptr<Scheduler>()>& make_scheduler);
+
+}  // namespace runtime

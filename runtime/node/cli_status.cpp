@@ -1,0 +1,165 @@
+#include "runtime/node/cli_status.h"
+
+#include <cstdio>
+#include <nlohmann/json.hpp>
+
+#include "runtime/node/blocking.h"
+#include "runtime/node/node_client.h"
+
+namespace runtime {
+
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr auto kTimeout = std::chrono::seconds(10);
+
+// The keys below are what scripts rely on: add, never rename.
+
+Json to_json(const NodeInfo& node) {
+  return Json{{"id", node.node.hex()},          {"address", node.address},     {"hostname", node.hostname},
+              {"state", node.alive ? "alive" : "dead"}, {"is_head", node.is_head}, {"pid", node.pid},
+              {"resources", node.resources},    {"available", node.available}, {"labels", node.labels}};
+}
+
+Json to_json(const ActorState& actor) {
+  Json json{{"id", actor.actor.hex()}, {"name", actor.name}, {"class", actor.class_name}, {"state", std::string(to_string(actor.phase))},
+            {"node", actor.node.is_none() ? "" : actor.node.hex()}, {"pid", actor.pid}, {"restarts", 0},
+            {"pending_reason", actor.pending_reason}, {"job", actor.job.hex()}, {"resources", actor.resources}};
+  if (actor.phase == ActorPhase::kDead) json["death_cause"] = actor.death.text;
+  return json;
+}
+
+Json to_json(const GroupState& group) {
+  Json bundles = Json::array();
+  for (std::size_t i = 0; i < group.spec.bundles.size(); ++i) {
+    bundles.push_back({{"resources", group.spec.bundles[i]}, {"node", i < group.nodes.size() ? group.nodes[i].hex() : ""}});
+  }
+  return Json{{"id", group.spec.group.hex()},
+              {"name", group.spec.name},
+              {"strategy", std::string(to_string(group.spec.strategy))},
+              {"state", group.placed ? "placed" : "pending"},
+              {"bundles", bundles},
+              {"pending_reason", group.pending_reason}};
+}
+
+Json to_json(const JobInfo& job) {
+  return Json{{"id", job.job.hex()}, {"command", job.command}, {"state", job.running ? "running" : "ended"},
+              {"node", job.node.hex()}, {"pid", job.pid}};
+}
+
+template <class T>
+Json list_json(const std::vector<T>& items) {
+  Json list = Json::array();
+  for (const T& item : items) list.push_back(to_json(item));
+  return list;
+}
+
+/// "CPU 1.5/2  memory 7.6/7.6 GiB"
+std::string usage(const NodeInfo& node) {
+  std::string text;
+  for (const auto& [name, total] : node.resources) {
+    auto left = node.available.find(name);
+    double used = total - (left == node.available.end() ? 0 : left->second);
+    double unit = name == "memory" ? 1 << 30 : 1;
+    char part[160];
+    std::snprintf(part, sizeof part, "%s%s %.4g/%.4g%s", text.empty() ? "" : "  ", name.c_str(), used / unit, total / unit,
+                  name == "memory" ? " GiB" : "");
+    text += part;
+  }
+  return text;
+}
+
+void print_nodes(const ClusterState& state) {
+  for (const NodeInfo& node : state.nodes) {
+    std::printf("  %s  %-21s %-4s pid %-7d %s  (used/total)\n", node.node.short_hex().c_str(), node.address.c_str(),
+                node.is_head ? "head" : "", node.pid, usage(node).c_str());
+  }
+}
+
+void print_actors(const ClusterState& state, bool with_dead) {
+  for (const ActorState& actor : state.actors) {
+    if (actor.phase == ActorPhase::kDead && !with_dead) continue;
+    std::string detail = actor.phase == ActorPhase::kDead ? actor.death.text : actor.pending_reason;
+    std::printf("  %s  %-8s %s%s%s  node %s  pid %d  %s\n", actor.actor.short_hex().c_str(), std::string(to_string(actor.phase)).c_str(),
+                actor.class_name.c_str(), actor.name.empty() ? "" : " ", actor.name.c_str(),
+                actor.node.is_none() ? "-" : actor.node.short_hex().c_str(), actor.pid, detail.c_str());
+  }
+}
+
+void print_groups(const ClusterState& state) {
+  for (const GroupState& group : state.groups) {
+    std::printf("  %s  %-7s %s  %zu bundles  %s\n", group.spec.group.short_hex().c_str(), group.placed ? "placed" : "pending",
+                std::string(to_string(group.spec.strategy)).c_str(), group.spec.bundles.size(), group.pending_reason.c_str());
+  }
+}
+
+void print_jobs(const ClusterState& state, bool with_ended) {
+  for (const JobInfo& job : state.jobs) {
+    if (!job.running && !with_ended) continue;
+    std::printf("  %s  %-7s pid %-7d %s\n", job.job.short_hex().c_str(), job.running ? "running" : "ended", job.pid, job.command.c_str());
+  }
+}
+
+Result<ClusterState> fetch(const std::string& address) {
+  auto cluster = find_cluster(address);
+  if (!cluster.ok()) return cluster.status();
+  EventLoop loop;
+  Deadline deadline = deadline_after(kTimeout);
+  auto client = NodeClient::connect(loop, *cluster, Role::kTool, deadline);
+  if (!client.ok()) return client.status();
+  return wait_for<ClusterState>(loop, deadline, [&](auto done) { (*client)->cluster_state(deadline, done); });
+}
+
+int fail(const Status& why) {
+  std::fprintf(stderr, "error: %s\n", why.message().c_str());
+  return 1;
+}
+
+void print(const Json& json) {
+  // Names come from users and need not be UTF-8.
+  std::printf("%s\n", json.dump(2, ' ', false, Json::error_handler_t::replace).c_str());
+}
+
+}  // namespace
+
+int status_command(const std::string& address, bool json) {
+  auto state = fetch(address);
+  if (!state.ok()) return fail(state.status());
+  if (json) {
+    print(Json{{"cluster", state->cluster.hex()},
+               {"nodes", list_json(state->nodes)},
+               {"actors", list_json(state->actors)},
+               {"placement_groups", list_json(state->groups)},
+               {"jobs", list_json(state->jobs)}});
+    return 0;
+  }
+  std::printf("cluster %s: %zu node%s\n", state->cluster.short_hex().c_str(), state->nodes.size(), state->nodes.size() == 1 ? "" : "s");
+  print_nodes(*state);
+  std::printf("jobs:\n");
+  print_jobs(*state, false);
+  std::printf("actors:\n");
+  print_actors(*state, false);
+  if (!state->groups.empty()) {
+    std::printf("placement groups:\n");
+    print_groups(*state);
+  }
+  return 0;
+}
+
+int list_command(const std::string& address, const std::string& kind, bool json) {
+  bool known = kind == "nodes" || kind == "actors" || kind == "jobs" || kind == "placement-groups";
+  if (!known) {
+    std::fprintf(stderr, "error: cannot list '%s'; there are nodes, actors, jobs and placement-groups\n", kind.c_str());
+    return 2;
+  }
+  auto state = fetch(address);
+  if (!state.ok()) return fail(state.status());
+  if (kind == "nodes") json ? print(list_json(state->nodes)) : print_nodes(*state);
+  if (kind == "actors") json ? print(list_json(state->actors)) : print_actors(*state, true);
+  if (kind == "jobs") json ? print(list_json(state->jobs)) : print_jobs(*state, true);
+  if (kind == "placement-groups") json ? print(list_json(state->groups)) : print_groups(*state);
+  return 0;
+}
+
+}  // namespace runtime

@@ -1,0 +1,108 @@
+#include "runtime/node/cli_stop.h"
+
+#include <algorithm>
+#include <csignal>
+#include <cstdio>
+#include <cstdlib>
+#include <thread>
+
+#include "runtime/node/blocking.h"
+#include "runtime/node/node_client.h"
+#include "runtime/node/session.h"
+
+namespace runtime {
+
+namespace {
+
+constexpr auto kAskTimeout = std::chrono::seconds(5);
+constexpr auto kEndMax = std::chrono::seconds(12);  // the head gives its nodes 5 s, each its workers 1 s
+constexpr auto kPoll = std::chrono::milliseconds(10);
+
+Status ask_to_stop(EventLoop& loop, const ClusterAddress& address, std::unique_ptr<NodeClient>* kept) {
+  auto client = NodeClient::connect(loop, address, Role::kTool, deadline_after(kAskTimeout));
+  if (!client.ok()) return client.status();
+  Deadline deadline = deadline_after(kAskTimeout);
+  Status asked = wait_done(loop, deadline, [&](auto done) { (*client)->stop(deadline, done); });
+  *kept = std::move(*client);
+  return asked;
+}
+
+bool wait_until_gone(const std::vector<SessionInfo>& sessions, Deadline deadline) {
+  while (std::chrono::steady_clock::now() < deadline) {
+    if (std::none_of(sessions.begin(), sessions.end(), is_running)) return true;
+    std::this_thread::sleep_for(kPoll);
+  }
+  return std::none_of(sessions.begin(), sessions.end(), is_running);
+}
+
+/// Nodes of this machine. The head comes first: it stops the others in order.
+int stop_here(EventLoop& loop, std::vector<SessionInfo> sessions) {
+  std::stable_sort(sessions.begin(), sessions.end(), [](const SessionInfo& a, const SessionInfo& b) { return a.is_head > b.is_head; });
+  bool head_is_here = sessions[0].is_head;
+  std::vector<std::unique_ptr<NodeClient>> clients(sessions.size());
+  for (std::size_t i = 0; i < sessions.size(); ++i) {
+    if (i > 0 && head_is_here) break;
+    auto address = address_of(sessions[i]);
+    Status asked = address.ok() ? ask_to_stop(loop, *address, &clients[i]) : address.status();
+    if (!asked.ok() && address.ok() && asked.code() == ErrorCode::kInvalidArgument) {
+      std::fprintf(stderr, "error: %s\n", asked.message().c_str());  // a wrong token: not ours to kill
+      return 1;
+    }
+    if (!asked.ok()) std::fprintf(stderr, "node %s does not answer (%s)\n", sessions[i].address.c_str(), asked.message().c_str());
+  }
+  if (!wait_until_gone(sessions, deadline_after(kEndMax))) {
+    for (const SessionInfo& session : sessions) {
+      if (!is_running(session)) continue;
+      std::fprintf(stderr, "node %s (pid %d) does not end: killing it\n", session.address.c_str(), session.pid);
+      ::kill(session.pid, SIGKILL);
+    }
+    if (!wait_until_gone(sessions, deadline_after(std::chrono::seconds(2)))) {
+      std::fprintf(stderr, "error: some processes could not be ended\n");
+      return 1;
+    }
+  }
+  for (const SessionInfo& session : sessions) remove_session(session.dir);
+  std::printf("stopped cluster %s: %zu node%s\n", sessions[0].cluster.short_hex().c_str(), sessions.size(), sessions.size() == 1 ? "" : "s");
+  return 0;
+}
+
+int stop_elsewhere(EventLoop& loop, const ClusterAddress& address) {
+  std::unique_ptr<NodeClient> client;
+  Status asked = ask_to_stop(loop, address, &client);
+  if (!asked.ok()) {
+    std::fprintf(stderr, "error: %s\n", asked.message().c_str());
+    return 1;
+  }
+  Deadline deadline = deadline_after(kEndMax);
+  while (!client->channel()->closed() && std::chrono::steady_clock::now() < deadline) std::this_thread::sleep_for(kPoll);
+  std::printf("asked %s to stop; it has closed its connection\n", address.address.c_str());
+  return client->channel()->closed() ? 0 : 1;
+}
+
+}  // namespace
+
+int stop_command(const std::string& explicit_address) {
+  const char* variable = std::getenv("STARLING_ADDRESS");
+  std::string wanted = explicit_address.empty() && variable ? variable : explicit_address;
+  auto found = find_cluster(wanted);
+  if (!found.ok()) {
+    std::fprintf(stderr, "error: %s\n", found.status().message().c_str());
+    return 1;
+  }
+  EventLoop loop;
+  std::vector<SessionInfo> sessions = running_sessions();
+  bool named = !wanted.empty() && wanted != "auto";
+  auto exact = std::find_if(sessions.begin(), sessions.end(), [&](const SessionInfo& s) { return s.address == found->address; });
+  // An address that is another machine's head must not end the node of that cluster which happens to run here.
+  if (named && (exact == sessions.end() || (found->address != wanted && !wanted.starts_with("localhost:")))) {
+    ClusterAddress elsewhere = *found;
+    elsewhere.address = wanted;
+    elsewhere.unix_path.clear();
+    return stop_elsewhere(loop, elsewhere);
+  }
+  bool one_node = named && !exact->is_head;
+  std::erase_if(sessions, [&](const SessionInfo& s) { return one_node ? s.address != found->address : s.cluster != found->cluster; });
+  return stop_here(loop, std::move(sessions));
+}
+
+}  // namespace runtime

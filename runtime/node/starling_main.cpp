@@ -1,0 +1,133 @@
+// starling: the command-line program. It runs nodes and asks them; what needs tensors is starling-rl, found beside it.
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <filesystem>
+#include <string>
+
+#include "placement/placement.h"
+#include "runtime/node/cli_logs.h"
+#include "runtime/node/cli_start.h"
+#include "runtime/node/cli_status.h"
+#include "runtime/node/cli_stop.h"
+#include "runtime/node/cli_submit.h"
+
+namespace {
+
+constexpr const char* kVersion = "0.1.0";
+constexpr const char* kRlCommands[] = {"train", "generate", "score", "tokenize", "detokenize", "render", "export"};
+
+/// Becomes starling-rl, which answers its own --help. Returns only if that fails.
+int run_rl(char** argv) {
+  std::error_code error;
+  std::string program = (std::filesystem::read_symlink("/proc/self/exe", error).parent_path() / "starling-rl").string();
+  std::string name = program;
+  argv[0] = name.data();
+  ::execv(program.c_str(), argv);
+  std::fprintf(stderr, "error: %s: %s; `starling %s` needs it beside the starling program\n", program.c_str(), std::strerror(errno), argv[1]);
+  return 1;
+}
+
+std::unique_ptr<runtime::Scheduler> make_scheduler() { return std::make_unique<placement::ClusterScheduler>(); }
+
+/// The commands' options, and which of them was chosen.
+struct Commands {
+  explicit Commands(CLI::App& app) {
+    app.require_subcommand(1);
+    app.set_version_flag("--version", std::string("starling ") + kVersion);
+    add_start(app);
+    add_stop(app);
+    add_status(app);
+    add_list(app);
+    add_submit(app);
+    add_logs(app);
+    app.footer("Reinforcement learning (each has its own --help):\n"
+               "  train                       Train a policy: --config FILE key=value ...\n"
+               "  generate, score             Sample from a model; log-probs of given tokens\n"
+               "  tokenize, detokenize, render  Text to ids and back; chat messages to text\n"
+               "  export                      A checkpoint or GGUF file as a Hugging Face folder\n\n"
+               "A cluster is found by --address, then STARLING_ADDRESS, then the last `starling start` of this user.");
+  }
+
+  CLI::App* add(CLI::App& app, const char* name, const char* help) {
+    CLI::App* command = app.add_subcommand(name, help);
+    command->add_option("--address", address, "the cluster's HOST:PORT")->type_name("HOST:PORT");
+    return command;
+  }
+
+  void add_start(CLI::App& app) {
+    start = app.add_subcommand("start", "Start a node in the background: with --head a new cluster, with --address as part of one. "
+                                        "The last line of its output is the node's address.");
+    start->add_flag("--head", start_options.head, "host the head of a new cluster");
+    start->add_option("--address", start_options.address, "the head to join")->type_name("HOST:PORT");
+    start->add_option("--port", start_options.port, "port to listen at (head: " + std::to_string(runtime::kDefaultPort) + "; others, and 0: any free one)");
+    start->add_option("--bind", start_options.bind, "address to listen at (default: loopback for a head, towards the head for others)");
+    start->add_option("--advertise", start_options.advertise, "host name or address that other machines reach this node by");
+    start->add_option("--num-cpus", start_options.cpus, "CPUs to offer (default: the machine's)");
+    start->add_option("--num-gpus", start_options.gpus, "GPUs to offer (default: the machine's)");
+    start->add_option("--resources", start_options.resources, "further resources as JSON, like '{\"x\": 1}'");
+    start->add_option("--label", start_options.labels, "KEY=VALUE that says what the node is; may be repeated");
+    start->add_option("--object-store-memory", start_options.object_store_bytes, "bytes of shared memory for objects (default: 30 % of memory)");
+    start->add_flag("--block", start_options.block, "stay in the foreground");
+    start->add_flag("--private", start_options.is_private, "serve one program: stay in the foreground, end with the parent process, and "
+                                                           "not become the cluster that commands find by themselves");
+  }
+  void add_stop(CLI::App& app) { stop = add(app, "stop", "Stop a cluster's nodes on this machine, or the one node that --address names"); }
+  void add_status(CLI::App& app) {
+    status = add(app, "status", "Show nodes, jobs and actors");
+    status->add_flag("--json", json, "as one JSON object");
+  }
+  void add_list(CLI::App& app) {
+    list = add(app, "list", "List one kind of thing, ended ones too");
+    list->add_option("kind", kind, "nodes, actors, jobs or placement-groups")->required();
+    list->add_flag("--json", json, "as a JSON array");
+  }
+  void add_submit(CLI::App& app) {
+    submit = add(app, "submit", "Run a program on the cluster: starling submit -- ./driver arguments. Its output comes here, and its exit code.");
+    submit->add_option("--working-dir", submit_options.working_dir, "where it runs (default: here)");
+    submit->add_option("--env", submit_options.env, "KEY=VALUE for its environment; may be repeated");
+    submit->add_option("command", submit_options.command, "the program and its arguments, behind --");
+    submit->positionals_at_end();
+  }
+  void add_logs(CLI::App& app) {
+    logs = add(app, "logs", "Print the log of the node, or of an actor, a job or another node");
+    logs->add_option("what", what, "id (its first digits are enough), or an actor's name");
+    logs->add_flag("-f,--follow", follow, "go on as it grows");
+  }
+
+  int run() {
+    if (*start) return runtime::start_command(start_options, make_scheduler);
+    if (*stop) return runtime::stop_command(address);
+    if (*status) return runtime::status_command(address, json);
+    if (*list) return runtime::list_command(address, kind, json);
+    if (*logs) return runtime::logs_command(address, what, follow);
+    submit_options.address = address;
+    return runtime::submit_command(submit_options);
+  }
+
+  CLI::App *start, *stop, *status, *list, *submit, *logs;
+  runtime::StartOptions start_options;
+  runtime::SubmitOptions submit_options;
+  std::string address, kind, what;
+  bool json = false, follow = false;
+};
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  for (const char* command : kRlCommands) {
+    if (argc > 1 && std::strcmp(argv[1], command) == 0) return run_rl(argv);
+  }
+  CLI::App app("Starling: actors, objects and reinforcement learning on a cluster", "starling");
+  Commands commands(app);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    int code = app.exit(error);
+    return code == 0 ? 0 : 2;
+  }
+  return commands.run();
+}
