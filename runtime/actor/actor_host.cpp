@@ -80,7 +80,7 @@ void ActorHost::run() {
       InvokeOutput output;
       Status status = execute(*job, output);
       // While more calls wait, replies gather; the last one takes them along.
-      reply(*job, std::move(status), output, last ? Flush::kNow : Flush::kSoon);
+      reply(std::move(job), std::move(status), output, last ? Flush::kNow : Flush::kSoon);
     }
     std::lock_guard lock(mutex_);
     if (stopping_) break;
@@ -114,10 +114,8 @@ void ActorHost::push(std::unique_ptr<Job> job) {
     }
     refused = std::move(job);
   }
-  InvokeOutput none;
-  if (refused->channel) {
-    reply(*refused, resource_exhausted(std::to_string(options_.calls_max) + " calls wait already"), none, Flush::kSoon);
-  }
+  if (!refused->channel) return;
+  send_reply(std::move(refused), resource_exhausted(std::to_string(options_.calls_max) + " calls wait already"), {}, Flush::kSoon);
 }
 
 std::unique_ptr<ActorHost::Job> ActorHost::pop(bool* last) {
@@ -208,8 +206,7 @@ void ActorHost::accept_call(const std::shared_ptr<Channel>& channel, Message mes
   job->request.kind = message.kind;
   job->request.id = message.id;
   if (status.ok()) return push(std::move(job));
-  InvokeOutput none;
-  reply(*job, std::move(status), none, Flush::kSoon);
+  send_reply(std::move(job), std::move(status), {}, Flush::kSoon);
 }
 
 void ActorHost::on_channel_closed(const Channel* channel) {
@@ -247,36 +244,43 @@ Status ActorHost::execute(Job& job, InvokeOutput& output) {
   }
 }
 
-void ActorHost::reply(Job& job, Status status, InvokeOutput& output, Flush flush) {
-  CallReply reply{.status = std::move(status)};
+void ActorHost::reply(std::unique_ptr<Job> job, Status status, InvokeOutput& output, Flush flush) {
   ObjectValue value;
-  if (reply.status.ok()) {
+  if (status.ok()) {
     Result<ObjectValue> stored = process_->store(output.encoder);
     if (stored.ok()) value = *std::move(stored);
-    else reply.status = stored.status().with_context("result");
+    else status = stored.status().with_context("result");
   }
-  // What the result refers to must be there before the caller hears of it.
-  for (const auto& ref : value.refs) {
-    if (!ref->wait(job.deadline)) reply.status = deadline_exceeded("an object that the result refers to was not there in time");
+  send_reply(std::move(job), std::move(status), std::move(value), flush);
+}
+
+void ActorHost::send_reply(std::unique_ptr<Job> job, Status status, ObjectValue value, Flush flush) {
+  // What the result refers to must be settled before the caller hears of it; that may take other calls, so nobody waits here.
+  for (const ObjectStatePtr& ref : value.refs) {
+    if (ref->is_settled()) continue;
+    ObjectStatePtr blocker = ref;
+    auto later = [this, job = std::move(job), value = std::move(value)]() mutable {
+      send_reply(std::move(job), {}, std::move(value), Flush::kNow);
+    };
+    return blocker->then(std::move(later));
   }
-  if (!reply.status.ok()) value = {};
-  reply.lends = value.refers();
+  CallReply reply{.status = std::move(status), .lends = value.refers()};
   Result<Buffer> meta = encode_reply(reply, value);
   if (!meta.ok()) {
-    reply = {.status = meta.status()};
     value = {};
+    reply = {.status = meta.status().with_context("result")};
     meta = encode_reply(reply, value);
     CHECK(meta.ok());
   }
-  Message message = reply_to(job.request, *std::move(meta), Payload(value.bytes));
+  Message message = reply_to(job->request, *std::move(meta), Payload(value.bytes));
   if (reply.lends) {
     std::lock_guard lock(mutex_);
-    if (job.channel->closed()) return;
-    held_.emplace(HeldKey{job.channel.get(), job.call.sequence}, std::move(value));
+    if (job->channel->closed()) return;
+    held_.emplace(HeldKey{job->channel.get(), job->call.sequence}, std::move(value));
   }
-  if (Status sent = job.channel->send(std::move(message), flush); !sent.ok() && !job.channel->closed()) {
+  if (Status sent = job->channel->send(std::move(message), flush); !sent.ok() && !job->channel->closed()) {
     // Too large, or the caller does not read: let it see a broken connection rather than wait.
-    job.channel->close(sent.with_context("reply"));
+    job->channel->close(sent.with_context("reply"));
   }
 }
 

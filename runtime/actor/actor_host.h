@@ -51,12 +51,12 @@ class ActorHost {
   using HeldKey = std::pair<const Channel*, std::uint64_t>;
 
   void accept_call(const std::shared_ptr<Channel>& channel, Message message);
-  void refuse(const std::shared_ptr<Channel>& channel, const Message& request, Status why);
   void push(std::unique_ptr<Job> job);
   std::unique_ptr<Job> pop(bool* last);
   Status construct(Job& job);
   Status execute(Job& job, InvokeOutput& output);
-  void reply(Job& job, Status status, InvokeOutput& output, Flush flush);
+  void reply(std::unique_ptr<Job> job, Status status, InvokeOutput& output, Flush flush);
+  void send_reply(std::unique_ptr<Job> job, Status status, ObjectValue value, Flush flush);
 
   const std::shared_ptr<Process> process_;
   Runtime& runtime_;

@@ -1,0 +1,66 @@
+#include "runtime/actor/worker.h"
+
+#include <unistd.h>
+
+#include "runtime/actor/process.h"
+#include "runtime/core/log.h"
+
+namespace runtime {
+
+namespace {
+/// How long a method that runs when the worker is told to end may go on.
+constexpr std::chrono::milliseconds kGrace{500};
+}  // namespace
+
+Worker::Worker(std::shared_ptr<Process> process, Runtime& runtime)
+    : process_(std::move(process)), host_(std::make_shared<ActorHost>(process_, runtime)) {}
+
+Worker::~Worker() {
+  if (listener_) listener_->stop();
+}
+
+Result<std::unique_ptr<Worker>> Worker::start(std::shared_ptr<Process> process, Runtime& runtime) {
+  auto node = NodeClient::connect_worker(process->loop(), deadline_after(std::chrono::seconds(10)));
+  if (!node.ok()) return node.status();
+  process->attach(*std::move(node));
+  std::unique_ptr<Worker> worker(new Worker(process, runtime));
+
+  auto endpoint = Endpoint::unix_socket(process->node().worker_socket_path());
+  if (!endpoint.ok()) return endpoint.status();
+  ListenerCallbacks callbacks;
+  callbacks.on_channel = [host = worker->host_](std::shared_ptr<Channel> channel) {
+    channel->set_handler([host](const std::shared_ptr<Channel>& from, Message message) { host->on_message(from, std::move(message)); });
+    channel->set_on_close([host, raw = channel.get()](const Status&) { host->on_channel_closed(raw); });
+  };
+  callbacks.on_refused = [](const std::string& peer, const Status& why) { LOG(warn, "refused a caller at {}: {}", peer, why.message()); };
+  auto listener = Listener::listen(process->loop(), *endpoint, process->node().credentials(), std::move(callbacks));
+  if (!listener.ok()) return listener.status();
+  worker->listener_ = *std::move(listener);
+
+  NodeClient& client = process->node();
+  client.set_on_attach([raw = worker->listener_.get()](FileDescriptor socket, const Preamble& preamble) { raw->adopt(std::move(socket), preamble); });
+  client.set_on_shutdown([raw = worker.get()](const Status& reason) { raw->on_shutdown(reason); });
+  client.set_on_actor_died([weak = std::weak_ptr(process)](const ActorState& state) {
+    if (auto self = weak.lock()) self->on_actor_died(state);
+  });
+  // Last: from here on the node's requests come in.
+  client.set_on_create_actor([host = worker->host_](ActorSpec spec, std::uint64_t incarnation, NodeClient::Done answer) {
+    host->build(std::move(spec), incarnation, std::move(answer));
+  });
+  return worker;
+}
+
+void Worker::run() { host_->run(); }
+
+void Worker::on_shutdown(const Status& reason) {
+  LOG(debug, "ending: {}", reason.message());
+  host_->stop();
+  // A method that runs does not end by itself; the process must.
+  auto timer = std::make_shared<asio::steady_timer>(process_->loop().executor(), kGrace);
+  timer->async_wait([timer](const boost::system::error_code& ec) {
+    if (!ec) ::_exit(0);
+  });
+  watchdog_ = timer;
+}
+
+}  // namespace runtime

@@ -1,0 +1,35 @@
+// Worker: a process that a node started to run an actor.
+#pragma once
+
+#include <memory>
+
+#include "runtime/actor/actor_host.h"
+#include "runtime/actor/fwd.h"
+#include "runtime/core/result.h"
+#include "runtime/transport/listener.h"
+
+namespace runtime {
+
+/// Connects to the node, listens for callers, runs what the node asks for.
+class Worker {
+ public:
+  /// Reads the environment that the node gave. Errors: those of NodeClient::connect_worker and Listener::listen.
+  static Result<std::unique_ptr<Worker>> start(std::shared_ptr<Process> process, Runtime& runtime);
+  Worker(const Worker&) = delete;
+  Worker& operator=(const Worker&) = delete;
+  ~Worker();
+
+  /// Serves until the node says to end or is gone. On the thread that is to run the actor.
+  void run();
+
+ private:
+  Worker(std::shared_ptr<Process> process, Runtime& runtime);
+  void on_shutdown(const Status& reason);
+
+  std::shared_ptr<Process> process_;
+  std::shared_ptr<ActorHost> host_;
+  std::unique_ptr<Listener> listener_;
+  std::shared_ptr<void> watchdog_;
+};
+
+}  // namespace runtime

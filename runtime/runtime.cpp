@@ -1,0 +1,325 @@
+#include "runtime/runtime.h"
+
+#include <unistd.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <string_view>
+
+#include "runtime/actor/call_wire.h"
+#include "runtime/actor/crash_handler.h"
+#include "runtime/actor/local_cluster.h"
+#include "runtime/actor/process.h"
+#include "runtime/actor/worker.h"
+#include "runtime/node/program_files.h"
+#include "runtime/node/worker_environment.h"
+
+namespace runtime {
+
+struct Runtime::Impl {
+  RuntimeOptions options;
+  std::vector<std::string> arguments;
+  Registry registry;
+  std::shared_ptr<Process> process;  // once started
+  std::unique_ptr<LocalCluster> cluster;
+  bool stopped = false;
+};
+
+namespace runtime_detail {
+
+int exit_code(int code) { return code; }
+
+int exit_code(const Status& status) {
+  if (status.ok()) return 0;
+  std::fprintf(stderr, "error: %s\n", status.to_string().c_str());
+  return 1;
+}
+
+}  // namespace runtime_detail
+
+namespace {
+
+/// Takes `--address X` and `--address=X` out of the arguments.
+std::vector<std::string> take_address(int argc, char** argv, std::string& address) {
+  constexpr std::string_view kFlag = "--address";
+  std::vector<std::string> rest;
+  for (int i = 0; i < argc; ++i) {
+    std::string_view argument(argv[i]);
+    if (argument == kFlag && i + 1 < argc) {
+      address = argv[++i];
+    } else if (argument.starts_with(kFlag) && argument.size() > kFlag.size() && argument[kFlag.size()] == '=') {
+      address = argument.substr(kFlag.size() + 1);
+    } else if (argument == "--") {  // what follows is not for us
+      rest.insert(rest.end(), argv + i, argv + argc);
+      break;
+    } else {
+      rest.emplace_back(argument);
+    }
+  }
+  return rest;
+}
+
+void print_lines(const LogLines& lines) {
+  std::FILE* out = lines.is_stderr ? stderr : stdout;
+  std::string text;
+  for (const std::string& line : lines.lines) text += lines.prefix() + line + "\n";
+  std::fwrite(text.data(), 1, text.size(), out);
+  std::fflush(out);
+}
+
+}  // namespace
+
+Runtime::Runtime(int argc, char** argv, RuntimeOptions options) : impl_(std::make_unique<Impl>()) {
+  std::string address;
+  impl_->arguments = take_address(argc, argv, address);
+  impl_->options = std::move(options);
+  if (impl_->options.address.empty()) impl_->options.address = std::move(address);
+}
+
+Runtime::~Runtime() { stop(); }
+
+ActorClass& Runtime::add_class(std::string name, std::type_index type) { return impl_->registry.add(std::move(name), type); }
+
+bool Runtime::is_worker() const { return is_worker_process(); }
+
+const std::vector<std::string>& Runtime::arguments() const { return impl_->arguments; }
+
+int Runtime::run_worker() {
+  // Lines, not blocks: the node passes on what a worker writes.
+  std::setvbuf(stdout, nullptr, _IOLBF, 0);
+  auto environment = read_worker_environment();
+  if (!environment.ok()) return runtime_detail::exit_code(environment.status());
+  std::string who = "worker " + environment->worker.short_hex();
+  start_log(who);
+  install_crash_handler(who);
+  impl_->registry.seal();
+  impl_->process = std::make_shared<Process>(impl_->registry);
+  auto worker = Worker::start(impl_->process, *this);
+  if (!worker.ok()) return runtime_detail::exit_code(worker.status());
+  (*worker)->run();
+  worker->reset();
+  stop();
+  return 0;
+}
+
+Status Runtime::start() {
+  if (impl_->stopped) return cancelled("the runtime was stopped; make a new one");
+  if (impl_->process) return {};
+  if (is_worker()) return invalid_argument("this process is a worker: call run()");
+  impl_->registry.seal();
+  const RuntimeOptions& options = impl_->options;
+  Deadline deadline = deadline_after(options.connect_timeout);
+  auto found = find_cluster(options.address);
+  const bool named = !options.address.empty() || std::getenv("STARLING_ADDRESS") != nullptr;
+  if (!found.ok() && found.status().code() == ErrorCode::kNotFound && !named && options.start_cluster) {
+    auto cluster = LocalCluster::start(options.start_arguments, options.connect_timeout);
+    if (!cluster.ok()) return cluster.status();
+    impl_->cluster = *std::move(cluster);
+    found = find_cluster(impl_->cluster->address());
+  }
+  if (!found.ok()) return found.status();
+
+  auto process = std::make_shared<Process>(impl_->registry);
+  auto node = NodeClient::connect(process->loop(), *found, Role::kDriver, deadline);
+  if (!node.ok()) return node.status();
+  if (options.forward_output) (*node)->set_on_log(print_lines);
+  (*node)->set_on_actor_died([weak = std::weak_ptr(process)](const ActorState& state) {
+    if (auto self = weak.lock()) self->on_actor_died(state);
+  });
+  (*node)->set_on_shutdown([weak = std::weak_ptr(process)](const Status& reason) {
+    auto self = weak.lock();
+    if (self && !self->is_shut_down()) LOG(warn, "the cluster is gone: {}", reason.message());
+  });
+  process->attach(*std::move(node));
+  auto program = describe_this_program();
+  if (!program.ok()) return program.status();
+  program->warm_workers = options.warm_workers;
+  auto job = process->ask<JobId>([&](NodeClient::Callback<JobId> done) {
+    process->node().register_driver(*std::move(program), deadline, std::move(done));
+  });
+  if (!job.ok()) return job.status();
+  impl_->process = std::move(process);
+  return {};
+}
+
+void Runtime::stop() {
+  if (impl_->process && !impl_->stopped) {
+    if (!is_worker() && impl_->options.forward_output) {
+      // Lines that workers wrote before their last reply are on the way; a round trip or two lets them arrive.
+      for (int i = 0; i < 2; ++i) (void)kv_try_get("", std::chrono::milliseconds(500));
+    }
+    impl_->process->shut_down();
+  }
+  impl_->stopped = impl_->stopped || impl_->process != nullptr;
+  impl_->cluster.reset();
+}
+
+Status Runtime::require_started() const {
+  if (impl_->stopped) return cancelled("the runtime was stopped");
+  if (!impl_->process) return unavailable("the runtime is not started: call start() or run() first");
+  return {};
+}
+
+Result<PendingActor> Runtime::start_actor(std::type_index type, std::string_view signature, const ActorOptions& options,
+                                          Encoder& arguments) {
+  if (Status status = require_started(); !status.ok()) return status;
+  Process& process = *impl_->process;
+  auto known = impl_->registry.find(type);
+  if (!known.ok()) return known.status();
+  Deadline deadline = deadline_after(options.create_timeout);
+  process.wait(arguments.refs(), arguments.refs().size(), deadline);
+  for (const auto& ref : arguments.refs()) {
+    if (!ref->is_settled()) return deadline_exceeded("an object that the constructor needs was not there in time");
+  }
+  auto value = process.store(arguments);
+  if (!value.ok()) return value.status().with_context("arguments of " + (*known)->name());
+  auto encoded = encode_constructor(std::string(signature), *value);
+  if (!encoded.ok()) return encoded.status();
+
+  ActorSpec spec;
+  spec.actor = ActorId::random();
+  spec.class_name = (*known)->name();
+  spec.name = options.name;
+  spec.resources = options.resources;
+  if (options.cpus > 0) spec.resources["CPU"] = options.cpus;
+  if (options.gpus > 0) spec.resources["GPU"] = options.gpus;
+  spec.env = options.env;
+  spec.threads = options.threads;
+  spec.bundle = options.bundle;
+  spec.node = options.node;
+  spec.labels = options.labels;
+  spec.constructor_args = *std::move(encoded);
+  std::vector<ObjectStatePtr> lent;
+  if (value->refers()) lent.push_back(ObjectState::ready(impl_->process, *std::move(value)));
+  return process.start_actor(std::move(spec), std::move(lent), options.create_timeout);
+}
+
+Result<std::shared_ptr<ActorClient>> Runtime::finish_actor(const PendingActor& pending) {
+  // create_actor() always answers, at its own deadline at the latest.
+  if (!pending.created->wait(Deadline::max())) return cancelled("the runtime was stopped");
+  if (!pending.created->failure().ok()) return pending.created->failure();
+  return impl_->process->client_for(*pending.address);
+}
+
+Result<std::vector<std::shared_ptr<ActorClient>>> Runtime::finish_group(const std::vector<Result<PendingActor>>& pending) {
+  std::vector<std::shared_ptr<ActorClient>> clients;
+  Status first;
+  for (std::size_t rank = 0; rank < pending.size(); ++rank) {
+    auto client = pending[rank].ok() ? finish_actor(*pending[rank]) : Result<std::shared_ptr<ActorClient>>(pending[rank].status());
+    if (client.ok()) clients.push_back(*std::move(client));
+    else if (first.ok()) first = client.status().with_context("rank " + std::to_string(rank));
+  }
+  if (first.ok()) return clients;
+  for (const auto& client : clients) {
+    Status status = kill_actor(client->address().actor, deadline_after(std::chrono::seconds(10)));
+    if (!status.ok()) LOG(warn, "of a group that could not be created: {}", status.message());
+  }
+  return first;
+}
+
+Result<std::shared_ptr<ActorClient>> Runtime::find_actor(std::type_index type, const std::string& name, Deadline deadline) {
+  if (Status status = require_started(); !status.ok()) return status;
+  auto known = impl_->registry.find(type);
+  if (!known.ok()) return known.status();
+  auto address = impl_->process->ask<ActorAddress>([&](NodeClient::Callback<ActorAddress> done) {
+    impl_->process->node().resolve_name(name, bounded(deadline), std::move(done));
+  });
+  if (!address.ok()) return address.status();
+  if (address->class_name != (*known)->name()) {
+    return invalid_argument("actor \"" + name + "\" is a " + address->class_name + ", not a " + (*known)->name());
+  }
+  return impl_->process->client_for(*address);
+}
+
+Status Runtime::kill_actor(ActorId actor, Deadline deadline) {
+  if (Status status = require_started(); !status.ok()) return status;
+  if (actor.is_none()) return invalid_argument("kill of an ActorHandle that refers to no actor");
+  return impl_->process->ask([&](NodeClient::Done done) { impl_->process->node().kill_actor(actor, bounded(deadline), std::move(done)); });
+}
+
+Result<ObjectStatePtr> Runtime::put_encoded(Encoder& encoder) {
+  if (Status status = require_started(); !status.ok()) return status;
+  auto value = impl_->process->store(encoder);
+  if (!value.ok()) return value.status();
+  return ObjectState::ready(impl_->process, *std::move(value));
+}
+
+Status Runtime::get(const ObjectRef<void>& ref, Until until) {
+  if (!ref.is_valid()) return invalid_argument("get of an ObjectRef that refers to nothing");
+  return ref.state()->open(until.at()).status();
+}
+
+Status Runtime::gather(const std::vector<ObjectRef<void>>& refs, Until until) {
+  for (std::size_t rank = 0; rank < refs.size(); ++rank) {
+    if (Status status = get(refs[rank], until); !status.ok()) return status.with_context("rank " + std::to_string(rank));
+  }
+  return {};
+}
+
+std::size_t Runtime::wait_for(const std::vector<ObjectStatePtr>& objects, std::size_t count, Deadline deadline) {
+  if (impl_->process) impl_->process->wait(objects, count, deadline);
+  std::size_t settled = 0;
+  for (const auto& object : objects) settled += object->is_settled() ? 1 : 0;
+  return settled;
+}
+
+Result<GroupState> Runtime::create_placement_group(GroupSpec spec, Until until) {
+  if (Status status = require_started(); !status.ok()) return status;
+  if (spec.group.is_none()) spec.group = GroupId::random();
+  return impl_->process->ask<GroupState>([&](NodeClient::Callback<GroupState> done) {
+    impl_->process->node().create_placement_group(std::move(spec), bounded(until.at()), std::move(done));
+  });
+}
+
+Status Runtime::remove_placement_group(GroupId group, Until until) {
+  if (Status status = require_started(); !status.ok()) return status;
+  return impl_->process->ask([&](NodeClient::Done done) {
+    impl_->process->node().remove_placement_group(group, bounded(until.at()), std::move(done));
+  });
+}
+
+Status Runtime::kv_put(const std::string& key, std::string value, Until until) {
+  if (Status status = require_started(); !status.ok()) return status;
+  return impl_->process->ask([&](NodeClient::Done done) {
+    impl_->process->node().kv_put(key, std::move(value), bounded(until.at()), std::move(done));
+  });
+}
+
+Result<std::string> Runtime::kv_get(const std::string& key, Until until) {
+  if (Status status = require_started(); !status.ok()) return status;
+  return impl_->process->ask<std::string>([&](NodeClient::Callback<std::string> done) {
+    impl_->process->node().kv_get(key, true, bounded(until.at()), std::move(done));
+  });
+}
+
+Result<std::string> Runtime::kv_try_get(const std::string& key, Until until) {
+  if (Status status = require_started(); !status.ok()) return status;
+  return impl_->process->ask<std::string>([&](NodeClient::Callback<std::string> done) {
+    impl_->process->node().kv_get(key, false, bounded(until.at()), std::move(done));
+  });
+}
+
+Result<std::int64_t> Runtime::kv_add(const std::string& key, std::int64_t amount, Until until) {
+  if (Status status = require_started(); !status.ok()) return status;
+  return impl_->process->ask<std::int64_t>([&](NodeClient::Callback<std::int64_t> done) {
+    impl_->process->node().kv_add(key, amount, bounded(until.at()), std::move(done));
+  });
+}
+
+Result<bool> Runtime::kv_delete(const std::string& key, Until until) {
+  if (Status status = require_started(); !status.ok()) return status;
+  return impl_->process->ask<bool>([&](NodeClient::Callback<bool> done) {
+    impl_->process->node().kv_delete(key, bounded(until.at()), std::move(done));
+  });
+}
+
+Result<ClusterState> Runtime::cluster_state(Until until) {
+  if (Status status = require_started(); !status.ok()) return status;
+  return impl_->process->ask<ClusterState>([&](NodeClient::Callback<ClusterState> done) {
+    impl_->process->node().cluster_state(bounded(until.at()), std::move(done));
+  });
+}
+
+NodeId Runtime::node_id() const { return impl_->process ? impl_->process->node().node_id() : NodeId{}; }
+
+}  // namespace runtime
