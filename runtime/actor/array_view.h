@@ -44,6 +44,14 @@ class ArrayView {
   std::shared_ptr<const void> owner_;
 };
 
+/// Whether an encoded A can be decoded as a B: an object made as one may be read as the other.
+template <class A, class B>
+inline constexpr bool kSameEncoding = std::is_same_v<A, B>;
+template <class T>
+inline constexpr bool kSameEncoding<std::vector<T>, ArrayView<T>> = Packable<T>;
+template <class T>
+inline constexpr bool kSameEncoding<ArrayView<T>, std::vector<T>> = Packable<T>;
+
 /// The same bytes as a std::vector<T>, so that either side may use either type.
 template <class T>
 struct Codec<ArrayView<T>> {

@@ -6,6 +6,7 @@
 #include <type_traits>
 #include <utility>
 
+#include "runtime/actor/array_view.h"
 #include "runtime/actor/codec.h"
 #include "runtime/actor/method.h"
 #include "runtime/actor/object_ref.h"
@@ -49,10 +50,16 @@ P decode_argument(Decoder& decoder, Deadline deadline, Status& failure) {
   return value;
 }
 
+/// Whether the argument is a reference to an object that can be read as the parameter's type.
+template <class P, class A>
+inline constexpr bool kIsRefTo = false;
+template <class P, class T>
+inline constexpr bool kIsRefTo<P, ObjectRef<T>> = kSameEncoding<T, P>;
+
 /// The argument as its parameter's type: itself if it is that already or a reference to it, else converted.
 template <class P, class A>
 decltype(auto) as_parameter(const A& argument) {
-  if constexpr (std::is_same_v<A, P> || std::is_same_v<A, ObjectRef<P>>) {
+  if constexpr (std::is_same_v<A, P> || kIsRefTo<P, A>) {
     return (argument);
   } else {
     static_assert(std::is_convertible_v<const A&, P>,
@@ -61,20 +68,15 @@ decltype(auto) as_parameter(const A& argument) {
   }
 }
 
-template <class P>
-void encode_argument(Encoder& encoder, const P& value) {
-  encoder.write(ArgumentTag::kValue);
-  encode_value(encoder, value);
-}
-template <class P>
-void encode_reference(Encoder& encoder, const ObjectRef<P>& ref) {
-  encoder.write(ref.is_valid() ? ArgumentTag::kRef : ArgumentTag::kMissing);
-  if (ref.is_valid()) encoder.write_ref(ref.state());
-}
 template <class P, class A>
-void encode_for(Encoder& encoder, const A& argument) {
-  if constexpr (std::is_same_v<A, ObjectRef<P>>) encode_reference<P>(encoder, argument);
-  else encode_argument<P>(encoder, argument);
+void encode_argument(Encoder& encoder, const A& argument) {
+  if constexpr (!std::is_same_v<A, P> && kIsRefTo<P, A>) {
+    encoder.write(argument.is_valid() ? ArgumentTag::kRef : ArgumentTag::kMissing);
+    if (argument.is_valid()) encoder.write_ref(argument.state());
+  } else {
+    encoder.write(ArgumentTag::kValue);
+    encode_value(encoder, argument);
+  }
 }
 
 }  // namespace invoke_detail
@@ -88,7 +90,7 @@ decltype(auto) with_arguments(Done&& done, const Args&... args) {
     Encoder encoder;
     // References stay references here; only converted arguments are values.
     std::tuple<decltype(invoke_detail::as_parameter<P>(args))...> held(invoke_detail::as_parameter<P>(args)...);
-    std::apply([&](const auto&... argument) { (invoke_detail::encode_for<P>(encoder, argument), ...); }, held);
+    std::apply([&](const auto&... argument) { (invoke_detail::encode_argument<P>(encoder, argument), ...); }, held);
     return done(encoder);
   }(std::type_identity<Params>());
 }

@@ -1,0 +1,21 @@
+// The messages that callers and actors exchange.
+#include "runtime/actor/call_wire.h"
+
+#include "runtime/actor/registry.h"
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  using namespace runtime;
+  Buffer meta = Buffer::copy_of(std::as_bytes(std::span(data, size / 8 * 8)));
+  auto no_lease = [](auto&&...) { return std::shared_ptr<const void>(); };
+  CallRequest call;
+  ObjectValue arguments;
+  (void)decode_call(meta, {}, nullptr, no_lease, &call, &arguments);
+  CallReply reply;
+  ObjectValue value;
+  (void)decode_reply(meta, {}, nullptr, no_lease, &reply, &value);
+  (void)decode_notice(meta).ok();
+  std::string signature;
+  ObjectValue constructor_arguments;
+  (void)decode_constructor(std::string(meta.text()), nullptr, &signature, &constructor_arguments);
+  return 0;
+}

@@ -1,0 +1,127 @@
+#include "runtime/actor/object_state.h"
+
+#include <gtest/gtest.h>
+
+#include <thread>
+
+#include "runtime/actor/countdown.h"
+#include "runtime/actor/object_ref.h"
+#include "runtime/actor/process.h"
+
+namespace runtime {
+namespace {
+
+using namespace std::chrono_literals;
+
+struct ObjectStateTest : testing::Test {
+  Registry registry;
+  std::shared_ptr<Process> process = std::make_shared<Process>(registry);
+
+  ObjectStatePtr pending() { return std::make_shared<ObjectState>(process); }
+  static ObjectValue value_of(int number) {
+    Encoder encoder;
+    encode_value(encoder, number);
+    ObjectValue value;
+    value.bytes = encoder.to_buffer();
+    return value;
+  }
+};
+
+TEST_F(ObjectStateTest, WaitEndsWhenItIsFulfilled) {
+  auto state = pending();
+  std::thread other([&] {
+    std::this_thread::sleep_for(50ms);
+    state->fulfil(value_of(7));
+  });
+  EXPECT_TRUE(state->wait(deadline_after(5s)));
+  other.join();
+  Result<int> value = fetch<int>(*state, deadline_after(0s));
+  ASSERT_TRUE(value.ok());
+  EXPECT_EQ(*value, 7);
+}
+
+TEST_F(ObjectStateTest, WaitEndsAtTheDeadline) {
+  auto state = pending();
+  EXPECT_FALSE(state->wait(deadline_after(20ms)));
+  EXPECT_EQ(state->open(deadline_after(20ms)).status().code(), ErrorCode::kDeadlineExceeded);
+}
+
+TEST_F(ObjectStateTest, IsSettledOnce) {
+  auto state = pending();
+  state->fail(not_found("first"));
+  state->fulfil(value_of(1));
+  state->fail(cancelled("third"));
+  EXPECT_EQ(state->failure(), not_found("first"));
+}
+
+TEST_F(ObjectStateTest, ActionsRunOnceWhetherBeforeOrAfter) {
+  auto state = pending();
+  int ran = 0;
+  state->then([&] { ++ran; });
+  EXPECT_EQ(ran, 0);
+  state->fulfil(value_of(1));
+  EXPECT_EQ(ran, 1);
+  state->then([&] { ++ran; });
+  EXPECT_EQ(ran, 2);
+}
+
+TEST_F(ObjectStateTest, AnActionMayUseTheState) {
+  auto state = pending();
+  state->then([&] { EXPECT_TRUE(state->wait(Deadline::max())); });
+  state->fulfil(value_of(1));
+}
+
+TEST_F(ObjectStateTest, WaitsForSomeOfSeveral) {
+  std::vector<ObjectStatePtr> states{pending(), pending(), pending(), ObjectState::ready(process, value_of(4))};
+  process->wait(states, 1, Deadline::max());  // one is there
+  std::thread other([&] {
+    std::this_thread::sleep_for(20ms);
+    states[2]->fail(not_found("a failure settles too"));
+    states[0]->fulfil(value_of(1));
+  });
+  process->wait(states, 3, deadline_after(5s));
+  other.join();
+  EXPECT_TRUE(states[0]->is_settled() && states[2]->is_settled());
+  EXPECT_FALSE(states[1]->is_settled());
+  process->wait(states, 4, deadline_after(20ms));
+  states[1]->fulfil(value_of(2));  // nobody waits any more
+  process->wait(states, 99, Deadline::max());
+}
+
+TEST_F(ObjectStateTest, ManyThreadsWaitForOne) {
+  auto state = pending();
+  std::atomic<int> woken{0};
+  std::vector<std::thread> threads;
+  for (int i = 0; i < 8; ++i) {
+    threads.emplace_back([&] {
+      if (state->wait(deadline_after(5s))) ++woken;
+    });
+  }
+  std::this_thread::sleep_for(20ms);
+  state->fulfil(value_of(1));
+  for (auto& thread : threads) thread.join();
+  EXPECT_EQ(woken, 8);
+}
+
+TEST_F(ObjectStateTest, ShutDownEndsWaiting) {
+  auto state = pending();
+  std::thread other([&] {
+    std::this_thread::sleep_for(20ms);
+    process->shut_down();
+  });
+  EXPECT_EQ(state->open(Deadline::max()).status().code(), ErrorCode::kCancelled);
+  other.join();
+}
+
+TEST_F(ObjectStateTest, LeaseGoesWithTheState) {
+  auto lease = std::make_shared<int>(1);
+  ObjectValue value = value_of(1);
+  value.lease = lease;
+  auto state = ObjectState::ready(process, std::move(value));
+  EXPECT_EQ(lease.use_count(), 2);
+  state.reset();
+  EXPECT_EQ(lease.use_count(), 1);
+}
+
+}  // namespace
+}  // namespace runtime

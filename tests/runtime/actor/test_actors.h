@@ -1,0 +1,154 @@
+// Actors for the tests that run a real cluster. The test program is its own driver and worker.
+#pragma once
+
+#include <csignal>
+#include <cstdio>
+#include <stdexcept>
+#include <string>
+#include <thread>
+#include <unistd.h>
+#include <vector>
+
+#include "runtime/runtime.h"
+
+namespace runtime::test {
+
+class Counter {
+ public:
+  explicit Counter(int start = 0) : total_(start) {}
+  int add(int n) { return total_ += n; }
+  int total() const { return total_; }
+  Status refuse(const std::string& why) { return resource_exhausted(why); }
+  void fail(const std::string& text) { throw std::runtime_error(text); }
+  void fail_oddly() { throw 42; }
+  int sleep_ms(int ms) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(ms));
+    return ms;
+  }
+  int pid() const { return ::getpid(); }
+  void print(const std::string& text) {
+    std::printf("%s\n", text.c_str());
+    std::fprintf(stderr, "err %s\n", text.c_str());
+  }
+  void crash_here() { *reinterpret_cast<volatile int*>(16) = 1; }
+  void abort_here() { std::abort(); }
+  std::string variable(const std::string& name) const {
+    const char* value = std::getenv(name.c_str());
+    return value ? value : "";
+  }
+
+ private:
+  int total_;
+};
+
+struct Report {
+  std::string title;
+  std::map<std::string, std::vector<double>> columns;
+  auto fields() { return std::tie(title, columns); }
+  bool operator==(const Report&) const = default;
+};
+
+/// Holds on to what it is given, calls others, makes objects.
+class Broker {
+ public:
+  Broker(Runtime& runtime, std::string name) : runtime_(runtime), name_(std::move(name)) {}
+
+  std::string name() const { return name_; }
+  Report extend(Report report, const std::string& column, const std::vector<double>& values) {
+    report.columns[column] = values;
+    return report;
+  }
+
+  Result<int> add_through(ActorHandle<Counter> counter, int n) { return runtime_.get(counter.call(&Counter::add, n)); }
+  ActorHandle<Counter> pass_on(ActorHandle<Counter> counter) { return counter; }
+
+  std::vector<float> make(std::uint64_t count, float value) { return std::vector<float>(count, value); }
+  double sum(const std::vector<float>& values) {
+    double total = 0;
+    for (float value : values) total += value;
+    return total;
+  }
+  double sum_view(ArrayView<float> values) {
+    double total = 0;
+    for (float value : values) total += value;
+    return total;
+  }
+  Result<double> sum_ref(ObjectRef<std::vector<float>> ref) {
+    auto view = runtime_.get_view(ref);
+    if (!view.ok()) return view.status();
+    return sum_view(*view);
+  }
+
+  void keep(ObjectRef<std::vector<float>> ref) { kept_ = std::move(ref); }
+  ObjectRef<std::vector<float>> kept() const { return kept_; }
+  Result<double> sum_kept() { return sum_ref(kept_); }
+  void forget() { kept_ = {}; }
+  Result<ObjectRef<std::vector<float>>> put(std::uint64_t count, float value) {
+    return runtime_.put(std::vector<float>(count, value));
+  }
+
+  Result<int> spawn_and_add(int start, int n) {
+    auto counter = runtime_.spawn<Counter>({}, start);
+    if (!counter.ok()) return counter.status();
+    return runtime_.get(counter->call(&Counter::add, n));
+  }
+  Result<std::string> meet(const std::string& key, const std::string& value) {
+    if (!value.empty()) {
+      if (Status status = runtime_.kv_put(key, value); !status.ok()) return status;
+    }
+    return runtime_.kv_get(key);
+  }
+
+ private:
+  Runtime& runtime_;
+  std::string name_;
+  ObjectRef<std::vector<float>> kept_;
+};
+
+/// Cannot always be made.
+class Picky {
+ public:
+  static Result<std::unique_ptr<Picky>> create(int value) {
+    if (value < 0) return invalid_argument("value " + std::to_string(value) + " is below zero");
+    if (value == 0) throw std::runtime_error("zero is not even refused politely");
+    return std::unique_ptr<Picky>(new Picky(value));
+  }
+  int value() const { return value_; }
+
+ private:
+  explicit Picky(int value) : value_(value) {}
+  int value_;
+};
+
+/// Knows its place in a group.
+class Member {
+ public:
+  Member(int rank, std::string team) : rank_(rank), team_(std::move(team)) {}
+  std::string who() const { return team_ + std::to_string(rank_); }
+  int times(int n) const { return rank_ * n; }
+  Result<int> fail_on(int rank) const {
+    if (rank == rank_) return invalid_argument("not with me");
+    return rank_;
+  }
+
+ private:
+  int rank_;
+  std::string team_;
+};
+
+struct NeverRegistered {
+  int method() { return 0; }
+};
+
+inline void register_test_actors(Runtime& rt) {
+  rt.register_actor<Counter>("Counter", &Counter::add, &Counter::total, &Counter::refuse, &Counter::fail, &Counter::fail_oddly,
+                             &Counter::sleep_ms, &Counter::pid, &Counter::print, &Counter::crash_here, &Counter::abort_here,
+                             &Counter::variable);
+  rt.register_actor<Broker>("Broker", &Broker::name, &Broker::extend, &Broker::add_through, &Broker::pass_on, &Broker::make, &Broker::sum,
+                            &Broker::sum_view, &Broker::sum_ref, &Broker::keep, &Broker::kept, &Broker::sum_kept, &Broker::forget,
+                            &Broker::put, &Broker::spawn_and_add, &Broker::meet);
+  rt.register_actor<Picky>("Picky", &Picky::value);
+  rt.register_actor<Member>("Member", &Member::who, &Member::times, &Member::fail_on);
+}
+
+}  // namespace runtime::test
