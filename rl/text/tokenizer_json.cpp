@@ -29,8 +29,12 @@ Status load_part(const json& tokenizer, const char* key, Part& part, Load load) 
 
 // A byte-level BPE takes the bytes themselves where the last step before it would only have spelled them out.
 bool defer_byte_level(const json& model, TokenizerPipeline& pipeline) {
-  const bool plain_bpe = json_member(model, "merges") != nullptr && json_string_or(model, "continuing_subword_prefix", "").value_or("x").empty() &&
-                         json_string_or(model, "end_of_word_suffix", "").value_or("x").empty();
+  const auto is = [&model](const char* key, std::string_view wanted, std::string_view otherwise) {
+    auto value = json_string_or(model, key, otherwise);
+    return value.ok() && *value == wanted;
+  };
+  const bool plain_bpe = is("type", "BPE", json_member(model, "merges") != nullptr ? "BPE" : "") &&
+                         is("continuing_subword_prefix", "", "") && is("end_of_word_suffix", "", "");
   return plain_bpe && pipeline.pre_tokenizer != nullptr && pipeline.pre_tokenizer->defer_byte_level();
 }
 

@@ -81,7 +81,7 @@ void merge_long(const MergeTable& merges, std::vector<std::int32_t>& symbols, Me
     const std::uint32_t right = symbols[left] < 0 ? kNone : scratch.next[left];
     if (right == kNone) continue;
     const Merge* current = merges.find(symbols[left], symbols[right]);
-    if (current == nullptr || current->id != candidate.id) continue;
+    if (current == nullptr || current->rank != candidate.rank || current->id != candidate.id) continue;
     symbols[left] = candidate.id;
     symbols[right] = -1;
     scratch.next[left] = scratch.next[right];

@@ -12,8 +12,6 @@ namespace {
 
 // How many ids may wait for a character to complete. A character has at most four bytes, and each id brings one or more.
 constexpr std::size_t kWaitingMax = 4;
-// How many emitted ids are kept as context, since a token's text may depend on the one before it.
-constexpr std::size_t kContext = 4;
 
 }  // namespace
 
@@ -53,9 +51,11 @@ std::string TokenStream::window_text() const {
   return tokenizer_.decode(std::span(ids_).subspan(emitted_), skip_special_tokens_);
 }
 
+// The ids emitted now become the context of the next, since a token's text may depend on the one before it. Only they: they
+// begin with a whole character, which an arbitrary number of ids would not.
 std::string TokenStream::emit_window() {
   std::string text = window_text();
-  if (ids_.size() > 2 * kContext) ids_.erase(ids_.begin(), ids_.end() - kContext);
+  ids_.erase(ids_.begin(), ids_.begin() + static_cast<std::ptrdiff_t>(emitted_));
   emitted_ = ids_.size();
   return text;
 }

@@ -1,0 +1,210 @@
+// What lies beside a tokenizer.json, and GGUF vocabularies made on the spot.
+#include "rl/text/tokenizer_files.h"
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <cstring>
+#include <fstream>
+#include <vector>
+
+#include "rl/text/tokenizer.h"
+
+namespace rl {
+namespace {
+
+using runtime::ErrorCode;
+using Ids = std::vector<std::int32_t>;
+namespace fs = std::filesystem;
+
+constexpr const char* kTokenizer = R"({"added_tokens": [{"id": 1, "content": "<s>", "special": true}],
+  "model": {"type": "WordLevel", "unk_token": "u", "vocab": {"u": 0, "<s>": 1, "hi": 2}}})";
+
+class TokenizerFolder : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    std::string pattern = (fs::temp_directory_path() / "starling_tokenizer_XXXXXX").string();
+    folder_ = ::mkdtemp(pattern.data());
+    write("tokenizer.json", kTokenizer);
+  }
+  void TearDown() override { fs::remove_all(folder_); }
+  void write(const std::string& name, const std::string& text) { std::ofstream(folder_ / name) << text; }
+
+  fs::path folder_;
+};
+
+TEST_F(TokenizerFolder, NeedsNothingBesideTheTokenizer) {
+  auto tokenizer = Tokenizer::load(folder_);
+  ASSERT_TRUE(tokenizer.ok()) << tokenizer.status().to_string();
+  EXPECT_EQ(tokenizer->bos_id(), std::nullopt);
+  EXPECT_TRUE(tokenizer->chat_template_source().empty());
+  EXPECT_TRUE(tokenizer->special_token_texts().empty());
+  EXPECT_TRUE(Tokenizer::load(folder_ / "tokenizer.json").ok());
+}
+
+TEST_F(TokenizerFolder, SpecialTokensComeFromTheConfigThenTheMap) {
+  write("tokenizer_config.json", R"({"bos_token": {"content": "<s>", "lstrip": false}, "pad_token": null, "unk_token": "u"})");
+  write("special_tokens_map.json", R"({"eos_token": "<s>", "unk_token": "hi", "pad_token": "hi"})");
+  auto tokenizer = Tokenizer::load(folder_);
+  ASSERT_TRUE(tokenizer.ok()) << tokenizer.status().to_string();
+  EXPECT_EQ(tokenizer->bos_id(), 1);
+  EXPECT_EQ(tokenizer->eos_id(), 1);
+  EXPECT_EQ(tokenizer->pad_id(), 2);
+  EXPECT_EQ(tokenizer->special_token_texts().at("bos_token"), "<s>");
+  EXPECT_EQ(tokenizer->special_token_texts().at("unk_token"), "u");
+}
+
+TEST_F(TokenizerFolder, ChatTemplateFromEachPlace) {
+  write("chat_template.json", R"({"chat_template": "separate"})");
+  EXPECT_EQ(Tokenizer::load(folder_)->chat_template_source(), "separate");
+  write("tokenizer_config.json", R"({"chat_template": [{"name": "tool_use", "template": "t"}, {"name": "default", "template": "list"}]})");
+  EXPECT_EQ(Tokenizer::load(folder_)->chat_template_source(), "list");
+  write("tokenizer_config.json", R"({"chat_template": "config"})");
+  EXPECT_EQ(Tokenizer::load(folder_)->chat_template_source(), "config");
+  write("chat_template.jinja", "own file");
+  EXPECT_EQ(Tokenizer::load(folder_)->chat_template_source(), "own file");
+}
+
+TEST_F(TokenizerFolder, DamageNamesTheFile) {
+  write("tokenizer_config.json", "{");
+  auto status = Tokenizer::load(folder_).status();
+  EXPECT_EQ(status.code(), ErrorCode::kInvalidArgument);
+  EXPECT_NE(status.message().find("tokenizer_config.json"), std::string::npos);
+  write("tokenizer_config.json", R"({"chat_template": 3})");
+  EXPECT_EQ(Tokenizer::load(folder_).status().code(), ErrorCode::kInvalidArgument);
+  fs::remove(folder_ / "tokenizer.json");
+  status = Tokenizer::load(folder_).status();
+  EXPECT_EQ(status.code(), ErrorCode::kNotFound);
+  EXPECT_NE(status.message().find("holds no tokenizer.json"), std::string::npos);
+  EXPECT_EQ(Tokenizer::load("/no/such/file").status().code(), ErrorCode::kNotFound);
+}
+
+// ---- GGUF ----
+
+template <class T>
+std::string raw(T value) {
+  std::string bytes(sizeof(T), '\0');
+  std::memcpy(bytes.data(), &value, sizeof(T));
+  return bytes;
+}
+
+std::string text(std::string_view value) { return raw(static_cast<std::uint64_t>(value.size())) + std::string(value); }
+
+struct GgufBuilder {
+  std::string entries;
+  std::uint64_t count = 0;
+
+  GgufBuilder& add(std::string_view key, GgufType type, const std::string& value) {
+    entries += text(key) + raw(static_cast<std::uint32_t>(type)) + value;
+    ++count;
+    return *this;
+  }
+  GgufBuilder& string(std::string_view key, std::string_view value) { return add(key, GgufType::kString, text(value)); }
+  GgufBuilder& u32(std::string_view key, std::uint32_t value) { return add(key, GgufType::kU32, raw(value)); }
+  GgufBuilder& strings(std::string_view key, const std::vector<std::string>& values) {
+    std::string bytes = raw(static_cast<std::uint32_t>(GgufType::kString)) + raw(static_cast<std::uint64_t>(values.size()));
+    for (const auto& value : values) bytes += text(value);
+    return add(key, GgufType::kArray, bytes);
+  }
+  template <class T>
+  GgufBuilder& numbers(std::string_view key, GgufType type, const std::vector<T>& values) {
+    std::string bytes = raw(static_cast<std::uint32_t>(type)) + raw(static_cast<std::uint64_t>(values.size()));
+    for (T value : values) bytes += raw(value);
+    return add(key, GgufType::kArray, bytes);
+  }
+
+  // The file is gone when this returns: a tokenizer keeps nothing of it.
+  runtime::Result<Tokenizer> load() const {
+    const std::string bytes = "GGUF" + raw(3u) + raw(std::uint64_t{0}) + raw(count) + entries;
+    auto file = GgufFile::parse(std::as_bytes(std::span(bytes)), "m.gguf");
+    if (!file.ok()) return file.status();
+    auto pipeline = tokenizer_pipeline_from_gguf(**file);
+    if (!pipeline.ok()) return pipeline.status();
+    return Tokenizer(std::shared_ptr<const TokenizerPipeline>(std::move(*pipeline)));
+  }
+};
+
+GgufBuilder sentencepiece() {
+  GgufBuilder builder;
+  builder.string("tokenizer.ggml.model", "llama")
+      .strings("tokenizer.ggml.tokens", {"<unk>", "<s>", "</s>", "<0xC3>", "<0xA9>", "\u2581", "a", "b", "ab", "\u2581a", "\u2581ab"})
+      .numbers<float>("tokenizer.ggml.scores", GgufType::kF32, {0, 0, 0, 0, 0, -5, -6, -7, -1, -2, -3})
+      .numbers<std::int32_t>("tokenizer.ggml.token_type", GgufType::kI32, {2, 3, 3, 6, 6, 1, 1, 1, 1, 1, 1})
+      .u32("tokenizer.ggml.bos_token_id", 1)
+      .u32("tokenizer.ggml.eos_token_id", 2)
+      .u32("tokenizer.ggml.unknown_token_id", 0);
+  return builder;
+}
+
+TEST(TokenizerGguf, SentencePieceMergesByScore) {
+  auto builder = sentencepiece();
+  auto tokenizer = builder.load();
+  ASSERT_TRUE(tokenizer.ok()) << tokenizer.status().to_string();
+  EXPECT_EQ(*tokenizer->encode("ab", true), (Ids{1, 10}));         // a+b scores -1, then the space mark with that
+  EXPECT_EQ(*tokenizer->encode("a ab", true), (Ids{1, 9, 10}));
+  EXPECT_EQ(*tokenizer->encode("\u00e9", true), (Ids{1, 5, 3, 4}));  // its bytes
+  EXPECT_EQ(*tokenizer->encode("\u00e8a", true), (Ids{1, 5, 0, 6}));  // 0xA8 is no token: unknown
+  EXPECT_EQ(tokenizer->decode(Ids{1, 9, 10, 3, 4}, true), "a ab\u00e9");
+  EXPECT_EQ(*tokenizer->encode("<s>ab", false), (Ids{1, 10}));
+}
+
+TEST(TokenizerGguf, FlagsDecideWhatIsAdded) {
+  auto builder = sentencepiece();
+  builder.add("tokenizer.ggml.add_bos_token", GgufType::kBool, std::string(1, '\0'))
+      .add("tokenizer.ggml.add_eos_token", GgufType::kBool, "\x01")
+      .add("tokenizer.ggml.add_space_prefix", GgufType::kBool, std::string(1, '\0'))
+      .string("tokenizer.chat_template", "T");
+  auto tokenizer = builder.load();
+  ASSERT_TRUE(tokenizer.ok()) << tokenizer.status().to_string();
+  EXPECT_EQ(*tokenizer->encode("ab", true), (Ids{8, 2}));
+  EXPECT_EQ(tokenizer->decode(Ids{8}, true), "ab");
+  EXPECT_EQ(tokenizer->chat_template_source(), "T");
+  EXPECT_EQ(tokenizer->special_token_texts().at("eos_token"), "</s>");
+}
+
+GgufBuilder byte_level(std::string_view pre) {
+  GgufBuilder builder;
+  builder.string("tokenizer.ggml.model", "gpt2")
+      .string("tokenizer.ggml.pre", pre)
+      .strings("tokenizer.ggml.tokens", {"a", "b", "\u0120", "1", "ab", "11"})
+      .strings("tokenizer.ggml.merges", {"a b", "1 1"});
+  return builder;
+}
+
+TEST(TokenizerGguf, ThePreTokenizerIsWhatItsNameSays) {
+  auto gpt2 = byte_level("gpt-2");
+  EXPECT_EQ(*gpt2.load()->encode("ab11", false), (Ids{4, 5}));
+  auto single_digits = byte_level("starcoder");
+  EXPECT_EQ(*single_digits.load()->encode("ab11", false), (Ids{4, 3, 3}));
+  auto llama3 = byte_level("llama-bpe");
+  EXPECT_EQ(*llama3.load()->encode("ab1111", false), (Ids{4, 5, 3, 3}));  // three digits, then one
+  for (const char* name : {"qwen2", "tekken", "gpt-4o", "deepseek-v3", "smollm"}) {
+    auto builder = byte_level(name);
+    EXPECT_TRUE(builder.load().ok()) << name;
+  }
+  auto unknown = byte_level("brand-new");
+  auto status = unknown.load().status();
+  EXPECT_EQ(status.code(), ErrorCode::kUnimplemented);
+  EXPECT_NE(status.message().find("brand-new"), std::string::npos);
+}
+
+TEST(TokenizerGguf, DamageNamesTheKey) {
+  const auto message = [](const GgufBuilder& builder) { return builder.load().status().message(); };
+  EXPECT_NE(message(GgufBuilder()).find("tokenizer.ggml.model"), std::string::npos);
+  EXPECT_NE(message(GgufBuilder().string("tokenizer.ggml.model", "bert").strings("tokenizer.ggml.tokens", {})).find("bert"),
+            std::string::npos);
+  EXPECT_NE(message(GgufBuilder().string("tokenizer.ggml.model", "gpt2")).find("tokenizer.ggml.tokens"), std::string::npos);
+  auto bad_utf8 = GgufBuilder().string("tokenizer.ggml.model", "gpt2").strings("tokenizer.ggml.tokens", {"a", "\xff"});
+  EXPECT_NE(message(bad_utf8).find("tokens[1]"), std::string::npos);
+  auto bad_id = sentencepiece().u32("tokenizer.ggml.padding_token_id", 4000);
+  EXPECT_NE(message(bad_id).find("padding_token_id"), std::string::npos);
+  auto bad_merge = byte_level("gpt-2");
+  bad_merge.entries.clear();
+  bad_merge.count = 0;
+  bad_merge.string("tokenizer.ggml.model", "gpt2").string("tokenizer.ggml.pre", "gpt-2");
+  bad_merge.strings("tokenizer.ggml.tokens", {"a"}).strings("tokenizer.ggml.merges", {"a z"});
+  EXPECT_NE(message(bad_merge).find("\"z\""), std::string::npos);
+}
+
+}  // namespace
+}  // namespace rl
