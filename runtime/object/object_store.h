@@ -35,7 +35,7 @@ struct ObjectStoreStats {
   std::uint64_t pins = 0;
 };
 
-/// Lives on the event loop: call everything there (make and destroy it anywhere).
+/// Any thread may make and destroy it; handle(), detach() and stats() are for the loop.
 class ObjectStore {
  public:
   /// Errors: kResourceExhausted, kInvalidArgument (no shared memory to be had).

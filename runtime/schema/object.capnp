@@ -23,18 +23,17 @@ struct Extent {          # a range of a segment, leased to one process
 }
 
 struct ObjectRequest {
-  deadlineMs @0 :UInt64;      # how long the asker waits from now on; 0 in one-way requests
   union {
-    open @1 :Void;            # reply: store, with the segment's descriptor
-    lease @2 :UInt64;         # bytes; reply: extent
-    giveBack @3 :List(UInt64);  # one way: extents that the sender leased and has emptied
-    pin @4 :UInt64;           # keep this extent while I read; reply: done
-    unpin @5 :List(UInt64);   # one way: an extent is named once for each pin given up
-    fetch @6 :ObjectLocation; # bring it here and pin it; reply: location
-    read :group {             # from another node; reply: data, with the bytes as payload
-      location @7 :ObjectLocation;
-      from @8 :UInt64;
-      length @9 :UInt64;
+    open @0 :Void;              # reply: store, with the segment's descriptor
+    lease @1 :UInt64;           # bytes; reply: extent
+    giveBack @2 :List(UInt64);  # one way: extents that the sender leased and has emptied
+    pin @3 :UInt64;             # keep this extent while I read; reply: extent
+    unpin @4 :List(UInt64);     # one way: an extent is named once for each pin given up
+    fetch @5 :ObjectLocation;   # bring it here and pin it; reply: location
+    read :group {               # from another node; reply: data, with the bytes as payload
+      location @6 :ObjectLocation;
+      from @7 :UInt64;
+      length @8 :UInt64;
     }
   }
 }

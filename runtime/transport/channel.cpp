@@ -48,7 +48,7 @@ Channel::~Channel() = default;
 
 // ---- sending
 
-Status Channel::enqueue(std::unique_lock<std::mutex>& lock, Message message, Flush when) {
+Status Channel::enqueue(std::unique_lock<std::mutex>& lock, Message& message, Flush when) {
   if (closed_) return close_reason_;
   if (!message.fds.empty() && !is_unix_) {
     return invalid_argument(describe_peer() + ": descriptors travel on Unix sockets only");
@@ -84,6 +84,7 @@ void Channel::flush_soon() {
 
 void Channel::flush(std::unique_lock<std::mutex>& lock) {
   flushing_ = true;
+  std::vector<Buffer> spent;
   const int fd = socket_.native_handle();  // stays open while flushing_ is set
   for (int round = 0; !writer_.empty() && !closed_; ++round) {
     if (round == kFlushRoundsMax) {
@@ -91,7 +92,9 @@ void Channel::flush(std::unique_lock<std::mutex>& lock) {
       break;
     }
     writer_.gather(batch_);
+    spent.swap(writer_.spent());
     lock.unlock();
+    spent.clear();
     msghdr header{};
     header.msg_iov = batch_.pieces.data();
     header.msg_iovlen = batch_.count;
@@ -123,6 +126,11 @@ void Channel::flush(std::unique_lock<std::mutex>& lock) {
   }
   flushing_ = false;
   if (closed_) loop_.post([self = shared_from_this()] { self->finish_close(); });
+  if (writer_.spent().empty()) return;
+  spent.swap(writer_.spent());
+  lock.unlock();
+  spent.clear();
+  lock.lock();
 }
 
 void Channel::wait_writable() {
@@ -136,7 +144,7 @@ void Channel::wait_writable() {
 
 Status Channel::send(Message message, Flush when) {
   std::unique_lock lock(mutex_);
-  return enqueue(lock, std::move(message), when);
+  return enqueue(lock, message, when);
 }
 
 void Channel::request(Message message, Deadline deadline, Reply reply) {
@@ -160,7 +168,7 @@ void Channel::request_into(Message message, Deadline deadline, std::span<std::by
     timer_at_ = deadline;
     loop_.post([self = shared_from_this()] { self->arm_timer(); });
   }
-  Status status = enqueue(lock, std::move(message), when);
+  Status status = enqueue(lock, message, when);
   if (status.ok()) return;
   if (auto entry = pending_.take(id)) fail_later(std::move(entry->reply), std::move(status));
 }
@@ -372,6 +380,8 @@ void Channel::close(Status reason) {
 void Channel::finish_close() {
   std::vector<PendingTable::Entry> entries;
   std::function<void(Status)> on_close;
+  std::shared_ptr<Handler> handler;
+  FrameWriter unsent;
   Status reason;
   {
     std::lock_guard lock(mutex_);
@@ -379,8 +389,8 @@ void Channel::finish_close() {
     shut_ = true;
     entries = pending_.take_all();
     on_close = std::exchange(on_close_, nullptr);
-    handler_.reset();
-    writer_.clear();
+    handler = std::exchange(handler_, nullptr);
+    std::swap(unsent, writer_);
     reason = close_reason_;
   }
   handler_in_use_.reset();

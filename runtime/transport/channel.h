@@ -114,8 +114,9 @@ class Channel : public std::enable_shared_from_this<Channel>, private FrameSink 
   void on_frame(Message message) override;
   PayloadTarget payload_target(const FrameHeader& header) override;
 
-  // With mutex_ held through `lock`; flush() lets go of it during the system call.
-  Status enqueue(std::unique_lock<std::mutex>& lock, Message message, Flush flush);
+  // With mutex_ held through `lock`; flush() lets go of it during the system call. What messages own is never dropped under it: an
+  // owner may call into a channel when it goes.
+  Status enqueue(std::unique_lock<std::mutex>& lock, Message& message, Flush flush);
   void flush(std::unique_lock<std::mutex>& lock);
   void flush_soon();
   void end(Status reason);

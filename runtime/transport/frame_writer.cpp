@@ -103,17 +103,11 @@ void FrameWriter::consume(std::size_t count) {
     offset_ += step;
     count -= step;
     if (offset_ == piece.size) {
-      piece.external = Buffer();
+      if (!piece.external.empty()) spent_.push_back(std::move(piece.external));
       ++piece_;
       offset_ = 0;
     }
   }
-}
-
-void FrameWriter::clear() {
-  filling_ = Queue();
-  sending_ = Queue();
-  piece_ = offset_ = fd_ = bytes_ = 0;
 }
 
 }  // namespace runtime

@@ -38,8 +38,8 @@ class FrameWriter {
   void gather(Batch& batch);
   /// `count` of the gathered bytes were sent.
   void consume(std::size_t count);
-  /// Drops everything.
-  void clear();
+  /// The referenced pieces that consume() has finished with. Their owners may run any code when dropped: let go of them outside of locks.
+  std::vector<Buffer>& spent() { return spent_; }
 
   /// What a frame takes on the wire.
   static std::size_t wire_bytes(const Message& message);
@@ -63,6 +63,7 @@ class FrameWriter {
 
   Queue filling_;
   Queue sending_;
+  std::vector<Buffer> spent_;
   std::size_t piece_ = 0;   // cursor in sending_
   std::size_t offset_ = 0;  // sent of that piece
   std::size_t fd_ = 0;      // sent of sending_.fds

@@ -1,0 +1,208 @@
+#include <algorithm>
+#include <cstring>
+#include <utility>
+#include <vector>
+
+#include "runtime/core/check.h"
+#include "runtime/core/log.h"
+#include "runtime/object/store_state.h"
+#include "runtime/transport/listener.h"
+
+namespace runtime::object_detail {
+
+namespace {
+
+constexpr std::chrono::seconds kConnectTimeout{5};
+
+}  // namespace
+
+/// A copy, whole or on its way.
+struct Fetcher::Replica {
+  ObjectLocation location;  // here
+  std::uint64_t bytes = 0;  // of its extent
+  bool whole = false;
+  std::uint64_t last_use = 0;
+  std::vector<Done> waiting;
+};
+
+/// One copy on its way. Chunks keep it alive, and it keeps the extent leased, so that a late chunk never lands in memory that is used anew.
+struct Fetcher::Pull {
+  Pull(std::shared_ptr<StoreMemory> memory, std::uint64_t extent) : memory(std::move(memory)), extent(extent) {}
+  ~Pull() {
+    if (keep) return;
+    memory->loop.post([memory = memory, extent = extent] {
+      memory->table.give_back(extent, kStoreItself);
+      memory->trim();
+    });
+  }
+
+  std::shared_ptr<StoreMemory> memory;
+  const std::uint64_t extent;
+  ObjectLocation source;
+  std::shared_ptr<Replica> replica;
+  std::shared_ptr<Channel> channel;
+  std::uint64_t asked = 0;     // bytes
+  std::uint64_t received = 0;
+  int in_flight = 0;
+  bool over = false;
+  bool keep = false;           // the copy is whole: the extent stays
+};
+
+/// A connection to another node, or one being made.
+struct Fetcher::Peer {
+  std::shared_ptr<Channel> channel;
+  std::vector<UniqueFunction<void(Result<std::shared_ptr<Channel>>)>> waiting;
+};
+
+Fetcher::Fetcher(std::shared_ptr<StoreMemory> memory, const ObjectStoreOptions& options) : memory_(std::move(memory)), options_(options) {}
+
+void Fetcher::fetch(const ObjectLocation& location, Done done) {
+  if (stopped_) return done(unavailable("object store: stopped"));
+  auto& replica = replicas_[location.id];
+  if (replica) {
+    replica->last_use = ++uses_;
+    if (!replica->whole) return replica->waiting.push_back(std::move(done));
+    return done(replica->location);
+  }
+  replica = std::make_shared<Replica>();
+  replica->last_use = ++uses_;
+  replica->waiting.push_back(std::move(done));
+  start(location, replica);
+}
+
+void Fetcher::start(const ObjectLocation& location, std::shared_ptr<Replica> replica) {
+  const std::string what = "object " + location.id.short_hex() + " of " + std::to_string(location.size) + " bytes";
+  replica->location = location;
+  if (location.size > memory_->table.capacity_bytes()) {
+    return finish(replica, resource_exhausted(what + ": larger than this node's object store of " +
+                                              std::to_string(memory_->table.capacity_bytes()) + " bytes"));
+  }
+  std::optional<Extent> extent;
+  while (!(extent = memory_->lease(object_bytes(location.size), kStoreItself)) && drop_oldest()) {
+  }
+  if (!extent) return finish(replica, resource_exhausted(what + ": no room for a copy in this node's object store"));
+  if (Status status = memory_->segment->populate(extent->range.begin, extent->range.size); !status.ok()) {
+    memory_->table.give_back(extent->id, kStoreItself);
+    return finish(replica, status.with_context(what));
+  }
+  auto pull = std::make_shared<Pull>(memory_, extent->id);
+  pull->source = location;
+  pull->replica = replica;
+  replica->bytes = extent->range.size;
+  replica->location.node = options_.credentials.node;
+  replica->location.segment = 0;
+  replica->location.extent = extent->id;
+  replica->location.offset = extent->range.begin + sizeof(ObjectHeader);
+  memory_->segment->stamp(replica->location, ObjectHeader::kWriting);
+  with_peer(location, [self = shared_from_this(), pull](Result<std::shared_ptr<Channel>> channel) {
+    if (self->stopped_) return;
+    if (!channel.ok()) {
+      pull->over = true;
+      return self->finish(pull->replica,
+                          channel.status().with_context("object " + pull->source.id.short_hex() + ": its node cannot be reached"));
+    }
+    pull->channel = std::move(*channel);
+    self->pump(pull);
+  });
+}
+
+void Fetcher::with_peer(const ObjectLocation& location, UniqueFunction<void(Result<std::shared_ptr<Channel>>)> then) {
+  auto& peer = peers_[location.endpoint];
+  if (!peer) peer = std::make_shared<Peer>();
+  if (peer->channel && !peer->channel->closed()) return then(peer->channel);
+  peer->channel.reset();
+  peer->waiting.push_back(std::move(then));
+  if (peer->waiting.size() > 1) return;  // being made
+  auto endpoint = Endpoint::parse(location.endpoint);
+  auto tell = [weak = weak_from_this(), peer](Result<std::shared_ptr<Channel>> channel) {
+    if (channel.ok()) {
+      if (weak.expired()) return (*channel)->close(cancelled("the object store was stopped"));
+      peer->channel = *channel;
+    }
+    for (auto& waiting : std::exchange(peer->waiting, {})) waiting(channel);
+  };
+  if (!endpoint.ok()) return tell(endpoint.status());
+  ConnectOptions options;
+  options.deadline = deadline_after(kConnectTimeout);
+  connect(memory_->loop, *endpoint, options_.credentials, options, tell);
+}
+
+void Fetcher::pump(const std::shared_ptr<Pull>& pull) {
+  const std::uint64_t size = pull->source.size;
+  std::byte* data = memory_->segment->writable() + pull->replica->location.offset;
+  while (!pull->over && pull->in_flight < options_.chunks_in_flight_max && (pull->asked < size || (size == 0 && pull->in_flight == 0))) {
+    std::uint64_t from = pull->asked;
+    std::uint64_t length = std::min(options_.chunk_bytes, size - from);
+    pull->asked += length;
+    ++pull->in_flight;
+    Message request;
+    request.kind = FrameKind::kObject;
+    request.meta = object_wire::encode_request(object_wire::Read{pull->source, from, length});
+    pull->channel->request_into(std::move(request), deadline_after(options_.chunk_timeout), {data + from, length}, pull,
+                                [self = shared_from_this(), pull, from, length](Result<Message> reply) {
+                                  self->on_chunk(pull, from, length, std::move(reply));
+                                });
+  }
+}
+
+void Fetcher::on_chunk(const std::shared_ptr<Pull>& pull, std::uint64_t from, std::uint64_t length, Result<Message> reply) {
+  --pull->in_flight;
+  if (pull->over) return;
+  Status status = reply.status();
+  if (status.ok()) status = object_wire::decode_reply(reply->meta).status();
+  if (status.ok() && reply->payload.size() != length) {
+    status = invalid_argument("a chunk of " + std::to_string(reply->payload.size()) + " bytes came instead of " + std::to_string(length));
+  }
+  if (!status.ok()) {
+    pull->over = true;
+    return finish(pull->replica, status.with_context("object " + pull->source.id.short_hex()));
+  }
+  // Small ones arrive in a block of the connection.
+  std::byte* target = memory_->segment->writable() + pull->replica->location.offset + from;
+  if (length > 0 && reply->payload.first().data() != target) std::memcpy(target, reply->payload.first().data(), length);
+  pull->received += length;
+  if (pull->received < pull->source.size) return pump(pull);
+  pull->over = true;
+  pull->keep = true;
+  memory_->segment->stamp(pull->replica->location, ObjectHeader::kSealed);
+  pull->replica->whole = true;
+  replica_bytes_ += pull->replica->bytes;
+  finish(pull->replica, {});
+}
+
+void Fetcher::finish(const std::shared_ptr<Replica>& replica, Status status) {
+  if (!status.ok()) replicas_.erase(replica->location.id);
+  for (auto& done : std::exchange(replica->waiting, {})) {
+    if (status.ok()) {
+      done(replica->location);
+    } else {
+      done(status);
+    }
+  }
+}
+
+bool Fetcher::drop_oldest() {
+  auto oldest = replicas_.end();
+  for (auto it = replicas_.begin(); it != replicas_.end(); ++it) {
+    const Replica& replica = *it->second;
+    if (!replica.whole || memory_->table.pins_of(replica.location.extent) > 0) continue;
+    if (oldest == replicas_.end() || replica.last_use < oldest->second->last_use) oldest = it;
+  }
+  if (oldest == replicas_.end()) return false;
+  replica_bytes_ -= oldest->second->bytes;
+  memory_->segment->stamp(oldest->second->location, ObjectHeader::kFreed);
+  CHECK(memory_->table.give_back(oldest->second->location.extent, kStoreItself));
+  replicas_.erase(oldest);
+  return true;
+}
+
+void Fetcher::stop() {
+  if (std::exchange(stopped_, true)) return;
+  for (auto& [endpoint, peer] : peers_) {
+    if (peer->channel) peer->channel->close(cancelled("the object store was stopped"));
+  }
+  auto replicas = std::exchange(replicas_, {});
+  for (auto& [id, replica] : replicas) finish(replica, unavailable("object store: stopped"));
+}
+
+}  // namespace runtime::object_detail

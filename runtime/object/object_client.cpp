@@ -1,0 +1,98 @@
+#include "runtime/object/object_client.h"
+
+#include <cstring>
+#include <optional>
+#include <utility>
+
+#include "runtime/object/shared_heap.h"
+
+namespace runtime {
+
+namespace {
+
+Status late(const ObjectLocation& location) {
+  return deadline_exceeded("object " + location.id.short_hex() + " on node " + location.node.short_hex() + ": not here within the deadline");
+}
+
+}  // namespace
+
+void WritableObject::drop() {
+  if (auto home = std::exchange(home_, nullptr)) home->abandon(location_);
+}
+
+ObjectClient::ObjectClient(std::shared_ptr<Channel> node, ObjectClientOptions options)
+    : heap_(std::make_shared<SharedHeap>(std::move(node), options)) {}
+
+ObjectClient::~ObjectClient() { heap_->retire(); }
+
+Result<WritableObject> ObjectClient::create(std::size_t size, ObjectId id) { return heap_->create(size, id); }
+
+ObjectLocation ObjectClient::seal(WritableObject object) { return heap_->seal(std::move(object)); }
+
+Result<ObjectLocation> ObjectClient::put(std::span<const std::byte> bytes, ObjectId id) {
+  auto object = create(bytes.size(), id);
+  if (!object.ok()) return object.status();
+  if (!bytes.empty()) std::memcpy(object->data().data(), bytes.data(), bytes.size());
+  return seal(std::move(*object));
+}
+
+void ObjectClient::free(const ObjectLocation& location) { heap_->free(location); }
+
+// An answer that comes after the deadline still carries a pin; dropping the view gives it back.
+Result<ObjectView> ObjectClient::get(const ObjectLocation& location, Deadline deadline) {
+  struct Waiting {
+    explicit Waiting(EventLoop& loop) : done(loop) {}
+    Event done;
+    std::mutex mutex;
+    bool given_up = false;
+    std::optional<Result<ObjectView>> result;
+  };
+  auto waiting = std::make_shared<Waiting>(heap_->loop());
+  heap_->get(location, [waiting](Result<ObjectView> result) {
+    {
+      std::lock_guard lock(waiting->mutex);
+      if (waiting->given_up) return;
+      waiting->result = std::move(result);
+    }
+    waiting->done.set();
+  });
+  heap_->loop().run_until(waiting->done, deadline);
+  std::lock_guard lock(waiting->mutex);
+  waiting->given_up = true;
+  if (!waiting->result) return late(location);
+  return std::move(*waiting->result);
+}
+
+void ObjectClient::get(const ObjectLocation& location, Deadline deadline, UniqueFunction<void(Result<ObjectView>)> done) {
+  struct Waiting {
+    Waiting(EventLoop& loop, UniqueFunction<void(Result<ObjectView>)> done) : timer(loop.context()), done(std::move(done)) {}
+    asio::steady_timer timer;  // on the loop only
+    std::mutex mutex;
+    UniqueFunction<void(Result<ObjectView>)> done;
+    UniqueFunction<void(Result<ObjectView>)> take() {
+      std::lock_guard lock(mutex);
+      return std::move(done);
+    }
+  };
+  EventLoop& loop = heap_->loop();
+  auto waiting = std::make_shared<Waiting>(loop, std::move(done));
+  heap_->get(location, [&loop, waiting](Result<ObjectView> result) {
+    auto done = waiting->take();
+    if (!done) return;
+    if (loop.in_loop()) waiting->timer.cancel();
+    done(std::move(result));
+  });
+  loop.post([waiting, location, deadline] {
+    {
+      std::lock_guard lock(waiting->mutex);
+      if (!waiting->done) return;
+    }
+    waiting->timer.expires_at(deadline);
+    waiting->timer.async_wait([waiting, location](const boost::system::error_code& ec) {
+      if (ec) return;
+      if (auto done = waiting->take()) done(late(location));
+    });
+  });
+}
+
+}  // namespace runtime

@@ -1,0 +1,60 @@
+// The messages of kObject frames as plain structs; runtime/schema/object.capnp is the format.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "runtime/core/ids.h"
+#include "runtime/core/result.h"
+#include "runtime/object/extent_table.h"
+#include "runtime/object/object_location.h"
+#include "runtime/transport/buffer.h"
+
+namespace runtime::object_wire {
+
+struct Open {};
+struct Lease {
+  std::uint64_t bytes = 0;
+};
+struct GiveBack {
+  std::vector<std::uint64_t> extents;
+};
+struct Pin {
+  std::uint64_t extent = 0;
+};
+struct Unpin {
+  std::vector<std::uint64_t> extents;
+};
+struct Fetch {
+  ObjectLocation location;
+};
+struct Read {
+  ObjectLocation location;
+  std::uint64_t from = 0;
+  std::uint64_t length = 0;
+};
+using Request = std::variant<Open, Lease, GiveBack, Pin, Unpin, Fetch, Read>;
+
+Buffer encode_request(const Request& request);
+/// Errors: kInvalidArgument on malformed bytes, kUnimplemented on a request that this release does not know.
+Result<Request> decode_request(const Buffer& meta);
+
+struct Done {};
+struct StoreInfo {
+  NodeId node;
+  std::string endpoint;
+  std::uint32_t segment = 0;
+  std::uint64_t segment_bytes = 0;
+  std::uint64_t slab_bytes = 0;
+};
+struct Data {};
+using Reply = std::variant<Done, StoreInfo, Extent, ObjectLocation, Data>;
+
+Buffer encode_reply(const Reply& reply);
+Buffer encode_failure(const Status& status);
+/// A failure that the peer sent comes back as it is. Errors of its own: kInvalidArgument on malformed bytes.
+Result<Reply> decode_reply(const Buffer& meta);
+
+}  // namespace runtime::object_wire

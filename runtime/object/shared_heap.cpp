@@ -1,0 +1,349 @@
+#include "runtime/object/shared_heap.h"
+
+#include <cstring>
+#include <utility>
+
+#include "runtime/core/check.h"
+
+namespace runtime {
+
+namespace {
+
+// Objects up to a quarter of a slab are cut from one, so that at most a quarter is lost at its end.
+constexpr std::uint64_t kSlabShare = 4;
+// Pages of a range of its own are touched in one go from here on: one system call instead of a fault per page.
+constexpr std::uint64_t kPopulateBytes = 1 << 20;
+// The store answers pins and leases at once and bounds fetches itself; this only ends waiting for a node that is stopped.
+constexpr std::chrono::minutes kStoreTimeout{10};
+
+}  // namespace
+
+/// What a view holds on to.
+class SharedHeap::Guard {
+ public:
+  Guard(std::shared_ptr<SharedHeap> heap, std::uint64_t extent, bool own) : heap_(std::move(heap)), extent_(extent), own_(own) {}
+  ~Guard() {
+    if (own_) {
+      std::lock_guard lock(heap_->mutex_);
+      heap_->release_live(extent_);
+    } else {
+      heap_->unpin(extent_);
+    }
+  }
+  Guard(const Guard&) = delete;
+  Guard& operator=(const Guard&) = delete;
+
+ private:
+  std::shared_ptr<SharedHeap> heap_;
+  std::uint64_t extent_;
+  bool own_;
+};
+
+SharedHeap::SharedHeap(std::shared_ptr<Channel> node, ObjectClientOptions options)
+    : node_(std::move(node)), options_(options), id_base_(ObjectId::random()) {}
+
+SharedHeap::~SharedHeap() = default;
+
+Message SharedHeap::request_of(const object_wire::Request& request) const {
+  Message message;
+  message.kind = FrameKind::kObject;
+  message.meta = object_wire::encode_request(request);
+  return message;
+}
+
+// A random base and a counter: as unique as a random id, without a system call for each.
+ObjectId SharedHeap::fresh_id() {
+  ObjectId id = id_base_;
+  std::uint64_t half;
+  std::memcpy(&half, id.bytes.data() + 8, sizeof half);
+  half += ++id_count_;
+  std::memcpy(id.bytes.data() + 8, &half, sizeof half);
+  return id;
+}
+
+// ---- the store
+
+Status SharedHeap::adopt_store(Result<Message> message) {
+  if (!message.ok()) return message.status();
+  auto reply = object_wire::decode_reply(message->meta);
+  if (!reply.ok()) return reply.status();
+  auto* info = std::get_if<object_wire::StoreInfo>(&*reply);
+  if (info == nullptr || message->fds.size() != 1) return invalid_argument("object store: unexpected answer to open");
+  auto segment = Segment::map(std::move(message->fds.front()), info->segment_bytes);
+  if (!segment.ok()) return segment.status();
+  std::lock_guard lock(mutex_);
+  if (segment_) return {};  // another thread was first
+  store_ = std::move(*info);
+  segment_ = std::move(*segment);
+  return {};
+}
+
+Status SharedHeap::open(std::unique_lock<std::mutex>& lock, Deadline deadline) {
+  if (segment_) return {};
+  lock.unlock();
+  Status status = adopt_store(node_->request_blocking(request_of(object_wire::Open{}), deadline));
+  lock.lock();
+  return status;
+}
+
+Status SharedHeap::check_extent(const Extent& extent, std::uint64_t bytes) const {
+  if (extent.range.size >= bytes && extent.range.begin % kPageBytes == 0 && extent.range.size <= segment_->bytes() &&
+      extent.range.begin <= segment_->bytes() - extent.range.size) {
+    return {};
+  }
+  return invalid_argument("object store: the range that it leased lies outside of its segment");
+}
+
+Result<SharedHeap::Lease*> SharedHeap::lease(std::unique_lock<std::mutex>& lock, std::uint64_t bytes, bool open) {
+  lock.unlock();
+  auto message = node_->request_blocking(request_of(object_wire::Lease{bytes}), deadline_after(options_.lease_timeout));
+  Status status = message.status();
+  Extent extent;
+  if (status.ok()) {
+    auto reply = object_wire::decode_reply(message->meta);
+    status = reply.status();
+    if (auto* leased = status.ok() ? std::get_if<Extent>(&*reply) : nullptr) {
+      extent = *leased;
+    } else if (status.ok()) {
+      status = invalid_argument("object store: unexpected answer to lease");
+    }
+  }
+  if (status.ok()) status = check_extent(extent, bytes);
+  if (status.ok() && !open && bytes >= kPopulateBytes) {
+    status = segment_->populate(extent.range.begin, extent.range.size);
+    if (!status.ok()) give_back(extent.id);
+  }
+  lock.lock();
+  if (!status.ok()) return status;
+  auto [entry, fresh] = leases_.emplace(extent.id, Lease{extent, 0, 0, open});
+  if (!fresh) return invalid_argument("object store: it leased the same range twice");
+  return &entry->second;
+}
+
+void SharedHeap::prefetch_slab() {
+  if (prefetching_ || next_slab_ || retired_) return;
+  prefetching_ = true;
+  node_->request(request_of(object_wire::Lease{store_.slab_bytes}), deadline_after(options_.lease_timeout),
+                 [weak = weak_from_this()](Result<Message> message) {
+                   auto self = weak.lock();
+                   if (!self) return;
+                   std::optional<Extent> extent;
+                   if (message.ok()) {
+                     auto reply = object_wire::decode_reply(message->meta);
+                     auto* leased = reply.ok() ? std::get_if<Extent>(&*reply) : nullptr;
+                     if (leased && self->check_extent(*leased, self->store_.slab_bytes).ok()) extent = *leased;
+                   }
+                   std::lock_guard lock(self->mutex_);
+                   self->prefetching_ = false;
+                   if (!extent) return;  // create() asks again and says why not
+                   if (self->retired_) {
+                     self->give_back(extent->id);
+                   } else {
+                     self->next_slab_ = extent;
+                   }
+                 });
+}
+
+// ---- creating
+
+WritableObject SharedHeap::carve(Lease& lease, std::size_t size, ObjectId id) {
+  WritableObject object;
+  object.location_.id = id.is_none() ? fresh_id() : id;
+  object.location_.node = store_.node;
+  object.location_.endpoint = store_.endpoint;
+  object.location_.segment = store_.segment;
+  object.location_.extent = lease.extent.id;
+  object.location_.offset = lease.extent.range.begin + lease.used + sizeof(ObjectHeader);
+  object.location_.size = size;
+  object.data_ = {segment_->writable() + object.location_.offset, size};
+  object.home_ = shared_from_this();
+  segment_->stamp(object.location_, ObjectHeader::kWriting);
+  lease.used += object_bytes(size);
+  ++lease.live;
+  return object;
+}
+
+Result<WritableObject> SharedHeap::create(std::size_t size, ObjectId id) {
+  std::unique_lock lock(mutex_);
+  if (Status status = open(lock, deadline_after(options_.lease_timeout)); !status.ok()) return status;
+  if (size > segment_->bytes()) {
+    return resource_exhausted("object of " + std::to_string(size) + " bytes: the object store has " + std::to_string(segment_->bytes()));
+  }
+  std::uint64_t needed = object_bytes(size);
+  if (needed > store_.slab_bytes / kSlabShare) {
+    auto own = lease(lock, needed, false);
+    if (!own.ok()) return own.status();
+    return carve(**own, size, id);
+  }
+  while (slab_ == nullptr || slab_->extent.range.size - slab_->used < needed) {
+    if (slab_ != nullptr) {
+      Lease* full = std::exchange(slab_, nullptr);
+      full->open = false;
+      ++full->live;  // for the release below, which sees to it that an empty one goes back
+      release_live(full->extent.id);
+    }
+    if (next_slab_) {
+      Extent extent = *std::exchange(next_slab_, std::nullopt);
+      slab_ = &leases_.emplace(extent.id, Lease{extent, 0, 0, true}).first->second;
+      break;
+    }
+    auto fresh = lease(lock, store_.slab_bytes, true);
+    if (!fresh.ok()) return fresh.status();
+    if (slab_ != nullptr) {  // another thread was as fast: keep its slab, and ours for later
+      std::uint64_t extent = (*fresh)->extent.id;
+      leases_.erase(extent);
+      give_back(extent);
+    } else {
+      slab_ = *fresh;
+    }
+  }
+  WritableObject object = carve(*slab_, size, id);
+  if (slab_->used > slab_->extent.range.size / 2) prefetch_slab();
+  return object;
+}
+
+ObjectLocation SharedHeap::seal(WritableObject object) {
+  CHECK(object.home_.get() == this);
+  segment_->stamp(object.location_, ObjectHeader::kSealed);
+  object.home_.reset();
+  return std::move(object.location_);
+}
+
+void SharedHeap::abandon(const ObjectLocation& location) {
+  segment_->stamp(location, ObjectHeader::kFreed);
+  std::lock_guard lock(mutex_);
+  release_live(location.extent);
+}
+
+void SharedHeap::free(const ObjectLocation& location) {
+  std::lock_guard lock(mutex_);
+  auto lease = leases_.find(location.extent);
+  if (lease == leases_.end()) return;
+  const ByteRange& range = lease->second.extent.range;
+  if (!segment_->find(location, range.begin, range.end()).ok()) return;  // freed before
+  segment_->stamp(location, ObjectHeader::kFreed);
+  release_live(location.extent);
+}
+
+void SharedHeap::release_live(std::uint64_t extent) {
+  auto lease = leases_.find(extent);
+  CHECK(lease != leases_.end());
+  CHECK(lease->second.live > 0);
+  if (--lease->second.live > 0) return;
+  if (lease->second.open && !retired_) return;
+  if (slab_ == &lease->second) slab_ = nullptr;
+  leases_.erase(lease);
+  give_back(extent);
+}
+
+void SharedHeap::give_back(std::uint64_t extent) {
+  // A failure means that the connection ended, which gives everything back.
+  (void)node_->send(request_of(object_wire::GiveBack{{extent}}), Flush::kSoon);
+}
+
+void SharedHeap::retire() {
+  std::lock_guard lock(mutex_);
+  retired_ = true;
+  if (next_slab_) give_back(std::exchange(next_slab_, std::nullopt)->id);
+  if (slab_ != nullptr) {
+    ++slab_->live;
+    release_live(slab_->extent.id);
+  }
+}
+
+// ---- reading
+
+void SharedHeap::unpin(std::uint64_t extent) {
+  std::lock_guard lock(mutex_);
+  auto pinned = pinned_.find(extent);
+  CHECK(pinned != pinned_.end());
+  if (--pinned->second.views > 0) return;
+  std::vector<std::uint64_t> extents(pinned->second.pins, extent);
+  pinned_.erase(pinned);
+  (void)node_->send(request_of(object_wire::Unpin{std::move(extents)}), Flush::kSoon);
+}
+
+// The extent is kept by one count that the caller has taken; it goes into the view, or back.
+Result<ObjectView> SharedHeap::view(const ObjectLocation& location, ByteRange range, bool own) {
+  auto guard = std::make_shared<Guard>(shared_from_this(), location.extent, own);
+  auto bytes = segment_->find(location, range.begin, range.end());
+  if (!bytes.ok()) return bytes.status();
+  return ObjectView(location.id, Buffer(*bytes, std::move(guard)));
+}
+
+void SharedHeap::get(const ObjectLocation& location, GetDone done) {
+  std::unique_lock lock(mutex_);
+  if (!segment_) {
+    lock.unlock();
+    return node_->request(request_of(object_wire::Open{}), deadline_after(kStoreTimeout),
+                          [self = shared_from_this(), location, done = std::move(done)](Result<Message> message) mutable {
+                            Status status = self->adopt_store(std::move(message));
+                            if (!status.ok()) return done(std::move(status));
+                            self->get(location, std::move(done));
+                          });
+  }
+  if (location.node != store_.node) {
+    lock.unlock();
+    return fetch_and_view(location, std::move(done));
+  }
+  if (location.segment != store_.segment) return lock.unlock(), done(object_lost("object " + location.id.short_hex() + ": its segment is gone"));
+  if (auto lease = leases_.find(location.extent); lease != leases_.end()) {
+    ++lease->second.live;
+    ByteRange range = lease->second.extent.range;
+    lock.unlock();
+    return done(view(location, range, true));
+  }
+  if (auto pinned = pinned_.find(location.extent); pinned != pinned_.end()) {
+    ++pinned->second.views;
+    ByteRange range = pinned->second.range;
+    lock.unlock();
+    return done(view(location, range, false));
+  }
+  lock.unlock();
+  pin_and_view(location, std::move(done));
+}
+
+void SharedHeap::pin_and_view(const ObjectLocation& location, GetDone done) {
+  node_->request(request_of(object_wire::Pin{location.extent}), deadline_after(kStoreTimeout),
+                 [self = shared_from_this(), location, done = std::move(done)](Result<Message> message) mutable {
+                   if (!message.ok()) return done(message.status());
+                   auto reply = object_wire::decode_reply(message->meta);
+                   if (!reply.ok()) return done(reply.status().with_context("object " + location.id.short_hex()));
+                   auto* extent = std::get_if<Extent>(&*reply);
+                   if (extent == nullptr || extent->id != location.extent) return done(invalid_argument("object store: unexpected answer to pin"));
+                   if (Status status = self->check_extent(*extent, 0); !status.ok()) return done(std::move(status));
+                   {
+                     std::lock_guard lock(self->mutex_);
+                     Pinned& pinned = self->pinned_[extent->id];
+                     pinned.range = extent->range;
+                     ++pinned.views;
+                     ++pinned.pins;
+                   }
+                   done(self->view(location, extent->range, false));
+                 });
+}
+
+void SharedHeap::fetch_and_view(const ObjectLocation& location, GetDone done) {
+  node_->request(request_of(object_wire::Fetch{location}), deadline_after(kStoreTimeout),
+                 [self = shared_from_this(), done = std::move(done)](Result<Message> message) mutable {
+                   if (!message.ok()) return done(message.status());
+                   auto reply = object_wire::decode_reply(message->meta);
+                   if (!reply.ok()) return done(reply.status());
+                   auto* here = std::get_if<ObjectLocation>(&*reply);
+                   if (here == nullptr) return done(invalid_argument("object store: unexpected answer to fetch"));
+                   // The store leased exactly this object's range to itself.
+                   ByteRange range{here->offset - sizeof(ObjectHeader), round_to_pages(object_bytes(here->size))};
+                   if (here->offset < sizeof(ObjectHeader) || here->size > self->segment_->bytes()) return done(invalid_argument("object store: bad location"));
+                   if (Status status = self->check_extent({here->extent, range}, 0); !status.ok()) return done(std::move(status));
+                   {
+                     std::lock_guard lock(self->mutex_);
+                     Pinned& pinned = self->pinned_[here->extent];
+                     pinned.range = range;
+                     ++pinned.views;
+                     ++pinned.pins;
+                   }
+                   done(self->view(*here, range, false));
+                 });
+}
+
+}  // namespace runtime

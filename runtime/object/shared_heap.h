@@ -1,0 +1,84 @@
+// SharedHeap: what an ObjectClient and its views share; the process's side of the leases. Private to runtime/object.
+#pragma once
+
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <unordered_map>
+#include <vector>
+
+#include "runtime/object/extent_table.h"
+#include "runtime/object/object_client.h"
+#include "runtime/object/object_wire.h"
+#include "runtime/object/segment.h"
+
+namespace runtime {
+
+/// Any thread may call any method. Lives as long as the client or any view, and with it the mapping.
+class SharedHeap : public std::enable_shared_from_this<SharedHeap> {
+ public:
+  using GetDone = UniqueFunction<void(Result<ObjectView>)>;
+
+  SharedHeap(std::shared_ptr<Channel> node, ObjectClientOptions options);
+  ~SharedHeap();
+
+  Result<WritableObject> create(std::size_t size, ObjectId id);
+  ObjectLocation seal(WritableObject object);
+  void free(const ObjectLocation& location);
+  /// An unsealed object was dropped.
+  void abandon(const ObjectLocation& location);
+  /// `done` exactly once, maybe before returning, maybe later than anyone waits for it.
+  void get(const ObjectLocation& location, GetDone done);
+
+  EventLoop& loop() { return node_->loop(); }
+  /// The client is gone: nothing new will be created, so that an empty slab can go back.
+  void retire();
+
+ private:
+  /// A range leased from the store, filled from the front.
+  struct Lease {
+    Extent extent;
+    std::uint64_t used = 0;
+    std::uint64_t live = 0;  // objects (unsealed too) and views of them in this process
+    bool open = false;       // takes further objects
+  };
+  /// An extent of somebody else that views of this process pin.
+  struct Pinned {
+    ByteRange range;
+    std::uint64_t views = 0;
+    std::uint64_t pins = 0;  // that the store counts for us
+  };
+  class Guard;
+
+  Status open(std::unique_lock<std::mutex>& lock, Deadline deadline);
+  Status adopt_store(Result<Message> reply);
+  Result<Lease*> lease(std::unique_lock<std::mutex>& lock, std::uint64_t bytes, bool open);
+  Status check_extent(const Extent& extent, std::uint64_t bytes) const;
+  void prefetch_slab();
+  WritableObject carve(Lease& lease, std::size_t size, ObjectId id);
+  void release_live(std::uint64_t extent);
+  void give_back(std::uint64_t extent);
+  void unpin(std::uint64_t extent);
+  Result<ObjectView> view(const ObjectLocation& location, ByteRange range, bool own);
+  void pin_and_view(const ObjectLocation& location, GetDone done);
+  void fetch_and_view(const ObjectLocation& location, GetDone done);
+  ObjectId fresh_id();
+  Message request_of(const object_wire::Request& request) const;
+
+  const std::shared_ptr<Channel> node_;
+  const ObjectClientOptions options_;
+
+  std::mutex mutex_;
+  std::unique_ptr<Segment> segment_;  // set once
+  object_wire::StoreInfo store_;
+  std::unordered_map<std::uint64_t, Lease> leases_;   // by extent
+  std::unordered_map<std::uint64_t, Pinned> pinned_;  // by extent
+  Lease* slab_ = nullptr;                             // the open one, in leases_
+  std::optional<Extent> next_slab_;
+  bool prefetching_ = false;
+  bool retired_ = false;
+  ObjectId id_base_;
+  std::uint64_t id_count_ = 0;
+};
+
+}  // namespace runtime

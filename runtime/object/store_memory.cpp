@@ -1,0 +1,62 @@
+#include <algorithm>
+
+#include "runtime/core/check.h"
+#include "runtime/object/store_state.h"
+
+namespace runtime::object_detail {
+
+namespace {
+
+// Giving pages back takes about a millisecond for so many bytes; other connections get their turn in between.
+constexpr std::uint64_t kTrimStepBytes = 8 << 20;
+constexpr std::chrono::milliseconds kTrimPause{2};
+
+}  // namespace
+
+StoreMemory::StoreMemory(EventLoop& loop, std::unique_ptr<Segment> segment, std::uint64_t retained_bytes_max)
+    : loop(loop), segment(std::move(segment)), table(this->segment->bytes()), retained_bytes_max_(retained_bytes_max), trim_timer_(loop.context()) {}
+
+std::optional<Extent> StoreMemory::lease(std::uint64_t bytes, ExtentTable::Client holder) {
+  if (bytes > table.capacity_bytes()) return std::nullopt;
+  if (auto extent = table.lease(bytes, holder)) return extent;
+  // Free memory may lie in both sets side by side; discarded, it merges.
+  if (table.capacity_bytes() - table.leased_bytes() - table.orphaned_bytes() < bytes) return std::nullopt;
+  while (auto range = table.take_retained(kTrimStepBytes)) {
+    segment->discard(range->begin, range->size);
+    table.discarded(*range);
+  }
+  return table.lease(bytes, holder);
+}
+
+void StoreMemory::trim() {
+  if (trimming_ || table.retained_bytes() <= retained_bytes_max_) return;
+  trimming_ = true;
+  trim_timer_.expires_after(kTrimPause);
+  trim_timer_.async_wait([weak = weak_from_this()](const boost::system::error_code& ec) {
+    if (auto self = weak.lock(); self && !ec) self->trim_step();
+  });
+}
+
+void StoreMemory::trim_step() {
+  trimming_ = false;
+  if (table.retained_bytes() <= retained_bytes_max_) return;
+  std::uint64_t excess = table.retained_bytes() - retained_bytes_max_;
+  if (auto range = table.take_retained(std::min(kTrimStepBytes, round_to_pages(excess)))) {
+    segment->discard(range->begin, range->size);
+    table.discarded(*range);
+  }
+  trim();
+}
+
+std::shared_ptr<void> StoreMemory::hold(std::uint64_t extent) {
+  if (!table.pin(extent, kStoreItself)) return nullptr;
+  // Payloads are dropped by whichever thread sent their last byte.
+  return std::shared_ptr<void>(nullptr, [self = shared_from_this(), extent](void*) {
+    self->loop.post([self, extent] {
+      CHECK(self->table.unpin(extent, kStoreItself));
+      self->trim();
+    });
+  });
+}
+
+}  // namespace runtime::object_detail

@@ -1,0 +1,77 @@
+// What ObjectStore and Fetcher share. Private to runtime/object. Everything here happens on the event loop.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <unordered_map>
+
+#include "runtime/object/extent_table.h"
+#include "runtime/object/object_store.h"
+#include "runtime/object/object_wire.h"
+#include "runtime/object/segment.h"
+
+namespace runtime::object_detail {
+
+/// The store's own leases (copies of other nodes' objects) and pins (bytes on their way out).
+inline constexpr ExtentTable::Client kStoreItself = 1;
+
+/// The segment and its bookkeeping.
+class StoreMemory : public std::enable_shared_from_this<StoreMemory> {
+ public:
+  StoreMemory(EventLoop& loop, std::unique_ptr<Segment> segment, std::uint64_t retained_bytes_max);
+
+  /// Leases, discarding retained pages if fragmentation asks for it. Nothing when there is no room.
+  std::optional<Extent> lease(std::uint64_t bytes, ExtentTable::Client holder);
+  /// Something became free: gives memory beyond the limit back to the system, a little at a time.
+  void trim();
+  /// Keeps an extent until the returned pointer is dropped (by any thread). Null when the extent is gone.
+  std::shared_ptr<void> hold(std::uint64_t extent);
+
+  EventLoop& loop;
+  const std::unique_ptr<Segment> segment;
+  ExtentTable table;
+
+ private:
+  void trim_step();
+
+  const std::uint64_t retained_bytes_max_;
+  asio::steady_timer trim_timer_;
+  bool trimming_ = false;
+};
+
+/// Copies of objects of other nodes: brings each here once, however many ask, and keeps it until room is needed.
+class Fetcher : public std::enable_shared_from_this<Fetcher> {
+ public:
+  using Done = UniqueFunction<void(Result<ObjectLocation>)>;
+
+  Fetcher(std::shared_ptr<StoreMemory> memory, const ObjectStoreOptions& options);
+
+  /// Calls `done` once, maybe before returning. The location is of the copy; pin it at once.
+  void fetch(const ObjectLocation& location, Done done);
+  /// Drops the copy that was used longest ago. False when there is none that nobody pins.
+  bool drop_oldest();
+  std::uint64_t replica_bytes() const { return replica_bytes_; }
+  /// Fails what is under way and closes the connections to other nodes.
+  void stop();
+
+ private:
+  struct Replica;
+  struct Pull;
+  struct Peer;
+
+  void start(const ObjectLocation& location, std::shared_ptr<Replica> replica);
+  void with_peer(const ObjectLocation& location, UniqueFunction<void(Result<std::shared_ptr<Channel>>)> then);
+  void pump(const std::shared_ptr<Pull>& pull);
+  void on_chunk(const std::shared_ptr<Pull>& pull, std::uint64_t from, std::uint64_t length, Result<Message> reply);
+  void finish(const std::shared_ptr<Replica>& replica, Status status);
+
+  std::shared_ptr<StoreMemory> memory_;
+  const ObjectStoreOptions options_;
+  std::unordered_map<ObjectId, std::shared_ptr<Replica>> replicas_;
+  std::unordered_map<std::string, std::shared_ptr<Peer>> peers_;  // by endpoint
+  std::uint64_t replica_bytes_ = 0;
+  std::uint64_t uses_ = 0;
+  bool stopped_ = false;
+};
+
+}  // namespace runtime::object_detail
