@@ -245,7 +245,8 @@ TemplateValue TemplateEvaluator::call_macro(const TemplateStatement& statement, 
   }
   const auto inner = std::make_shared<TemplateScope>(TemplateScope{scope, {}});
   for (const auto& [keyword, value] : arguments.named) {
-    const bool known = std::any_of(parameters.begin(), parameters.end(), [&](const Parameter& parameter) { return parameter.name == keyword; });
+    const auto is_keyword = [&name = keyword](const Parameter& parameter) { return parameter.name == name; };  // clang 14 captures no binding
+    const bool known = std::any_of(parameters.begin(), parameters.end(), is_keyword);
     if (!known && keyword != "caller") fail_type("macro '" + name + "' takes no keyword argument '" + keyword + "'");
     if (keyword == "caller") inner->set(keyword, value);
   }
