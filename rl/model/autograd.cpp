@@ -10,6 +10,7 @@
 #include <memory>
 #include <utility>
 
+#include "rl/model/parallel.h"
 #include "runtime/core/check.h"
 
 namespace rl::autograd {
@@ -28,6 +29,7 @@ class FunctionNode : public torch::autograd::Node {
  private:
   torch::autograd::variable_list apply(torch::autograd::variable_list&& grads) override {
     TORCH_CHECK(backward_, "backward ran twice through one forward pass");
+    const SingleThreaded alone;  // what is worth sharing runs on the kernels' threads
     return backward_(grads);
   }
 

@@ -128,6 +128,13 @@ at::Tensor silu_mul(kernel::ThreadPool& pool, const at::Tensor& gate, const at::
   return y;
 }
 
+at::Tensor add(kernel::ThreadPool& pool, const at::Tensor& a, const at::Tensor& b) {
+  if (!on_cpu(a)) return a + b;
+  at::Tensor y = like(a, a.sizes());
+  kernel::add(pool, a.const_data_ptr<float>(), b.const_data_ptr<float>(), a.numel(), y.mutable_data_ptr<float>());
+  return y;
+}
+
 at::Tensor rope(kernel::ThreadPool& pool, const Rows& rows, const at::Tensor& x, std::int64_t heads, bool backwards) {
   if (!on_cpu(x)) return rope_aten(rows, x, heads, backwards);
   const std::int64_t head_dim = x.size(1) / heads;

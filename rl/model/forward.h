@@ -48,6 +48,9 @@ Normed rms_norm(kernel::ThreadPool& pool, const at::Tensor& x, const at::Tensor&
 /// silu(gate) * up, all [T, O]; Shazeer 2020, arXiv:2002.05202.
 at::Tensor silu_mul(kernel::ThreadPool& pool, const at::Tensor& gate, const at::Tensor& up);
 
+/// a + b of one shape.
+at::Tensor add(kernel::ThreadPool& pool, const at::Tensor& a, const at::Tensor& b);
+
 /// Rotates each head of x [T, heads * D] by its row's position; `backwards` rotates the other way.
 at::Tensor rope(kernel::ThreadPool& pool, const Rows& rows, const at::Tensor& x, std::int64_t heads, bool backwards = false);
 

@@ -40,9 +40,11 @@ at::Tensor rms_norm(kernel::ThreadPool& pool, const at::Tensor& x, const Weight&
 /// linear(silu(gate) * up), keeping only gate and up.
 at::Tensor silu_mul_linear(kernel::ThreadPool& pool, const at::Tensor& gate, const at::Tensor& up, const Weight& down);
 
+at::Tensor add(kernel::ThreadPool& pool, const at::Tensor& a, const at::Tensor& b);
+
 at::Tensor rope(kernel::ThreadPool& pool, const forward::RowsPtr& rows, const at::Tensor& x, std::int64_t heads);
 
-/// Causal attention within each sequence. Memory in backward: the scores of kBackwardQueries queries of one sequence.
+/// Causal attention within each sequence. Memory in backward: the scores of 256 queries of one sequence and key head, a thread.
 at::Tensor attention(kernel::ThreadPool& pool, const forward::RowsPtr& rows, const forward::AttentionShape& shape, const at::Tensor& q,
                      const at::Tensor& k, const at::Tensor& v);
 

@@ -1,90 +1,99 @@
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/arange.h>
-#include <ATen/ops/bmm.h>
 #include <ATen/ops/empty.h>
+#include <ATen/ops/mm.h>
 #include <ATen/ops/zeros.h>
 #include <c10/core/GradMode.h>
 
 #include <algorithm>
+#include <functional>
+#include <utility>
 
 #include "rl/model/autograd.h"
 #include "rl/model/ops.h"
+#include "rl/model/parallel.h"
 
 namespace rl::ops {
 namespace {
 
 using forward::AttentionShape;
 
-// Queries of one sequence whose scores are alive at a time: bounds the memory of backward to heads * this * length.
+// Queries of one strip whose scores are alive at a time: bounds the memory of backward to G * this * length a thread.
 constexpr std::int64_t kBackwardQueries = 256;
 
-// What one sequence needs on the way back; k and v as [K, length, D].
-struct Keys {
-  at::Tensor k, v, dk, dv;
+// One key head of one sequence and the queries that share it: what is independent of everything else.
+struct Strip {
+  std::int64_t begin = 0;  // the sequence's first row
+  std::int64_t length = 0;
+  std::int64_t kv_head = 0;
 };
 
-// Rows [begin, begin + count) of t [T, K * G * D] as [K, G * count, D]: the queries that share a key head side by side.
-at::Tensor by_key_head(const at::Tensor& t, std::int64_t begin, std::int64_t count, const AttentionShape& shape) {
-  const std::int64_t group = t.size(1) / shape.kv_heads / shape.head_dim;
-  return t.narrow(0, begin, count)
-      .view({count, shape.kv_heads, group, shape.head_dim})
-      .permute({1, 2, 0, 3})
-      .reshape({shape.kv_heads, group * count, shape.head_dim});
+// The tensors of an attention, [T, heads * D] each, and their gradients.
+struct Tensors {
+  at::Tensor q, k, v, y, log_normalizer;
+  at::Tensor dy, dq, dk, dv;
+};
+
+// [count, D] of one key head.
+at::Tensor key_rows(const at::Tensor& t, const Strip& strip, const AttentionShape& shape) {
+  return t.narrow(0, strip.begin, strip.length).narrow(1, strip.kv_head * shape.head_dim, shape.head_dim);
 }
 
-void store(const at::Tensor& grouped, const at::Tensor& into, std::int64_t begin, std::int64_t count, const AttentionShape& shape) {
-  const std::int64_t group = into.size(1) / shape.kv_heads / shape.head_dim;
-  into.narrow(0, begin, count)
-      .view({count, shape.kv_heads, group, shape.head_dim})
-      .copy_(grouped.view({shape.kv_heads, group, count, shape.head_dim}).permute({2, 0, 1, 3}));
+// [count, G, D] of the queries of one key head, a view.
+at::Tensor query_rows(const at::Tensor& t, const Strip& strip, const AttentionShape& shape, std::int64_t first, std::int64_t count) {
+  const std::int64_t group = shape.heads / shape.kv_heads;
+  return t.narrow(0, strip.begin + first, count)
+      .narrow(1, strip.kv_head * group * shape.head_dim, group * shape.head_dim)
+      .view({count, group, shape.head_dim});
 }
 
 // Gradients of softmax attention from its output and the log-normalizers, probabilities computed again (the recomputation of
 // Dao et al. 2022, arXiv:2205.14135, appendix B.4): with P = exp(scale q k^T - lse) and D = sum(dy * y),
 // dv = P^T dy, dS = P (dy v^T - D), dq = scale dS k, dk = scale dS^T q.
-at::Tensor backward_block(const AttentionShape& shape, Keys& keys, const at::Tensor& q, const at::Tensor& dy, const at::Tensor& delta,
-                          const at::Tensor& normalizer, const at::Tensor& hidden, std::int64_t visible) {
-  const at::Tensor k = keys.k.narrow(1, 0, visible);
-  const at::Tensor v = keys.v.narrow(1, 0, visible);
-  at::Tensor p = at::bmm(q, k.transpose(1, 2)).mul_(shape.scale()).sub_(normalizer).exp_();  // [K, G * count, visible]
-  p.view({shape.kv_heads, -1, hidden.size(0), visible}).masked_fill_(hidden, 0.0);
-  keys.dv.narrow(1, 0, visible).baddbmm_(p.transpose(1, 2), dy);
-  const at::Tensor ds = at::bmm(dy, v.transpose(1, 2)).sub_(delta).mul_(p).mul_(shape.scale());
-  keys.dk.narrow(1, 0, visible).baddbmm_(ds.transpose(1, 2), q);
-  return at::bmm(ds, k);
+void backward_strip(const AttentionShape& shape, const Tensors& t, const Strip& strip) {
+  const std::int64_t group = shape.heads / shape.kv_heads;
+  const at::Tensor k = key_rows(t.k, strip, shape).contiguous();
+  const at::Tensor v = key_rows(t.v, strip, shape).contiguous();
+  at::Tensor dk = at::zeros(k.sizes(), k.options());
+  at::Tensor dv = at::zeros(v.sizes(), v.options());
+  const at::Tensor order = at::arange(strip.length, k.options().dtype(at::kLong));
+  for (std::int64_t first = 0; first < strip.length; first += kBackwardQueries) {
+    const std::int64_t count = std::min(kBackwardQueries, strip.length - first);
+    const std::int64_t visible = first + count;  // keys that the block's last query sees
+    const auto flat = [&](const at::Tensor& x) { return query_rows(x, strip, shape, first, count).reshape({count * group, shape.head_dim}); };
+    const at::Tensor q = flat(t.q);
+    const at::Tensor dy = flat(t.dy);
+    const at::Tensor delta = (dy * flat(t.y)).sum(1, /*keepdim=*/true);
+    const at::Tensor lse = t.log_normalizer.narrow(0, strip.begin + first, count)
+                               .narrow(1, strip.kv_head * group, group)
+                               .reshape({count * group, 1});
+    const at::Tensor keys = k.narrow(0, 0, visible);
+    at::Tensor p = at::mm(q, keys.t()).mul_(shape.scale()).sub_(lse).exp_();  // [count * G, visible]
+    const at::Tensor hidden = order.narrow(0, 0, visible).unsqueeze(0) > order.narrow(0, first, count).unsqueeze(1);
+    p.view({count, group, visible}).masked_fill_(hidden.unsqueeze(1), 0.0);
+    dv.narrow(0, 0, visible).addmm_(p.t(), dy);
+    const at::Tensor ds = at::mm(dy, v.narrow(0, 0, visible).t()).sub_(delta).mul_(p).mul_(shape.scale());
+    dk.narrow(0, 0, visible).addmm_(ds.t(), q);
+    query_rows(t.dq, strip, shape, first, count).copy_(at::mm(ds, keys).view({count, group, shape.head_dim}));
+  }
+  key_rows(t.dk, strip, shape).copy_(dk);
+  key_rows(t.dv, strip, shape).copy_(dv);
 }
 
-std::vector<at::Tensor> attention_backward(const std::vector<std::int64_t>& cu_seqlens, const AttentionShape& shape,
-                                           const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, const at::Tensor& y,
-                                           const at::Tensor& log_normalizer, const at::Tensor& dy) {
-  const std::int64_t group = shape.heads / shape.kv_heads;
-  at::Tensor dq = at::empty(q.sizes(), q.options());
-  at::Tensor dk = at::empty(k.sizes(), k.options());
-  at::Tensor dv = at::empty(v.sizes(), v.options());
-  const at::Tensor delta = (dy * y).view({-1, shape.heads, shape.head_dim}).sum(2);  // [T, H]
+std::vector<at::Tensor> attention_backward(kernel::ThreadPool& pool, const std::vector<std::int64_t>& cu_seqlens,
+                                           const AttentionShape& shape, Tensors t) {
+  t.dq = at::empty(t.q.sizes(), t.q.options());
+  t.dk = at::empty(t.k.sizes(), t.k.options());
+  t.dv = at::empty(t.v.sizes(), t.v.options());
+  std::vector<std::function<void()>> tasks;
   for (std::size_t b = 0; b + 1 < cu_seqlens.size(); ++b) {
-    const std::int64_t begin = cu_seqlens[b];
-    const std::int64_t length = cu_seqlens[b + 1] - begin;
-    Keys keys{by_key_head(k, begin, length, shape), by_key_head(v, begin, length, shape), {}, {}};
-    keys.dk = at::zeros(keys.k.sizes(), k.options());
-    keys.dv = at::zeros(keys.v.sizes(), v.options());
-    const at::Tensor order = at::arange(length, q.options().dtype(at::kLong));
-    for (std::int64_t first = 0; first < length; first += kBackwardQueries) {
-      const std::int64_t count = std::min(kBackwardQueries, length - first);
-      const std::int64_t visible = first + count;
-      const at::Tensor hidden = order.narrow(0, 0, visible).unsqueeze(0) > order.narrow(0, first, count).unsqueeze(1);
-      const auto per_query = [&](const at::Tensor& t) {  // [T, H] -> [K, G * count, 1]
-        return t.narrow(0, begin + first, count).t().reshape({shape.kv_heads, group * count, 1});
-      };
-      const at::Tensor dq_block =
-          backward_block(shape, keys, by_key_head(q, begin + first, count, shape), by_key_head(dy, begin + first, count, shape),
-                         per_query(delta), per_query(log_normalizer), hidden, visible);
-      store(dq_block, dq, begin + first, count, shape);
+    for (std::int64_t head = 0; head < shape.kv_heads; ++head) {
+      const Strip strip{cu_seqlens[b], cu_seqlens[b + 1] - cu_seqlens[b], head};
+      tasks.emplace_back([&shape, &t, strip] { backward_strip(shape, t, strip); });
     }
-    store(keys.dk, dk, begin, length, shape);
-    store(keys.dv, dv, begin, length, shape);
   }
-  return {dq, dk, dv};
+  run_tasks(pool, tasks);
+  return {t.dq, t.dk, t.dv};
 }
 
 }  // namespace
@@ -111,9 +120,12 @@ at::Tensor attention(kernel::ThreadPool& pool, const forward::RowsPtr& rows, con
   }
   if (!autograd::needed({q, k, v})) return out.y;
   autograd::connect(out.y, {q, k, v},
-                    [rows, shape, q = q.detach(), k = k.detach(), v = v.detach(), y = out.y.detach(),
-                     log_normalizer = out.log_normalizer](const auto& grads) {
-                      return attention_backward(rows->cu_seqlens, shape, q, k, v, y, log_normalizer, grads[0].contiguous());
+                    [&pool, rows, shape,
+                     kept = Tensors{q.detach(), k.detach(), v.detach(), out.y.detach(), out.log_normalizer, {}, {}, {}, {}}](
+                        const auto& grads) {
+                      Tensors tensors = kept;
+                      tensors.dy = grads[0].contiguous();
+                      return attention_backward(pool, rows->cu_seqlens, shape, std::move(tensors));
                     });
   return out.y;
 }

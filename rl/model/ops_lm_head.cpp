@@ -11,9 +11,12 @@
 
 #include "rl/model/autograd.h"
 #include "rl/model/ops.h"
+#include "rl/model/parallel.h"
 
 namespace rl::ops {
 namespace {
+
+constexpr std::int64_t kRowsLeast = 16;  // rows of logits are long
 
 // One stretch of rows: what backward needs of it.
 struct Chunk {
@@ -31,39 +34,59 @@ struct Head {
   std::vector<Chunk> chunks;
 };
 
-// In place: logits become their gradient. With z = logits / temperature and p = softmax(z),
+// The gradients of a chunk's outputs; undefined where there is none.
+struct OutputGradients {
+  at::Tensor d_logprob;
+  at::Tensor d_entropy;
+};
+
+// In place: some rows of logits become their gradient. With z = logits / temperature and p = softmax(z),
 // d logprob / dz = onehot - p and d entropy / dz = -p (log p + entropy).
-void logits_to_gradient(at::Tensor& logits, const Chunk& chunk, std::span<const std::int32_t> targets, const LmHeadOptions& options,
-                        const at::Tensor& d_logprob, const at::Tensor& d_entropy) {
-  logits.mul_(1.0F / options.temperature).sub_(chunk.out.log_normalizer.unsqueeze(1));  // log p
-  if (d_entropy.defined()) {
-    at::Tensor factor = logits + chunk.out.entropy.unsqueeze(1);
-    factor.mul_(d_entropy.unsqueeze(1));
-    if (d_logprob.defined()) factor.add_(d_logprob.unsqueeze(1));
+void logits_to_gradient(at::Tensor logits, const forward::RowLogprobs& out, const at::Tensor& targets, float temperature,
+                        const OutputGradients& grads) {
+  logits.mul_(1.0F / temperature).sub_(out.log_normalizer.unsqueeze(1));  // log p
+  if (grads.d_entropy.defined()) {
+    at::Tensor factor = logits + out.entropy.unsqueeze(1);
+    factor.mul_(grads.d_entropy.unsqueeze(1));
+    if (grads.d_logprob.defined()) factor.add_(grads.d_logprob.unsqueeze(1));
     logits.exp_().mul_(factor.neg_());
   } else {
-    logits.exp_().mul_(d_logprob.neg().unsqueeze(1));
+    logits.exp_().mul_(grads.d_logprob.neg().unsqueeze(1));
   }
-  if (d_logprob.defined()) {
-    const at::Tensor columns = at::from_blob(const_cast<std::int32_t*>(targets.data()), {chunk.rows, 1},
-                                             at::TensorOptions().dtype(at::kInt))
-                                   .to(logits.device(), at::kLong);
-    logits.scatter_add_(1, columns, d_logprob.unsqueeze(1));
-  }
-  if (options.temperature != 1.0F) logits.mul_(1.0F / options.temperature);
+  if (grads.d_logprob.defined()) logits.scatter_add_(1, targets, grads.d_logprob.unsqueeze(1));
+  if (temperature != 1.0F) logits.mul_(1.0F / temperature);
 }
 
-at::Tensor backward(kernel::ThreadPool& pool, Head& head, const at::Tensor& d_logprobs, const at::Tensor& d_entropies) {
+at::Tensor rows_of(const at::Tensor& t, std::int64_t first, std::int64_t count) { return t.defined() ? t.narrow(0, first, count) : t; }
+
+void backward_chunk(kernel::ThreadPool& pool, const Head& head, const Chunk& chunk, at::Tensor logits, const OutputGradients& grads,
+                    const at::Tensor& dx) {
+  const at::Tensor targets = at::from_blob(const_cast<std::int32_t*>(head.targets.data() + chunk.first), {chunk.rows, 1},
+                                           at::TensorOptions().dtype(at::kInt))
+                                 .to(logits.device(), at::kLong);
+  for_blocks(pool, cut(chunk.rows, kRowsLeast), [&](const Block& block) {
+    const auto part = [&](const at::Tensor& t) { return rows_of(t, block.first, block.count); };
+    const at::Tensor d_logits = part(logits);
+    logits_to_gradient(d_logits, {{}, part(chunk.out.log_normalizer), part(chunk.out.entropy)}, part(targets), head.options.temperature,
+                       {part(grads.d_logprob), part(grads.d_entropy)});
+    at::Tensor dx_rows = dx.narrow(0, chunk.first + block.first, block.count);
+    at::mm_out(dx_rows, d_logits, head.weight.value);
+  });
+  if (!head.weight.trained()) return;
+  const at::Tensor x = head.x.narrow(0, chunk.first, chunk.rows);
+  for_blocks(pool, cut(head.weight.value.size(0), kRowsLeast), [&](const Block& block) {
+    head.weight.grad.narrow(0, block.first, block.count).addmm_(logits.narrow(1, block.first, block.count).t(), x);
+  });
+}
+
+at::Tensor backward(kernel::ThreadPool& pool, Head& head, const OutputGradients& grads) {
   at::Tensor dx = at::empty(head.x.sizes(), head.x.options());
-  const auto part = [](const at::Tensor& t, const Chunk& chunk) { return t.defined() ? t.narrow(0, chunk.first, chunk.rows) : t; };
   for (Chunk& chunk : head.chunks) {
-    const at::Tensor x = head.x.narrow(0, chunk.first, chunk.rows);
-    at::Tensor logits = chunk.logits.defined() ? std::move(chunk.logits) : forward::linear(pool, x, head.weight.value);
-    const auto targets = std::span(head.targets).subspan(static_cast<std::size_t>(chunk.first), static_cast<std::size_t>(chunk.rows));
-    logits_to_gradient(logits, chunk, targets, head.options, part(d_logprobs, chunk), part(d_entropies, chunk));
-    if (head.weight.trained()) head.weight.grad.addmm_(logits.t(), x);
-    at::Tensor dx_rows = dx.narrow(0, chunk.first, chunk.rows);
-    at::mm_out(dx_rows, logits, head.weight.value);
+    at::Tensor logits = chunk.logits.defined()
+                            ? std::move(chunk.logits)
+                            : forward::linear(pool, head.x.narrow(0, chunk.first, chunk.rows), head.weight.value);
+    const OutputGradients part{rows_of(grads.d_logprob, chunk.first, chunk.rows), rows_of(grads.d_entropy, chunk.first, chunk.rows)};
+    backward_chunk(pool, head, chunk, std::move(logits), part, dx);
   }
   return dx;
 }
@@ -94,7 +117,7 @@ std::pair<at::Tensor, at::Tensor> lm_head_logprobs(kernel::ThreadPool& pool, con
   }
   if (build) {
     autograd::connect(outputs, {x}, [&pool, head](const std::vector<at::Tensor>& grads) {
-      return std::vector<at::Tensor>{backward(pool, *head, grads[0], grads.size() > 1 ? grads[1] : at::Tensor())};
+      return std::vector<at::Tensor>{backward(pool, *head, {grads[0], grads.size() > 1 ? grads[1] : at::Tensor()})};
     });
   }
   return {outputs[0], options.with_entropy ? outputs[1] : at::Tensor()};

@@ -56,9 +56,9 @@ at::Tensor layer(kernel::ThreadPool& pool, const ModelConfig& config, const Laye
   const at::Tensor q = ops::rope(pool, rows, std::exchange(qkv[0], {}), config.heads);
   const at::Tensor k = ops::rope(pool, rows, std::exchange(qkv[1], {}), config.kv_heads);
   const at::Tensor attended = ops::attention(pool, rows, shape, q, k, qkv[2]);
-  const at::Tensor middle = x + ops::linear(pool, attended, std::span(&w.attention_out, 1)).front();
+  const at::Tensor middle = ops::add(pool, x, ops::linear(pool, attended, std::span(&w.attention_out, 1)).front());
   const std::vector<at::Tensor> gate_up = ops::norm_linear(pool, middle, w.mlp_norm, config.rms_norm_eps, w.gate_up);
-  return middle + ops::silu_mul_linear(pool, gate_up[0], gate_up[1], w.mlp_down);
+  return ops::add(pool, middle, ops::silu_mul_linear(pool, gate_up[0], gate_up[1], w.mlp_down));
 }
 
 }  // namespace
