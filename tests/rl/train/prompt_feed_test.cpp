@@ -1,0 +1,145 @@
+#include "rl/train/prompt_feed.h"
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <fstream>
+#include <set>
+
+#include "rl/train/toy_model.h"
+#include "rl/train/trainer_options.h"
+
+namespace rl {
+namespace {
+
+namespace fs = std::filesystem;
+
+class PromptFeedTest : public ::testing::Test {
+ protected:
+  static void SetUpTestSuite() {
+    folder_ = fs::temp_directory_path() / ("starling-feed-" + std::to_string(::getpid()));
+    fs::create_directories(folder_);
+    ASSERT_TRUE(make_toy_model(folder_, {.layers = 1, .hidden_size = 16, .intermediate_size = 16}).ok());
+  }
+  static void TearDownTestSuite() { fs::remove_all(folder_); }
+
+  static Config config(std::vector<std::string> overrides = {}) {
+    overrides.insert(overrides.begin(), {"data.dataset_name=toy", "data.toy.rows=10", "actor_rollout_ref.model.path=" + folder_.string()});
+    auto config = Config::load({.file = std::nullopt, .overrides = overrides});
+    EXPECT_TRUE(config.ok()) << config.status().to_string();
+    return std::move(*config);
+  }
+
+  static runtime::Result<std::unique_ptr<PromptFeed>> open(const Config& config, std::int64_t batch = 4, std::int64_t workers = 2) {
+    const auto dataset = dataset_options(config, Split::kTrain);
+    EXPECT_TRUE(dataset.ok()) << dataset.status().to_string();
+    return PromptFeed::create(config, **dataset, {.model = folder_, .batch_prompts = batch, .mini_batch_prompts = 2, .workers = workers});
+  }
+
+  static inline fs::path folder_;
+};
+
+TEST_F(PromptFeedTest, CutsAStepOverTheWorkers) {
+  auto feed = open(config());
+  ASSERT_TRUE(feed.ok()) << feed.status().to_string();
+  const auto prompts = (*feed)->next(1);
+  ASSERT_TRUE(prompts.ok());
+  ASSERT_EQ(prompts->batches.size(), 2u);
+  EXPECT_EQ(prompts->batches[0].ids.rows(), 2);
+  EXPECT_EQ(prompts->tasks[1].size(), 2u);
+  EXPECT_EQ(prompts->tasks[1][0].data_source, "toy");
+  EXPECT_EQ((*feed)->batches_per_epoch(), 2);
+}
+
+TEST_F(PromptFeedTest, SeedsDifferByPromptAndStepButNotByWorker) {
+  auto two = open(config());
+  auto one = open(config(), 4, 1);
+  std::set<std::uint64_t> seen;
+  for (std::int64_t step = 1; step <= 2; ++step) {
+    const auto a = (*two)->next(step);
+    const auto b = (*one)->next(step);
+    std::map<std::int64_t, std::uint64_t> seeds;
+    for (std::size_t w = 0; w < 2; ++w) {
+      for (std::size_t i = 0; i < a->shards[w].prompts.size(); ++i) seeds[a->shards[w].prompts[i]] = a->batches[w].seeds[i];
+    }
+    for (std::size_t i = 0; i < 4; ++i) {
+      EXPECT_EQ(seeds.at(b->shards[0].prompts[i]), b->batches[0].seeds[i]);
+      seen.insert(b->batches[0].seeds[i]);
+    }
+  }
+  EXPECT_EQ(seen.size(), 8u);
+}
+
+TEST_F(PromptFeedTest, ResumesInTheMiddleOfAnEpoch) {
+  auto through = open(config());
+  ASSERT_TRUE((*through)->next(1).ok());
+  const nlohmann::json position = (*through)->position();
+  auto resumed = open(config());
+  ASSERT_TRUE((*resumed)->resume(position).ok());
+  for (std::int64_t step = 2; step <= 4; ++step) {
+    const auto a = (*through)->next(step);
+    const auto b = (*resumed)->next(step);
+    EXPECT_EQ(a->batches[0].ids, b->batches[0].ids);
+    EXPECT_EQ(a->epoch, b->epoch);
+  }
+  auto other = open(config({"data.toy.rows=11"}));
+  EXPECT_EQ((*other)->resume(position).code(), runtime::ErrorCode::kInvalidArgument);
+}
+
+TEST_F(PromptFeedTest, APromptThatIsTooLongIsFoundAtTheStart) {
+  const auto refused = open(config({"data.max_prompt_length=4"}));
+  ASSERT_FALSE(refused.ok());
+  EXPECT_NE(refused.status().message().find("toy:"), std::string::npos) << refused.status().to_string();
+  EXPECT_TRUE(open(config({"data.max_prompt_length=4", "data.truncation=left"})).ok());
+}
+
+TEST_F(PromptFeedTest, SaysWhenABatchIsLargerThanTheData) {
+  const auto feed = open(config(), 11);
+  ASSERT_FALSE(feed.ok());
+  EXPECT_NE(feed.status().message().find("data.train_batch_size"), std::string::npos);
+}
+
+TEST_F(PromptFeedTest, DemonstrationsEndWithTheEndToken) {
+  auto feed = open(config());
+  const auto batches = (*feed)->next_demonstrations();
+  ASSERT_TRUE(batches.ok()) << batches.status().to_string();
+  ASSERT_EQ(batches->size(), 2u);
+  EXPECT_EQ((*batches)[0].responses.rows(), 2);
+  EXPECT_EQ((*batches)[0].responses.row_size(0), 5);  // four letters and the end
+}
+
+TEST_F(PromptFeedTest, AllGoesThroughEveryRowOnce) {
+  auto feed = open(config());
+  const auto rounds = (*feed)->all();
+  ASSERT_TRUE(rounds.ok());
+  std::int64_t rows = 0;
+  for (const StepPrompts& prompts : *rounds) {
+    for (const PromptBatch& batch : prompts.batches) rows += batch.ids.rows();
+  }
+  EXPECT_EQ(rows, 10);
+}
+
+TEST_F(PromptFeedTest, ToyIsAModelUnlessAFolderHasTheName) {
+  const Config toy = config({"actor_rollout_ref.model.path=toy", "trainer.default_local_dir=" + (folder_ / "run").string()});
+  const auto made = resolve_model(toy, 1);
+  ASSERT_TRUE(made.ok()) << made.status().to_string();
+  EXPECT_TRUE(fs::exists(*made / "model.safetensors"));
+  EXPECT_TRUE(fs::exists(*made / "tokenizer.json"));
+  const auto missing = resolve_model(config({"actor_rollout_ref.model.path=/no/such/model"}), 1);
+  EXPECT_EQ(missing.status().code(), runtime::ErrorCode::kNotFound);
+  EXPECT_NE(missing.status().message().find("/no/such/model"), std::string::npos);
+}
+
+TEST_F(PromptFeedTest, TrainerOptionsNameTheKeyThatIsWrong) {
+  const auto options = TrainerOptions::from_config(config({"data.train_batch_size=0"}));
+  ASSERT_FALSE(options.ok());
+  EXPECT_NE(options.status().message().find("data.train_batch_size"), std::string::npos);
+  EXPECT_FALSE(TrainerOptions::from_config(config({"trainer.resume_mode=resume_path"})).ok());
+  const auto good = TrainerOptions::from_config(config({"data.train_batch_size=4"}));
+  ASSERT_TRUE(good.ok());
+  EXPECT_EQ(good->mini_batch_prompts, 4);  // verl's default of 256 is more than there is
+  EXPECT_FALSE(good->validate_first);
+}
+
+}  // namespace
+}  // namespace rl

@@ -1,0 +1,62 @@
+#include "rl/train/rollout_batch.h"
+
+#include <gtest/gtest.h>
+
+namespace rl {
+namespace {
+
+RolloutBatch two_samples() {
+  RolloutBatch batch;
+  batch.prompts.append(std::vector<std::int32_t>{1, 2, 3});
+  batch.prompt_of = {0, 0};
+  batch.responses.append(std::vector<std::int32_t>{4});
+  batch.responses.append(std::vector<std::int32_t>{5, 6});
+  batch.logprobs = {-1, -2, -3};
+  batch.stopped = {1, 0};
+  return batch;
+}
+
+TEST(Ragged, RowsHaveTheirOwnLengths) {
+  Ragged<std::int32_t> rows;
+  rows.append(std::vector<std::int32_t>{1, 2});
+  rows.append(std::vector<std::int32_t>{});
+  rows.append(std::vector<std::int32_t>{3});
+  EXPECT_EQ(rows.rows(), 3);
+  EXPECT_EQ(rows.row_size(1), 0);
+  EXPECT_EQ(rows.row(2)[0], 3);
+  EXPECT_TRUE(rows.consistent());
+}
+
+TEST(Ragged, FindsOffsetsThatLie) {
+  using Rows = Ragged<std::int32_t>;
+  EXPECT_FALSE((Rows{{1, 2}, {}}).consistent());
+  EXPECT_FALSE((Rows{{1, 2}, {1, 2}}).consistent());
+  EXPECT_FALSE((Rows{{1, 2}, {0, 3}}).consistent());
+  EXPECT_FALSE((Rows{{1, 2}, {0, 2, 1, 2}}).consistent());
+}
+
+TEST(RolloutBatch, SummaryHasScalarsPerSample) {
+  const RolloutSummary summary = summarize(two_samples());
+  EXPECT_EQ(summary.prompt_tokens, (std::vector<std::int64_t>{3, 3}));
+  EXPECT_EQ(summary.response_tokens, (std::vector<std::int64_t>{1, 2}));
+  EXPECT_EQ(summary.stopped, (std::vector<std::uint8_t>{1, 0}));
+}
+
+TEST(RolloutBatch, RefusesWhatDoesNotFitTogether) {
+  EXPECT_TRUE(two_samples().validate().ok());
+  RolloutBatch batch = two_samples();
+  batch.prompt_of[1] = 1;
+  EXPECT_FALSE(batch.validate().ok());
+  batch = two_samples();
+  batch.logprobs.pop_back();
+  EXPECT_FALSE(batch.validate().ok());
+  batch = two_samples();
+  batch.responses.offsets = {0, 0, 3};
+  EXPECT_FALSE(batch.validate().ok());
+  batch = two_samples();
+  batch.stopped.clear();
+  EXPECT_FALSE(batch.validate().ok());
+}
+
+}  // namespace
+}  // namespace rl

@@ -1,0 +1,221 @@
+// Whole runs of `starling-rl train` in processes of their own: each starts its cluster and must leave nothing behind.
+#include "rl/trainer.h"
+
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <array>
+#include <cstdio>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <sstream>
+
+#include "rl/train/checkpoint.h"
+#include "rl/train/toy_model.h"
+
+namespace rl {
+namespace {
+
+namespace fs = std::filesystem;
+
+struct Run {
+  int code = -1;
+  std::string output;  // stdout and stderr
+};
+
+std::string read(const fs::path& path) {
+  std::ifstream in(path, std::ios::binary);
+  std::stringstream text;
+  text << in.rdbuf();
+  return text.str();
+}
+
+class TrainerTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    folder_ = fs::temp_directory_path() / ("starling-trainer-" + std::to_string(::getpid()));
+    fs::remove_all(folder_);
+    fs::create_directories(folder_ / "sessions");
+    // Sessions of their own, so that a cluster that already runs on this machine is neither used nor disturbed.
+    ::setenv("XDG_RUNTIME_DIR", (folder_ / "sessions").c_str(), 1);
+    ::unsetenv("STARLING_ADDRESS");
+  }
+  void TearDown() override {
+    EXPECT_EQ(processes(), "") << "left running";
+    fs::remove_all(folder_);
+  }
+
+  static Run shell(const std::string& command) {
+    Run run;
+    std::FILE* pipe = ::popen(("timeout -k 5 120 sh -c '" + command + "' 2>&1").c_str(), "r");
+    std::array<char, 4096> buffer;
+    for (std::size_t count; (count = std::fread(buffer.data(), 1, buffer.size(), pipe)) > 0;) run.output.append(buffer.data(), count);
+    const int status = ::pclose(pipe);
+    run.code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+    return run;
+  }
+
+  // `starling-rl train` on the toy task with a small toy model.
+  Run train(const std::string& arguments, const std::string& before = "") const {
+    return shell(before + "exec " STARLING_BIN_DIR "/starling-rl train data.dataset_name=toy data.toy.letters=4 data.toy.length=2 data.train_batch_size=4 "
+                 "data.max_prompt_length=32 data.max_response_length=4 actor_rollout_ref.rollout.n=4 actor_rollout_ref.actor.optim.lr=1e-3 "
+                 "actor_rollout_ref.model.path=" + model() + " trainer.logger=[console,file] trainer.default_local_dir=" + (folder_ / "run").string() + " " +
+                 arguments);
+  }
+
+  std::string model() const {
+    const fs::path path = folder_ / "model";
+    if (!fs::exists(path)) EXPECT_TRUE(make_toy_model(path, {.layers = 1, .hidden_size = 32, .intermediate_size = 32}).ok());
+    return path.string();
+  }
+
+  // Command lines of processes that belong to this test's session folder.
+  std::string processes() const {
+    std::string found;
+    for (const auto& entry : fs::directory_iterator("/proc")) {
+      const std::string name = entry.path().filename().string();
+      if (name.find_first_not_of("0123456789") != std::string::npos || name == std::to_string(::getpid())) continue;
+      if (read(entry.path() / "environ").find((folder_ / "sessions").string()) == std::string::npos) continue;
+      if (read(entry.path() / "stat").find(") Z ") != std::string::npos) continue;
+      std::string line = read(entry.path() / "cmdline");
+      std::replace(line.begin(), line.end(), '\0', ' ');
+      found += name + " " + line + "\n";
+    }
+    return found;
+  }
+
+  // The metrics of every step without the timings, which differ from run to run.
+  static std::vector<std::string> numbers(const fs::path& run) {
+    std::vector<std::string> lines;
+    std::ifstream in(run / "metrics.jsonl");
+    for (std::string line; std::getline(in, line);) {
+      auto json = nlohmann::ordered_json::parse(line);
+      json.erase("total");
+      nlohmann::ordered_json kept = nlohmann::ordered_json::object();
+      for (const auto& [name, value] : json["data"].items()) {
+        if (!name.starts_with("timing") && !name.starts_with("perf")) kept[name] = value;
+      }
+      json["data"] = kept;
+      lines.push_back(json.dump());
+    }
+    return lines;
+  }
+
+  fs::path folder_;
+};
+
+TEST_F(TrainerTest, AResumedRunGivesTheNumbersOfAnUninterruptedOne) {
+  const std::string options = "sft.steps=3 actor_rollout_ref.actor.use_kl_loss=true actor_rollout_ref.actor.ppo_mini_batch_size=2 trainer.save_freq=3 ";
+  const fs::path whole = folder_ / "whole";
+  const fs::path halves = folder_ / "halves";
+  Run run = train(options + "trainer.total_training_steps=6 trainer.default_local_dir=" + whole.string());
+  ASSERT_EQ(run.code, 0) << run.output;
+  run = train(options + "trainer.total_training_steps=3 trainer.default_local_dir=" + halves.string());
+  ASSERT_EQ(run.code, 0) << run.output;
+  run = train(options + "trainer.total_training_steps=6 trainer.default_local_dir=" + halves.string());
+  ASSERT_EQ(run.code, 0) << run.output;
+  EXPECT_NE(run.output.find("continuing after step 3"), std::string::npos) << run.output;
+
+  EXPECT_EQ(numbers(whole).size(), 9u);  // three of the warm start
+  EXPECT_EQ(numbers(whole), numbers(halves));
+  for (const char* file : {"actor/huggingface/model.safetensors", "actor/optimizer.safetensors", "trainer.json"}) {
+    EXPECT_EQ(read(whole / "global_step_6" / file), read(halves / "global_step_6" / file)) << file;
+  }
+
+  // A third time there is nothing to do.
+  run = train(options + "trainer.total_training_steps=6 trainer.default_local_dir=" + halves.string());
+  EXPECT_EQ(run.code, 0);
+  EXPECT_NE(run.output.find("nothing to do"), std::string::npos) << run.output;
+}
+
+TEST_F(TrainerTest, TheToyCommandOfTheArticlesRuns) {
+  const Run run = shell("cd " + folder_.string() + " && exec " STARLING_BIN_DIR "/starling train data.dataset_name=toy data.train_batch_size=4 "
+                        "actor_rollout_ref.model.path=" + model() + " actor_rollout_ref.rollout.name=sglang trainer.max_steps=10 trainer.log_interval=1 "
+                        "data.max_response_length=8 data.max_prompt_length=48");
+  ASSERT_EQ(run.code, 0) << run.output;
+  for (int step = 1; step <= 10; ++step) EXPECT_NE(run.output.find("step:" + std::to_string(step) + "/10 - epoch:"), std::string::npos) << run.output;
+  for (const char* metric : {"actor/pg_loss:", "critic/score/mean:", "actor/ppo_kl:", "actor/pg_clipfrac:", "response_length/mean:", "timing_s/gen:",
+                             "timing_s/update_actor:", "timing_s/step:", "perf/throughput:"}) {
+    EXPECT_NE(run.output.find(metric), std::string::npos) << metric << "\n" << run.output;
+  }
+}
+
+TEST_F(TrainerTest, TwoWorkersOnTwoNodesTakeTheStepsOfOne) {
+  const std::string options = "trainer.total_training_steps=3 actor_rollout_ref.actor.use_kl_loss=true ";
+  ASSERT_EQ(train(options + "trainer.default_local_dir=" + (folder_ / "one").string()).code, 0);
+  const Run head = shell(STARLING_BIN_DIR "/starling start --head --port 0 --num-cpus 1 | tail -n 1");
+  ASSERT_EQ(head.code, 0) << head.output;
+  const std::string address = head.output.substr(0, head.output.find('\n'));
+  Run run = shell(STARLING_BIN_DIR "/starling start --address " + address + " --num-cpus 1");
+  EXPECT_EQ(run.code, 0) << run.output;
+  if (run.code == 0) {
+    run = train("--address " + address + " trainer.nnodes=2 " + options + "trainer.default_local_dir=" + (folder_ / "two").string());
+    EXPECT_EQ(run.code, 0) << run.output;
+    EXPECT_NE(run.output.find("2 worker(s) on 2 node(s)"), std::string::npos) << run.output;
+  }
+  EXPECT_EQ(shell(STARLING_BIN_DIR "/starling stop --address " + address).code, 0);
+  const auto one = numbers(folder_ / "one");
+  const auto two = numbers(folder_ / "two");
+  ASSERT_EQ(one.size(), two.size());
+  for (std::size_t step = 0; step < one.size(); ++step) {
+    const auto a = nlohmann::json::parse(one[step])["data"];
+    const auto b = nlohmann::json::parse(two[step])["data"];
+    for (const char* name : {"critic/score/mean", "response_length/mean"}) EXPECT_EQ(a[name], b[name]) << name << " of step " << step + 1;
+    EXPECT_NEAR(a["actor/grad_norm"].get<double>(), b["actor/grad_norm"].get<double>(), 1e-3 * a["actor/grad_norm"].get<double>());
+  }
+}
+
+TEST_F(TrainerTest, WrongInputIsAnErrorWithItsCauseAndANonZeroExit) {
+  struct Case {
+    const char* arguments;
+    const char* told;
+  };
+  for (const Case& wrong : {Case{"actor_rollout_ref.model.path=/no/such/model", "/no/such/model"},
+                            Case{"data.train_batch_size=four", "data.train_batch_size"},
+                            Case{"data.train_batch_sise=4", "data.train_batch_size"},
+                            Case{"data.max_prompt_length=3", "max_prompt_length"},
+                            Case{"trainer.nnodes=3", "trainer.nnodes"},
+                            Case{"trainer.default_local_dir=/proc/no", "/proc/no"},
+                            Case{"trainer.resume_mode=resume_path trainer.resume_from_path=/no/global_step_1", "/no/global_step_1"}}) {
+    const Run run = train(std::string("trainer.total_training_steps=1 ") + wrong.arguments);
+    EXPECT_EQ(run.code, 1) << wrong.arguments << "\n" << run.output;
+    EXPECT_NE(run.output.find("error: "), std::string::npos) << run.output;
+    EXPECT_NE(run.output.find(wrong.told), std::string::npos) << wrong.arguments << "\n" << run.output;
+    EXPECT_EQ(processes(), "") << wrong.arguments;
+  }
+}
+
+TEST_F(TrainerTest, DamagedModelsAreNamed) {
+  const fs::path damaged = folder_ / "damaged";
+  fs::copy(model(), damaged);
+  fs::resize_file(damaged / "model.safetensors", fs::file_size(damaged / "model.safetensors") / 2);
+  const Run run = train("trainer.total_training_steps=1 actor_rollout_ref.model.path=" + damaged.string());
+  EXPECT_EQ(run.code, 1) << run.output;
+  EXPECT_NE(run.output.find("model.safetensors"), std::string::npos) << run.output;
+}
+
+// The process's file-size limit stands for a disk that is full.
+TEST_F(TrainerTest, AFullDiskKeepsTheOldCheckpointAndIsAnErrorAtTheEnd) {
+  Run run = train("trainer.total_training_steps=1 trainer.save_freq=1");
+  ASSERT_EQ(run.code, 0) << run.output;
+  run = train("trainer.total_training_steps=2 trainer.save_freq=1", "trap \"\" XFSZ; ulimit -f 40; ");
+  EXPECT_EQ(run.code, 1) << run.output;
+  EXPECT_NE(run.output.find("checkpoint of step 2"), std::string::npos) << run.output;
+  const auto latest = find_latest_checkpoint(folder_ / "run");
+  ASSERT_TRUE(latest.has_value());
+  EXPECT_EQ(checkpoint_step(*latest), 1);
+  EXPECT_FALSE(fs::exists(folder_ / "run" / "global_step_2"));
+}
+
+TEST_F(TrainerTest, AnInterruptEndsEverything) {
+  const Run run = shell("timeout -s INT 4 " STARLING_BIN_DIR "/starling-rl train data.dataset_name=toy data.train_batch_size=16 actor_rollout_ref.rollout.n=8 "
+                        "data.max_prompt_length=32 data.max_response_length=8 actor_rollout_ref.model.path=" + model() +
+                        " trainer.total_training_steps=100000 trainer.default_local_dir=" + (folder_ / "run").string());
+  EXPECT_NE(run.code, 0);
+  for (int wait = 0; wait < 50 && !processes().empty(); ++wait) ::usleep(100'000);
+  EXPECT_EQ(processes(), "");
+}
+
+}  // namespace
+}  // namespace rl
