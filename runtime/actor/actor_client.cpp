@@ -200,9 +200,8 @@ void ActorClient::connect() {
     return;
   }
   if (!is_local()) endpoint = endpoint->for_worker(address_.worker);
-  ConnectOptions options;
-  options.incarnation_min = address_.incarnation;
-  runtime::connect(process_->loop(), *endpoint, process_->node().credentials(), options, done);
+  // Which start of the actor this is for is checked with every call: a worker process may outlive an actor.
+  runtime::connect(process_->loop(), *endpoint, process_->node().credentials(), ConnectOptions{}, done);
 }
 
 void ActorClient::on_connected(Result<std::shared_ptr<Channel>> channel) {

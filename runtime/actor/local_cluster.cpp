@@ -185,7 +185,7 @@ Result<std::unique_ptr<LocalCluster>> LocalCluster::start(const std::vector<std:
   auto child = std::make_unique<Child>();
   child->root = local_root(::getpid());
   if (Status status = make_private_folder(child->root); !status.ok()) return status;
-  child->argv = {program->string(), "start", "--head", "--block", "--port", "0"};
+  child->argv = {program->string(), "start", "--head", "--private", "--port", "0"};
   child->argv.insert(child->argv.end(), arguments.begin(), arguments.end());
   child->start();
   fs::path root = child->root;

@@ -10,7 +10,7 @@
 
 namespace runtime {
 
-/// Runs `starling start --head --block` as a child, in a session folder of its own that no other program looks into. The child dies
+/// Runs `starling start --head --private` as a child, in a session folder of its own that no other program looks into. The child dies
 /// with this process, however that ends.
 class LocalCluster {
  public:
