@@ -85,7 +85,9 @@ int render_command(int argc, char** argv) {
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
-    return app.exit(error) == 0 ? 0 : 2;
+    if (error.get_exit_code() == 0) return app.exit(error);  // --help
+    std::cerr << "error: " << error.what() << "; see starling render --help\n";
+    return 2;
   }
   const Result<Source> source = file.empty() ? from_model(model) : from_file(file);
   if (!source.ok()) return fail(source.status());

@@ -171,6 +171,7 @@ TEST(Config, SaysWhatHasNoEffectOnce) {
   EXPECT_TRUE(has_note(*config, "without effect: actor_rollout_ref.actor.fsdp_config.param_offload, actor_rollout_ref.actor.use_dynamic_bsz (a memory setting"));
   EXPECT_TRUE(has_note(*config, "actor_rollout_ref.rollout.name=sglang: vllm, sglang and hf all mean Starling's own engine"));
   EXPECT_TRUE(has_note(*config, "algorithm.adv_estimator is not set: grpo"));
+  EXPECT_TRUE(has_note(*load({"trainer.logger=[console,wandb]"}), "without effect: trainer.logger=wandb"));
   EXPECT_FALSE(has_note(*config, "gpu_memory_utilization"));  // the default: nothing to say
 }
 
