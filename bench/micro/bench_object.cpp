@@ -1,0 +1,198 @@
+// What objects cost beside plain memory: puts and gets through a node's store, against memcpy in the same run.
+//   bench_object [--json] [--seconds S]
+// The node runs in another process. `get` reads what that third process has put, so that nothing was mapped or touched here before.
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <cstring>
+#include <future>
+#include <string>
+#include <vector>
+
+#include "runtime/object/object_client.h"
+#include "runtime/object/object_store.h"
+#include "runtime/transport/listener.h"
+
+namespace {
+
+using namespace runtime;
+using Clock = std::chrono::steady_clock;
+
+constexpr std::size_t kLargeBytes = 100'000'000;
+constexpr std::size_t kViewBytes = 256 << 20;
+
+double seconds_since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
+
+[[noreturn]] void fail(const std::string& what) {
+  std::fprintf(stderr, "error: %s\n", what.c_str());
+  std::_Exit(1);
+}
+
+template <class T>
+T must(Result<T> result) {
+  if (!result.ok()) fail(result.status().to_string());
+  return std::move(*result);
+}
+
+Credentials credentials_of(Role role) {
+  Credentials credentials;
+  credentials.token = "bench";
+  credentials.role = role;
+  return credentials;
+}
+
+/// The node: a store behind a Unix socket, until it is killed.
+void serve(const std::string& path, int ready) {
+  EventLoop loop;
+  ObjectStoreOptions options;
+  options.credentials = credentials_of(Role::kNode);
+  options.credentials.node = NodeId::random();
+  auto store = must(ObjectStore::create(loop, options));
+  ListenerCallbacks callbacks;
+  callbacks.on_channel = [&](std::shared_ptr<Channel> channel) {
+    channel->set_handler([&](const std::shared_ptr<Channel>& from, Message message) { store->handle(from, message); });
+    channel->set_on_close([&store, channel](Status) { store->detach(*channel); });
+  };
+  auto listener = must(Listener::listen(loop, *Endpoint::unix_socket(path), options.credentials, std::move(callbacks)));
+  if (::write(ready, "r", 1) != 1) fail("pipe");
+  Event never(loop);
+  loop.run_until(never, Deadline::max());
+}
+
+struct Process {
+  explicit Process(const std::string& path)
+      : channel(must(connect(loop, *Endpoint::unix_socket(path), credentials_of(Role::kDriver)))), objects(channel) {}
+  ~Process() { channel->close(cancelled("done")); }
+  EventLoop loop;
+  std::shared_ptr<Channel> channel;
+  ObjectClient objects;
+};
+
+/// Puts one object and keeps it: its location goes through the pipe.
+void hold_object(const std::string& path, int out) {
+  Process process(path);
+  auto object = must(process.objects.create(kViewBytes));
+  std::memset(object.data().data(), 7, kViewBytes);
+  ObjectLocation location = process.objects.seal(std::move(object));
+  std::uint64_t numbers[] = {location.extent, location.offset, location.size};
+  if (::write(out, location.id.bytes.data(), 16) != 16 || ::write(out, location.node.bytes.data(), 16) != 16 ||
+      ::write(out, numbers, sizeof numbers) != sizeof numbers) {
+    fail("pipe");
+  }
+  ::pause();
+}
+
+double private_mib() {
+  std::FILE* file = std::fopen("/proc/self/status", "r");
+  char line[256];
+  long kib = 0;
+  while (file && std::fgets(line, sizeof line, file)) std::sscanf(line, "RssAnon: %ld", &kib);
+  if (file) std::fclose(file);
+  return static_cast<double>(kib) / 1024;
+}
+
+template <class Step>
+double time_per_call(double seconds, int batch, Step&& step) {
+  std::vector<double> rounds;
+  for (int round = 0; round < 5; ++round) {
+    auto start = Clock::now();
+    long calls = 0;
+    do {
+      for (int i = 0; i < batch; ++i) step();
+      calls += batch;
+    } while (seconds_since(start) < seconds / 5);
+    rounds.push_back(seconds_since(start) / static_cast<double>(calls));
+  }
+  std::sort(rounds.begin(), rounds.end());
+  return rounds[2];
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  bool json = false;
+  double seconds = 1.0;
+  for (int i = 1; i < argc; ++i) {
+    std::string argument = argv[i];
+    if (argument == "--json") json = true;
+    else if (argument == "--seconds" && i + 1 < argc) seconds = std::atof(argv[++i]);
+    else fail("usage: bench_object [--json] [--seconds S]");
+  }
+  char folder[] = "/tmp/starling-bench-XXXXXX";
+  if (::mkdtemp(folder) == nullptr) fail("mkdtemp");
+  const std::string path = std::string(folder) + "/s";
+  int ready[2], located[2];
+  if (::pipe(ready) != 0 || ::pipe(located) != 0) fail("pipe");
+  pid_t node = ::fork();
+  if (node == 0) {
+    ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+    serve(path, ready[1]);
+    ::_exit(0);
+  }
+  char byte;
+  if (::read(ready[0], &byte, 1) != 1) fail("the node did not start");
+  pid_t holder = ::fork();
+  if (holder == 0) {
+    ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+    hold_object(path, located[1]);
+    ::_exit(0);
+  }
+  ObjectLocation far;
+  std::uint64_t numbers[3];
+  if (::read(located[0], far.id.bytes.data(), 16) != 16 || ::read(located[0], far.node.bytes.data(), 16) != 16 ||
+      ::read(located[0], numbers, sizeof numbers) != sizeof numbers) {
+    fail("the holder did not start");
+  }
+  far.extent = numbers[0];
+  far.offset = numbers[1];
+  far.size = numbers[2];
+
+  double put_small, put_large, copy, view_ms, grown;
+  {
+    Process process(path);
+    std::vector<std::byte> data(kLargeBytes, std::byte{3}), target(kLargeBytes, std::byte{1});
+    copy = time_per_call(seconds, 1, [&] { std::memcpy(target.data(), data.data(), kLargeBytes); });
+    put_large = time_per_call(seconds, 1, [&] { process.objects.free(must(process.objects.put(data))); });
+    std::uint64_t value = 0;
+    put_small = time_per_call(seconds, 1000, [&] {
+      ++value;
+      process.objects.free(must(process.objects.put(std::as_bytes(std::span(&value, 1)))));
+    });
+  }
+  {
+    Process process(path);
+    must(process.objects.put({}));  // opens the segment
+    double before = private_mib();
+    auto start = Clock::now();
+    ObjectView view = must(process.objects.get(far, deadline_after(std::chrono::seconds(30))));
+    view_ms = seconds_since(start) * 1e3;
+    std::uint64_t sum = 0;
+    for (std::size_t i = 0; i < view.size(); i += 64) sum += static_cast<std::uint64_t>(view.bytes()[i]);
+    if (sum != kViewBytes / 64 * 7) fail("the object's bytes are wrong");
+    grown = private_mib() - before;
+  }
+  ::kill(holder, SIGKILL);
+  ::kill(node, SIGKILL);
+  ::waitpid(holder, nullptr, 0);
+  ::waitpid(node, nullptr, 0);
+  ::unlink(path.c_str());
+  ::rmdir(folder);
+
+  const std::pair<const char*, double> figures[] = {
+      {"put_small_per_s", 1 / put_small},
+      {"put_100mb_gbps", kLargeBytes / put_large / 1e9},
+      {"memcpy_gbps", kLargeBytes / copy / 1e9},
+      {"get_view_256mib_ms", view_ms},
+      {"get_rss_growth_mib", grown},
+  };
+  const char* separator = json ? "{" : "";
+  for (const auto& [name, value] : figures) {
+    std::printf(json ? "%s\"%s\": %.6g" : "%s%-24s %.6g\n", separator, name, value);
+    if (json) separator = ", ";
+  }
+  if (json) std::printf("}\n");
+}
