@@ -29,7 +29,8 @@ class Tokenizer {
   static runtime::Result<Tokenizer> from_json(std::string_view json, std::string_view name);
 
   /// Ids of `text`. With `add_special_tokens` the model's begin or end tokens are added as its post-processor says; added tokens
-  /// that occur in the text are recognised in any case. Errors: kInvalidArgument (not UTF-8, with the byte offset).
+  /// that occur in the text are recognised in any case. The file's truncation and padding are not applied: lengths are the
+  /// caller's to choose. Errors: kInvalidArgument (not UTF-8, with the byte offset).
   runtime::Result<std::vector<std::int32_t>> encode(std::string_view text, bool add_special_tokens) const;
 
   /// Text of `ids`. Unknown ids are left out; bytes that are not UTF-8 become U+FFFD.
