@@ -80,8 +80,15 @@ void write_frame(int i, bool demangle) {
     line.text("0x").number(address, 16);
   }
   if (symbol.module) {
-    const char* file = std::strrchr(symbol.module, '/');
-    line.text(" (").text(file ? file + 1 : symbol.module);
+    char program[512];
+    const char* path = symbol.module;
+    if (std::strcmp(path, "/proc/self/exe") == 0) {
+      ssize_t length = ::readlink(path, program, sizeof program - 1);
+      program[std::max<ssize_t>(length, 0)] = '\0';
+      path = program;
+    }
+    const char* file = std::strrchr(path, '/');
+    line.text(" (").text(file ? file + 1 : path);
     if (!symbol.name) line.text(" +0x").number(symbol.offset, 16);
     line.text(")");
   }

@@ -150,7 +150,7 @@ TEST(Invoke, RefusesMalformedArguments) {
   EXPECT_EQ(machine.total, 0) << "a method must not run on malformed arguments";
 }
 
-extern "C" void starling_test_landmark() { asm volatile(""); }
+extern "C" void starling_test_landmark() { asm volatile("nop; nop; nop"); }
 
 TEST(Symbol, NamesAnAddressInsideOfAFunction) {
   auto address = reinterpret_cast<std::uintptr_t>(&starling_test_landmark);

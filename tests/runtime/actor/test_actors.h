@@ -30,7 +30,7 @@ class Counter {
     std::printf("%s\n", text.c_str());
     std::fprintf(stderr, "err %s\n", text.c_str());
   }
-  void crash_here() { *reinterpret_cast<volatile int*>(16) = 1; }
+  void crash_here() { *null_ = 1; }
   void abort_here() { std::abort(); }
   std::string variable(const std::string& name) const {
     const char* value = std::getenv(name.c_str());
@@ -39,6 +39,7 @@ class Counter {
 
  private:
   int total_;
+  volatile int* null_ = nullptr;
 };
 
 struct Report {
