@@ -1,69 +1,11 @@
-// The public API against a real cluster: a head that start() makes, worker processes that run this very program.
-#include <gtest/gtest.h>
-#include <sys/stat.h>
-
-#include <filesystem>
+// The public API against a real cluster on one node.
+#include <fstream>
 #include <numeric>
 
-#include "command.h"
-#include "test_actors.h"
+#include "cluster_fixture.h"
 
 namespace runtime::test {
 namespace {
-
-using namespace std::chrono_literals;
-
-class ClusterTest : public testing::Test {
- protected:
-  void SetUp() override {
-    ::unsetenv("STARLING_ADDRESS");
-    ::setenv("STARLING_PROGRAM", STARLING_BIN_DIR "/starling", 1);
-    char root[] = "/tmp/starling-test-XXXXXX";
-    root_ = ::mkdtemp(root);
-    ::setenv("STARLING_SESSION_ROOT", (root_ / "s").c_str(), 1);
-    start({});
-  }
-  void TearDown() override {
-    rt_.reset();
-    std::error_code ignored;
-    std::filesystem::remove_all(root_, ignored);
-  }
-
-  void start(RuntimeOptions options) {
-    static char name[] = "test_runtime_actor";
-    static char* argv[] = {name, nullptr};
-    options.start_arguments = {"--num-cpus", "4"};
-    rt_ = std::make_unique<Runtime>(1, argv, options);
-    register_test_actors(*rt_);
-    Status status = rt_->start();
-    ASSERT_TRUE(status.ok()) << status.to_string();
-  }
-
-  ActorHandle<Counter> counter(int start = 0, ActorOptions options = {}) {
-    auto made = rt_->spawn<Counter>(options, start);
-    EXPECT_TRUE(made.ok()) << made.status().to_string();
-    return made.value_or(ActorHandle<Counter>());
-  }
-  ActorHandle<Broker> broker(const std::string& name, ActorOptions options = {}) {
-    auto made = rt_->spawn<Broker>(options, name);
-    EXPECT_TRUE(made.ok()) << made.status().to_string();
-    return made.value_or(ActorHandle<Broker>());
-  }
-  template <class T>
-  T get(const ObjectRef<T>& ref) {
-    Result<T> value = rt_->get(ref, 20s);
-    EXPECT_TRUE(value.ok()) << value.status().to_string();
-    return value.ok() ? *value : T();
-  }
-
-  std::filesystem::path root_;
-  std::unique_ptr<Runtime> rt_;
-};
-
-void expect_failure(const Status& status, ErrorCode code, std::vector<std::string> parts) {
-  EXPECT_EQ(status.code(), code) << status.to_string();
-  for (const std::string& part : parts) EXPECT_NE(status.message().find(part), std::string::npos) << part << " in: " << status.message();
-}
 
 TEST_F(ClusterTest, CallsRunInAnotherProcessInOrder) {
   auto actor = counter(10);

@@ -1,0 +1,81 @@
+// A driver in the test's process, with a cluster of its own whose workers run this very program.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "command.h"
+#include "test_actors.h"
+
+namespace runtime::test {
+
+using namespace std::chrono_literals;
+
+class ClusterTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    ::unsetenv("STARLING_ADDRESS");
+    ::setenv("STARLING_PROGRAM", STARLING_BIN_DIR "/starling", 1);
+    char root[] = "/tmp/starling-test-XXXXXX";
+    root_ = ::mkdtemp(root);
+    ::setenv("STARLING_SESSION_ROOT", (root_ / "s").c_str(), 1);
+    static char name[] = "test_runtime_actor";
+    static char* argv[] = {name, nullptr};
+    RuntimeOptions options;
+    options.start_arguments = {"--num-cpus", "4"};
+    rt_ = std::make_unique<Runtime>(1, argv, options);
+    register_test_actors(*rt_);
+    Status status = rt_->start();
+    ASSERT_TRUE(status.ok()) << status.to_string();
+  }
+  void TearDown() override {
+    rt_.reset();
+    std::error_code ignored;
+    std::filesystem::remove_all(root_, ignored);
+  }
+
+  ActorHandle<Counter> counter(int start = 0, ActorOptions options = {}) {
+    auto made = rt_->spawn<Counter>(options, start);
+    EXPECT_TRUE(made.ok()) << made.status().to_string();
+    return made.value_or(ActorHandle<Counter>());
+  }
+  ActorHandle<Broker> broker(const std::string& name, ActorOptions options = {}) {
+    auto made = rt_->spawn<Broker>(options, name);
+    EXPECT_TRUE(made.ok()) << made.status().to_string();
+    return made.value_or(ActorHandle<Broker>());
+  }
+  template <class T>
+  T get(const ObjectRef<T>& ref) {
+    Result<T> value = rt_->get(ref, 20s);
+    EXPECT_TRUE(value.ok()) << value.status().to_string();
+    return value.ok() ? *value : T();
+  }
+  /// HOST:PORT of the cluster's head.
+  std::string address() {
+    auto state = rt_->cluster_state();
+    return state.ok() && !state->nodes.empty() ? state->nodes[0].address : "";
+  }
+  /// Tries until it holds, for at most ten seconds.
+  template <class Condition>
+  static bool eventually(Condition&& condition) {
+    for (int i = 0; i < 1000; ++i) {
+      if (condition()) return true;
+      std::this_thread::sleep_for(10ms);
+    }
+    return false;
+  }
+
+  std::filesystem::path root_;
+  std::unique_ptr<Runtime> rt_;
+};
+
+inline void expect_failure(const Status& status, ErrorCode code, const std::vector<std::string>& parts) {
+  EXPECT_EQ(status.code(), code) << status.to_string();
+  for (const std::string& part : parts) EXPECT_NE(status.message().find(part), std::string::npos) << part << " in: " << status.message();
+}
+
+}  // namespace runtime::test
