@@ -14,7 +14,7 @@ namespace runtime {
 
 namespace {
 
-constexpr auto kAskTimeout = std::chrono::seconds(5);
+constexpr auto kAskTimeout = std::chrono::seconds(3);
 constexpr auto kEndMax = std::chrono::seconds(12);  // the head gives its nodes 5 s, each its workers 1 s
 constexpr auto kPoll = std::chrono::milliseconds(10);
 
@@ -48,7 +48,10 @@ int stop_here(EventLoop& loop, std::vector<SessionInfo> sessions) {
       std::fprintf(stderr, "error: %s\n", asked.message().c_str());  // a wrong token: not ours to kill
       return 1;
     }
-    if (!asked.ok()) std::fprintf(stderr, "node %s does not answer (%s)\n", sessions[i].address.c_str(), asked.message().c_str());
+    if (!asked.ok() && is_running(sessions[i])) {
+      std::fprintf(stderr, "node %s does not answer (%s): killing it\n", sessions[i].address.c_str(), asked.message().c_str());
+      ::kill(sessions[i].pid, SIGKILL);  // its workers die with it, and the head's nodes end when it is gone
+    }
   }
   if (!wait_until_gone(sessions, deadline_after(kEndMax))) {
     for (const SessionInfo& session : sessions) {

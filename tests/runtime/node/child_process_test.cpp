@@ -1,0 +1,154 @@
+#include "runtime/node/child_process.h"
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <sstream>
+
+#include "runtime/node/session.h"
+
+namespace runtime {
+namespace {
+
+using std::chrono::milliseconds;
+
+/// Runs a shell script to its end on a loop of its own.
+struct ShellRun {
+  explicit ShellRun(std::string script, milliseconds end_after = milliseconds(-1), milliseconds grace = milliseconds(0)) : over(loop) {
+    spec.program = "sh";
+    spec.argv = {"sh", "-c", std::move(script)};
+    start();
+    if (end_after.count() >= 0) {
+      timer.expires_after(end_after);
+      timer.async_wait([this, grace](boost::system::error_code) { child->end(grace); });
+    }
+    EXPECT_TRUE(loop.run_until(over, deadline_after(std::chrono::seconds(10)))) << "it did not end";
+  }
+  void start() {
+    loop.post([this] {
+      ProcessHandlers handlers;
+      handlers.on_output = [this](bool is_stderr, std::string_view bytes) { (is_stderr ? err : out).append(bytes); };
+      handlers.on_exit = [this](DeathCause end) {
+        cause = std::move(end);
+        over.set();
+      };
+      auto started = ChildProcess::start(loop, spec, std::move(handlers));
+      ASSERT_TRUE(started.ok()) << started.status().message();
+      child = std::move(*started);
+    });
+  }
+  ~ShellRun() {
+    Event gone(loop);
+    loop.post([&] {
+      child.reset();
+      gone.set();
+    });
+    loop.run_until(gone, Deadline::max());
+  }
+
+  EventLoop loop;
+  Event over;
+  asio::steady_timer timer{loop.context()};
+  ProcessSpec spec;
+  std::unique_ptr<ChildProcess> child;
+  std::string out, err;
+  DeathCause cause;
+};
+
+bool exists(int pid) { return ::kill(pid, 0) == 0; }
+
+TEST(ChildProcess, TellsOutputAndExitCode) {
+  ShellRun run("echo out; echo err >&2; exit 3");
+  EXPECT_EQ(run.out, "out\n");
+  EXPECT_EQ(run.err, "err\n");
+  EXPECT_EQ(run.cause.exit_code, 3);
+  EXPECT_EQ(run.cause.signal, 0);
+  EXPECT_EQ(run.cause.text, "exited with code 3");
+  EXPECT_GT(run.cause.pid, 0);
+}
+
+TEST(ChildProcess, ReadsAllOfALargeOutput) {
+  ShellRun run("head -c 3000000 /dev/zero | tr '\\0' x");
+  EXPECT_EQ(run.out.size(), 3000000u);
+}
+
+TEST(ChildProcess, NamesTheSignal) {
+  ShellRun run("kill -SEGV $$");
+  EXPECT_EQ(run.cause.signal, SIGSEGV);
+  EXPECT_EQ(run.cause.text, "killed by SIGSEGV");
+  EXPECT_EQ(run.cause.exit_code, -1);
+}
+
+TEST(ChildProcess, EndsWithTermThenKill) {
+  ShellRun gentle("trap 'echo bye; exit 0' TERM; sleep 30 & wait", milliseconds(200), milliseconds(5000));
+  EXPECT_EQ(gentle.out, "bye\n");
+  EXPECT_EQ(gentle.cause.exit_code, 0);
+  ShellRun stubborn("trap '' TERM; while true; do sleep 0.05; done", milliseconds(200), milliseconds(100));
+  EXPECT_EQ(stubborn.cause.signal, SIGKILL);
+}
+
+TEST(ChildProcess, WhatItLeftBehindIsKilled) {
+  ShellRun run("sleep 300 & echo $!");
+  int left = std::stoi(run.out);
+  // It may linger as a zombie until somebody reaps it; then it runs no more.
+  for (int i = 0; i < 100 && process_start_time(left) != 0; ++i) ::usleep(10000);
+  EXPECT_EQ(process_start_time(left), 0u);
+}
+
+TEST(ChildProcess, DestroyingKillsTheGroup) {
+  EventLoop loop;
+  Event done(loop);
+  int pid = 0;
+  loop.post([&] {
+    ProcessSpec spec;
+    spec.program = "sleep";
+    spec.argv = {"sleep", "300"};
+    auto started = ChildProcess::start(loop, spec, {});
+    ASSERT_TRUE(started.ok());
+    pid = (*started)->pid();
+    EXPECT_TRUE(exists(pid));
+    started->reset();
+    done.set();
+  });
+  ASSERT_TRUE(loop.run_until(done, deadline_after(std::chrono::seconds(5))));
+  EXPECT_FALSE(exists(pid));
+}
+
+TEST(ChildProcess, SaysWhatCannotBeRun) {
+  EventLoop loop;
+  Event done(loop);
+  loop.post([&] {
+    ProcessSpec spec;
+    spec.program = "/nowhere/program";
+    spec.argv = {"program"};
+    auto started = ChildProcess::start(loop, spec, {});
+    EXPECT_EQ(started.status().code(), ErrorCode::kNotFound);
+    EXPECT_NE(started.status().message().find("/nowhere/program"), std::string::npos);
+    spec.program = "true";
+    spec.working_dir = "/no/such/folder";
+    started = ChildProcess::start(loop, spec, {});
+    EXPECT_EQ(started.status().code(), ErrorCode::kNotFound);
+    EXPECT_NE(started.status().message().find("/no/such/folder"), std::string::npos);
+    done.set();
+  });
+  ASSERT_TRUE(loop.run_until(done, deadline_after(std::chrono::seconds(5))));
+}
+
+TEST(ChildProcess, HasACleanStart) {
+  // Standard descriptors and the one ls opens, nothing inherited; SIGPIPE at its default; its own process group.
+  ::signal(SIGPIPE, SIG_IGN);
+  ShellRun run("ls /proc/self/fd | wc -l; grep SigIgn /proc/self/status; ps -o pgid= -p $$ | tr -d ' '; echo $$");
+  std::istringstream lines(run.out);
+  std::string fds, ignored, group, pid;
+  std::getline(lines, fds);
+  std::getline(lines, ignored);
+  std::getline(lines, group);
+  std::getline(lines, pid);
+  EXPECT_EQ(fds, "4");
+  EXPECT_NE(ignored.find("0000000000000000"), std::string::npos) << ignored;
+  EXPECT_EQ(group, pid);
+}
+
+}  // namespace
+}  // namespace runtime

@@ -1,0 +1,201 @@
+// Nodes as users start, ask and stop them.
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <nlohmann/json.hpp>
+
+#include "runtime/node/file_util.h"
+#include "tests/runtime/node/cluster_fixture.h"
+
+namespace runtime {
+namespace {
+
+using Json = nlohmann::json;
+
+class Cluster : public ClusterTest {};
+
+TEST_F(Cluster, StartsTellsAndStops) {
+  CommandResult started = starling({"start", "--head", "--port", "0"});
+  ASSERT_EQ(started.code, 0) << started.err;
+  std::string address = started.last_line();
+  EXPECT_TRUE(address.starts_with("127.0.0.1:")) << started.out;
+  SessionInfo head = session_of(address);
+  EXPECT_TRUE(process_runs(head.pid));
+
+  CommandResult status = starling({"status", "--json"});
+  ASSERT_EQ(status.code, 0) << status.err;
+  Json json = Json::parse(status.out);
+  ASSERT_EQ(json["nodes"].size(), 1u);
+  EXPECT_EQ(json["nodes"][0]["address"], address);
+  EXPECT_EQ(json["nodes"][0]["state"], "alive");
+  EXPECT_EQ(json["nodes"][0]["is_head"], true);
+  EXPECT_EQ(json["nodes"][0]["pid"], head.pid);
+  EXPECT_GE(json["nodes"][0]["resources"]["CPU"], 1);
+  EXPECT_EQ(starling({"status"}).code, 0);
+
+  CommandResult stopped = starling({"stop"});
+  EXPECT_EQ(stopped.code, 0) << stopped.err;
+  EXPECT_FALSE(process_runs(head.pid));
+  EXPECT_EQ(starling({"status"}).code, 1);
+  EXPECT_EQ(starling({"stop"}).code, 1);
+}
+
+TEST_F(Cluster, StartsQuicklyAndStaysSmall) {
+  CommandResult started = starling({"start", "--head", "--port", "0"});
+  ASSERT_EQ(started.code, 0);
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+  EXPECT_LT(started.took.count(), 1000);  // 40 ms on an idle machine
+  EXPECT_LT(resident_kib(session_of(started.last_line()).pid), 20 * 1024);
+#endif
+}
+
+TEST_F(Cluster, ASecondNodeJoinsWithItsResources) {
+  std::string head = start_head();
+  std::string node = start_node(head, {"--num-cpus", "7", "--resources", "{\"x\": 1.5}", "--label", "zone=b"});
+  Json nodes = Json::parse(starling({"list", "nodes", "--json"}).out);
+  ASSERT_EQ(nodes.size(), 2u);
+  const Json& second = nodes[nodes[0]["is_head"] == true ? 1 : 0];
+  EXPECT_EQ(second["address"], node);
+  EXPECT_EQ(second["is_head"], false);
+  EXPECT_EQ(second["resources"]["CPU"], 7);
+  EXPECT_EQ(second["available"]["x"], 1.5);
+  EXPECT_EQ(second["labels"]["zone"], "b");
+
+  // Its own address stops it alone.
+  SessionInfo gone = session_of(node);
+  EXPECT_EQ(starling({"stop", "--address", node}).code, 0);
+  EXPECT_FALSE(process_runs(gone.pid));
+  EXPECT_TRUE(wait_until([&] { return Json::parse(starling({"status", "--json", "--address", head}).out)["nodes"].size() == 1; }));
+}
+
+TEST_F(Cluster, StopEndsAllNodesOfItsClusterOnly) {
+  std::string first = start_head();
+  std::string first_node = start_node(first);
+  std::string second = start_head();
+  EXPECT_EQ(Json::parse(starling({"status", "--json"}).out)["nodes"][0]["address"], second);  // the last start
+  SessionInfo other = session_of(second);
+  std::vector<int> pids{session_of(first).pid, session_of(first_node).pid};
+  EXPECT_EQ(starling({"stop", "--address", first}).code, 0);
+  for (int pid : pids) EXPECT_FALSE(process_runs(pid));
+  EXPECT_TRUE(process_runs(other.pid));
+}
+
+TEST_F(Cluster, APortInUseIsAnErrorAndLeavesNothing) {
+  std::string head = start_head();
+  std::string port = head.substr(head.rfind(':') + 1);
+  CommandResult second = starling({"start", "--head", "--port", port});
+  EXPECT_EQ(second.code, 1);
+  EXPECT_NE(second.err.find("error:"), std::string::npos);
+  EXPECT_NE(second.err.find(port), std::string::npos) << second.err;
+  EXPECT_NE(second.err.find("pid " + std::to_string(session_of(head).pid)), std::string::npos) << second.err;
+  EXPECT_EQ(running_sessions().size(), 1u);
+  EXPECT_EQ(starling({"status"}).code, 0);  // the first one is well
+}
+
+TEST_F(Cluster, JoiningNobodyIsAnError) {
+  std::string head = start_head();
+  SessionInfo session = session_of(head);
+  ScopedVariable token("STARLING_TOKEN", "some token");
+  CommandResult joined = starling({"start", "--address", "127.0.0.1:1"});
+  EXPECT_EQ(joined.code, 1);
+  EXPECT_NE(joined.err.find("127.0.0.1:1"), std::string::npos) << joined.err;
+  EXPECT_LT(joined.took.count(), 8000);
+}
+
+TEST_F(Cluster, AWrongTokenIsRefused) {
+  std::string head = start_head();
+  {
+    ScopedVariable token("STARLING_TOKEN", "wrong");
+    for (std::vector<std::string> command : std::vector<std::vector<std::string>>{
+             {"start", "--address", head}, {"status", "--address", head}, {"stop", "--address", head}, {"submit", "--address", head, "--", "true"}}) {
+      CommandResult refused = starling(command);
+      EXPECT_EQ(refused.code, 1) << command[0];
+      EXPECT_NE(refused.err.find("token"), std::string::npos) << refused.err;
+    }
+  }
+  EXPECT_EQ(running_sessions().size(), 1u);
+}
+
+TEST_F(Cluster, AnAddressWithoutATokenSaysSo) {
+  CommandResult status = starling({"status", "--address", "127.0.0.1:1"});
+  EXPECT_EQ(status.code, 1);
+  EXPECT_NE(status.err.find("STARLING_TOKEN"), std::string::npos) << status.err;
+}
+
+TEST_F(Cluster, ANodeIsNoHeadToJoin) {
+  std::string head = start_head();
+  std::string node = start_node(head);
+  CommandResult joined = starling({"start", "--address", node});
+  EXPECT_EQ(joined.code, 1);
+  EXPECT_NE(joined.err.find("head"), std::string::npos) << joined.err;
+  EXPECT_EQ(running_sessions().size(), 2u);
+}
+
+TEST_F(Cluster, RefusesNonsense) {
+  EXPECT_EQ(starling({"start"}).code, 1);
+  EXPECT_EQ(starling({"start", "--head", "--address", "127.0.0.1:1"}).code, 1);
+  EXPECT_EQ(starling({"start", "--head", "--port", "70000"}).code, 1);
+  EXPECT_EQ(starling({"start", "--head", "--port", "0", "--num-cpus", "-1"}).code, 1);
+  EXPECT_EQ(starling({"start", "--head", "--port", "0", "--resources", "{x}"}).code, 1);
+  EXPECT_EQ(starling({"start", "--head", "--port", "0", "--resources", "{\"x\": \"1\"}"}).code, 1);
+  EXPECT_EQ(starling({"start", "--head", "--port", "0", "--label", "zone"}).code, 1);
+  EXPECT_EQ(starling({"start", "--head", "--port", "0", "--bind", "203.0.113.1"}).code, 1);  // not an address of this machine
+  EXPECT_EQ(starling({"frobnicate"}).code, 2);
+  EXPECT_EQ(starling({}).code, 2);
+  EXPECT_EQ(starling({"list", "widgets"}).code, 2);
+  EXPECT_EQ(starling({"--help"}).code, 0);
+  EXPECT_EQ(starling({"start", "--help"}).code, 0);
+  EXPECT_TRUE(running_sessions().empty());
+}
+
+TEST_F(Cluster, BlocksInTheForegroundUntilInterrupted) {
+  BackgroundCommand head({program(), "start", "--head", "--port", "0", "--block"});
+  head.wait_for_output("\n127.0.0.1:");
+  ASSERT_TRUE(wait_until([] { return running_sessions().size() == 1; }));
+  EXPECT_EQ(running_sessions()[0].pid, head.pid());
+  ::kill(head.pid(), SIGINT);
+  CommandResult end = head.finish();
+  EXPECT_EQ(end.code, 0) << end.err;
+}
+
+TEST_F(Cluster, APrivateClusterDiesWithItsParentAndIsNotFound) {
+  // The shell stands for the program that wants a cluster of its own.
+  BackgroundCommand parent({"sh", "-c", program() + " start --head --private --port 0; true"});
+  parent.wait_for_output("127.0.0.1:");
+  ASSERT_TRUE(wait_until([] { return running_sessions().size() == 1; }));
+  SessionInfo session = running_sessions()[0];
+  EXPECT_FALSE(std::filesystem::exists(session_root() / "last"));
+  ::kill(parent.pid(), SIGKILL);
+  EXPECT_TRUE(wait_until([&] { return !process_runs(session.pid); }));
+}
+
+TEST_F(Cluster, NodesEndWithTheirHead) {
+  std::string head = start_head();
+  SessionInfo node = session_of(start_node(head));
+  ::kill(session_of(head).pid, SIGKILL);
+  EXPECT_TRUE(wait_until([&] { return !process_runs(node.pid); }));
+  std::string log = *read_file(node.dir / "logs" / "node.log", 1 << 20);
+  EXPECT_NE(log.find("the head is gone"), std::string::npos) << log;
+}
+
+TEST_F(Cluster, StopEndsANodeThatHangs) {
+  std::string head = start_head();
+  SessionInfo session = session_of(head);
+  ::kill(session.pid, SIGSTOP);
+  // It cannot answer, so that asking and waiting take their time.
+  CommandResult stopped = starling({"stop", "--address", head});
+  EXPECT_EQ(stopped.code, 0) << stopped.err;
+  EXPECT_FALSE(process_runs(session.pid));
+}
+
+TEST_F(Cluster, LogsAreShown) {
+  start_head();
+  CommandResult logs = starling({"logs"});
+  EXPECT_EQ(logs.code, 0);
+  EXPECT_NE(logs.out.find("listens at"), std::string::npos) << logs.out;
+  EXPECT_EQ(starling({"logs", "nothing"}).code, 1);
+}
+
+}  // namespace
+}  // namespace runtime

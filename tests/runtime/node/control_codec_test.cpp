@@ -1,0 +1,166 @@
+#include "runtime/node/control_codec.h"
+
+#include <gtest/gtest.h>
+
+#include <random>
+
+namespace runtime {
+namespace {
+
+ActorSpec full_spec() {
+  ActorSpec spec;
+  spec.actor = ActorId::random();
+  spec.class_name = "Counter";
+  spec.name = "counter-1";
+  spec.resources = {{"CPU", 0.5}, {"x", 2}};
+  spec.env = {{"A", "1"}, {"B", ""}};
+  spec.threads = 3;
+  spec.bundle = BundleSlot{GroupId::random(), 4};
+  spec.node = NodeId::random();
+  spec.labels = {{"zone", "b"}};
+  spec.constructor_args = std::string("\0\1\2binary", 9);
+  return spec;
+}
+
+DriverInfo full_driver() {
+  DriverInfo driver;
+  driver.executable = {"/opt/driver", 123456, "0123456789abcdef0123456789abcdef"};
+  driver.libraries = {{"/opt/libtorch_cpu.so", 451000000, ""}};
+  driver.argv = {"./driver", "--steps", "10", ""};
+  driver.working_dir = "/home/someone";
+  driver.pid = 77;
+  driver.warm_workers = 2;
+  return driver;
+}
+
+DeathCause full_cause() { return {"killed by SIGSEGV", 42, -1, 11, "frame 0\nframe 1"}; }
+
+std::vector<ControlRequest::Body> all_bodies() {
+  NodeInfo node;
+  node.node = NodeId::random();
+  node.address = "10.0.0.1:6399";
+  node.hostname = "one";
+  node.pid = 5;
+  node.is_head = true;
+  node.resources = {{"CPU", 8}};
+  node.available = {{"CPU", 7.5}};
+  node.labels = {{"kind", "spot"}};
+  node.alive = false;
+  GroupSpec group{GroupId::random(), "gang", GroupStrategy::kStrictSpread, {{{"CPU", 1}}, {{"GPU", 1}, {"CPU", 2}}}};
+  JobInfo job{JobId::random(), NodeId::random(), "./driver x", 9, false};
+  return {control::Heartbeat{},
+          control::RegisterDriver{full_driver()},
+          control::CreateActor{full_spec()},
+          control::ResolveActor{ActorId::random(), "name"},
+          control::QueryActor{ActorId::random()},
+          control::KillActor{ActorId::random()},
+          control::KvPut{"key", std::string("\0value", 6)},
+          control::KvGet{"key", true},
+          control::KvAdd{"key", -5},
+          control::KvDelete{"key"},
+          control::QueryCluster{},
+          control::CreateGroup{group},
+          control::RemoveGroup{GroupId::random()},
+          control::SubmitJob{{"./driver", "a b"}, "/tmp", {{"K", "V"}}},
+          control::CancelJob{JobId::random()},
+          control::ReadLog{"worker-1.log", 1 << 20},
+          control::StopNode{},
+          control::RegisterNode{node},
+          control::StartJob{job, full_driver()},
+          control::EndJob{JobId::random()},
+          control::ActorExited{ActorId::random(), 7, full_cause()},
+          control::StartActor{full_spec(), 8, full_driver(), "10.0.0.2:1"},
+          control::StopActor{ActorId::random(), 9},
+          control::BuildActor{full_spec(), 10},
+          control::FetchFile{"abc", 4 << 20}};
+}
+
+TEST(ControlCodec, EveryRequestComesBackEqual) {
+  auto bodies = all_bodies();
+  ASSERT_EQ(bodies.size(), std::variant_size_v<ControlRequest::Body>);
+  for (std::size_t i = 0; i < bodies.size(); ++i) {
+    EXPECT_EQ(bodies[i].index(), i);
+    ControlRequest request{JobId::random(), std::chrono::milliseconds(1234), bodies[i]};
+    auto decoded = decode_control_request(encode(request));
+    ASSERT_TRUE(decoded.ok()) << i << ": " << decoded.status().message();
+    EXPECT_EQ(*decoded, request) << i;
+  }
+}
+
+TEST(ControlCodec, EveryAnswerComesBackEqual) {
+  ActorState state;
+  state.actor = ActorId::random();
+  state.job = JobId::random();
+  state.class_name = "Counter";
+  state.phase = ActorPhase::kDead;
+  state.pending_reason = "no GPU";
+  state.resources = {{"CPU", 1}};
+  state.death = full_cause();
+  ActorAddress address{ActorId::random(), WorkerId::random(), NodeId::random(), "Counter", "/tmp/w.sock", "h:1", 77, 12};
+  GroupState group;
+  group.spec = {GroupId::random(), "g", GroupStrategy::kSpread, {{{"CPU", 1}}}};
+  group.placed = true;
+  group.nodes = {NodeId::random()};
+  ClusterState cluster;
+  cluster.cluster = ClusterId::random();
+  cluster.nodes.resize(2);
+  cluster.actors = {state};
+  cluster.groups = {group};
+  cluster.jobs.resize(1);
+  std::vector<ControlAnswer> answers{std::monostate{}, JobId::random(), address, state, std::string("a\0b", 3), std::int64_t{-3},
+                                     cluster, group, control::LogChunk{"text\xff", 99}};
+  ASSERT_EQ(answers.size(), std::variant_size_v<ControlAnswer>);
+  for (const ControlAnswer& answer : answers) {
+    auto decoded = decode_control_reply(encode(Result<ControlAnswer>(answer)));
+    ASSERT_TRUE(decoded.ok()) << decoded.status().message();
+    EXPECT_EQ(*decoded, answer) << answer.index();
+  }
+}
+
+TEST(ControlCodec, AFailureTravelsAsItself) {
+  Status failure = resource_exhausted("GPU 1 (has 0)");
+  EXPECT_EQ(decode_control_reply(encode(Result<ControlAnswer>(failure))).status(), failure);
+}
+
+TEST(ControlCodec, EveryEventComesBackEqual) {
+  LogLines lines{JobId::random(), WorkerId::random(), NodeId::random(), "Counter", 5, true, {"one", ""}};
+  ActorState state;
+  state.actor = ActorId::random();
+  std::vector<ControlEvent> events{lines, control::JobOutput{JobId::random(), true, "bytes\0"}, control::JobExited{JobId::random(), full_cause()},
+                                   control::ActorDied{state}, control::Shutdown{unavailable("bye")}};
+  ASSERT_EQ(events.size(), std::variant_size_v<ControlEvent>);
+  for (const ControlEvent& event : events) {
+    auto decoded = decode_control_event(encode(event));
+    ASSERT_TRUE(decoded.ok());
+    EXPECT_EQ(*decoded, event) << event.index();
+  }
+}
+
+TEST(ControlCodec, RefusesAMissingDeadline) {
+  // A message of zeros is a well-formed request without one.
+  auto decoded = decode_control_request(Buffer::adopt(std::vector<std::uint64_t>{0x0000000100000000, 0}));
+  ASSERT_FALSE(decoded.ok());
+  EXPECT_EQ(decoded.status().code(), ErrorCode::kInvalidArgument);
+}
+
+TEST(ControlCodec, DamagedBytesNeverCrash) {
+  std::mt19937 random(11);
+  for (const auto& body : all_bodies()) {
+    Buffer good = encode(ControlRequest{JobId::random(), std::chrono::milliseconds(1), body});
+    std::vector<std::uint64_t> words(good.size() / 8);
+    for (int round = 0; round < 300; ++round) {
+      std::memcpy(words.data(), good.data(), good.size());
+      for (int flips = 1 + static_cast<int>(random() % 4); flips > 0; --flips) words[random() % words.size()] ^= 1ull << (random() % 64);
+      words.resize(1 + random() % words.size());
+      auto decoded = decode_control_request(Buffer::adopt(words));
+      if (!decoded.ok()) {
+        EXPECT_TRUE(decoded.status().code() == ErrorCode::kInvalidArgument || decoded.status().code() == ErrorCode::kUnimplemented);
+      }
+      words.resize(good.size() / 8);
+    }
+  }
+  EXPECT_FALSE(decode_control_request(Buffer()).ok());
+}
+
+}  // namespace
+}  // namespace runtime

@@ -1,0 +1,385 @@
+#include "runtime/node/head.h"
+
+#include <gtest/gtest.h>
+
+#include <deque>
+
+namespace runtime {
+namespace {
+
+/// Counts CPUs, nothing else: how the head uses a scheduler does not depend on what that one weighs.
+class CpuScheduler final : public Scheduler {
+ public:
+  Status add_node(const NodeInfo& node) override {
+    left_[node.node] = node.resources.contains("CPU") ? node.resources.at("CPU") : 0;
+    return {};
+  }
+  void remove_node(NodeId node) override { left_.erase(node); }
+  Result<NodeId> place_actor(const ActorSpec& actor) override {
+    double cpus = actor.resources.contains("CPU") ? actor.resources.at("CPU") : 0;
+    if (cpus < 0) return invalid_argument("below zero");
+    for (auto& [node, left] : left_) {
+      if (left < cpus) continue;
+      left -= cpus;
+      held_[actor.actor] = {node, cpus};
+      return node;
+    }
+    return resource_exhausted("no node has CPU " + std::to_string(cpus));
+  }
+  void release_actor(ActorId actor) override {
+    auto found = held_.find(actor);
+    if (found == held_.end()) return;
+    if (left_.contains(found->second.first)) left_[found->second.first] += found->second.second;
+    held_.erase(found);
+  }
+  Result<std::vector<NodeId>> place_group(const GroupSpec& group) override {
+    for (auto& [node, left] : left_) {
+      if (left < 1) continue;
+      left -= 1;
+      groups_[group.group] = node;
+      return std::vector<NodeId>(group.bundles.size(), node);
+    }
+    return resource_exhausted("no room for the group");
+  }
+  void remove_group(GroupId group) override {
+    if (groups_.contains(group)) left_[groups_[group]] += 1;
+    groups_.erase(group);
+  }
+  ResourceMap available(NodeId node) const override { return {{"CPU", left_.at(node)}}; }
+
+ private:
+  std::map<NodeId, double> left_;
+  std::map<ActorId, std::pair<NodeId, double>> held_;
+  std::map<GroupId, NodeId> groups_;
+};
+
+struct SentRequest {
+  NodeId node;
+  ControlRequest request;
+  ControlAnswerer answer;
+};
+
+/// Keeps what the head sends, for the test to answer.
+class RecordingLinks final : public HeadLinks {
+ public:
+  void request(NodeId node, ControlRequest request, ControlAnswerer answer) override {
+    requests.push_back({node, std::move(request), std::move(answer)});
+  }
+  void event(NodeId node, const ControlEvent& event) override { events.push_back({node, event}); }
+
+  template <class Body>
+  std::optional<SentRequest> take() {
+    for (auto at = requests.begin(); at != requests.end(); ++at) {
+      if (!std::holds_alternative<Body>(at->request.body)) continue;
+      SentRequest sent = std::move(*at);
+      requests.erase(at);
+      return sent;
+    }
+    return std::nullopt;
+  }
+
+  std::deque<SentRequest> requests;
+  std::vector<std::pair<NodeId, ControlEvent>> events;
+};
+
+using Answer = std::shared_ptr<std::optional<Result<ControlAnswer>>>;
+
+class HeadTest : public ::testing::Test {
+ protected:
+  HeadTest() : head_(ClusterId::random(), std::make_unique<CpuScheduler>(), links_, [this] { return now_; }) {
+    node_ = join(4);
+    start_job(job_);
+  }
+
+  Answer ask(ControlRequest::Body body, JobId job = {}, NodeId from = {}, std::chrono::milliseconds timeout = std::chrono::seconds(10)) {
+    auto answer = std::make_shared<std::optional<Result<ControlAnswer>>>();
+    head_.handle(from.is_none() ? node_ : from, ControlRequest{job.is_none() ? job_ : job, timeout, std::move(body)},
+                 [answer](Result<ControlAnswer> result) {
+                   EXPECT_FALSE(answer->has_value()) << "answered twice";
+                   answer->emplace(std::move(result));
+                 });
+    return answer;
+  }
+  void advance(std::chrono::milliseconds time) {
+    now_ += time;
+    head_.tick();
+  }
+  NodeId join(double cpus) {
+    NodeInfo info;
+    info.node = NodeId::random();
+    info.address = "10.0.0." + std::to_string(++joined_) + ":1";
+    info.resources = {{"CPU", cpus}};
+    Answer joined = ask(control::RegisterNode{info}, {}, info.node);
+    EXPECT_TRUE((*joined)->ok());
+    return info.node;
+  }
+  void start_job(JobId job, NodeId from = {}) {
+    EXPECT_TRUE((*ask(control::StartJob{{job, {}, "./driver", 1, true}, {}}, job, from))->ok());
+  }
+  static ActorSpec actor(double cpus = 1, std::string name = "") {
+    ActorSpec spec;
+    spec.actor = ActorId::random();
+    spec.class_name = "Counter";
+    spec.name = std::move(name);
+    spec.resources = {{"CPU", cpus}};
+    return spec;
+  }
+  /// Creates an actor and answers the start as its node would.
+  ActorSpec living(double cpus = 1, std::string name = "") {
+    ActorSpec spec = actor(cpus, std::move(name));
+    Answer created = ask(control::CreateActor{spec});
+    auto start = links_.take<control::StartActor>();
+    EXPECT_TRUE(start.has_value());
+    ActorAddress address;
+    address.worker = WorkerId::random();
+    address.node = start->node;
+    address.pid = 100;
+    start->answer(ControlAnswer{address});
+    EXPECT_TRUE(created->has_value() && (*created)->ok());
+    return spec;
+  }
+  std::uint64_t incarnation(const ActorSpec& spec) { return head_.tables().actor(spec.actor)->incarnation; }
+  static Status status(const Answer& answer) {
+    EXPECT_TRUE(answer->has_value()) << "no answer yet";
+    return answer->has_value() ? (*answer)->status() : internal_error("no answer yet");
+  }
+
+  Deadline now_ = std::chrono::steady_clock::now();
+  RecordingLinks links_;
+  Head head_;
+  NodeId node_;
+  JobId job_ = JobId::random();
+  int joined_ = 0;
+};
+
+TEST_F(HeadTest, CreatesAnActorAndAnswersWithItsAddress) {
+  ActorSpec spec = living();
+  Answer resolved = ask(control::ResolveActor{spec.actor, ""});
+  ASSERT_TRUE(status(resolved).ok());
+  auto address = std::get<ActorAddress>(***resolved);
+  EXPECT_EQ(address.actor, spec.actor);
+  EXPECT_GT(address.incarnation, 0u);
+}
+
+TEST_F(HeadTest, LaterIncarnationsAreLarger) {
+  ActorSpec first = living();
+  ActorSpec second = living();
+  EXPECT_LT(incarnation(first), incarnation(second));
+}
+
+TEST_F(HeadTest, RepeatedCreationJoinsTheFirst) {
+  ActorSpec spec = actor();
+  Answer first = ask(control::CreateActor{spec});
+  Answer second = ask(control::CreateActor{spec});
+  auto start = links_.take<control::StartActor>();
+  EXPECT_FALSE(links_.take<control::StartActor>());
+  start->answer(ControlAnswer{ActorAddress{}});
+  EXPECT_TRUE(status(first).ok());
+  EXPECT_TRUE(status(second).ok());
+}
+
+TEST_F(HeadTest, NamesAreUniqueAmongTheLiving) {
+  ActorSpec spec = living(1, "model");
+  EXPECT_EQ(status(ask(control::CreateActor{actor(1, "model")})).code(), ErrorCode::kInvalidArgument);
+  EXPECT_TRUE(status(ask(control::ResolveActor{{}, "model"})).ok());
+  ask(control::ActorExited{spec.actor, incarnation(spec), {"killed by SIGKILL", 100, -1, 9, ""}});
+  EXPECT_EQ(status(ask(control::ResolveActor{{}, "model"})).code(), ErrorCode::kNotFound);
+  living(1, "model");
+}
+
+TEST_F(HeadTest, WaitsForResourcesThenStarts) {
+  ActorSpec large = living(4);
+  Answer waiting = ask(control::CreateActor{actor(1)});
+  EXPECT_FALSE(waiting->has_value());
+  EXPECT_FALSE(links_.take<control::StartActor>());
+  ask(control::ActorExited{large.actor, incarnation(large), {}});
+  EXPECT_TRUE(links_.take<control::StartActor>());
+}
+
+TEST_F(HeadTest, ANewNodeTakesWhatWaits) {
+  ask(control::CreateActor{actor(8)});
+  NodeId larger = join(8);
+  auto start = links_.take<control::StartActor>();
+  ASSERT_TRUE(start);
+  EXPECT_EQ(start->node, larger);
+}
+
+TEST_F(HeadTest, UnplaceableFailsAtItsDeadlineWithTheReason) {
+  Answer waiting = ask(control::CreateActor{actor(99)}, {}, {}, std::chrono::seconds(2));
+  EXPECT_LE(head_.next_tick(), now_ + std::chrono::seconds(2));
+  advance(std::chrono::milliseconds(1900));
+  EXPECT_FALSE(waiting->has_value());
+  advance(std::chrono::milliseconds(200));
+  EXPECT_EQ(status(waiting).code(), ErrorCode::kResourceExhausted);
+  EXPECT_NE(status(waiting).message().find("CPU 99"), std::string::npos);
+}
+
+TEST_F(HeadTest, ConstructorFailureIsTheCreatorsError) {
+  Answer created = ask(control::CreateActor{actor(4)});
+  links_.take<control::StartActor>()->answer(task_failed("Counter: boom"));
+  EXPECT_EQ(status(created), task_failed("Counter: boom"));
+  living(4);  // what it had reserved is free again
+}
+
+TEST_F(HeadTest, FinalPlacementErrorsDoNotWait) {
+  EXPECT_EQ(status(ask(control::CreateActor{actor(-1)})).code(), ErrorCode::kInvalidArgument);
+}
+
+TEST_F(HeadTest, DeathHasItsCause) {
+  ActorSpec spec = living();
+  Answer asked = ask(control::QueryActor{spec.actor});
+  EXPECT_FALSE(asked->has_value());  // it still lives as far as anyone knows
+  ask(control::ActorExited{spec.actor, incarnation(spec), {"killed by SIGKILL", 100, -1, 9, ""}});
+  ASSERT_TRUE(status(asked).ok());
+  auto state = std::get<ActorState>(***asked);
+  EXPECT_EQ(state.phase, ActorPhase::kDead);
+  Status death = death_status(state);
+  EXPECT_EQ(death.code(), ErrorCode::kActorDied);
+  for (const char* part : {"Counter", "pid 100", "SIGKILL"}) EXPECT_NE(death.message().find(part), std::string::npos) << death.message();
+  // Callers that come later hear the same.
+  EXPECT_EQ(status(ask(control::ResolveActor{spec.actor, ""})), death);
+  ASSERT_FALSE(links_.events.empty());
+  EXPECT_TRUE(std::holds_alternative<control::ActorDied>(links_.events.back().second));
+}
+
+TEST_F(HeadTest, AQuestionAboutALivingActorEndsAfterASecond) {
+  ActorSpec spec = living();
+  Answer asked = ask(control::QueryActor{spec.actor});
+  advance(std::chrono::milliseconds(1001));
+  ASSERT_TRUE(status(asked).ok());
+  EXPECT_EQ(std::get<ActorState>(***asked).phase, ActorPhase::kAlive);
+}
+
+TEST_F(HeadTest, OldIncarnationsCannotDieTwice) {
+  ActorSpec spec = living();
+  ask(control::ActorExited{spec.actor, incarnation(spec) + 5, {}});
+  EXPECT_EQ(head_.tables().actor(spec.actor)->phase, ActorPhase::kAlive);
+}
+
+TEST_F(HeadTest, KillAnswersOnceTheProcessIsGone) {
+  ActorSpec spec = living();
+  Answer killed = ask(control::KillActor{spec.actor});
+  EXPECT_TRUE(links_.take<control::StopActor>());
+  EXPECT_FALSE(killed->has_value());
+  ask(control::ActorExited{spec.actor, incarnation(spec), {}});
+  EXPECT_TRUE(status(killed).ok());
+  EXPECT_TRUE(status(ask(control::KillActor{spec.actor})).ok());
+}
+
+TEST_F(HeadTest, AnEndedJobTakesItsActorsPairsAndGroups) {
+  ActorSpec spec = living(4);
+  Answer waiting = ask(control::CreateActor{actor(1)});
+  ask(control::KvPut{"k", "v"});
+  ask(control::EndJob{job_});
+  EXPECT_EQ(status(waiting).code(), ErrorCode::kCancelled);
+  auto end = links_.take<control::EndJob>();
+  ASSERT_TRUE(end);
+  EXPECT_EQ(std::get<control::EndJob>(end->request.body).job, job_);
+  EXPECT_EQ(status(ask(control::KvGet{"k", false})).code(), ErrorCode::kNotFound);
+  EXPECT_EQ(status(ask(control::CreateActor{actor()})).code(), ErrorCode::kInvalidArgument);
+  ask(control::ActorExited{spec.actor, incarnation(spec), {}});
+  EXPECT_EQ(head_.tables().actor(spec.actor)->phase, ActorPhase::kDead);
+}
+
+TEST_F(HeadTest, ALostNodeTakesItsActorsAndJobs) {
+  NodeId other = join(8);
+  JobId far = JobId::random();
+  start_job(far, other);
+  Answer created = ask(control::CreateActor{actor(8)});
+  auto start = links_.take<control::StartActor>();
+  ASSERT_EQ(start->node, other);
+  head_.node_lost(other, "connection reset");
+  EXPECT_EQ(status(created).code(), ErrorCode::kActorDied);
+  EXPECT_NE(status(created).message().find("connection reset"), std::string::npos);
+  EXPECT_FALSE(head_.tables().job_runs(far));
+  start->answer(ControlAnswer{ActorAddress{}});  // too late, and harmless
+  EXPECT_EQ(status(ask(control::QueryCluster{}, {}, other)).code(), ErrorCode::kUnavailable);
+}
+
+TEST_F(HeadTest, KeysWakeTheirWaiters) {
+  Answer waiting = ask(control::KvGet{"rank0", true});
+  EXPECT_FALSE(waiting->has_value());
+  ask(control::KvPut{"rank0", "10.0.0.1:5"});
+  ASSERT_TRUE(status(waiting).ok());
+  EXPECT_EQ(std::get<std::string>(***waiting), "10.0.0.1:5");
+  Answer never = ask(control::KvGet{"rank1", true}, {}, {}, std::chrono::seconds(1));
+  advance(std::chrono::milliseconds(1001));
+  EXPECT_EQ(status(never).code(), ErrorCode::kDeadlineExceeded);
+}
+
+TEST_F(HeadTest, JobsDoNotSeeEachOthersKeys) {
+  JobId other = JobId::random();
+  start_job(other);
+  ask(control::KvPut{"k", "mine"});
+  EXPECT_EQ(status(ask(control::KvGet{"k", false}, other)).code(), ErrorCode::kNotFound);
+}
+
+TEST_F(HeadTest, AddCounts) {
+  auto sum = [&](std::int64_t amount) { return std::get<std::int64_t>(***ask(control::KvAdd{"n", amount})); };
+  EXPECT_EQ(sum(2), 2);
+  EXPECT_EQ(sum(-5), -3);
+  ask(control::KvPut{"text", "abc"});
+  EXPECT_EQ(status(ask(control::KvAdd{"text", 1})).code(), ErrorCode::kInvalidArgument);
+  ask(control::KvPut{"n", "9223372036854775807"});
+  EXPECT_EQ(status(ask(control::KvAdd{"n", 1})).code(), ErrorCode::kInvalidArgument);
+  EXPECT_EQ(std::get<std::int64_t>(***ask(control::KvDelete{"n"})), 1);
+  EXPECT_EQ(std::get<std::int64_t>(***ask(control::KvDelete{"n"})), 0);
+}
+
+TEST_F(HeadTest, ValuesAreBounded) {
+  EXPECT_EQ(status(ask(control::KvPut{"k", std::string((1 << 20) + 1, 'x')})).code(), ErrorCode::kInvalidArgument);
+  EXPECT_EQ(status(ask(control::KvPut{"", "v"})).code(), ErrorCode::kInvalidArgument);
+}
+
+TEST_F(HeadTest, GroupsGoFirstAndHoldTheirActors) {
+  ActorSpec hog = living(4);
+  GroupSpec spec{GroupId::random(), "g", GroupStrategy::kPack, {{{"CPU", 1}}}};
+  Answer group = ask(control::CreateGroup{spec});
+  ActorSpec inside = actor(0);
+  inside.bundle = BundleSlot{spec.group, 0};
+  Answer created = ask(control::CreateActor{inside});
+  EXPECT_FALSE(group->has_value());
+  EXPECT_FALSE(created->has_value());
+  ask(control::ActorExited{hog.actor, incarnation(hog), {}});
+  EXPECT_TRUE(status(group).ok());
+  auto start = links_.take<control::StartActor>();
+  ASSERT_TRUE(start);
+  start->answer(ControlAnswer{ActorAddress{}});
+  EXPECT_TRUE(status(created).ok());
+  EXPECT_TRUE(status(ask(control::RemoveGroup{spec.group})).ok());
+  EXPECT_TRUE(links_.take<control::StopActor>());  // its bundle is given to others
+}
+
+TEST_F(HeadTest, AGroupThatDoesNotFitFailsAtItsDeadline) {
+  living(4);
+  Answer group = ask(control::CreateGroup{{GroupId::random(), "", GroupStrategy::kPack, {{{"CPU", 1}}}}}, {}, {}, std::chrono::seconds(1));
+  advance(std::chrono::milliseconds(1001));
+  EXPECT_EQ(status(group).code(), ErrorCode::kResourceExhausted);
+  EXPECT_TRUE(head_.cluster_state().groups.empty());
+}
+
+TEST_F(HeadTest, LinesGoToTheNodeOfTheDriver) {
+  NodeId other = join(1);
+  LogLines lines;
+  lines.job = job_;
+  head_.handle_event(other, lines);
+  ASSERT_EQ(links_.events.size(), 1u);
+  EXPECT_EQ(links_.events[0].first, node_);
+}
+
+TEST_F(HeadTest, RefusesStrangersAndForeignRequests) {
+  EXPECT_EQ(status(ask(control::QueryCluster{}, {}, NodeId::random())).code(), ErrorCode::kUnavailable);
+  EXPECT_EQ(status(ask(control::FetchFile{"x", 0})).code(), ErrorCode::kUnimplemented);
+}
+
+TEST_F(HeadTest, RemembersABoundedNumberOfDeadActors) {
+  for (std::size_t i = 0; i < ClusterTables::kDeadActorsKept + 50; ++i) {
+    ActorSpec spec = living(1);
+    ask(control::ActorExited{spec.actor, incarnation(spec), {}});
+    links_.events.clear();
+  }
+  EXPECT_EQ(head_.tables().actors().size(), ClusterTables::kDeadActorsKept);
+}
+
+}  // namespace
+}  // namespace runtime

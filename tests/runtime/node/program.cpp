@@ -1,0 +1,129 @@
+#include "tests/runtime/node/program.h"
+
+#include <unistd.h>
+
+#include <csignal>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+
+#include "runtime/node/program_files.h"
+#include "runtime/node/session.h"
+
+namespace runtime {
+
+namespace {
+
+constexpr auto kTimeout = std::chrono::seconds(10);
+
+void build(const ActorSpec& spec, NodeClient::Done answer) {
+  if (spec.class_name == "Throws") return answer(task_failed("Throws: boom"));
+  if (spec.class_name == "Crashes") {
+    std::fprintf(stderr, "backtrace: in Crashes()\n");
+    ::raise(SIGSEGV);
+  }
+  if (spec.class_name == "Exits") ::_exit(5);
+  if (spec.class_name == "Sleeps") return;
+  if (spec.class_name == "Stubborn") ::signal(SIGTERM, SIG_IGN);
+  std::printf("echo built\n");
+  std::fflush(stdout);
+  const char* threads = std::getenv("OMP_NUM_THREADS");
+  const char* extra = std::getenv("EXTRA");
+  std::fprintf(stderr, "threads %s extra %s\n", threads ? threads : "-", extra ? extra : "-");
+  answer({});
+}
+
+}  // namespace
+
+int serve_as_worker() {
+  EventLoop loop;
+  Event over(loop);
+  auto client = NodeClient::connect_worker(loop, deadline_after(kTimeout));
+  if (!client.ok()) {
+    std::fprintf(stderr, "worker: %s\n", client.status().message().c_str());
+    return 1;
+  }
+  (*client)->set_on_shutdown([&](Status) { over.set(); });
+  (*client)->set_on_create_actor([](ActorSpec spec, std::uint64_t, NodeClient::Done answer) { build(spec, std::move(answer)); });
+  loop.run_until(over, Deadline::max());
+  loop.stop();
+  return 0;
+}
+
+Result<std::unique_ptr<TestDriver>> TestDriver::connect(const std::string& address, std::uint32_t warm_workers) {
+  auto cluster = find_cluster(address);
+  if (!cluster.ok()) return cluster.status();
+  auto driver = std::make_unique<TestDriver>();
+  auto client = NodeClient::connect(driver->loop_, *cluster, Role::kDriver, deadline_after(kTimeout));
+  if (!client.ok()) return client.status();
+  driver->client_ = std::move(*client);
+  driver->client_->set_on_log([raw = driver.get()](LogLines lines) {
+    std::lock_guard lock(raw->mutex_);
+    for (const std::string& line : lines.lines) raw->logged_ += lines.prefix() + line + "\n";
+  });
+  auto info = describe_this_program();
+  if (!info.ok()) return info.status();
+  info->warm_workers = warm_workers;
+  Deadline deadline = deadline_after(kTimeout);
+  auto job = wait_for<JobId>(driver->loop_, deadline, [&](auto done) { driver->client_->register_driver(*info, deadline, done); });
+  if (!job.ok()) return job.status();
+  return driver;
+}
+
+TestDriver::~TestDriver() { client_.reset(); }
+
+Result<ActorAddress> TestDriver::create(ActorSpec spec, std::chrono::milliseconds timeout) {
+  Deadline deadline = deadline_after(timeout);
+  return wait_for<ActorAddress>(loop_, deadline, [&](auto done) { client_->create_actor(std::move(spec), deadline, done); });
+}
+
+Result<ActorAddress> TestDriver::create(const std::string& class_name, ResourceMap resources, std::string name) {
+  ActorSpec spec;
+  spec.actor = ActorId::random();
+  spec.class_name = class_name;
+  spec.name = std::move(name);
+  spec.resources = std::move(resources);
+  return create(std::move(spec));
+}
+
+Result<ActorState> TestDriver::state(ActorId actor) {
+  Deadline deadline = deadline_after(kTimeout);
+  return wait_for<ActorState>(loop_, deadline, [&](auto done) { client_->actor_state(actor, deadline, done); });
+}
+
+Status TestDriver::kill(ActorId actor) {
+  Deadline deadline = deadline_after(kTimeout);
+  return wait_done(loop_, deadline, [&](auto done) { client_->kill_actor(actor, deadline, done); });
+}
+
+Result<ClusterState> TestDriver::cluster() {
+  Deadline deadline = deadline_after(kTimeout);
+  return wait_for<ClusterState>(loop_, deadline, [&](auto done) { client_->cluster_state(deadline, done); });
+}
+
+std::string TestDriver::logged() {
+  std::lock_guard lock(mutex_);
+  return logged_;
+}
+
+int run_as_driver(int argc, char** argv) {
+  auto driver = TestDriver::connect("");
+  if (!driver.ok()) {
+    std::fprintf(stderr, "driver: %s\n", driver.status().message().c_str());
+    return 99;
+  }
+  auto first = (*driver)->create("Echo");
+  auto second = (*driver)->create("Stubborn");
+  if (!first.ok() || !second.ok()) {
+    std::fprintf(stderr, "driver: %s%s\n", first.status().message().c_str(), second.status().message().c_str());
+    return 98;
+  }
+  std::printf("ready %d %d\n", first->pid, second->pid);
+  std::fflush(stdout);
+  if (argc > 0 && std::strcmp(argv[0], "hold") == 0) {
+    while (true) ::pause();
+  }
+  return argc > 1 ? std::atoi(argv[1]) : 0;
+}
+
+}  // namespace runtime
