@@ -133,7 +133,6 @@ int export_command(int argc, char** argv) {
   app.add_option("--shard-mib", options.shard_mib_max, "largest weight file in MiB; 0: one file")
       ->capture_default_str()
       ->check(CLI::Range(std::int64_t{0}, std::int64_t{1} << 30));
-  app.require_option(2, 0);
   if (const std::optional<int> exit = parse_command_line(app, argc, argv)) return *exit;
   if (options.checkpoint.empty() && options.model.empty()) {
     std::cerr << "error: give --checkpoint or --model\n";
