@@ -26,7 +26,8 @@ struct Source {
 Result<Source> from_model(const std::string& model) {
   const Result<Tokenizer> tokenizer = Tokenizer::load(model);
   if (!tokenizer.ok()) return tokenizer.status();
-  if (tokenizer->chat_template_source().empty()) return runtime::not_found(model + ": the model ships no chat template; give one with --template");
+  if (tokenizer->chat_template_source().empty())
+    return runtime::not_found(model + ": the model ships no chat template; give one with --template");
   return Source{tokenizer->chat_template_source(), tokenizer->special_token_texts()};
 }
 
@@ -49,7 +50,8 @@ int fail(const Status& status) {
 
 }  // namespace
 
-bool render_lines(const ChatTemplate& chat_template, const std::map<std::string, std::string>& special_tokens, std::istream& in, std::ostream& out) {
+bool render_lines(const ChatTemplate& chat_template, const std::map<std::string, std::string>& special_tokens, std::istream& in,
+                  std::ostream& out) {
   bool all_read = true;
   std::string line;
   for (std::int64_t number = 1; std::getline(in, line); ++number) {
@@ -61,7 +63,8 @@ bool render_lines(const ChatTemplate& chat_template, const std::map<std::string,
       continue;
     }
     // What transformers always passes, then what the tokenizer knows, then the line itself.
-    ordered_json variables = {{"messages", ordered_json::array()}, {"tools", nullptr}, {"documents", nullptr}, {"add_generation_prompt", false}};
+    ordered_json variables = {
+        {"messages", ordered_json::array()}, {"tools", nullptr}, {"documents", nullptr}, {"add_generation_prompt", false}};
     for (const auto& [name, text] : special_tokens) variables[name] = text;
     for (const auto& [name, value] : row.items()) variables[name] = value;
     const Result<std::string> text = chat_template.render(variables);
@@ -75,8 +78,10 @@ bool render_lines(const ChatTemplate& chat_template, const std::map<std::string,
 }
 
 int render_command(int argc, char** argv) {
-  CLI::App app("Chats as a model sees them: JSON lines {\"messages\":[...], \"tools\":..., \"add_generation_prompt\":...} in, {\"text\":...} or {\"error\":...} out.",
-               "starling render");
+  CLI::App app(
+      "Chats as a model sees them: JSON lines {\"messages\":[...], \"tools\":..., \"add_generation_prompt\":...} in, {\"text\":...} or "
+      "{\"error\":...} out.",
+      "starling render");
   std::string model, file;
   CLI::Option_group* source_options = app.add_option_group("source");
   source_options->add_option("--model", model, "a model folder, tokenizer.json or .gguf file: its own template and special tokens");

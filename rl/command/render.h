@@ -16,6 +16,7 @@ namespace rl {
 int render_command(int argc, char** argv);
 
 /// The loop of render_command. `special_tokens` are variables that a line may override. False when a line is no JSON object.
-bool render_lines(const ChatTemplate& chat_template, const std::map<std::string, std::string>& special_tokens, std::istream& in, std::ostream& out);
+bool render_lines(const ChatTemplate& chat_template, const std::map<std::string, std::string>& special_tokens, std::istream& in,
+                  std::ostream& out);
 
 }  // namespace rl

@@ -16,11 +16,21 @@ using runtime::Result;
 using runtime::Status;
 
 // One overload per type that a getter reads; the kind was checked before.
-void read(const ordered_json& value, std::int64_t& out) { out = value.is_number_float() ? static_cast<std::int64_t>(value.get<double>()) : value.get<std::int64_t>(); }
-void read(const ordered_json& value, double& out) { out = value.get<double>(); }
-void read(const ordered_json& value, bool& out) { out = value.get<bool>(); }
-void read(const ordered_json& value, std::string& out) { out = value.get<std::string>(); }
-void read(const ordered_json& value, std::vector<double>& out) { out = value.get<std::vector<double>>(); }
+void read(const ordered_json& value, std::int64_t& out) {
+  out = value.is_number_float() ? static_cast<std::int64_t>(value.get<double>()) : value.get<std::int64_t>();
+}
+void read(const ordered_json& value, double& out) {
+  out = value.get<double>();
+}
+void read(const ordered_json& value, bool& out) {
+  out = value.get<bool>();
+}
+void read(const ordered_json& value, std::string& out) {
+  out = value.get<std::string>();
+}
+void read(const ordered_json& value, std::vector<double>& out) {
+  out = value.get<std::vector<double>>();
+}
 void read(const ordered_json& value, std::vector<std::string>& out) {
   out = value.is_string() ? std::vector<std::string>{value.get<std::string>()} : value.get<std::vector<std::string>>();
 }
@@ -43,7 +53,8 @@ template <class T>
 Result<T> get_as(const Config& config, std::string_view key, KeyKind kind) {
   Result<std::optional<T>> found = find_as<T>(config, key, kind);
   if (!found.ok()) return found.status();
-  if (!found->has_value()) return runtime::not_found(std::string(key) + ": has no value (" + config.origin(key) + "): set " + std::string(key) + "=...");
+  if (!found->has_value())
+    return runtime::not_found(std::string(key) + ": has no value (" + config.origin(key) + "): set " + std::string(key) + "=...");
   return std::move(**found);
 }
 
@@ -103,26 +114,49 @@ std::string Config::origin(std::string_view key) const {
   }
 }
 
-std::string Config::to_yaml() const { return write_yaml(tree_); }
+std::string Config::to_yaml() const {
+  return write_yaml(tree_);
+}
 
-Result<std::int64_t> Config::get_int(std::string_view key) const { return get_as<std::int64_t>(*this, key, KeyKind::kInt); }
-Result<double> Config::get_float(std::string_view key) const { return get_as<double>(*this, key, KeyKind::kFloat); }
-Result<bool> Config::get_bool(std::string_view key) const { return get_as<bool>(*this, key, KeyKind::kBool); }
-Result<std::string> Config::get_string(std::string_view key) const { return get_as<std::string>(*this, key, KeyKind::kString); }
-Result<std::vector<std::string>> Config::get_strings(std::string_view key) const { return get_as<std::vector<std::string>>(*this, key, KeyKind::kStrings); }
-Result<std::vector<double>> Config::get_floats(std::string_view key) const { return get_as<std::vector<double>>(*this, key, KeyKind::kFloats); }
+Result<std::int64_t> Config::get_int(std::string_view key) const {
+  return get_as<std::int64_t>(*this, key, KeyKind::kInt);
+}
+Result<double> Config::get_float(std::string_view key) const {
+  return get_as<double>(*this, key, KeyKind::kFloat);
+}
+Result<bool> Config::get_bool(std::string_view key) const {
+  return get_as<bool>(*this, key, KeyKind::kBool);
+}
+Result<std::string> Config::get_string(std::string_view key) const {
+  return get_as<std::string>(*this, key, KeyKind::kString);
+}
+Result<std::vector<std::string>> Config::get_strings(std::string_view key) const {
+  return get_as<std::vector<std::string>>(*this, key, KeyKind::kStrings);
+}
+Result<std::vector<double>> Config::get_floats(std::string_view key) const {
+  return get_as<std::vector<double>>(*this, key, KeyKind::kFloats);
+}
 
 Result<ordered_json> Config::get_list(std::string_view key) const {
   const ordered_json* value = find(key);
   if (value == nullptr || value->is_null()) return runtime::not_found(std::string(key) + ": has no value (" + origin(key) + ")");
-  if (!value->is_array()) return invalid_argument(std::string(key) + ": expected a list, got " + describe_value(*value) + " (" + origin(key) + ")");
+  if (!value->is_array())
+    return invalid_argument(std::string(key) + ": expected a list, got " + describe_value(*value) + " (" + origin(key) + ")");
   return *value;
 }
 
-Result<std::optional<std::int64_t>> Config::find_int(std::string_view key) const { return find_as<std::int64_t>(*this, key, KeyKind::kInt); }
-Result<std::optional<double>> Config::find_float(std::string_view key) const { return find_as<double>(*this, key, KeyKind::kFloat); }
-Result<std::optional<bool>> Config::find_bool(std::string_view key) const { return find_as<bool>(*this, key, KeyKind::kBool); }
-Result<std::optional<std::string>> Config::find_string(std::string_view key) const { return find_as<std::string>(*this, key, KeyKind::kString); }
+Result<std::optional<std::int64_t>> Config::find_int(std::string_view key) const {
+  return find_as<std::int64_t>(*this, key, KeyKind::kInt);
+}
+Result<std::optional<double>> Config::find_float(std::string_view key) const {
+  return find_as<double>(*this, key, KeyKind::kFloat);
+}
+Result<std::optional<bool>> Config::find_bool(std::string_view key) const {
+  return find_as<bool>(*this, key, KeyKind::kBool);
+}
+Result<std::optional<std::string>> Config::find_string(std::string_view key) const {
+  return find_as<std::string>(*this, key, KeyKind::kString);
+}
 Result<std::optional<std::vector<std::string>>> Config::find_strings(std::string_view key) const {
   return find_as<std::vector<std::string>>(*this, key, KeyKind::kStrings);
 }

@@ -59,11 +59,15 @@ const ordered_json& default_tree() {
   return tree;
 }
 
-std::string show(const ordered_json& value) { return value.is_string() ? value.get<std::string>() : value.dump(); }
+std::string show(const ordered_json& value) {
+  return value.is_string() ? value.get<std::string>() : value.dump();
+}
 
 }  // namespace
 
-ConfigBuilder::ConfigBuilder() { config_.tree_ = default_tree(); }
+ConfigBuilder::ConfigBuilder() {
+  config_.tree_ = default_tree();
+}
 
 Status ConfigBuilder::check_known(const std::string& written_key, const std::string& key, bool is_map, bool added) {
   if (find_key(key) != nullptr || config_.find(key) != nullptr) return Status();
@@ -127,8 +131,8 @@ Status ConfigBuilder::apply(const Override& change) {
   if (change.kind == OverrideKind::kAdd && !change.value.is_structured()) {
     const ordered_json* present = config_.find(key);
     if (present != nullptr && !present->is_null()) {
-      return invalid_argument("'" + key + "' already has the value " + show(*present) + ": write " + change.key + "=... to change it, or ++" +
-                              change.key + "=... for either");
+      return invalid_argument("'" + key + "' already has the value " + show(*present) + ": write " + change.key +
+                              "=... to change it, or ++" + change.key + "=... for either");
     }
   }
   return set(change.key, change.value, kCommandLine, change.kind != OverrideKind::kSet);
@@ -183,7 +187,8 @@ void ConfigBuilder::note_choices() {
   for (const std::string& key : unknown_) {
     if (config_.find(key) == nullptr) continue;
     const std::vector<std::string> nearest = nearest_keys(key, 1);
-    config_.notes_.push_back("without effect: " + key + " (nobody knows this key" + (nearest.empty() ? ")" : "; is " + nearest[0] + " meant?)"));
+    config_.notes_.push_back("without effect: " + key + " (nobody knows this key" +
+                             (nearest.empty() ? ")" : "; is " + nearest[0] + " meant?)"));
   }
   constexpr char kEngineName[] = "actor_rollout_ref.rollout.name";
   if (config_.is_set(kEngineName)) {
@@ -193,10 +198,12 @@ void ConfigBuilder::note_choices() {
     }
   }
   for (const std::string& logger : config_.find_strings("trainer.logger").value_or(std::nullopt).value_or(std::vector<std::string>())) {
-    if (logger != "console" && logger != "file") config_.notes_.push_back("without effect: trainer.logger=" + logger + " (there are console and file)");
+    if (logger != "console" && logger != "file")
+      config_.notes_.push_back("without effect: trainer.logger=" + logger + " (there are console and file)");
   }
   constexpr char kEstimator[] = "algorithm.adv_estimator";
-  if (!config_.is_set(kEstimator)) config_.notes_.push_back(std::string(kEstimator) + " is not set: grpo (verl's default, gae, is not built yet)");
+  if (!config_.is_set(kEstimator))
+    config_.notes_.push_back(std::string(kEstimator) + " is not set: grpo (verl's default, gae, is not built yet)");
 }
 
 Result<Config> ConfigBuilder::finish() {

@@ -59,18 +59,12 @@ Judgement refused(std::string message, std::string_view note) {
 
 std::string describe_value(const ordered_json& value) {
   switch (value.type()) {
-    case ordered_json::value_t::string:
-      return "the string '" + value.get<std::string>() + "'";
-    case ordered_json::value_t::null:
-      return "null";
-    case ordered_json::value_t::boolean:
-      return value.get<bool>() ? "true" : "false";
-    case ordered_json::value_t::array:
-      return "a list";
-    case ordered_json::value_t::object:
-      return "a dictionary";
-    default:
-      return "the number " + value.dump();
+    case ordered_json::value_t::string: return "the string '" + value.get<std::string>() + "'";
+    case ordered_json::value_t::null: return "null";
+    case ordered_json::value_t::boolean: return value.get<bool>() ? "true" : "false";
+    case ordered_json::value_t::array: return "a list";
+    case ordered_json::value_t::object: return "a dictionary";
+    default: return "the number " + value.dump();
   }
 }
 

@@ -14,11 +14,14 @@ namespace rl {
 struct Judgement {
   enum class Verdict { kUsed, kNoEffect, kRefused, kInvalid };
   Verdict verdict = Verdict::kUsed;
-  std::string message;  // for kRefused and kInvalid (wrong type or no such choice): the error, without the origin; for kNoEffect: the reason
+  std::string
+      message;  // for kRefused and kInvalid (wrong type or no such choice): the error, without the origin; for kNoEffect: the reason
 };
 
-/// `value` is resolved; `default_value` too (null for a key without one). The defaults, null for a key that may be refused, and the allowed values pass.
-Judgement judge_key(const KeyInfo& info, std::string_view key, const nlohmann::ordered_json& value, const nlohmann::ordered_json& default_value);
+/// `value` is resolved; `default_value` too (null for a key without one). The defaults, null for a key that may be refused, and the allowed
+/// values pass.
+Judgement judge_key(const KeyInfo& info, std::string_view key, const nlohmann::ordered_json& value,
+                    const nlohmann::ordered_json& default_value);
 
 /// "the string 'four'", "the number 3.5", "null", "a list": a value in a message.
 std::string describe_value(const nlohmann::ordered_json& value);

@@ -22,7 +22,8 @@ constexpr std::string_view kMoe = "mixtures of experts are not built yet";
 constexpr std::string_view kQuantised = "quantised training and rollout are not built yet";
 constexpr std::string_view kPython = "running a user's Python file is not built yet";
 constexpr std::string_view kTools = "tools and several turns are not built yet";
-constexpr std::string_view kSft = "a key of verl's SFT trainer, which is not built yet: `train` takes data.*, actor_rollout_ref.*, algorithm.*, trainer.*";
+constexpr std::string_view kSft =
+    "a key of verl's SFT trainer, which is not built yet: `train` takes data.*, actor_rollout_ref.*, algorithm.*, trainer.*";
 
 constexpr KeyInfo kKeys[] = {
 #include "rl/config/keys.inc"
@@ -75,8 +76,12 @@ const KeyInfo* find_exact(std::string_view key) {
 
 }  // namespace
 
-std::span<const KeyInfo> known_keys() { return kKeys; }
-std::span<const KeyAlias> key_aliases() { return kAliases; }
+std::span<const KeyInfo> known_keys() {
+  return kKeys;
+}
+std::span<const KeyAlias> key_aliases() {
+  return kAliases;
+}
 
 const KeyInfo* find_key(std::string_view key) {
   if (const KeyInfo* row = find_exact(key)) return row;

@@ -8,7 +8,9 @@
 namespace rl {
 namespace {
 
-std::string_view last_part(std::string_view key) { return key.substr(key.rfind('.') + 1); }
+std::string_view last_part(std::string_view key) {
+  return key.substr(key.rfind('.') + 1);
+}
 
 std::string_view section_of(std::string_view key) {
   const std::size_t dot = key.rfind('.');

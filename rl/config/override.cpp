@@ -15,9 +15,15 @@ using runtime::Status;
 
 constexpr int kDepthMax = 64;
 
-bool is_digit(char c) { return c >= '0' && c <= '9'; }
-bool is_letter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); }
-bool is_blank(char c) { return c == ' ' || c == '\t'; }
+bool is_digit(char c) {
+  return c >= '0' && c <= '9';
+}
+bool is_letter(char c) {
+  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
+}
+bool is_blank(char c) {
+  return c == ' ' || c == '\t';
+}
 
 bool equals_ignoring_case(std::string_view a, std::string_view lower) {
   if (a.size() != lower.size()) return false;
@@ -79,7 +85,8 @@ double to_double(const std::string& digits) {
   double value = 0;
   const auto [end, error] = std::from_chars(body.data(), body.data() + body.size(), value);
   // Only the range can fail here: the grammar was checked. Python gives inf and 0.0 likewise.
-  if (error == std::errc::result_out_of_range) value = body.find("e-") == std::string_view::npos ? std::numeric_limits<double>::infinity() : 0.0;
+  if (error == std::errc::result_out_of_range)
+    value = body.find("e-") == std::string_view::npos ? std::numeric_limits<double>::infinity() : 0.0;
   return negative ? -value : value;
 }
 
@@ -120,15 +127,11 @@ class ValueParser {
     skip_blanks();
     if (at_end()) return unexpected();
     switch (peek()) {
-      case '[':
-        return list(depth);
-      case '{':
-        return dictionary(depth);
+      case '[': return list(depth);
+      case '{': return dictionary(depth);
       case '\'':
-      case '"':
-        return quoted();
-      default:
-        return plain(stops);
+      case '"': return quoted();
+      default: return plain(stops);
     }
   }
 
@@ -300,15 +303,15 @@ ordered_json parse_plain_scalar(std::string_view word) {
       if (error == std::errc()) return value;
       return to_double(digits);
     }
-    case NumberKind::kFloat:
-      return to_double(without_underscores(word));
-    case NumberKind::kNone:
-      break;
+    case NumberKind::kFloat: return to_double(without_underscores(word));
+    case NumberKind::kNone: break;
   }
   return std::string(word);
 }
 
-Result<ordered_json> parse_override_value(std::string_view text) { return ValueParser(text).parse_all(); }
+Result<ordered_json> parse_override_value(std::string_view text) {
+  return ValueParser(text).parse_all();
+}
 
 Result<Override> parse_override(std::string_view text) {
   Override result;

@@ -144,7 +144,8 @@ class Resolver {
     }
     if (name == "oc.env") {
       if (const char* value = std::getenv(first.c_str())) return ordered_json(value);
-      if (!has_default) return invalid_argument("the environment variable " + first + " is not set, and ${oc.env:" + first + ",default} gives no default");
+      if (!has_default)
+        return invalid_argument("the environment variable " + first + " is not set, and ${oc.env:" + first + ",default} gives no default");
       return fallback();
     }
     return invalid_argument("the resolver '" + name + "' is not supported: there are oc.select and oc.env");
@@ -192,6 +193,8 @@ class Resolver {
 
 }  // namespace
 
-Result<ordered_json> resolve_references(const ordered_json& tree) { return Resolver(tree).node(tree, ""); }
+Result<ordered_json> resolve_references(const ordered_json& tree) {
+  return Resolver(tree).node(tree, "");
+}
 
 }  // namespace rl

@@ -77,8 +77,7 @@ class YamlFlattener {
     if (++values_ > kValuesMax) return error(node, "more than 100000 values");
     switch (node.Type()) {
       case YAML::NodeType::Undefined:
-      case YAML::NodeType::Null:
-        return ordered_json(nullptr);
+      case YAML::NodeType::Null: return ordered_json(nullptr);
       case YAML::NodeType::Scalar:
         if (node.Tag() == "?") return plain_scalar(node.Scalar());  // yaml-cpp's tag for a plain, untagged scalar
         if (node.Tag().empty() || node.Tag() == "!" || node.Tag() == "tag:yaml.org,2002:str") return ordered_json(node.Scalar());
@@ -147,9 +146,7 @@ void emit(YAML::Emitter& out, const ordered_json& value) {
       }
       return;
     }
-    case ordered_json::value_t::null:
-      out << YAML::Null;
-      return;
+    case ordered_json::value_t::null: out << YAML::Null; return;
     case ordered_json::value_t::number_float: {
       const double number = value.get<double>();
       if (number != number) {
@@ -161,8 +158,7 @@ void emit(YAML::Emitter& out, const ordered_json& value) {
       }
       return;
     }
-    default:
-      out << value.dump();
+    default: out << value.dump();
   }
 }
 

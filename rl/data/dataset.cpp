@@ -18,7 +18,8 @@ const DataRow& Dataset::row(std::int64_t index) const {
 Result<Dataset> Dataset::load(const DatasetOptions& options) {
   std::vector<DataRow> rows;
   if (!options.name.empty()) {
-    if (options.name != "toy") return invalid_argument("data.dataset_name: there is no built-in data set '" + options.name + "'; there is toy");
+    if (options.name != "toy")
+      return invalid_argument("data.dataset_name: there is no built-in data set '" + options.name + "'; there is toy");
     Result<ToyOptions> toy = ToyOptions::from_json(options.toy, options.seed);
     if (!toy.ok()) return toy.status();
     rows = make_toy_dataset(*toy).rows();
@@ -29,7 +30,8 @@ Result<Dataset> Dataset::load(const DatasetOptions& options) {
       if (!status.ok()) return status;
     }
   }
-  if (options.rows_max >= 0 && static_cast<std::int64_t>(rows.size()) > options.rows_max) rows.resize(static_cast<std::size_t>(options.rows_max));
+  if (options.rows_max >= 0 && static_cast<std::int64_t>(rows.size()) > options.rows_max)
+    rows.resize(static_cast<std::size_t>(options.rows_max));
   if (rows.empty()) {
     std::string names;
     for (const std::string& file : options.files) names += (names.empty() ? "" : ", ") + file;

@@ -15,20 +15,20 @@ namespace rl {
 
 /// One prompt with what is needed to judge its answers.
 struct DataRow {
-  nlohmann::ordered_json prompt;         // a string (plain text), or a list of chat messages [{"role":..., "content":...}, ...]
-  std::string ground_truth;              // what the reward compares with; empty when the row has none
-  std::string data_source;               // names the task, for choosing a rule and grouping metrics
-  nlohmann::ordered_json extra;          // verl's `extra_info`, or null
-  std::optional<std::string> response;   // a demonstration, for supervised steps
-  std::string where;                     // "train.jsonl:12" or "toy:7", for messages
+  nlohmann::ordered_json prompt;        // a string (plain text), or a list of chat messages [{"role":..., "content":...}, ...]
+  std::string ground_truth;             // what the reward compares with; empty when the row has none
+  std::string data_source;              // names the task, for choosing a rule and grouping metrics
+  nlohmann::ordered_json extra;         // verl's `extra_info`, or null
+  std::optional<std::string> response;  // a demonstration, for supervised steps
+  std::string where;                    // "train.jsonl:12" or "toy:7", for messages
 
   bool is_chat() const { return prompt.is_array(); }
   bool operator==(const DataRow&) const = default;
 };
 
 struct DatasetOptions {
-  std::vector<std::string> files;         // JSONL; "~/" is expanded. Ignored when `name` is given
-  std::string name;                       // a built-in data set: "toy"
+  std::vector<std::string> files;  // JSONL; "~/" is expanded. Ignored when `name` is given
+  std::string name;                // a built-in data set: "toy"
   std::string prompt_key = "prompt";
   std::uint64_t seed = 0;                 // of a built-in data set
   std::int64_t rows_max = -1;             // keep only the first so many; -1 keeps all
@@ -42,8 +42,8 @@ class Dataset {
   Dataset() = default;
   explicit Dataset(std::vector<DataRow> rows) : rows_(std::move(rows)) {}
 
-  /// Reads all files, or makes the built-in set. kNotFound: no such file; kInvalidArgument: malformed JSON, a line without the prompt key or
-  /// with a wrong type ("train.jsonl:12: no key 'prompt'; it has 'question', 'answer'"), no row at all, unknown built-in name;
+  /// Reads all files, or makes the built-in set. kNotFound: no such file; kInvalidArgument: malformed JSON, a line without the prompt key
+  /// or with a wrong type ("train.jsonl:12: no key 'prompt'; it has 'question', 'answer'"), no row at all, unknown built-in name;
   /// kUnimplemented: a format that is not built yet.
   /// Row forms: verl's {"data_source", "prompt": [messages], "reward_model": {"ground_truth"}, "extra_info"}, and the simple
   /// {"prompt": "...", "answer": ...} (also "ground_truth", "solution", "target"); "response" gives a demonstration.

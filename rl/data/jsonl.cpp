@@ -36,7 +36,9 @@ std::string list_keys(const ordered_json& object) {
 }
 
 /// A text, or another value in its JSON form: a ground truth of 42 is as good as "42".
-std::string as_text(const ordered_json& value) { return value.is_string() ? value.get<std::string>() : value.is_null() ? "" : value.dump(); }
+std::string as_text(const ordered_json& value) {
+  return value.is_string() ? value.get<std::string>() : value.is_null() ? "" : value.dump();
+}
 
 Status check_messages(const ordered_json& messages, const std::string& at) {
   if (messages.empty()) return invalid_argument(at + " is an empty list of messages");
@@ -100,7 +102,8 @@ Result<DataRow> parse_row(std::string_view line, const std::string& prompt_key, 
   if (object.contains("data_source")) row.data_source = as_text(object.at("data_source"));
   if (object.contains("extra_info")) row.extra = object.at("extra_info");
   if (object.contains("response")) {
-    if (!object.at("response").is_string()) return invalid_argument(where + ": 'response' must be a text, it is " + type_name(object.at("response")));
+    if (!object.at("response").is_string())
+      return invalid_argument(where + ": 'response' must be a text, it is " + type_name(object.at("response")));
     row.response = object.at("response").get<std::string>();
   }
   return row;
@@ -118,7 +121,8 @@ Status read_jsonl(const std::string& file, const DatasetOptions& options, std::v
   std::string line;
   for (std::int64_t number = 1; std::getline(in, line); ++number) {
     const std::string where = file + ":" + std::to_string(number);
-    if (line.size() > options.line_bytes_max) return invalid_argument(where + ": longer than " + std::to_string(options.line_bytes_max) + " bytes");
+    if (line.size() > options.line_bytes_max)
+      return invalid_argument(where + ": longer than " + std::to_string(options.line_bytes_max) + " bytes");
     if (number == 1 && line.starts_with("\xEF\xBB\xBF")) line.erase(0, 3);  // byte order mark
     if (line.find_first_not_of(" \t\r") == std::string::npos) continue;
     Result<DataRow> row = parse_row(line, options.prompt_key, where);

@@ -24,7 +24,8 @@ Result<PromptOptions> PromptOptions::from_config(const Config& config) {
   options.filter_overlong = read.get_bool("data.filter_overlong_prompts");
   options.chat_template = read.find_string("actor_rollout_ref.model.custom_chat_template").value_or("");
   if (!read.status().ok()) return read.status();
-  if (options.prompt_tokens_max <= 0) return invalid_argument("data.max_prompt_length: must be positive (" + config.origin("data.max_prompt_length") + ")");
+  if (options.prompt_tokens_max <= 0)
+    return invalid_argument("data.max_prompt_length: must be positive (" + config.origin("data.max_prompt_length") + ")");
   Result<Truncation> parsed = parse_truncation(truncation);
   if (!parsed.ok()) return parsed.status();
   options.truncation = *parsed;
@@ -40,15 +41,9 @@ Result<std::vector<std::int32_t>> truncate(std::vector<std::int32_t> ids, std::i
     case Truncation::kError:
       return invalid_argument("the prompt has " + std::to_string(count) + " tokens, data.max_prompt_length is " + std::to_string(limit) +
                               ": raise it, or set data.truncation=left|right|middle, or data.filter_overlong_prompts=true");
-    case Truncation::kLeft:
-      ids.erase(ids.begin(), ids.end() - limit);
-      return ids;
-    case Truncation::kRight:
-      ids.resize(static_cast<std::size_t>(limit));
-      return ids;
-    case Truncation::kMiddle:
-      ids.erase(ids.begin() + limit / 2, ids.end() - (limit - limit / 2));
-      return ids;
+    case Truncation::kLeft: ids.erase(ids.begin(), ids.end() - limit); return ids;
+    case Truncation::kRight: ids.resize(static_cast<std::size_t>(limit)); return ids;
+    case Truncation::kMiddle: ids.erase(ids.begin() + limit / 2, ids.end() - (limit - limit / 2)); return ids;
   }
   return ids;
 }
@@ -62,7 +57,8 @@ Result<PromptBuilder> PromptBuilder::create(const Tokenizer& tokenizer, const Pr
   std::optional<ChatTemplate> chat_template;
   if (!source.empty()) {
     Result<ChatTemplate> parsed = ChatTemplate::parse(source);
-    if (!parsed.ok()) return parsed.status().with_context(custom ? "actor_rollout_ref.model.custom_chat_template" : "the model's chat template");
+    if (!parsed.ok())
+      return parsed.status().with_context(custom ? "actor_rollout_ref.model.custom_chat_template" : "the model's chat template");
     chat_template = std::move(parsed).value();
   }
   return PromptBuilder(tokenizer, options, std::move(chat_template));
@@ -71,7 +67,8 @@ Result<PromptBuilder> PromptBuilder::create(const Tokenizer& tokenizer, const Pr
 Result<std::string> PromptBuilder::text(const DataRow& row) const {
   if (!row.is_chat()) return row.prompt.get<std::string>();
   if (!chat_template_) {
-    return invalid_argument(row.where + ": the prompt is a chat, and the model has no chat template: set actor_rollout_ref.model.custom_chat_template");
+    return invalid_argument(row.where +
+                            ": the prompt is a chat, and the model has no chat template: set actor_rollout_ref.model.custom_chat_template");
   }
   nlohmann::ordered_json variables = nlohmann::ordered_json::object();
   for (const auto& [name, text] : tokenizer_->special_token_texts()) variables[name] = text;
@@ -122,8 +119,8 @@ Result<Dataset> PromptBuilder::filter(Dataset dataset, std::int64_t* dropped) co
   }
   if (dropped != nullptr) *dropped = dataset.size() - static_cast<std::int64_t>(kept.size());
   if (kept.empty()) {
-    return invalid_argument("data.filter_overlong_prompts left no row: all " + std::to_string(dataset.size()) + " prompts are longer than data.max_prompt_length=" +
-                            std::to_string(options_.prompt_tokens_max));
+    return invalid_argument("data.filter_overlong_prompts left no row: all " + std::to_string(dataset.size()) +
+                            " prompts are longer than data.max_prompt_length=" + std::to_string(options_.prompt_tokens_max));
   }
   return Dataset(std::move(kept));
 }

@@ -24,16 +24,16 @@ runtime::Result<Truncation> parse_truncation(std::string_view name);
 struct PromptOptions {
   std::int64_t prompt_tokens_max = 512;
   Truncation truncation = Truncation::kError;
-  bool filter_overlong = false;             // drop rows over the limit before training starts
-  std::string chat_template;                // overrides the model's own when not empty
+  bool filter_overlong = false;                                                  // drop rows over the limit before training starts
+  std::string chat_template;                                                     // overrides the model's own when not empty
   nlohmann::ordered_json template_variables = nlohmann::ordered_json::object();  // `data.apply_chat_template_kwargs`
 
   /// From `data.*` and `actor_rollout_ref.model.custom_chat_template`.
   static runtime::Result<PromptOptions> from_config(const Config& config);
 };
 
-/// Renders chats with the model's template (plain prompts are encoded as they are, with the special tokens the tokenizer adds), encodes and truncates.
-/// Borrows the tokenizer. Thread-safe.
+/// Renders chats with the model's template (plain prompts are encoded as they are, with the special tokens the tokenizer adds), encodes and
+/// truncates. Borrows the tokenizer. Thread-safe.
 class PromptBuilder {
  public:
   /// kInvalidArgument: the template does not parse. A model without a template is fine as long as no row is a chat.

@@ -19,7 +19,9 @@ std::string_view trim(std::string_view text) {
   return text.substr(first, text.find_last_not_of(kBlank) - first + 1);
 }
 
-bool is_digit(char c) { return c >= '0' && c <= '9'; }
+bool is_digit(char c) {
+  return c >= '0' && c <= '9';
+}
 
 /// The number written at `start` (at a sign, digit or point), as digits without commas; `end` is behind it. Empty when there is none.
 std::string number_at(std::string_view text, std::size_t start, std::size_t& end) {
@@ -32,8 +34,8 @@ std::string number_at(std::string_view text, std::size_t start, std::size_t& end
   if (i < text.size() && text[i] == '$') ++i;
   const std::size_t digits_from = out.size();
   while (i < text.size()) {
-    const bool groups = text[i] == ',' && out.size() > digits_from && i + 3 < text.size() && is_digit(text[i + 1]) && is_digit(text[i + 2]) &&
-                        is_digit(text[i + 3]) && (i + 4 >= text.size() || !is_digit(text[i + 4]));
+    const bool groups = text[i] == ',' && out.size() > digits_from && i + 3 < text.size() && is_digit(text[i + 1]) &&
+                        is_digit(text[i + 2]) && is_digit(text[i + 3]) && (i + 4 >= text.size() || !is_digit(text[i + 4]));
     if (is_digit(text[i])) {
       out += text[i];
     } else if (!groups) {
@@ -69,12 +71,15 @@ std::optional<double> number_of_truth(std::string_view text) {
   return to_number(digits);
 }
 
-bool same_number(double a, double b) { return std::abs(a - b) <= 1e-9 * std::max({1.0, std::abs(a), std::abs(b)}); }
+bool same_number(double a, double b) {
+  return std::abs(a - b) <= 1e-9 * std::max({1.0, std::abs(a), std::abs(b)});
+}
 
 Result<double> number_rule(std::string_view rule, std::string_view response, std::string_view ground_truth, const std::string& found) {
   const std::optional<double> truth = number_of_truth(ground_truth);
   if (!truth) {
-    return invalid_argument("reward rule '" + std::string(rule) + "': the ground truth '" + std::string(ground_truth.substr(0, 80)) + "' is not a number");
+    return invalid_argument("reward rule '" + std::string(rule) + "': the ground truth '" + std::string(ground_truth.substr(0, 80)) +
+                            "' is not a number");
   }
   const std::optional<double> value = to_number(found);
   return value && same_number(*value, *truth) ? 1.0 : 0.0;
@@ -163,7 +168,8 @@ Result<RuleReward> RuleReward::from_config(const Config& config) {
   if (!rule->has_value()) return RuleReward("");
   const auto& rules = reward_rules();
   if (std::find(rules.begin(), rules.end(), **rule) == rules.end()) {
-    return invalid_argument("reward.rule: there is no rule '" + **rule + "' (" + config.origin("reward.rule") + "); there is " + list_rules());
+    return invalid_argument("reward.rule: there is no rule '" + **rule + "' (" + config.origin("reward.rule") + "); there is " +
+                            list_rules());
   }
   return RuleReward(**rule);
 }
@@ -171,7 +177,8 @@ Result<RuleReward> RuleReward::from_config(const Config& config) {
 Result<double> RuleReward::compute(std::string_view data_source, std::string_view response, std::string_view ground_truth) const {
   const std::string rule = rule_.empty() ? rule_for_data_source(data_source) : rule_;
   if (rule.empty()) {
-    return invalid_argument("nothing says how to score data source '" + std::string(data_source) + "': set reward.rule to one of " + list_rules());
+    return invalid_argument("nothing says how to score data source '" + std::string(data_source) + "': set reward.rule to one of " +
+                            list_rules());
   }
   return rule_reward(rule, response, ground_truth);
 }

@@ -29,7 +29,9 @@ Result<SamplerState> SamplerState::from_json(const nlohmann::json& json) {
   return state;
 }
 
-Sampler::Sampler(const SamplerState& state) : state_(state) { order_epoch(); }
+Sampler::Sampler(const SamplerState& state) : state_(state) {
+  order_epoch();
+}
 
 Result<Sampler> Sampler::create(std::int64_t rows, bool shuffle, std::uint64_t seed) {
   if (rows <= 0) return invalid_argument("the data set is empty");
@@ -42,8 +44,8 @@ Result<Sampler> Sampler::create(std::int64_t rows, bool shuffle, std::uint64_t s
 
 Result<Sampler> Sampler::resume(const SamplerState& state, std::int64_t rows) {
   if (state.rows != rows) {
-    return invalid_argument("data position: saved for a data set of " + std::to_string(state.rows) + " rows, this one has " + std::to_string(rows) +
-                            ": resume with the same data files and filters");
+    return invalid_argument("data position: saved for a data set of " + std::to_string(state.rows) + " rows, this one has " +
+                            std::to_string(rows) + ": resume with the same data files and filters");
   }
   if (rows <= 0 || state.epoch < 0 || state.offset < 0 || state.offset > rows) return invalid_argument("data position: out of range");
   return Sampler(state);

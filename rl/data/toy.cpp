@@ -35,8 +35,8 @@ Status read_count(const ordered_json& section, const char* key, std::int64_t lea
   if (!section.contains(key)) return Status();
   const ordered_json& value = section.at(key);
   if (!value.is_number_integer() || value.get<std::int64_t>() < least || value.get<std::int64_t>() > most) {
-    return invalid_argument("data.toy." + std::string(key) + ": expected an integer from " + std::to_string(least) + " to " + std::to_string(most) +
-                            ", got " + value.dump());
+    return invalid_argument("data.toy." + std::string(key) + ": expected an integer from " + std::to_string(least) + " to " +
+                            std::to_string(most) + ", got " + value.dump());
   }
   out = value.get<std::int64_t>();
   return Status();
@@ -51,14 +51,9 @@ std::string answer(ToyTask task, const std::string& letters, const ToyOptions& o
         text[i] = kLetters[(static_cast<std::size_t>(letters.back() - 'a') + 1 + i) % static_cast<std::size_t>(options.letters)];
       }
       return text;
-    case ToyTask::kCopy:
-      return text;
-    case ToyTask::kReverse:
-      std::reverse(text.begin(), text.end());
-      return text;
-    case ToyTask::kSort:
-      std::sort(text.begin(), text.end());
-      return text;
+    case ToyTask::kCopy: return text;
+    case ToyTask::kReverse: std::reverse(text.begin(), text.end()); return text;
+    case ToyTask::kSort: std::sort(text.begin(), text.end()); return text;
   }
   return text;
 }
@@ -75,8 +70,9 @@ Result<ToyOptions> ToyOptions::from_json(const ordered_json& section, std::uint6
     if (found == kTasks.end()) return invalid_argument("data.toy.task: there is count, copy, reverse and sort, not '" + name + "'");
     options.task = found->second;
   }
-  for (const Status& status : {read_count(section, "rows", 1, 10'000'000, options.rows), read_count(section, "letters", 2, 26, options.letters),
-                               read_count(section, "length", 1, 64, options.length)}) {
+  for (const Status& status :
+       {read_count(section, "rows", 1, 10'000'000, options.rows), read_count(section, "letters", 2, 26, options.letters),
+        read_count(section, "length", 1, 64, options.length)}) {
     if (!status.ok()) return status;
   }
   return options;
@@ -102,16 +98,26 @@ Dataset make_toy_dataset(const ToyOptions& options) {
   return Dataset(std::move(rows));
 }
 
-std::string toy_characters() { return " " + std::string(kLetters); }
+std::string toy_characters() {
+  return " " + std::string(kLetters);
+}
 
-std::int64_t toy_vocab_size() { return static_cast<std::int64_t>(kSpecialTokens.size() + toy_characters().size()); }
+std::int64_t toy_vocab_size() {
+  return static_cast<std::int64_t>(kSpecialTokens.size() + toy_characters().size());
+}
 
 std::string toy_tokenizer_json() {
   ordered_json added = ordered_json::array();
   ordered_json vocab = ordered_json::object();
   std::int64_t id = 0;
   for (std::string_view token : kSpecialTokens) {
-    added.push_back({{"id", id}, {"content", token}, {"single_word", false}, {"lstrip", false}, {"rstrip", false}, {"normalized", false}, {"special", true}});
+    added.push_back({{"id", id},
+                     {"content", token},
+                     {"single_word", false},
+                     {"lstrip", false},
+                     {"rstrip", false},
+                     {"normalized", false},
+                     {"special", true}});
     vocab[std::string(token)] = id++;
   }
   // Byte-level tokenizers write a space as U+0120; letters stand for themselves.
@@ -127,20 +133,24 @@ std::string toy_tokenizer_json() {
       {"post_processor", nullptr},
       {"decoder", byte_level},
       {"model",
-       {{"type", "BPE"}, {"dropout", nullptr}, {"unk_token", nullptr}, {"continuing_subword_prefix", nullptr}, {"end_of_word_suffix", nullptr},
-        {"fuse_unk", false}, {"byte_fallback", false}, {"ignore_merges", false}, {"vocab", vocab}, {"merges", ordered_json::array()}}},
+       {{"type", "BPE"},
+        {"dropout", nullptr},
+        {"unk_token", nullptr},
+        {"continuing_subword_prefix", nullptr},
+        {"end_of_word_suffix", nullptr},
+        {"fuse_unk", false},
+        {"byte_fallback", false},
+        {"ignore_merges", false},
+        {"vocab", vocab},
+        {"merges", ordered_json::array()}}},
   };
   return tokenizer.dump(2) + "\n";
 }
 
 std::string toy_tokenizer_config_json() {
   const ordered_json config = {
-      {"tokenizer_class", "PreTrainedTokenizerFast"},
-      {"pad_token", kSpecialTokens[0]},
-      {"eos_token", kSpecialTokens[1]},
-      {"chat_template", toy_chat_template()},
-      {"clean_up_tokenization_spaces", false},
-      {"model_max_length", 512},
+      {"tokenizer_class", "PreTrainedTokenizerFast"}, {"pad_token", kSpecialTokens[0]},        {"eos_token", kSpecialTokens[1]},
+      {"chat_template", toy_chat_template()},         {"clean_up_tokenization_spaces", false}, {"model_max_length", 512},
   };
   return config.dump(2) + "\n";
 }

@@ -14,15 +14,16 @@ namespace rl {
 
 /// Limits on one rendering: a template is outside data, and a hostile one may neither loop for ever nor exhaust memory.
 struct TemplateLimits {
-  std::int64_t steps_max = 5'000'000;        // nodes evaluated
-  std::size_t output_bytes_max = 16 << 20;   // of the result
-  std::size_t work_bytes_max = 256 << 20;    // of all strings and lists made on the way
-  int depth_max = 200;                       // nested calls
+  std::int64_t steps_max = 5'000'000;       // nodes evaluated
+  std::size_t output_bytes_max = 16 << 20;  // of the result
+  std::size_t work_bytes_max = 256 << 20;   // of all strings and lists made on the way
+  int depth_max = 200;                      // nested calls
 };
 
 /// A parsed template. Immutable and cheap to copy; rendering is thread-safe.
 /// The dialect is Jinja2's with what transformers sets: trim_blocks, lstrip_blocks, loop controls, an immutable sandbox (`list.append` is
-/// refused), `tojson` as json.dumps(ensure_ascii=False), `raise_exception`, `strftime_now` (the time in the variable `now`, ISO, when given).
+/// refused), `tojson` as json.dumps(ensure_ascii=False), `raise_exception`, `strftime_now` (the time in the variable `now`, ISO, when
+/// given).
 class ChatTemplate {
  public:
   /// kInvalidArgument: a syntax error; kUnimplemented: a construct that is not supported. Both name the line.

@@ -10,7 +10,9 @@
 namespace rl {
 namespace {
 
-[[noreturn]] void fail_overflow() { fail_python("OverflowError", "integer beyond 64 bits"); }
+[[noreturn]] void fail_overflow() {
+  fail_python("OverflowError", "integer beyond 64 bits");
+}
 
 [[noreturn]] void fail_operands(std::string_view op, const TemplateValue& a, const TemplateValue& b) {
   const std::string name = op == "**" ? "** or pow()" : std::string(op);
@@ -67,7 +69,8 @@ TemplateValue float_arithmetic(std::string_view op, double a, double b) {
   if (op == "-") return a - b;
   if (op == "*") return a * b;
   if (op == "**") return std::pow(a, b);
-  if (b == 0) fail_python("ZeroDivisionError", op == "/" ? "float division by zero" : op == "//" ? "float floor division by zero" : "float modulo");
+  if (b == 0)
+    fail_python("ZeroDivisionError", op == "/" ? "float division by zero" : op == "//" ? "float floor division by zero" : "float modulo");
   if (op == "/") return a / b;
   if (op == "//") return std::floor(a / b);
   double rest = std::fmod(a, b);
@@ -134,8 +137,7 @@ std::string convert(const Conversion& conversion, const TemplateValue& value) {
       text = buffer;
       break;
     }
-    default:
-      fail_python("ValueError", std::string("unsupported format character '") + conversion.letter + "'");
+    default: fail_python("ValueError", std::string("unsupported format character '") + conversion.letter + "'");
   }
   const bool is_number = conversion.letter != 's' && conversion.letter != 'r';
   if (is_number && conversion.plus && text[0] != '-') text = "+" + text;
@@ -164,10 +166,12 @@ std::string format_percent(const std::string& format, const ValueList& values) {
       conversion.plus = conversion.plus || format[i] == '+';
       conversion.zero = conversion.zero || format[i] == '0';
     }
-    for (; i < format.size() && format[i] >= '0' && format[i] <= '9'; ++i) conversion.width = std::min(conversion.width * 10 + static_cast<std::size_t>(format[i] - '0'), kWidthMax);
+    for (; i < format.size() && format[i] >= '0' && format[i] <= '9'; ++i)
+      conversion.width = std::min(conversion.width * 10 + static_cast<std::size_t>(format[i] - '0'), kWidthMax);
     if (i < format.size() && format[i] == '.') {
       int precision = 0;
-      for (++i; i < format.size() && format[i] >= '0' && format[i] <= '9'; ++i) precision = std::min(precision * 10 + (format[i] - '0'), static_cast<int>(kWidthMax));
+      for (++i; i < format.size() && format[i] >= '0' && format[i] <= '9'; ++i)
+        precision = std::min(precision * 10 + (format[i] - '0'), static_cast<int>(kWidthMax));
       conversion.precision = precision;
     }
     if (i >= format.size()) fail_python("ValueError", "incomplete format");
@@ -201,7 +205,8 @@ TemplateValue arithmetic(TemplateEvaluator& evaluator, std::string_view op, cons
       return a.as_string() + b.as_string();
     }
     if ((a.is_list() && b.is_list()) || (a.is_tuple() && b.is_tuple())) return add_sequences(evaluator, a, b);
-    if (a.is_string() || a.is_sequence()) fail_type("can only concatenate " + a.type_name() + " (not \"" + b.type_name() + "\") to " + a.type_name());
+    if (a.is_string() || a.is_sequence())
+      fail_type("can only concatenate " + a.type_name() + " (not \"" + b.type_name() + "\") to " + a.type_name());
   }
   if (op == "*") {
     const auto is_whole = [](const TemplateValue& value) { return value.is_int() || value.is_bool(); };

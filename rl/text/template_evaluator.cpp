@@ -7,26 +7,10 @@
 #include "rl/text/template_string.h"
 
 namespace rl {
-namespace {
-
-constexpr int kFramesMax = 1500;  // nested evaluations; a frame is about a kilobyte of stack
-
-}  // namespace
-
-/// Counts nested evaluations, also when one throws.
-class TemplateEvaluator::DepthGuard {
- public:
-  DepthGuard(int& depth, int most) : depth_(depth) {
-    if (depth_ >= most) fail_python("RecursionError", "maximum recursion depth exceeded");
-    ++depth_;
-  }
-  ~DepthGuard() { --depth_; }
-  DepthGuard(const DepthGuard&) = delete;
-  DepthGuard& operator=(const DepthGuard&) = delete;
-
- private:
-  int& depth_;
-};
+TemplateDepthGuard::TemplateDepthGuard(int& depth, int most) : depth_(depth) {
+  if (depth_ >= most) fail_python("RecursionError", "maximum recursion depth exceeded");
+  ++depth_;
+}
 
 TemplateValue* TemplateScope::find(std::string_view name) {
   for (auto& [present, value] : variables) {
@@ -54,11 +38,14 @@ TemplateEvaluator::~TemplateEvaluator() {
   for (const ScopePtr& scope : macro_scopes_) scope->variables.clear();
 }
 
-std::string TemplateEvaluator::run(const Block& block) { return capture(block, root_); }
+std::string TemplateEvaluator::run(const Block& block) {
+  return capture(block, root_);
+}
 
 void TemplateEvaluator::charge(std::size_t bytes) {
   work_bytes_ += bytes;
-  if (work_bytes_ > limits_.work_bytes_max) fail_limit("rendering needs more than " + std::to_string(limits_.work_bytes_max) + " bytes of memory");
+  if (work_bytes_ > limits_.work_bytes_max)
+    fail_limit("rendering needs more than " + std::to_string(limits_.work_bytes_max) + " bytes of memory");
 }
 
 void TemplateEvaluator::charge_steps(std::int64_t steps) {
@@ -67,7 +54,8 @@ void TemplateEvaluator::charge_steps(std::int64_t steps) {
 }
 
 void TemplateEvaluator::emit(std::string_view text) {
-  if (out_->size() + text.size() > limits_.output_bytes_max) fail_limit("rendering gives more than " + std::to_string(limits_.output_bytes_max) + " bytes");
+  if (out_->size() + text.size() > limits_.output_bytes_max)
+    fail_limit("rendering gives more than " + std::to_string(limits_.output_bytes_max) + " bytes");
   charge(text.size());
   *out_ += text;
 }
@@ -87,7 +75,7 @@ std::string TemplateEvaluator::capture(const Block& block, const ScopePtr& scope
 // ---- statements
 
 TemplateEvaluator::Flow TemplateEvaluator::exec(const Block& block, const ScopePtr& scope) {
-  const DepthGuard guard(frames_, kFramesMax);
+  const TemplateDepthGuard guard(frames_, kFramesMax);
   for (const TemplateStatement& statement : block) {
     charge_steps(1);
     line_ = statement.line;
@@ -100,46 +88,28 @@ TemplateEvaluator::Flow TemplateEvaluator::exec(const Block& block, const ScopeP
 TemplateEvaluator::Flow TemplateEvaluator::exec_one(const TemplateStatement& statement, const ScopePtr& scope) {
   const auto inner_scope = [&scope] { return std::make_shared<TemplateScope>(TemplateScope{scope, {}}); };
   switch (statement.kind) {
-    case StatementKind::kText:
-      emit(statement.text);
-      break;
-    case StatementKind::kOutput:
-      emit(eval(*statement.expr, scope).to_string());
-      break;
-    case StatementKind::kIf:
-      return exec_if(statement, scope);
-    case StatementKind::kFor:
-      exec_for(statement, scope);
-      break;
-    case StatementKind::kSet:
-      assign(statement.target, eval(*statement.expr, scope), scope);
-      break;
+    case StatementKind::kText: emit(statement.text); break;
+    case StatementKind::kOutput: emit(eval(*statement.expr, scope).to_string()); break;
+    case StatementKind::kIf: return exec_if(statement, scope);
+    case StatementKind::kFor: exec_for(statement, scope); break;
+    case StatementKind::kSet: assign(statement.target, eval(*statement.expr, scope), scope); break;
     case StatementKind::kSetBlock: {
       TemplateValue text(capture(statement.body, inner_scope()));
       if (statement.expr != nullptr) text = eval_filter(*statement.expr, &text, scope);
       assign(statement.target, std::move(text), scope);
       break;
     }
-    case StatementKind::kMacro:
-      scope->set(statement.text, make_macro(statement, statement.text, scope));
-      break;
-    case StatementKind::kCallBlock:
-      exec_call_block(statement, scope);
-      break;
+    case StatementKind::kMacro: scope->set(statement.text, make_macro(statement, statement.text, scope)); break;
+    case StatementKind::kCallBlock: exec_call_block(statement, scope); break;
     case StatementKind::kFilterBlock: {
       const TemplateValue text(capture(statement.body, inner_scope()));
       emit(eval_filter(*statement.expr, &text, scope).to_string());
       break;
     }
-    case StatementKind::kWith:
-      exec_with(statement, scope);
-      break;
-    case StatementKind::kScope:
-      return exec(statement.body, inner_scope());
-    case StatementKind::kBreak:
-      return Flow::kBreak;
-    case StatementKind::kContinue:
-      return Flow::kContinue;
+    case StatementKind::kWith: exec_with(statement, scope); break;
+    case StatementKind::kScope: return exec(statement.body, inner_scope());
+    case StatementKind::kBreak: return Flow::kBreak;
+    case StatementKind::kContinue: return Flow::kContinue;
   }
   return Flow::kNormal;
 }
@@ -200,9 +170,11 @@ void TemplateEvaluator::assign(const AssignTarget& target, TemplateValue value, 
     if (target.attribute.empty()) return scope->set(target.name, std::move(value));
     TemplateValue* holder = nullptr;
     for (TemplateScope* at = scope.get(); at != nullptr && holder == nullptr; at = at->parent.get()) holder = at->find(target.name);
-    if (holder == nullptr || !holder->is_namespace()) fail_python("TemplateRuntimeError", "cannot assign attribute on non-namespace object");
+    if (holder == nullptr || !holder->is_namespace())
+      fail_python("TemplateRuntimeError", "cannot assign attribute on non-namespace object");
     auto& attributes = holder->as_namespace().attributes;
-    const auto present = std::find_if(attributes.begin(), attributes.end(), [&](const auto& attribute) { return attribute.first == target.attribute; });
+    const auto present =
+        std::find_if(attributes.begin(), attributes.end(), [&](const auto& attribute) { return attribute.first == target.attribute; });
     if (present != attributes.end()) {
       present->second = std::move(value);
     } else {
@@ -237,15 +209,18 @@ TemplateValue TemplateEvaluator::make_macro(const TemplateStatement& statement, 
   return TemplateValue(TemplateValue::Callable(std::move(box)));
 }
 
-TemplateValue TemplateEvaluator::call_macro(const TemplateStatement& statement, const std::string& name, const ScopePtr& scope, const CallArguments& arguments) {
-  const DepthGuard guard(calls_, limits_.depth_max);
+TemplateValue TemplateEvaluator::call_macro(const TemplateStatement& statement, const std::string& name, const ScopePtr& scope,
+                                            const CallArguments& arguments) {
+  const TemplateDepthGuard guard(calls_, limits_.depth_max);
   const auto& parameters = statement.parameters;
   if (arguments.positional.size() > parameters.size()) {
     fail_type("macro '" + name + "' takes not more than " + std::to_string(parameters.size()) + " argument(s)");
   }
   const auto inner = std::make_shared<TemplateScope>(TemplateScope{scope, {}});
   for (const auto& [keyword, value] : arguments.named) {
-    const auto is_keyword = [&name = keyword](const Parameter& parameter) { return parameter.name == name; };  // clang 14 captures no binding
+    const auto is_keyword = [&name = keyword](const Parameter& parameter) {
+      return parameter.name == name;
+    };  // clang 14 captures no binding
     const bool known = std::any_of(parameters.begin(), parameters.end(), is_keyword);
     if (!known && keyword != "caller") fail_type("macro '" + name + "' takes no keyword argument '" + keyword + "'");
     if (keyword == "caller") inner->set(keyword, value);
@@ -316,258 +291,6 @@ ValueList TemplateEvaluator::iterate(const TemplateValue& value) {
   charge(items.size() * sizeof(TemplateValue));
   charge_steps(static_cast<std::int64_t>(items.size()));
   return items;
-}
-
-// ---- expressions
-
-TemplateValue TemplateEvaluator::eval(const TemplateExpr& expr, const ScopePtr& scope) {
-  const DepthGuard guard(frames_, kFramesMax);
-  charge_steps(1);
-  line_ = expr.line;
-  switch (expr.kind) {
-    case ExprKind::kConstant:
-      return expr.value;
-    case ExprKind::kName:
-      return eval_name(expr, scope);
-    case ExprKind::kList:
-    case ExprKind::kTuple:
-    case ExprKind::kDict:
-      return eval_collection(expr, scope);
-    case ExprKind::kNot:
-      return !eval(*expr.parts[0], scope).truthy();
-    case ExprKind::kAnd: {
-      TemplateValue left = eval(*expr.parts[0], scope);
-      return left.truthy() ? eval(*expr.parts[1], scope) : left;
-    }
-    case ExprKind::kOr: {
-      TemplateValue left = eval(*expr.parts[0], scope);
-      return left.truthy() ? left : eval(*expr.parts[1], scope);
-    }
-    case ExprKind::kNegative:
-    case ExprKind::kPositive:
-    case ExprKind::kArithmetic:
-    case ExprKind::kConcat:
-      return eval_operator(expr, scope);
-    case ExprKind::kCompare:
-      return eval_compare(expr, scope);
-    case ExprKind::kConditional:
-      if (eval(*expr.parts[1], scope).truthy()) return eval(*expr.parts[0], scope);
-      if (expr.parts[2] != nullptr) return eval(*expr.parts[2], scope);
-      return TemplateValue::undefined("the inline if-expression on line " + std::to_string(expr.line) + " evaluated to false and no else section was defined.");
-    case ExprKind::kAttribute:
-      return get_attribute(*this, eval(*expr.parts[0], scope), expr.text);
-    case ExprKind::kSubscript: {
-      const TemplateValue object = eval(*expr.parts[0], scope);
-      return get_item(*this, object, eval(*expr.parts[1], scope));
-    }
-    case ExprKind::kSlice:
-      return eval_slice(expr, scope);
-    case ExprKind::kCall: {
-      const TemplateValue callee = eval(*expr.parts[0], scope);
-      const CallArguments arguments = eval_arguments(expr.arguments, scope);
-      line_ = expr.line;
-      return call(callee, arguments);
-    }
-    case ExprKind::kFilter:
-      return eval_filter(expr, nullptr, scope);
-    case ExprKind::kTest: {
-      const TemplateValue input = eval(*expr.parts[0], scope);
-      const CallArguments arguments = eval_arguments(expr.arguments, scope);
-      line_ = expr.line;
-      return test(expr.text, input, arguments);
-    }
-  }
-  return {};
-}
-
-TemplateValue TemplateEvaluator::eval_name(const TemplateExpr& expr, const ScopePtr& scope) {
-  for (TemplateScope* at = scope.get(); at != nullptr; at = at->parent.get()) {
-    if (const TemplateValue* value = at->find(expr.text)) return *value;
-  }
-  return find_global(*this, expr.text);
-}
-
-TemplateValue TemplateEvaluator::eval_collection(const TemplateExpr& expr, const ScopePtr& scope) {
-  charge(64 + expr.parts.size() * sizeof(TemplateValue));
-  if (expr.kind == ExprKind::kDict) {
-    DictBox members;
-    for (std::size_t i = 0; i + 1 < expr.parts.size(); i += 2) {
-      TemplateValue key = eval(*expr.parts[i], scope);
-      if (key.is_list() || key.is_dict()) fail_type("unhashable type: '" + key.type_name() + "'");
-      members.set(std::move(key), eval(*expr.parts[i + 1], scope));
-    }
-    return TemplateValue::dict(std::move(members));
-  }
-  ValueList items;
-  items.reserve(expr.parts.size());
-  for (const ExprPtr& part : expr.parts) items.push_back(eval(*part, scope));
-  return expr.kind == ExprKind::kList ? TemplateValue::list(std::move(items)) : TemplateValue::tuple(std::move(items));
-}
-
-TemplateValue TemplateEvaluator::eval_operator(const TemplateExpr& expr, const ScopePtr& scope) {
-  if (expr.kind == ExprKind::kArithmetic) {
-    const TemplateValue left = eval(*expr.parts[0], scope);
-    const TemplateValue right = eval(*expr.parts[1], scope);
-    line_ = expr.line;
-    return arithmetic(*this, expr.text, left, right);
-  }
-  if (expr.kind == ExprKind::kConcat) {
-    std::string text;
-    for (const ExprPtr& part : expr.parts) text += eval(*part, scope).to_string();
-    charge(text.size());
-    return text;
-  }
-  const TemplateValue value = eval(*expr.parts[0], scope);
-  require_defined(value);
-  const bool negative = expr.kind == ExprKind::kNegative;
-  if (!value.is_number()) fail_type(std::string("bad operand type for unary ") + (negative ? "-" : "+") + ": '" + value.type_name() + "'");
-  if (value.is_float()) return negative ? -value.as_double() : value.as_double();
-  if (negative && value.as_int() == INT64_MIN) fail_python("OverflowError", "integer beyond 64 bits");
-  return negative ? -value.as_int() : value.as_int();
-}
-
-TemplateValue TemplateEvaluator::eval_compare(const TemplateExpr& expr, const ScopePtr& scope) {
-  TemplateValue left = eval(*expr.parts[0], scope);
-  for (std::size_t i = 0; i < expr.names.size(); ++i) {
-    TemplateValue right = eval(*expr.parts[i + 1], scope);
-    const std::string& op = expr.names[i];
-    bool holds = false;
-    if (op == "==" || op == "!=") {
-      holds = equal_values(left, right) == (op == "==");
-    } else if (op == "in" || op == "not in") {
-      holds = contains(*this, right, left) == (op == "in");
-    } else {
-      const bool nan = (left.is_float() && left.as_double() != left.as_double()) || (right.is_float() && right.as_double() != right.as_double());
-      const int order = compare_values(left, right, op.c_str());
-      holds = !nan && (op == "<" ? order < 0 : op == "<=" ? order <= 0 : op == ">" ? order > 0 : order >= 0);
-    }
-    if (!holds) return false;
-    left = std::move(right);
-  }
-  return true;
-}
-
-TemplateValue TemplateEvaluator::eval_slice(const TemplateExpr& expr, const ScopePtr& scope) {
-  const TemplateValue object = eval(*expr.parts[0], scope);
-  require_defined(object);
-  std::optional<std::int64_t> bounds[3];
-  for (std::size_t i = 0; i < 3; ++i) {
-    if (expr.parts[i + 1] == nullptr) continue;
-    const TemplateValue bound = eval(*expr.parts[i + 1], scope);
-    if (bound.is_none()) continue;
-    require_defined(bound);
-    if (!bound.is_int() && !bound.is_bool()) fail_type("slice indices must be integers or None or have an __index__ method");
-    bounds[i] = bound.as_int();
-  }
-  const std::int64_t step = bounds[2].value_or(1);
-  if (step == 0) fail_python("ValueError", "slice step cannot be zero");
-  if (!object.is_string() && !object.is_sequence()) {
-    return TemplateValue::undefined("'" + object.type_name() + " object' has no slices");  // as a failed a[...] gives
-  }
-  const bool is_string = object.is_string();
-  ValueList all = is_string ? iterate(object) : object.items();
-  const auto size = static_cast<std::int64_t>(all.size());
-  const auto clamp = [size, step](std::int64_t at) {
-    if (at < 0) at = at < -size ? -1 : at + size;
-    const std::int64_t low = step < 0 ? -1 : 0, high = step < 0 ? size - 1 : size;
-    return std::clamp(at, low, std::max(low, high));
-  };
-  const std::int64_t start = bounds[0] ? clamp(*bounds[0]) : (step < 0 ? size - 1 : 0);
-  const std::int64_t stop = bounds[1] ? clamp(*bounds[1]) : (step < 0 ? -1 : size);
-  ValueList items;
-  // A step beyond the size takes one item; it must not overflow the counter.
-  const std::int64_t stride = std::clamp(step, -size - 1, size + 1);
-  for (std::int64_t i = start; stride > 0 ? i < stop : i > stop; i += stride) items.push_back(all[static_cast<std::size_t>(i)]);
-  charge(items.size() * sizeof(TemplateValue));
-  if (is_string) {
-    std::string text;
-    for (const TemplateValue& item : items) text += item.as_string();
-    return text;
-  }
-  return object.is_list() ? TemplateValue::list(std::move(items)) : TemplateValue::tuple(std::move(items));
-}
-
-TemplateValue TemplateEvaluator::eval_filter(const TemplateExpr& expr, const TemplateValue* block_text, const ScopePtr& scope) {
-  const DepthGuard guard(frames_, kFramesMax);
-  TemplateValue input;
-  if (expr.parts[0] == nullptr) {
-    input = *block_text;
-  } else if (expr.parts[0]->kind == ExprKind::kFilter) {
-    input = eval_filter(*expr.parts[0], block_text, scope);
-  } else {
-    input = eval(*expr.parts[0], scope);
-  }
-  const CallArguments arguments = eval_arguments(expr.arguments, scope);
-  charge_steps(1);
-  line_ = expr.line;
-  return filter(expr.text, input, arguments);
-}
-
-CallArguments TemplateEvaluator::eval_arguments(const std::vector<Argument>& arguments, const ScopePtr& scope) {
-  CallArguments result;
-  for (const Argument& argument : arguments) {
-    TemplateValue value = eval(*argument.value, scope);
-    switch (argument.form) {
-      case Argument::Form::kPositional:
-        result.positional.push_back(std::move(value));
-        break;
-      case Argument::Form::kKeyword:
-        result.named.emplace_back(argument.name, std::move(value));
-        break;
-      case Argument::Form::kStar:
-        for (TemplateValue& item : iterate(value)) result.positional.push_back(std::move(item));
-        break;
-      case Argument::Form::kDoubleStar:
-        if (!value.is_dict()) fail_type("argument after ** must be a mapping, not " + value.type_name());
-        for (const auto& [key, item] : value.as_dict().entries()) result.named.emplace_back(key.to_string(), item);
-        break;
-    }
-  }
-  return result;
-}
-
-// ---- arguments
-
-const TemplateValue* CallArguments::find_named(std::string_view name) const {
-  for (const auto& [present, value] : named) {
-    if (present == name) return &value;
-  }
-  return nullptr;
-}
-
-const TemplateValue* CallArguments::find(std::size_t position, std::string_view name) const {
-  return position < positional.size() ? &positional[position] : find_named(name);
-}
-
-void CallArguments::check(std::string_view function, std::initializer_list<std::string_view> names) const {
-  if (positional.size() > names.size()) {
-    fail_type(std::string(function) + "() takes at most " + std::to_string(names.size()) + " arguments (" + std::to_string(positional.size()) + " given)");
-  }
-  for (const auto& [name, value] : named) {
-    if (std::find(names.begin(), names.end(), name) == names.end()) {
-      fail_type(std::string(function) + "() got an unexpected keyword argument '" + name + "'");
-    }
-  }
-}
-
-std::string CallArguments::text(std::size_t position, std::string_view name, std::string_view otherwise) const {
-  const TemplateValue* value = find(position, name);
-  if (value == nullptr) return std::string(otherwise);
-  require_defined(*value);
-  return value->to_string();
-}
-
-std::int64_t CallArguments::integer(std::size_t position, std::string_view name, std::int64_t otherwise) const {
-  const TemplateValue* value = find(position, name);
-  if (value == nullptr) return otherwise;
-  require_defined(*value);
-  if (!value->is_int() && !value->is_bool()) fail_type("'" + value->type_name() + "' object cannot be interpreted as an integer");
-  return value->as_int();
-}
-
-bool CallArguments::flag(std::size_t position, std::string_view name, bool otherwise) const {
-  const TemplateValue* value = find(position, name);
-  return value == nullptr ? otherwise : value->truthy();
 }
 
 }  // namespace rl

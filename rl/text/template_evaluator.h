@@ -48,6 +48,18 @@ struct TemplateScope {
   void set(std::string_view name, TemplateValue value);
 };
 
+/// Counts nested evaluations, also when one throws; too many are Python's RecursionError.
+class TemplateDepthGuard {
+ public:
+  TemplateDepthGuard(int& depth, int most);
+  ~TemplateDepthGuard() { --depth_; }
+  TemplateDepthGuard(const TemplateDepthGuard&) = delete;
+  TemplateDepthGuard& operator=(const TemplateDepthGuard&) = delete;
+
+ private:
+  int& depth_;
+};
+
 /// One rendering; used once. Everything throws TemplateFailure.
 class TemplateEvaluator {
  public:
@@ -74,7 +86,7 @@ class TemplateEvaluator {
  private:
   enum class Flow { kNormal, kBreak, kContinue };
   using ScopePtr = std::shared_ptr<TemplateScope>;
-  class DepthGuard;
+  static constexpr int kFramesMax = 1500;  // nested evaluations; a frame is about a kilobyte of stack
 
   TemplateValue eval(const TemplateExpr& expr, const ScopePtr& scope);
   TemplateValue eval_collection(const TemplateExpr& expr, const ScopePtr& scope);
@@ -94,7 +106,8 @@ class TemplateEvaluator {
   std::string capture(const Block& block, const ScopePtr& scope);
   void assign(const AssignTarget& target, TemplateValue value, const ScopePtr& scope);
   TemplateValue make_macro(const TemplateStatement& statement, const std::string& name, const ScopePtr& scope);
-  TemplateValue call_macro(const TemplateStatement& statement, const std::string& name, const ScopePtr& scope, const CallArguments& arguments);
+  TemplateValue call_macro(const TemplateStatement& statement, const std::string& name, const ScopePtr& scope,
+                           const CallArguments& arguments);
   void emit(std::string_view text);
 
   TemplateLimits limits_;

@@ -21,7 +21,8 @@ bool is_comparison(const TemplateToken& token) {
 /// The height of a node above one of its children.
 void raise_height(TemplateExpr& node, const TemplateExpr* child) {
   if (child != nullptr) node.height = std::max(node.height, child->height + 1);
-  if (node.height > kHeightMax) fail_limit("line " + std::to_string(node.line) + ": an expression nested deeper than " + std::to_string(kHeightMax));
+  if (node.height > kHeightMax)
+    fail_limit("line " + std::to_string(node.line) + ": an expression nested deeper than " + std::to_string(kHeightMax));
 }
 
 }  // namespace
@@ -32,7 +33,9 @@ TemplateToken ExpressionParser::take() {
   return token;
 }
 
-const TemplateToken& ExpressionParser::peek_next() const { return tokens_[std::min(at_ + 1, tokens_.size() - 1)]; }
+const TemplateToken& ExpressionParser::peek_next() const {
+  return tokens_[std::min(at_ + 1, tokens_.size() - 1)];
+}
 
 std::string ExpressionParser::expect_name() {
   if (peek().kind != TokenKind::kName) fail_syntax(peek().line, "expected a name, got '" + peek().text + "'");
@@ -72,7 +75,8 @@ std::vector<ExprPtr> pack(Parts... parts) {
 
 ExprPtr ExpressionParser::expression() {
   // What recurses on the way down comes through here or through logical_not and unary.
-  if (++depth_ > kHeightMax) fail_limit("line " + std::to_string(peek().line) + ": an expression nested deeper than " + std::to_string(kHeightMax));
+  if (++depth_ > kHeightMax)
+    fail_limit("line " + std::to_string(peek().line) + ": an expression nested deeper than " + std::to_string(kHeightMax));
   ExprPtr node = conditional();
   --depth_;
   return node;
@@ -127,7 +131,8 @@ ExprPtr ExpressionParser::logical_and() {
 
 ExprPtr ExpressionParser::logical_not() {
   if (!peek().is_name("not")) return compare();
-  if (++depth_ > kHeightMax) fail_limit("line " + std::to_string(peek().line) + ": an expression nested deeper than " + std::to_string(kHeightMax));
+  if (++depth_ > kHeightMax)
+    fail_limit("line " + std::to_string(peek().line) + ": an expression nested deeper than " + std::to_string(kHeightMax));
   take();
   ExprPtr node = make(ExprKind::kNot, "", pack(logical_not()));
   --depth_;
@@ -198,7 +203,8 @@ ExprPtr ExpressionParser::power() {
 ExprPtr ExpressionParser::unary(bool with_filter) {
   ExprPtr node;
   if (peek().is_operator("-") || peek().is_operator("+")) {
-    if (++depth_ > kHeightMax) fail_limit("line " + std::to_string(peek().line) + ": an expression nested deeper than " + std::to_string(kHeightMax));
+    if (++depth_ > kHeightMax)
+      fail_limit("line " + std::to_string(peek().line) + ": an expression nested deeper than " + std::to_string(kHeightMax));
     const bool negative = take().text == "-";
     node = make(negative ? ExprKind::kNegative : ExprKind::kPositive, "", pack(unary(false)));
     --depth_;
@@ -214,11 +220,13 @@ ExprPtr ExpressionParser::number(const TemplateToken& token) const {
   const char* end = token.text.data() + token.text.size();
   if (token.kind == TokenKind::kFloat) {
     double value = 0;
-    if (std::from_chars(token.text.data(), end, value).ec != std::errc()) fail_syntax(token.line, "the number " + token.text + " is out of range");
+    if (std::from_chars(token.text.data(), end, value).ec != std::errc())
+      fail_syntax(token.line, "the number " + token.text + " is out of range");
     node->value = TemplateValue(value);
   } else {
     std::int64_t value = 0;
-    if (std::from_chars(token.text.data(), end, value).ec != std::errc()) fail_unsupported(token.line, "the number " + token.text + " beyond 64 bits");
+    if (std::from_chars(token.text.data(), end, value).ec != std::errc())
+      fail_unsupported(token.line, "the number " + token.text + " beyond 64 bits");
     node->value = TemplateValue(value);
   }
   return node;
@@ -245,16 +253,13 @@ ExprPtr ExpressionParser::primary() {
       return node;
     }
     case TokenKind::kInteger:
-    case TokenKind::kFloat:
-      take();
-      return number(token);
+    case TokenKind::kFloat: take(); return number(token);
     case TokenKind::kOperator:
       if (token.text == "(") return parenthesised();
       if (token.text == "[") return list_literal();
       if (token.text == "{") return dict_literal();
       break;
-    default:
-      break;
+    default: break;
   }
   fail_syntax(token.line, token.text.empty() ? "an expression is missing" : "unexpected '" + token.text + "'");
 }
@@ -392,8 +397,8 @@ ExprPtr ExpressionParser::test(ExprPtr node) {
   ExprPtr made = make(ExprKind::kTest, expect_name(), pack(std::move(node)));
   made->line = line;
   const TokenKind kind = peek().kind;
-  const bool starts_argument = kind == TokenKind::kName || kind == TokenKind::kString || kind == TokenKind::kInteger || kind == TokenKind::kFloat ||
-                               peek().is_operator("[") || peek().is_operator("{");
+  const bool starts_argument = kind == TokenKind::kName || kind == TokenKind::kString || kind == TokenKind::kInteger ||
+                               kind == TokenKind::kFloat || peek().is_operator("[") || peek().is_operator("{");
   const bool is_keyword = peek().is_name("else") || peek().is_name("or") || peek().is_name("and");
   if (peek().is_operator("(")) {
     attach(*made, arguments());

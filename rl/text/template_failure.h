@@ -26,8 +26,12 @@ struct TemplateFailure {
 [[noreturn]] inline void fail_python(const char* exception, const std::string& what) {
   throw TemplateFailure{runtime::invalid_argument(std::string(exception) + ": " + what)};
 }
-[[noreturn]] inline void fail_type(const std::string& what) { fail_python("TypeError", what); }
+[[noreturn]] inline void fail_type(const std::string& what) {
+  fail_python("TypeError", what);
+}
 
-[[noreturn]] inline void fail_limit(const std::string& what) { throw TemplateFailure{runtime::resource_exhausted(what)}; }
+[[noreturn]] inline void fail_limit(const std::string& what) {
+  throw TemplateFailure{runtime::resource_exhausted(what)};
+}
 
 }  // namespace rl

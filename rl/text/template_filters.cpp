@@ -207,7 +207,8 @@ TemplateValue filter_urlencode(TemplateEvaluator& evaluator, const TemplateValue
   std::string out;
   for (char c : value.as_string()) {
     const auto byte = static_cast<unsigned char>(c);
-    const bool plain = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || std::string_view("_.-~/").find(c) != std::string_view::npos;
+    const bool plain = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+                       std::string_view("_.-~/").find(c) != std::string_view::npos;
     out += plain ? std::string(1, c) : std::string{'%', kDigits[byte >> 4], kDigits[byte & 15]};
   }
   evaluator.charge(out.size());
@@ -230,7 +231,9 @@ TemplateValue filter_map_text(TemplateEvaluator& evaluator, const TemplateValue&
   return kMap(soft_text(evaluator, value));
 }
 
-TemplateValue filter_string(TemplateEvaluator& evaluator, const TemplateValue& value, const Arguments&) { return soft_text(evaluator, value); }
+TemplateValue filter_string(TemplateEvaluator& evaluator, const TemplateValue& value, const Arguments&) {
+  return soft_text(evaluator, value);
+}
 
 constexpr NamedFilter kTextFilters[] = {
     {"tojson", filter_tojson},

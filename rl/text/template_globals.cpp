@@ -36,7 +36,9 @@ TemplateValue global_dict(TemplateEvaluator&, const CallArguments& arguments) {
   return TemplateValue::dict(std::move(members));
 }
 
-TemplateValue global_namespace(TemplateEvaluator& evaluator, const CallArguments& arguments) { return evaluator.make_namespace(arguments); }
+TemplateValue global_namespace(TemplateEvaluator& evaluator, const CallArguments& arguments) {
+  return evaluator.make_namespace(arguments);
+}
 
 TemplateValue global_raise_exception(TemplateEvaluator&, const CallArguments& arguments) {
   fail_python("TemplateError", arguments.text(0, "message", ""));

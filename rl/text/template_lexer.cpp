@@ -10,9 +10,15 @@ namespace {
 
 constexpr std::size_t kSourceBytesMax = 1 << 20;
 
-bool is_space(char c) { return c == ' ' || c == '\t' || c == '\n' || c == '\r' || c == '\f' || c == '\v'; }
-bool is_digit(char c) { return c >= '0' && c <= '9'; }
-bool is_name_start(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_' || static_cast<unsigned char>(c) >= 0x80; }
+bool is_space(char c) {
+  return c == ' ' || c == '\t' || c == '\n' || c == '\r' || c == '\f' || c == '\v';
+}
+bool is_digit(char c) {
+  return c >= '0' && c <= '9';
+}
+bool is_name_start(char c) {
+  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_' || static_cast<unsigned char>(c) >= 0x80;
+}
 
 /// All line ends become "\n", and one at the very end is dropped, as Jinja2 does by default.
 std::string normalise_newlines(std::string_view source) {
@@ -46,7 +52,8 @@ class Lexer {
   void push(TokenKind kind, std::string text) { tokens_.push_back({kind, std::move(text), line_}); }
 
   void advance(std::size_t count) {
-    line_ += static_cast<int>(std::count(source_.begin() + static_cast<std::ptrdiff_t>(at_), source_.begin() + static_cast<std::ptrdiff_t>(at_ + count), '\n'));
+    line_ += static_cast<int>(
+        std::count(source_.begin() + static_cast<std::ptrdiff_t>(at_), source_.begin() + static_cast<std::ptrdiff_t>(at_ + count), '\n'));
     at_ += count;
     if (count > 0) line_starting_ = source_[at_ - 1] == '\n';
   }
@@ -54,7 +61,9 @@ class Lexer {
   /// Text up to the next tag with what the tag's sign takes away from it, then the tag.
   void text_and_tag() {
     std::size_t tag = at_;
-    while (tag + 1 < source_.size() && !(source_[tag] == '{' && (source_[tag + 1] == '{' || source_[tag + 1] == '%' || source_[tag + 1] == '#'))) ++tag;
+    while (tag + 1 < source_.size() &&
+           !(source_[tag] == '{' && (source_[tag + 1] == '{' || source_[tag + 1] == '%' || source_[tag + 1] == '#')))
+      ++tag;
     if (tag + 1 >= source_.size()) {
       push(TokenKind::kText, std::string(rest()));
       advance(rest().size());
@@ -236,7 +245,8 @@ class Lexer {
       } else if (c >= '0' && c <= '7') {
         std::uint32_t value = 0;
         std::size_t used = 0;
-        while (used < 3 && i + used < text.size() && text[i + used] >= '0' && text[i + used] <= '7') value = value * 8 + static_cast<std::uint32_t>(text[i + used++] - '0');
+        while (used < 3 && i + used < text.size() && text[i + used] >= '0' && text[i + used] <= '7')
+          value = value * 8 + static_cast<std::uint32_t>(text[i + used++] - '0');
         append_code_point(out, value);
         i += used - 1;
       } else if (c != '\n') {
@@ -268,7 +278,8 @@ class Lexer {
       return;
     }
     const char c = peek();
-    if (std::string_view("+-*/%~[](){}<>=.:|,;").find(c) == std::string_view::npos) fail_syntax(line_, std::string("unexpected character '") + c + "'");
+    if (std::string_view("+-*/%~[](){}<>=.:|,;").find(c) == std::string_view::npos)
+      fail_syntax(line_, std::string("unexpected character '") + c + "'");
     if (c == '(' || c == '[' || c == '{') open_brackets += c;
     if (c == ')' || c == ']' || c == '}') {
       const char open = c == ')' ? '(' : c == ']' ? '[' : '{';

@@ -22,7 +22,9 @@ TemplateValue sort_key(TemplateEvaluator& evaluator, const TemplateValue& item, 
   return key;
 }
 
-TemplateValue filter_length(TemplateEvaluator&, const TemplateValue& value, const Arguments&) { return length_of(value); }
+TemplateValue filter_length(TemplateEvaluator&, const TemplateValue& value, const Arguments&) {
+  return length_of(value);
+}
 
 TemplateValue filter_first(TemplateEvaluator& evaluator, const TemplateValue& value, const Arguments&) {
   const ValueList items = evaluator.iterate(value);
@@ -34,7 +36,9 @@ TemplateValue filter_last(TemplateEvaluator& evaluator, const TemplateValue& val
   return items.empty() ? TemplateValue::undefined("No last item, sequence was empty.") : items.back();
 }
 
-TemplateValue filter_list(TemplateEvaluator& evaluator, const TemplateValue& value, const Arguments&) { return make_list(evaluator, evaluator.iterate(value)); }
+TemplateValue filter_list(TemplateEvaluator& evaluator, const TemplateValue& value, const Arguments&) {
+  return make_list(evaluator, evaluator.iterate(value));
+}
 
 TemplateValue filter_items(TemplateEvaluator& evaluator, const TemplateValue& value, const Arguments&) {
   if (value.is_undefined()) return TemplateValue::list({});
@@ -164,7 +168,8 @@ TemplateValue filter_map(TemplateEvaluator& evaluator, const TemplateValue& valu
 }
 
 /// select, reject and their forms with an attribute first.
-TemplateValue select(TemplateEvaluator& evaluator, const TemplateValue& value, const Arguments& arguments, bool with_attribute, bool wanted) {
+TemplateValue select(TemplateEvaluator& evaluator, const TemplateValue& value, const Arguments& arguments, bool with_attribute,
+                     bool wanted) {
   CallArguments rest = arguments;
   TemplateValue attribute;
   if (with_attribute) {
@@ -261,6 +266,8 @@ constexpr NamedFilter kListFilters[] = {
 
 }  // namespace
 
-std::span<const NamedFilter> list_filters() { return kListFilters; }
+std::span<const NamedFilter> list_filters() {
+  return kListFilters;
+}
 
 }  // namespace rl

@@ -80,13 +80,15 @@ TemplateValue split(TemplateEvaluator& evaluator, const TemplateValue& self, con
 /// startswith and endswith, with one text or a tuple of them.
 bool has_affix(const std::string& text, const TemplateValue& affix, bool at_start) {
   if (affix.is_tuple()) {
-    return std::any_of(affix.items().begin(), affix.items().end(), [&](const TemplateValue& one) { return has_affix(text, one, at_start); });
+    return std::any_of(affix.items().begin(), affix.items().end(),
+                       [&](const TemplateValue& one) { return has_affix(text, one, at_start); });
   }
   const std::string& wanted = need_string(affix, at_start ? "startswith" : "endswith");
   return at_start ? text.starts_with(wanted) : text.ends_with(wanted);
 }
 
-std::string replace_all(TemplateEvaluator& evaluator, const std::string& text, const std::string& from, const std::string& to, std::int64_t most) {
+std::string replace_all(TemplateEvaluator& evaluator, const std::string& text, const std::string& from, const std::string& to,
+                        std::int64_t most) {
   std::string out;
   std::size_t at = 0;
   for (std::int64_t done = 0; most < 0 || done < most; ++done) {
@@ -122,7 +124,8 @@ TemplateValue partition(const TemplateValue& self, const Arguments& arguments, b
   const std::string& separator = need_string(need_argument(arguments, 0, "partition"), "partition");
   if (separator.empty()) fail_python("ValueError", "empty separator");
   const std::size_t at = last ? text.rfind(separator) : text.find(separator);
-  if (at == std::string::npos) return TemplateValue::tuple(to_values(last ? std::vector<std::string>{"", "", text} : std::vector<std::string>{text, "", ""}));
+  if (at == std::string::npos)
+    return TemplateValue::tuple(to_values(last ? std::vector<std::string>{"", "", text} : std::vector<std::string>{text, "", ""}));
   return TemplateValue::tuple(to_values({text.substr(0, at), separator, text.substr(at + separator.size())}));
 }
 
@@ -161,10 +164,17 @@ TemplateValue format_braces(TemplateEvaluator& evaluator, const TemplateValue& s
       i = close;
       if (field.find_first_of(":!.[{") != std::string::npos) fail_unsupported(evaluator.line(), "the format field '{" + field + "}'");
       const bool numbered = !field.empty() && field.find_first_not_of("0123456789") == std::string::npos && field.size() < 6;
-      const std::size_t position = field.empty() ? next++ : numbered ? static_cast<std::size_t>(std::stoi(field)) : arguments.positional.size();
-      const TemplateValue* value = field.empty() || numbered ? (position < arguments.positional.size() ? &arguments.positional[position] : nullptr) : arguments.find_named(field);
-      if (value == nullptr) fail_python(field.empty() || numbered ? "IndexError" : "KeyError", field.empty() || numbered ? "Replacement index " + std::to_string(position) + " out of range for positional args tuple" : "'" + field + "'");
-      out += value->to_string();
+      if (field.empty() || numbered) {
+        const std::size_t position = field.empty() ? next++ : static_cast<std::size_t>(std::stoi(field));
+        if (position >= arguments.positional.size()) {
+          fail_python("IndexError", "Replacement index " + std::to_string(position) + " out of range for positional args tuple");
+        }
+        out += arguments.positional[position].to_string();
+      } else {
+        const TemplateValue* value = arguments.find_named(field);
+        if (value == nullptr) fail_python("KeyError", "'" + field + "'");
+        out += value->to_string();
+      }
       evaluator.charge(out.size());
     }
   }
@@ -212,35 +222,51 @@ constexpr NamedMethod kStringMethods[] = {
     {"islower", class_method<CharacterClass::kLower>},
     {"split", [](TemplateEvaluator& e, const TemplateValue& self, const Arguments& a) { return split(e, self, a, false); }},
     {"rsplit", [](TemplateEvaluator& e, const TemplateValue& self, const Arguments& a) { return split(e, self, a, true); }},
-    {"splitlines", [](TemplateEvaluator& e, const TemplateValue& self, const Arguments& a) {
+    {"splitlines",
+     [](TemplateEvaluator& e, const TemplateValue& self, const Arguments& a) {
        e.charge(self.as_string().size() * 2);
        return TemplateValue::list(to_values(split_lines(self.as_string(), a.flag(0, "keepends", false))));
      }},
-    {"startswith", [](TemplateEvaluator&, const TemplateValue& self, const Arguments& a) { return TemplateValue(has_affix(self.as_string(), need_argument(a, 0, "startswith"), true)); }},
-    {"endswith", [](TemplateEvaluator&, const TemplateValue& self, const Arguments& a) { return TemplateValue(has_affix(self.as_string(), need_argument(a, 0, "endswith"), false)); }},
-    {"replace", [](TemplateEvaluator& e, const TemplateValue& self, const Arguments& a) {
-       return TemplateValue(replace_all(e, self.as_string(), need_string(need_argument(a, 0, "replace"), "replace"), need_string(need_argument(a, 1, "replace"), "replace"), a.integer(2, "count", -1)));
+    {"startswith", [](TemplateEvaluator&, const TemplateValue& self,
+                      const Arguments& a) { return TemplateValue(has_affix(self.as_string(), need_argument(a, 0, "startswith"), true)); }},
+    {"endswith", [](TemplateEvaluator&, const TemplateValue& self,
+                    const Arguments& a) { return TemplateValue(has_affix(self.as_string(), need_argument(a, 0, "endswith"), false)); }},
+    {"replace",
+     [](TemplateEvaluator& e, const TemplateValue& self, const Arguments& a) {
+       return TemplateValue(replace_all(e, self.as_string(), need_string(need_argument(a, 0, "replace"), "replace"),
+                                        need_string(need_argument(a, 1, "replace"), "replace"), a.integer(2, "count", -1)));
      }},
-    {"find", [](TemplateEvaluator&, const TemplateValue& self, const Arguments& a) { return TemplateValue(find_text(self.as_string(), need_string(need_argument(a, 0, "find"), "find"), false)); }},
-    {"rfind", [](TemplateEvaluator&, const TemplateValue& self, const Arguments& a) { return TemplateValue(find_text(self.as_string(), need_string(need_argument(a, 0, "rfind"), "rfind"), true)); }},
-    {"index", [](TemplateEvaluator&, const TemplateValue& self, const Arguments& a) {
+    {"find",
+     [](TemplateEvaluator&, const TemplateValue& self, const Arguments& a) {
+       return TemplateValue(find_text(self.as_string(), need_string(need_argument(a, 0, "find"), "find"), false));
+     }},
+    {"rfind",
+     [](TemplateEvaluator&, const TemplateValue& self, const Arguments& a) {
+       return TemplateValue(find_text(self.as_string(), need_string(need_argument(a, 0, "rfind"), "rfind"), true));
+     }},
+    {"index",
+     [](TemplateEvaluator&, const TemplateValue& self, const Arguments& a) {
        const std::int64_t at = find_text(self.as_string(), need_string(need_argument(a, 0, "index"), "index"), false);
        if (at < 0) fail_python("ValueError", "substring not found");
        return TemplateValue(at);
      }},
-    {"count", [](TemplateEvaluator& e, const TemplateValue& self, const Arguments& a) {
+    {"count",
+     [](TemplateEvaluator& e, const TemplateValue& self, const Arguments& a) {
        const std::string& wanted = need_string(need_argument(a, 0, "count"), "count");
        if (wanted.empty()) return TemplateValue(count_characters(self.as_string()) + 1);
        std::int64_t count = 0;
-       for (std::size_t at = self.as_string().find(wanted); at != std::string::npos; at = self.as_string().find(wanted, at + wanted.size())) ++count;
+       for (std::size_t at = self.as_string().find(wanted); at != std::string::npos; at = self.as_string().find(wanted, at + wanted.size()))
+         ++count;
        e.charge_steps(count / 16);
        return TemplateValue(count);
      }},
-    {"join", [](TemplateEvaluator& e, const TemplateValue& self, const Arguments& a) {
+    {"join",
+     [](TemplateEvaluator& e, const TemplateValue& self, const Arguments& a) {
        std::string out;
        const ValueList items = e.iterate(need_argument(a, 0, "join"));
        for (std::size_t i = 0; i < items.size(); ++i) {
-         if (!items[i].is_string()) fail_type("sequence item " + std::to_string(i) + ": expected str instance, " + items[i].type_name() + " found");
+         if (!items[i].is_string())
+           fail_type("sequence item " + std::to_string(i) + ": expected str instance, " + items[i].type_name() + " found");
          out += (i > 0 ? self.as_string() : std::string()) + items[i].as_string();
          e.charge(self.as_string().size() + items[i].as_string().size());
        }
@@ -248,11 +274,13 @@ constexpr NamedMethod kStringMethods[] = {
      }},
     {"partition", [](TemplateEvaluator&, const TemplateValue& self, const Arguments& a) { return partition(self, a, false); }},
     {"rpartition", [](TemplateEvaluator&, const TemplateValue& self, const Arguments& a) { return partition(self, a, true); }},
-    {"removeprefix", [](TemplateEvaluator&, const TemplateValue& self, const Arguments& a) {
+    {"removeprefix",
+     [](TemplateEvaluator&, const TemplateValue& self, const Arguments& a) {
        const std::string& affix = need_string(need_argument(a, 0, "removeprefix"), "removeprefix");
        return self.as_string().starts_with(affix) ? TemplateValue(self.as_string().substr(affix.size())) : self;
      }},
-    {"removesuffix", [](TemplateEvaluator&, const TemplateValue& self, const Arguments& a) {
+    {"removesuffix",
+     [](TemplateEvaluator&, const TemplateValue& self, const Arguments& a) {
        const std::string& affix = need_string(need_argument(a, 0, "removesuffix"), "removesuffix");
        return self.as_string().ends_with(affix) ? TemplateValue(self.as_string().substr(0, self.as_string().size() - affix.size())) : self;
      }},
@@ -265,7 +293,8 @@ constexpr NamedMethod kStringMethods[] = {
 TemplateValue dict_parts(TemplateEvaluator& evaluator, const TemplateValue& self, bool keys, bool values) {
   ValueList items;
   evaluator.charge(self.as_dict().entries().size() * 64);
-  for (const auto& [key, value] : self.as_dict().entries()) items.push_back(keys && values ? TemplateValue::tuple({key, value}) : keys ? key : value);
+  for (const auto& [key, value] : self.as_dict().entries())
+    items.push_back(keys && values ? TemplateValue::tuple({key, value}) : keys ? key : value);
   return TemplateValue::list(std::move(items));
 }
 
@@ -274,7 +303,8 @@ constexpr NamedMethod kDictMethods[] = {
     {"keys", [](TemplateEvaluator& e, const TemplateValue& self, const Arguments&) { return dict_parts(e, self, true, false); }},
     {"values", [](TemplateEvaluator& e, const TemplateValue& self, const Arguments&) { return dict_parts(e, self, false, true); }},
     {"copy", [](TemplateEvaluator&, const TemplateValue& self, const Arguments&) { return self; }},
-    {"get", [](TemplateEvaluator&, const TemplateValue& self, const Arguments& a) {
+    {"get",
+     [](TemplateEvaluator&, const TemplateValue& self, const Arguments& a) {
        const TemplateValue* value = self.as_dict().find_value(need_argument(a, 0, "get"));
        if (value != nullptr) return *value;
        const TemplateValue* otherwise = a.find(1, "default");
@@ -284,13 +314,17 @@ constexpr NamedMethod kDictMethods[] = {
 
 constexpr NamedMethod kListMethods[] = {
     {"copy", [](TemplateEvaluator&, const TemplateValue& self, const Arguments&) { return self; }},
-    {"count", [](TemplateEvaluator&, const TemplateValue& self, const Arguments& a) {
+    {"count",
+     [](TemplateEvaluator&, const TemplateValue& self, const Arguments& a) {
        const TemplateValue& wanted = need_argument(a, 0, "count");
-       return TemplateValue(static_cast<std::int64_t>(std::count_if(self.items().begin(), self.items().end(), [&](const TemplateValue& item) { return equal_values(item, wanted); })));
+       return TemplateValue(static_cast<std::int64_t>(
+           std::count_if(self.items().begin(), self.items().end(), [&](const TemplateValue& item) { return equal_values(item, wanted); })));
      }},
-    {"index", [](TemplateEvaluator&, const TemplateValue& self, const Arguments& a) {
+    {"index",
+     [](TemplateEvaluator&, const TemplateValue& self, const Arguments& a) {
        const TemplateValue& wanted = need_argument(a, 0, "index");
-       const auto at = std::find_if(self.items().begin(), self.items().end(), [&](const TemplateValue& item) { return equal_values(item, wanted); });
+       const auto at =
+           std::find_if(self.items().begin(), self.items().end(), [&](const TemplateValue& item) { return equal_values(item, wanted); });
        if (at == self.items().end()) fail_python("ValueError", wanted.repr() + " is not in list");
        return TemplateValue(static_cast<std::int64_t>(at - self.items().begin()));
      }},
@@ -305,7 +339,8 @@ bool is_mutating(const TemplateValue& object, std::string_view name) {
 
 /// Python's methods of str that are not built here.
 bool is_missing_string_method(std::string_view name) {
-  static const std::set<std::string_view> names = {"encode", "expandtabs", "format_map", "isascii", "isidentifier", "isprintable", "istitle", "maketrans", "rindex", "swapcase", "translate", "zfill"};
+  static const std::set<std::string_view> names = {"encode",  "expandtabs", "format_map", "isascii",  "isidentifier", "isprintable",
+                                                   "istitle", "maketrans",  "rindex",     "swapcase", "translate",    "zfill"};
   return names.contains(name);
 }
 
@@ -333,7 +368,8 @@ TemplateValue loop_cycle(TemplateEvaluator&, const TemplateValue& self, const Ar
 
 TemplateValue loop_changed(TemplateEvaluator&, const TemplateValue& self, const Arguments& arguments) {
   LoopState& loop = self.as_loop();
-  const bool same = loop.has_changed_value && std::equal(loop.changed_value.begin(), loop.changed_value.end(), arguments.positional.begin(), arguments.positional.end(),
+  const bool same = loop.has_changed_value && std::equal(loop.changed_value.begin(), loop.changed_value.end(), arguments.positional.begin(),
+                                                         arguments.positional.end(),
                                                          [](const TemplateValue& a, const TemplateValue& b) { return equal_values(a, b); });
   loop.has_changed_value = true;
   loop.changed_value = arguments.positional;
@@ -346,12 +382,16 @@ TemplateValue bind(TemplateEvaluator& evaluator, const TemplateValue& object, co
   auto box = std::make_shared<CallableBox>();
   box->type_name = "builtin_function_or_method";
   box->name = std::string(named.name);
-  box->call = [object, method = named.method](TemplateEvaluator& e, const CallArguments& arguments) { return method(e, object, arguments); };
+  box->call = [object, method = named.method](TemplateEvaluator& e, const CallArguments& arguments) {
+    return method(e, object, arguments);
+  };
   evaluator.charge(sizeof(CallableBox));
   return TemplateValue(TemplateValue::Callable(std::move(box)));
 }
 
-std::string object_name(const TemplateValue& object) { return object.is_none() ? "None" : object.type_name() + " object"; }
+std::string object_name(const TemplateValue& object) {
+  return object.is_none() ? "None" : object.type_name() + " object";
+}
 
 }  // namespace
 
@@ -372,7 +412,8 @@ TemplateValue find_method(TemplateEvaluator& evaluator, const TemplateValue& obj
 TemplateValue get_attribute(TemplateEvaluator& evaluator, const TemplateValue& object, const std::string& name) {
   require_defined(object);
   if (is_mutating(object, name) || name.starts_with("__")) {
-    return TemplateValue::undefined("access to attribute '" + name + "' of '" + object.type_name() + "' object is unsafe.", "SecurityError");
+    return TemplateValue::undefined("access to attribute '" + name + "' of '" + object.type_name() + "' object is unsafe.",
+                                    "SecurityError");
   }
   TemplateValue method = find_method(evaluator, object, name);
   if (!method.is_undefined()) return method;

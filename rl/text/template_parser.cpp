@@ -249,6 +249,8 @@ class Parser {
 
 }  // namespace
 
-Block parse_template(std::string_view source) { return Parser(lex_template(source)).parse_all(); }
+Block parse_template(std::string_view source) {
+  return Parser(lex_template(source)).parse_all();
+}
 
 }  // namespace rl

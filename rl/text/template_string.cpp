@@ -31,7 +31,8 @@ utf8proc_category_t category(std::string_view character) {
 }
 
 bool is_letter(utf8proc_category_t c) {
-  return c == UTF8PROC_CATEGORY_LU || c == UTF8PROC_CATEGORY_LL || c == UTF8PROC_CATEGORY_LT || c == UTF8PROC_CATEGORY_LM || c == UTF8PROC_CATEGORY_LO;
+  return c == UTF8PROC_CATEGORY_LU || c == UTF8PROC_CATEGORY_LL || c == UTF8PROC_CATEGORY_LT || c == UTF8PROC_CATEGORY_LM ||
+         c == UTF8PROC_CATEGORY_LO;
 }
 
 bool is_printable(std::string_view character) {
@@ -45,10 +46,8 @@ bool is_printable(std::string_view character) {
     case UTF8PROC_CATEGORY_CO:
     case UTF8PROC_CATEGORY_ZL:
     case UTF8PROC_CATEGORY_ZP:
-    case UTF8PROC_CATEGORY_ZS:
-      return false;
-    default:
-      return true;
+    case UTF8PROC_CATEGORY_ZS: return false;
+    default: return true;
   }
 }
 
@@ -120,7 +119,8 @@ bool is_blank_character(std::string_view character) {
   const std::uint32_t c = decode_character(character);
   if (c < 0x80) return c == ' ' || (c >= 9 && c <= 13) || (c >= 0x1C && c <= 0x1F);
   if (character.size() == 1) return false;
-  return c == 0x85 || c == 0xA0 || c == 0x1680 || (c >= 0x2000 && c <= 0x200A) || c == 0x2028 || c == 0x2029 || c == 0x202F || c == 0x205F || c == 0x3000;
+  return c == 0x85 || c == 0xA0 || c == 0x1680 || (c >= 0x2000 && c <= 0x200A) || c == 0x2028 || c == 0x2029 || c == 0x202F ||
+         c == 0x205F || c == 0x3000;
 }
 
 std::string_view strip_text(std::string_view text, bool left, bool right, const std::string* characters) {
@@ -142,8 +142,12 @@ std::string_view strip_text(std::string_view text, bool left, bool right, const 
   return text;
 }
 
-std::string to_upper(std::string_view text) { return map_characters(text, utf8proc_toupper); }
-std::string to_lower(std::string_view text) { return map_characters(text, utf8proc_tolower); }
+std::string to_upper(std::string_view text) {
+  return map_characters(text, utf8proc_toupper);
+}
+std::string to_lower(std::string_view text) {
+  return map_characters(text, utf8proc_tolower);
+}
 
 std::string to_capitalized(std::string_view text) {
   if (text.empty()) return "";

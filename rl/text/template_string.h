@@ -35,7 +35,7 @@ bool is_all(std::string_view text, CharacterClass wanted);
 /// str.splitlines.
 std::vector<std::string> split_lines(std::string_view text, bool keep_ends);
 
-std::string python_float(double value);                // 1.0, 1e-06, inf
+std::string python_float(double value);                    // 1.0, 1e-06, inf
 std::string python_string_literal(std::string_view text);  // 'it\'s'
 std::string json_string(std::string_view text, bool ensure_ascii);
 

@@ -15,7 +15,8 @@ const TemplateValue& other(const Arguments& arguments, std::string_view name) {
 
 std::int64_t need_integer(const TemplateValue& value, const char* op) {
   require_defined(value);
-  if (!value.is_int() && !value.is_bool()) fail_type(std::string("unsupported operand type(s) for ") + op + ": '" + value.type_name() + "' and 'int'");
+  if (!value.is_int() && !value.is_bool())
+    fail_type(std::string("unsupported operand type(s) for ") + op + ": '" + value.type_name() + "' and 'int'");
   return value.as_int();
 }
 
@@ -45,13 +46,16 @@ constexpr NamedTest kTests[] = {
     {"callable", [](TemplateEvaluator&, const TemplateValue& v, const Arguments&) { return v.is_callable(); }},
     {"escaped", [](TemplateEvaluator&, const TemplateValue&, const Arguments&) { return false; }},
     // An undefined value iterates over nothing, and has a length.
-    {"iterable", [](TemplateEvaluator&, const TemplateValue& v, const Arguments&) { return v.is_string() || v.is_sequence() || v.is_dict() || v.is_loop() || v.is_undefined(); }},
-    {"sequence", [](TemplateEvaluator&, const TemplateValue& v, const Arguments&) { return v.is_string() || v.is_sequence() || v.is_dict() || v.is_undefined(); }},
+    {"iterable", [](TemplateEvaluator&, const TemplateValue& v,
+                    const Arguments&) { return v.is_string() || v.is_sequence() || v.is_dict() || v.is_loop() || v.is_undefined(); }},
+    {"sequence", [](TemplateEvaluator&, const TemplateValue& v,
+                    const Arguments&) { return v.is_string() || v.is_sequence() || v.is_dict() || v.is_undefined(); }},
     {"in", [](TemplateEvaluator& e, const TemplateValue& v, const Arguments& a) { return contains(e, other(a, "in"), v); }},
     {"sameas", [](TemplateEvaluator&, const TemplateValue& v, const Arguments& a) { return v.same_as(other(a, "sameas")); }},
     {"odd", [](TemplateEvaluator&, const TemplateValue& v, const Arguments&) { return need_integer(v, "%") % 2 != 0; }},
     {"even", [](TemplateEvaluator&, const TemplateValue& v, const Arguments&) { return need_integer(v, "%") % 2 == 0; }},
-    {"divisibleby", [](TemplateEvaluator&, const TemplateValue& v, const Arguments& a) {
+    {"divisibleby",
+     [](TemplateEvaluator&, const TemplateValue& v, const Arguments& a) {
        const std::int64_t by = need_integer(other(a, "divisibleby"), "%");
        if (by == 0) fail_python("ZeroDivisionError", "integer modulo by zero");
        return by == -1 || need_integer(v, "%") % by == 0;

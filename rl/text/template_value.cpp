@@ -39,11 +39,13 @@ void DictBox::set(TemplateValue key, TemplateValue value) {
 
 std::size_t DictBox::position_of(std::string_view key) const {
   if (entries_.size() <= kIndexFrom) {
-    const auto found = std::find_if(entries_.begin(), entries_.end(), [key](const auto& entry) { return entry.first.is_string() && entry.first.as_string() == key; });
+    const auto found = std::find_if(entries_.begin(), entries_.end(),
+                                    [key](const auto& entry) { return entry.first.is_string() && entry.first.as_string() == key; });
     return static_cast<std::size_t>(found - entries_.begin());
   }
   const std::size_t hash = std::hash<std::string_view>{}(key);
-  for (auto row = std::lower_bound(index_.begin(), index_.end(), std::pair<std::size_t, std::size_t>(hash, 0)); row != index_.end() && row->first == hash; ++row) {
+  for (auto row = std::lower_bound(index_.begin(), index_.end(), std::pair<std::size_t, std::size_t>(hash, 0));
+       row != index_.end() && row->first == hash; ++row) {
     if (entries_[row->second].first.as_string() == key) return row->second;
   }
   return entries_.size();
@@ -92,17 +94,13 @@ TemplateValue TemplateValue::undefined(std::string message, const char* exceptio
 TemplateValue TemplateValue::from_json(const nlohmann::ordered_json& json, int depth) {
   check_depth(depth);
   switch (json.type()) {
-    case nlohmann::ordered_json::value_t::boolean:
-      return json.get<bool>();
+    case nlohmann::ordered_json::value_t::boolean: return json.get<bool>();
     case nlohmann::ordered_json::value_t::number_unsigned:
       if (json.get<std::uint64_t>() > static_cast<std::uint64_t>(INT64_MAX)) return json.get<double>();
       return json.get<std::int64_t>();
-    case nlohmann::ordered_json::value_t::number_integer:
-      return json.get<std::int64_t>();
-    case nlohmann::ordered_json::value_t::number_float:
-      return json.get<double>();
-    case nlohmann::ordered_json::value_t::string:
-      return json.get<std::string>();
+    case nlohmann::ordered_json::value_t::number_integer: return json.get<std::int64_t>();
+    case nlohmann::ordered_json::value_t::number_float: return json.get<double>();
+    case nlohmann::ordered_json::value_t::string: return json.get<std::string>();
     case nlohmann::ordered_json::value_t::array: {
       ValueList items;
       items.reserve(json.size());
@@ -114,8 +112,7 @@ TemplateValue TemplateValue::from_json(const nlohmann::ordered_json& json, int d
       for (const auto& [key, item] : json.items()) members.set(text(key), from_json(item, depth + 1));
       return dict(std::move(members));
     }
-    default:
-      return {};
+    default: return {};
   }
 }
 
@@ -264,7 +261,8 @@ std::string to_json_text(const TemplateValue& value, const JsonStyle& style, int
   if (is_dict) {
     auto entries = value.as_dict().entries();
     if (style.sort_keys) {
-      std::stable_sort(entries.begin(), entries.end(), [](const auto& a, const auto& b) { return compare_values(a.first, b.first, "<") < 0; });
+      std::stable_sort(entries.begin(), entries.end(),
+                       [](const auto& a, const auto& b) { return compare_values(a.first, b.first, "<") < 0; });
     }
     for (const auto& [key, item] : entries) {
       if (key.is_sequence() || key.is_dict()) fail_type("keys must be str, int, float, bool or None, not " + key.type_name());

@@ -22,8 +22,8 @@ using ValueList = std::vector<TemplateValue>;
 
 /// A name or attribute that is not there: prints as nothing, is false and empty, and fails when it is used for more.
 struct UndefinedInfo {
-  std::string message;                      // "'x' is undefined"
-  const char* exception = "UndefinedError"; // or "SecurityError" for what the sandbox hides
+  std::string message;                       // "'x' is undefined"
+  const char* exception = "UndefinedError";  // or "SecurityError" for what the sandbox hides
 };
 
 struct NoneType {
@@ -77,13 +77,13 @@ class TemplateValue {
   using Undefined = std::shared_ptr<const UndefinedInfo>;
 
   TemplateValue() : data_(NoneType{}) {}
-  TemplateValue(bool value) : data_(value) {}               // NOLINT(google-explicit-constructor): values mix freely in this language
-  TemplateValue(std::int64_t value) : data_(value) {}       // NOLINT(google-explicit-constructor)
-  TemplateValue(double value) : data_(value) {}             // NOLINT(google-explicit-constructor)
+  TemplateValue(bool value) : data_(value) {}          // NOLINT(google-explicit-constructor): values mix freely in this language
+  TemplateValue(std::int64_t value) : data_(value) {}  // NOLINT(google-explicit-constructor)
+  TemplateValue(double value) : data_(value) {}        // NOLINT(google-explicit-constructor)
   TemplateValue(std::string value) : data_(std::make_shared<const std::string>(std::move(value))) {}  // NOLINT(google-explicit-constructor)
-  TemplateValue(Namespace value) : data_(std::move(value)) {}  // NOLINT(google-explicit-constructor)
-  TemplateValue(Callable value) : data_(std::move(value)) {}   // NOLINT(google-explicit-constructor)
-  TemplateValue(Loop value) : data_(std::move(value)) {}       // NOLINT(google-explicit-constructor)
+  TemplateValue(Namespace value) : data_(std::move(value)) {}                                         // NOLINT(google-explicit-constructor)
+  TemplateValue(Callable value) : data_(std::move(value)) {}                                          // NOLINT(google-explicit-constructor)
+  TemplateValue(Loop value) : data_(std::move(value)) {}                                              // NOLINT(google-explicit-constructor)
 
   static TemplateValue text(std::string_view value) { return TemplateValue(std::string(value)); }
   static TemplateValue list(ValueList items);
@@ -110,7 +110,7 @@ class TemplateValue {
 
   // The matching is_...() must hold.
   bool as_bool() const { return std::get<bool>(data_); }
-  std::int64_t as_int() const { return is_bool() ? (as_bool() ? 1 : 0) : std::get<std::int64_t>(data_); }  // of an int or bool
+  std::int64_t as_int() const { return is_bool() ? (as_bool() ? 1 : 0) : std::get<std::int64_t>(data_); }    // of an int or bool
   double as_double() const { return is_float() ? std::get<double>(data_) : static_cast<double>(as_int()); }  // of any number
   const std::string& as_string() const { return *std::get<Text>(data_); }
   const ValueList& items() const { return is_list() ? *std::get<List>(data_) : std::get<Tuple>(data_)->items; }  // of a list or tuple
@@ -139,13 +139,14 @@ class TemplateValue {
 /// Python's ==: numbers by value, dictionaries without order, a list never equals a tuple.
 bool equal_values(const TemplateValue& a, const TemplateValue& b, int depth = 0);
 
-/// Negative, zero, positive as a < b, a == b, a > b. Throws TypeError in Python's words where the two have no order; `op` is for that message.
+/// Negative, zero, positive as a < b, a == b, a > b. Throws TypeError in Python's words where the two have no order; `op` is for that
+/// message.
 int compare_values(const TemplateValue& a, const TemplateValue& b, const char* op, int depth = 0);
 
 struct JsonStyle {
   bool ensure_ascii = false;
   bool sort_keys = false;
-  std::string indent;             // the text of one level; one line when `multi_line` is false
+  std::string indent;  // the text of one level; one line when `multi_line` is false
   bool multi_line = false;
   std::string item_separator = ", ";
   std::string key_separator = ": ";

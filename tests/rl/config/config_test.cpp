@@ -14,7 +14,9 @@ namespace {
 
 using runtime::ErrorCode;
 
-runtime::Result<Config> load(std::vector<std::string> overrides) { return Config::load({std::nullopt, std::move(overrides)}); }
+runtime::Result<Config> load(std::vector<std::string> overrides) {
+  return Config::load({std::nullopt, std::move(overrides)});
+}
 
 std::string complaint(std::vector<std::string> overrides) {
   const auto config = load(std::move(overrides));
@@ -84,13 +86,18 @@ TEST(Config, LaterSourcesWinAndRememberWhereTheyAre) {
 }
 
 TEST(Config, WrongTypesNameTheKeyTheValueAndTheOrigin) {
-  EXPECT_EQ(complaint({"data.train_batch_size=four"}), "data.train_batch_size: expected an integer, got the string 'four' (from the command line)");
-  EXPECT_EQ(complaint({"data.train_batch_size=3.5"}), "data.train_batch_size: expected an integer, got the number 3.5 (from the command line)");
+  EXPECT_EQ(complaint({"data.train_batch_size=four"}),
+            "data.train_batch_size: expected an integer, got the string 'four' (from the command line)");
+  EXPECT_EQ(complaint({"data.train_batch_size=3.5"}),
+            "data.train_batch_size: expected an integer, got the number 3.5 (from the command line)");
   EXPECT_EQ(complaint({"data.train_batch_size=null"}), "data.train_batch_size: expected an integer, got null (from the command line)");
-  EXPECT_EQ(complaint({"actor_rollout_ref.actor.optim.lr=True"}), "actor_rollout_ref.actor.optim.lr: expected a number, got true (from the command line)");
+  EXPECT_EQ(complaint({"actor_rollout_ref.actor.optim.lr=True"}),
+            "actor_rollout_ref.actor.optim.lr: expected a number, got true (from the command line)");
   EXPECT_EQ(complaint({"data.shuffle=1"}), "data.shuffle: expected true or false, got the number 1 (from the command line)");
-  EXPECT_EQ(complaint({"data.train_files=[1]"}), "data.train_files: expected a string or a list of strings, got a list (from the command line)");
-  EXPECT_EQ(complaint({"data.truncation=midle"}), "data.truncation: expected error, left, right or middle, got the string 'midle' (from the command line)");
+  EXPECT_EQ(complaint({"data.train_files=[1]"}),
+            "data.train_files: expected a string or a list of strings, got a list (from the command line)");
+  EXPECT_EQ(complaint({"data.truncation=midle"}),
+            "data.truncation: expected error, left, right or middle, got the string 'midle' (from the command line)");
   EXPECT_EQ(*load({"data.train_batch_size=1e2"})->get_int("data.train_batch_size"), 100);
   EXPECT_EQ(*load({"actor_rollout_ref.actor.optim.lr=1"})->get_float("actor_rollout_ref.actor.optim.lr"), 1.0);
 }
@@ -114,19 +121,25 @@ TEST(Config, UnknownKeysOfferTheNearest) {
   EXPECT_EQ(complaint({"data=1"}), "override 'data=1': 'data' is a section: set a key below it");
   const YamlFile file("trainer:\n  nnodes: 2\n  n_gpu_per_node: 1\n");
   const auto config = Config::load({file.path(), {}});
-  EXPECT_EQ(config.status().message(), file.path().string() + ":3: unknown key 'trainer.n_gpu_per_node': did you mean 'trainer.n_gpus_per_node'?");
+  EXPECT_EQ(config.status().message(),
+            file.path().string() + ":3: unknown key 'trainer.n_gpu_per_node': did you mean 'trainer.n_gpus_per_node'?");
 }
 
 TEST(Config, AddsAndDeletes) {
   EXPECT_EQ(complaint({"+data.train_batch_size=4"}),
-            "override '+data.train_batch_size=4': 'data.train_batch_size' already has the value 1024: write data.train_batch_size=... to change it, or "
+            "override '+data.train_batch_size=4': 'data.train_batch_size' already has the value 1024: write data.train_batch_size=... to "
+            "change it, or "
             "++data.train_batch_size=... for either");
   EXPECT_EQ(*load({"++data.train_batch_size=4"})->get_int("data.train_batch_size"), 4);
   EXPECT_EQ(*load({"+data.seed=4"})->get_int("data.seed"), 4);  // null counts as no value, as in Hydra
-  EXPECT_EQ(*load({"+data.apply_chat_template_kwargs.enable_thinking=false"})->get_bool("data.apply_chat_template_kwargs.enable_thinking"), false);
-  EXPECT_EQ(*load({"data.apply_chat_template_kwargs={a: 1}", "+data.apply_chat_template_kwargs={b: 2}"})->get_int("data.apply_chat_template_kwargs.a"), 1);
+  EXPECT_EQ(*load({"+data.apply_chat_template_kwargs.enable_thinking=false"})->get_bool("data.apply_chat_template_kwargs.enable_thinking"),
+            false);
+  EXPECT_EQ(*load({"data.apply_chat_template_kwargs={a: 1}", "+data.apply_chat_template_kwargs={b: 2}"})
+                 ->get_int("data.apply_chat_template_kwargs.a"),
+            1);
   const auto deleted = load({"~data.seed"});
-  EXPECT_EQ(deleted->get_int("data.seed").status().message(), "data.seed: has no value (from the command line, which deleted it): set data.seed=...");
+  EXPECT_EQ(deleted->get_int("data.seed").status().message(),
+            "data.seed: has no value (from the command line, which deleted it): set data.seed=...");
   EXPECT_TRUE(load({"~data.shuffle=true"}).ok());
   EXPECT_EQ(complaint({"~data.shuffle=false"}), "override '~data.shuffle=false': 'data.shuffle' is true, not false: not deleted");
   EXPECT_NE(complaint({"~data.shufle"}).find("'data.shuffle'"), std::string::npos);
@@ -135,15 +148,19 @@ TEST(Config, AddsAndDeletes) {
 
 TEST(Config, ResolvesReferences) {
   const auto config = load({"trainer.project_name=p", "trainer.experiment_name='${trainer.project_name}-${data.train_batch_size}'",
-                            "actor_rollout_ref.actor.ppo_mini_batch_size=${data.train_batch_size}", "++mine={a: '${.b}', b: 3, c: '${oc.env:STARLING_NOT_SET,x}'}"});
+                            "actor_rollout_ref.actor.ppo_mini_batch_size=${data.train_batch_size}",
+                            "++mine={a: '${.b}', b: 3, c: '${oc.env:STARLING_NOT_SET,x}'}"});
   ASSERT_TRUE(config.ok()) << config.status().to_string();
   EXPECT_EQ(*config->get_string("trainer.experiment_name"), "p-1024");
   EXPECT_EQ(*config->get_string("trainer.default_local_dir"), "checkpoints/p/p-1024");
   EXPECT_EQ(*config->get_int("actor_rollout_ref.actor.ppo_mini_batch_size"), 1024);
   EXPECT_EQ(*config->get_int("mine.a"), 3);
   EXPECT_EQ(*config->get_string("mine.c"), "x");
-  EXPECT_NE(complaint({"trainer.project_name=${trainer.experimen_name}"}).find("did you mean 'trainer.experiment_name'?"), std::string::npos);
-  EXPECT_NE(complaint({"trainer.project_name=${trainer.experiment_name}", "trainer.experiment_name=${trainer.project_name}"}).find("lead back"), std::string::npos);
+  EXPECT_NE(complaint({"trainer.project_name=${trainer.experimen_name}"}).find("did you mean 'trainer.experiment_name'?"),
+            std::string::npos);
+  EXPECT_NE(
+      complaint({"trainer.project_name=${trainer.experiment_name}", "trainer.experiment_name=${trainer.project_name}"}).find("lead back"),
+      std::string::npos);
   EXPECT_NE(complaint({"trainer.project_name=${now:%Y}"}).find("'now' is not supported"), std::string::npos);
   EXPECT_NE(complaint({"+a.a='${b.b}${b.b}'", "+b.b=${a}"}).find("lead back"), std::string::npos);
 }
@@ -155,7 +172,8 @@ TEST(Config, ClipRatioStandsForBothSides) {
 }
 
 TEST(Config, OlderNamesMeanTheCurrentOnes) {
-  const auto config = load({"trainer.max_steps=10", "num_train_epochs=2", "reward_model.enable=False", "actor_rollout_ref.actor.optim.warmup_style=null"});
+  const auto config =
+      load({"trainer.max_steps=10", "num_train_epochs=2", "reward_model.enable=False", "actor_rollout_ref.actor.optim.warmup_style=null"});
   ASSERT_TRUE(config.ok()) << config.status().to_string();
   EXPECT_EQ(*config->get_int("trainer.total_training_steps"), 10);
   EXPECT_EQ(*config->get_int("trainer.total_epochs"), 2);
@@ -168,7 +186,9 @@ TEST(Config, SaysWhatHasNoEffectOnce) {
   const auto config = load({"actor_rollout_ref.actor.fsdp_config.param_offload=True", "actor_rollout_ref.actor.use_dynamic_bsz=True",
                             "actor_rollout_ref.rollout.name=sglang", "actor_rollout_ref.rollout.gpu_memory_utilization=0.5"});
   ASSERT_TRUE(config.ok()) << config.status().to_string();
-  EXPECT_TRUE(has_note(*config, "without effect: actor_rollout_ref.actor.fsdp_config.param_offload, actor_rollout_ref.actor.use_dynamic_bsz (a memory setting"));
+  EXPECT_TRUE(has_note(
+      *config,
+      "without effect: actor_rollout_ref.actor.fsdp_config.param_offload, actor_rollout_ref.actor.use_dynamic_bsz (a memory setting"));
   EXPECT_TRUE(has_note(*config, "actor_rollout_ref.rollout.name=sglang: vllm, sglang and hf all mean Starling's own engine"));
   EXPECT_TRUE(has_note(*config, "algorithm.adv_estimator is not set: grpo"));
   EXPECT_TRUE(has_note(*load({"trainer.logger=[console,wandb]"}), "without effect: trainer.logger=wandb"));
@@ -176,7 +196,8 @@ TEST(Config, SaysWhatHasNoEffectOnce) {
 }
 
 TEST(Config, RefusesWhatWouldChangeTheResultAllAtOnce) {
-  const auto config = load({"algorithm.adv_estimator=gae", "actor_rollout_ref.model.lora_rank=8", "actor_rollout_ref.rollout.multi_turn.enable=False"});
+  const auto config =
+      load({"algorithm.adv_estimator=gae", "actor_rollout_ref.model.lora_rank=8", "actor_rollout_ref.rollout.multi_turn.enable=False"});
   EXPECT_EQ(config.status().code(), ErrorCode::kUnimplemented);
   EXPECT_EQ(config.status().message(),
             "actor_rollout_ref.model.lora_rank: the number 8 is refused: LoRA is not built yet (from the command line)\n"
@@ -184,13 +205,14 @@ TEST(Config, RefusesWhatWouldChangeTheResultAllAtOnce) {
 }
 
 TEST(Config, RunsTheToyCommandOfArticles) {
-  EXPECT_EQ(complaint({"data.dataset_name=toy", "data.train_batch_size=4", "actor_rollout_ref.model.path=DIR", "actor_rollout_ref.rollout.name=sglang",
-                       "trainer.max_steps=10", "trainer.log_interval=1"}),
+  EXPECT_EQ(complaint({"data.dataset_name=toy", "data.train_batch_size=4", "actor_rollout_ref.model.path=DIR",
+                       "actor_rollout_ref.rollout.name=sglang", "trainer.max_steps=10", "trainer.log_interval=1"}),
             "");
 }
 
 TEST(Config, PrintsYamlThatReadsBackEqual) {
-  const auto config = load({"trainer.project_name='on'", "trainer.experiment_name=\"a: b # c\"", "data.train_files=[x,'1','null']", "data.seed=7", "sft.lr=1e-05"});
+  const auto config = load({"trainer.project_name='on'", "trainer.experiment_name=\"a: b # c\"", "data.train_files=[x,'1','null']",
+                            "data.seed=7", "sft.lr=1e-05"});
   ASSERT_TRUE(config.ok()) << config.status().to_string();
   const YamlFile file(config->to_yaml());
   const auto again = Config::load({file.path(), {}});

@@ -17,11 +17,36 @@ std::string value_of(const std::string& text) {
 // The expected values are what hydra-core 1.3 makes of the same text.
 TEST(Override, ReadsPlainWordsAsHydraDoes) {
   const std::pair<const char*, const char*> cases[] = {
-      {"1", "1"},           {"-1", "-1"},           {"+7", "7"},          {"1_000", "1000"},      {"007", "\"007\""},      {"1.", "1.0"},
-      {".5", "0.5"},        {"1e-6", "1e-06"},      {"1E3", "1000.0"},    {"1__0", "\"1__0\""},   {"1e", "\"1e\""},        {"-", "\"-\""},
-      {"True", "true"},     {"falsE", "false"},     {"null", "null"},     {"None", "\"None\""},   {"", "\"\""},            {" ", "\"\""},
-      {"a b  c ", "\"a b  c\""}, {"a : b", "\"a : b\""}, {"http://x.y/z", "\"http://x.y/z\""}, {"0x10", "\"0x10\""}, {"1 2", "\"1 2\""}, {"-foo", "\"-foo\""},
-      {"50%", "\"50%\""},   {"$x", "\"$x\""},       {"a@b", "\"a@b\""},   {"true x", "\"true x\""}, {"-0", "0"},           {"00", "\"00\""},
+      {"1", "1"},
+      {"-1", "-1"},
+      {"+7", "7"},
+      {"1_000", "1000"},
+      {"007", "\"007\""},
+      {"1.", "1.0"},
+      {".5", "0.5"},
+      {"1e-6", "1e-06"},
+      {"1E3", "1000.0"},
+      {"1__0", "\"1__0\""},
+      {"1e", "\"1e\""},
+      {"-", "\"-\""},
+      {"True", "true"},
+      {"falsE", "false"},
+      {"null", "null"},
+      {"None", "\"None\""},
+      {"", "\"\""},
+      {" ", "\"\""},
+      {"a b  c ", "\"a b  c\""},
+      {"a : b", "\"a : b\""},
+      {"http://x.y/z", "\"http://x.y/z\""},
+      {"0x10", "\"0x10\""},
+      {"1 2", "\"1 2\""},
+      {"-foo", "\"-foo\""},
+      {"50%", "\"50%\""},
+      {"$x", "\"$x\""},
+      {"a@b", "\"a@b\""},
+      {"true x", "\"true x\""},
+      {"-0", "0"},
+      {"00", "\"00\""},
   };
   for (const auto& [text, expected] : cases) EXPECT_EQ(value_of(text), expected) << text;
   EXPECT_TRUE(std::isinf(parse_override_value("-INF")->get<double>()));
@@ -31,9 +56,23 @@ TEST(Override, ReadsPlainWordsAsHydraDoes) {
 
 TEST(Override, ReadsQuotesAndEscapesAsHydraDoes) {
   const std::pair<const char*, const char*> cases[] = {
-      {"'a,b'", "a,b"}, {R"('it\'s')", "it's"}, {R"("say \"x\"")", "say \"x\""}, {R"('a\\')", "a\\"}, {R"('a\b')", "a\\b"}, {R"('a\\\\b')", R"(a\\\\b)"},
-      {"'1'", "1"},     {"''", ""},             {R"(a\,b)", "a,b"},              {R"(a\ )", "a "},    {R"(\\)", "\\"},      {R"(a\nb)", R"(a\nb)"},
-      {R"(\[x\])", "[x]"}, {R"(a\=b)", "a=b"},  {"'${a}'", "${a}"},              {"x/${a}/y", "x/${a}/y"}, {"${oc.env:HOME,/tmp}", "${oc.env:HOME,/tmp}"},
+      {"'a,b'", "a,b"},
+      {R"('it\'s')", "it's"},
+      {R"("say \"x\"")", "say \"x\""},
+      {R"('a\\')", "a\\"},
+      {R"('a\b')", "a\\b"},
+      {R"('a\\\\b')", R"(a\\\\b)"},
+      {"'1'", "1"},
+      {"''", ""},
+      {R"(a\,b)", "a,b"},
+      {R"(a\ )", "a "},
+      {R"(\\)", "\\"},
+      {R"(a\nb)", R"(a\nb)"},
+      {R"(\[x\])", "[x]"},
+      {R"(a\=b)", "a=b"},
+      {"'${a}'", "${a}"},
+      {"x/${a}/y", "x/${a}/y"},
+      {"${oc.env:HOME,/tmp}", "${oc.env:HOME,/tmp}"},
   };
   for (const auto& [text, expected] : cases) {
     const auto value = parse_override_value(text);
@@ -61,10 +100,12 @@ TEST(Override, RefusesWhatIsNotInTheGrammar) {
 
 TEST(Override, ErrorsSayTheCure) {
   EXPECT_EQ(parse_override("k=a,b").status().message(),
-            "override 'k=a,b': at character 2 of the value: a comma outside brackets is a sweep, which a single run cannot do: write [a,b] for a list, "
+            "override 'k=a,b': at character 2 of the value: a comma outside brackets is a sweep, which a single run cannot do: write [a,b] "
+            "for a list, "
             "or quote the text");
   EXPECT_EQ(parse_override("k=choice(a,b)").status().message(),
-            "override 'k=choice(a,b)': at character 7 of the value: the function choice(...) is not supported: quote the text if it is meant as text");
+            "override 'k=choice(a,b)': at character 7 of the value: the function choice(...) is not supported: quote the text if it is "
+            "meant as text");
   EXPECT_EQ(parse_override("a.b").status().message(), "override 'a.b': there is no '=': write key=value (or ~key to delete)");
   EXPECT_EQ(parse_override("group/x=1").status().message(),
             "override 'group/x=1': config groups (group/name, key@package) are not supported: set the keys themselves");

@@ -22,9 +22,11 @@ std::string complaint(const std::string& text) {
 // As PyYAML reads them, with OmegaConf's numbers.
 TEST(Yaml, ReadsScalars) {
   const std::pair<const char*, const char*> cases[] = {
-      {"1", "1"},      {"-2", "-2"},      {"1.5", "1.5"},  {"1e-6", "1e-06"}, {"true", "true"}, {"Yes", "true"},       {"off", "false"}, {"null", "null"},
-      {"~", "null"},   {"", "null"},      {"'1'", "\"1\""}, {"\"on\"", "\"on\""}, {"None", "\"None\""}, {"nan", "\"nan\""}, {"a b", "\"a b\""}, {"[1, a, [x]]", "[1,\"a\",[\"x\"]]"},
-      {"!!str 5", "\"5\""}, {"[]", "[]"}, {"{}", "{}"},
+      {"1", "1"},           {"-2", "-2"},       {"1.5", "1.5"},     {"1e-6", "1e-06"},
+      {"true", "true"},     {"Yes", "true"},    {"off", "false"},   {"null", "null"},
+      {"~", "null"},        {"", "null"},       {"'1'", "\"1\""},   {"\"on\"", "\"on\""},
+      {"None", "\"None\""}, {"nan", "\"nan\""}, {"a b", "\"a b\""}, {"[1, a, [x]]", "[1,\"a\",[\"x\"]]"},
+      {"!!str 5", "\"5\""}, {"[]", "[]"},       {"{}", "{}"},
   };
   for (const auto& [text, expected] : cases) EXPECT_EQ(value_of(text), expected) << text;
 }

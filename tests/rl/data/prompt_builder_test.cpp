@@ -96,16 +96,19 @@ TEST(PromptBuilder, ChatsNeedATemplate) {
   const auto builder = PromptBuilder::create(tokenizer, PromptOptions{});
   ASSERT_TRUE(builder.ok());
   const Dataset dataset = make_toy_dataset({});
-  EXPECT_NE(builder->ids(dataset.row(0)).status().message().find("toy:1: the prompt is a chat, and the model has no chat template"), std::string::npos);
+  EXPECT_NE(builder->ids(dataset.row(0)).status().message().find("toy:1: the prompt is a chat, and the model has no chat template"),
+            std::string::npos);
   PromptOptions options;
   options.chat_template = "{% if %}";
   EXPECT_FALSE(PromptBuilder::create(tokenizer, options).ok());
   options.chat_template = "{{ raise_exception('no ' + messages[0].role) }}";
-  EXPECT_EQ(PromptBuilder::create(tokenizer, options)->ids(dataset.row(0)).status().message(), "toy:1: chat template: TemplateError: no user");
+  EXPECT_EQ(PromptBuilder::create(tokenizer, options)->ids(dataset.row(0)).status().message(),
+            "toy:1: chat template: TemplateError: no user");
 }
 
 TEST(PromptBuilder, OptionsComeFromTheConfiguration) {
-  const auto config = Config::load({std::nullopt, {"data.max_prompt_length=7", "data.truncation=left", "+data.apply_chat_template_kwargs.enable_thinking=false"}});
+  const auto config = Config::load(
+      {std::nullopt, {"data.max_prompt_length=7", "data.truncation=left", "+data.apply_chat_template_kwargs.enable_thinking=false"}});
   ASSERT_TRUE(config.ok()) << config.status().to_string();
   const auto options = PromptOptions::from_config(*config);
   ASSERT_TRUE(options.ok());

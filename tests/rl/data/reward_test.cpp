@@ -13,8 +13,22 @@ double score(std::string_view rule, std::string_view response, std::string_view 
 
 TEST(Reward, LastNumberUnderstandsHowPeopleWriteThem) {
   const std::pair<const char*, const char*> cases[] = {
-      {"12 + 30 = 42", "42"}, {"The answer is 1,234.", "1234"}, {"$5.50!", "5.50"}, {"-7", "-7"}, {"= -$3", "-3"}, {"3-5", "5"},    {"x-5", "5"},
-      {"no digits", ""},      {"", ""},                         {".5", "0.5"},      {"50%", "50"}, {"1,23", "23"}, {"12,345,678", "12345678"}, {"1. 2. 3.", "3"}, {"-", ""}, {"3...", "3"},
+      {"12 + 30 = 42", "42"},
+      {"The answer is 1,234.", "1234"},
+      {"$5.50!", "5.50"},
+      {"-7", "-7"},
+      {"= -$3", "-3"},
+      {"3-5", "5"},
+      {"x-5", "5"},
+      {"no digits", ""},
+      {"", ""},
+      {".5", "0.5"},
+      {"50%", "50"},
+      {"1,23", "23"},
+      {"12,345,678", "12345678"},
+      {"1. 2. 3.", "3"},
+      {"-", ""},
+      {"3...", "3"},
   };
   for (const auto& [text, expected] : cases) EXPECT_EQ(last_number(text), expected) << text;
 }
@@ -59,7 +73,8 @@ TEST(Reward, LettersIsSmoothAndPunishesLength) {
 }
 
 TEST(Reward, TheRuleOfARun) {
-  EXPECT_EQ(rule_reward("nope", "", "").status().message(), "reward.rule: there is no rule 'nope'; there is exact, contains, number, gsm8k, letters, format");
+  EXPECT_EQ(rule_reward("nope", "", "").status().message(),
+            "reward.rule: there is no rule 'nope'; there is exact, contains, number, gsm8k, letters, format");
   const auto by_source = RuleReward::from_config(*Config::load({std::nullopt, {}}));
   EXPECT_EQ(*by_source->compute("openai/gsm8k", "#### 4", "4"), 1);
   EXPECT_EQ(*by_source->compute("toy", "ab", "ac"), 0.5);

@@ -94,10 +94,12 @@ TEST(ChatTemplate, SyntaxErrorsNameTheLine) {
 }
 
 TEST(ChatTemplate, HostileTemplatesEnd) {
-  EXPECT_EQ(outcome("{% for a in range(99999) %}{% for b in range(99999) %}{% endfor %}{% endfor %}").code(), ErrorCode::kResourceExhausted);
+  EXPECT_EQ(outcome("{% for a in range(99999) %}{% for b in range(99999) %}{% endfor %}{% endfor %}").code(),
+            ErrorCode::kResourceExhausted);
   EXPECT_EQ(outcome("{{ 'a' * 10000000000 }}").code(), ErrorCode::kResourceExhausted);
   EXPECT_EQ(outcome("{{ [1] * 4000000000000000000 }}").code(), ErrorCode::kResourceExhausted);
-  EXPECT_EQ(outcome("{% set ns = namespace(x='aaaaaaaa') %}{% for i in range(99) %}{% set ns.x = ns.x ~ ns.x %}{% endfor %}").code(), ErrorCode::kResourceExhausted);
+  EXPECT_EQ(outcome("{% set ns = namespace(x='aaaaaaaa') %}{% for i in range(99) %}{% set ns.x = ns.x ~ ns.x %}{% endfor %}").code(),
+            ErrorCode::kResourceExhausted);
   EXPECT_EQ(outcome("{% for i in range(90000) %}xxxxxxxxxxxxxxxxxxxxxxxx{% endfor %}").code(), ErrorCode::kResourceExhausted);
   EXPECT_EQ(outcome("{{ 'ab'.replace('', 'x' * 1000000).replace('', 'x' * 1000000) }}").code(), ErrorCode::kResourceExhausted);
   EXPECT_EQ(outcome("{{ '%9999d' % 1 }}").code(), ErrorCode::kOk);
@@ -116,7 +118,8 @@ TEST(ChatTemplate, HostileTemplatesEnd) {
 
 TEST(ChatTemplate, ValuesThatHoldThemselvesAreFreed) {
   EXPECT_EQ(render("{% set ns = namespace() %}{% set ns.me = ns %}{% macro f() %}{% endmacro %}{% set ns.f = f %}ok"), "ok");
-  EXPECT_EQ(outcome("{% set ns = namespace() %}{% set ns.me = ns %}{{ ns }}").message(), "RecursionError: a value is nested deeper than 200");
+  EXPECT_EQ(outcome("{% set ns = namespace() %}{% set ns.me = ns %}{{ ns }}").message(),
+            "RecursionError: a value is nested deeper than 200");
 }
 
 TEST(ChatTemplate, DeepVariablesAreRefused) {
@@ -127,13 +130,19 @@ TEST(ChatTemplate, DeepVariablesAreRefused) {
 }
 
 TEST(ChatTemplate, StrayBytesPassThrough) {
-  EXPECT_EQ(render("\xff{{ 'a\xc3' }}{{ '\xe2\x82' | length }}"), "\xff" "a\xc3" "2");
+  EXPECT_EQ(render("\xff{{ 'a\xc3' }}{{ '\xe2\x82' | length }}"),
+            "\xff"
+            "a\xc3"
+            "2");
 }
 
 TEST(ChatTemplate, LargeDictionariesKeepOrderAndReplace) {
   ordered_json big = ordered_json::object();
   for (int i = 0; i < 100; ++i) big["k" + std::to_string(99 - i)] = i;
-  EXPECT_EQ(render("{{ b.k0 }} {{ b['k99'] }} {{ b.nope is defined }} {{ (b.keys()|list)[0] }} {{ dict(b, k0=5).k0 }} {{ dict(b, k0=5)|length }}", {{"b", big}}), "99 0 False k99 5 100");
+  EXPECT_EQ(
+      render("{{ b.k0 }} {{ b['k99'] }} {{ b.nope is defined }} {{ (b.keys()|list)[0] }} {{ dict(b, k0=5).k0 }} {{ dict(b, k0=5)|length }}",
+             {{"b", big}}),
+      "99 0 False k99 5 100");
 }
 
 }  // namespace

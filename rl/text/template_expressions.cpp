@@ -1,0 +1,207 @@
+// The part of TemplateEvaluator that computes expressions.
+#include "rl/text/template_evaluator.h"
+
+#include <algorithm>
+#include <optional>
+
+#include "rl/text/template_builtins.h"
+#include "rl/text/template_failure.h"
+
+namespace rl {
+
+TemplateValue TemplateEvaluator::eval(const TemplateExpr& expr, const ScopePtr& scope) {
+  const TemplateDepthGuard guard(frames_, kFramesMax);
+  charge_steps(1);
+  line_ = expr.line;
+  switch (expr.kind) {
+    case ExprKind::kConstant: return expr.value;
+    case ExprKind::kName: return eval_name(expr, scope);
+    case ExprKind::kList:
+    case ExprKind::kTuple:
+    case ExprKind::kDict: return eval_collection(expr, scope);
+    case ExprKind::kNot: return !eval(*expr.parts[0], scope).truthy();
+    case ExprKind::kAnd: {
+      TemplateValue left = eval(*expr.parts[0], scope);
+      return left.truthy() ? eval(*expr.parts[1], scope) : left;
+    }
+    case ExprKind::kOr: {
+      TemplateValue left = eval(*expr.parts[0], scope);
+      return left.truthy() ? left : eval(*expr.parts[1], scope);
+    }
+    case ExprKind::kNegative:
+    case ExprKind::kPositive:
+    case ExprKind::kArithmetic:
+    case ExprKind::kConcat: return eval_operator(expr, scope);
+    case ExprKind::kCompare: return eval_compare(expr, scope);
+    case ExprKind::kConditional:
+      if (eval(*expr.parts[1], scope).truthy()) return eval(*expr.parts[0], scope);
+      if (expr.parts[2] != nullptr) return eval(*expr.parts[2], scope);
+      return TemplateValue::undefined("the inline if-expression on line " + std::to_string(expr.line) +
+                                      " evaluated to false and no else section was defined.");
+    case ExprKind::kAttribute: return get_attribute(*this, eval(*expr.parts[0], scope), expr.text);
+    case ExprKind::kSubscript: {
+      const TemplateValue object = eval(*expr.parts[0], scope);
+      return get_item(*this, object, eval(*expr.parts[1], scope));
+    }
+    case ExprKind::kSlice: return eval_slice(expr, scope);
+    case ExprKind::kCall: {
+      const TemplateValue callee = eval(*expr.parts[0], scope);
+      const CallArguments arguments = eval_arguments(expr.arguments, scope);
+      line_ = expr.line;
+      return call(callee, arguments);
+    }
+    case ExprKind::kFilter: return eval_filter(expr, nullptr, scope);
+    case ExprKind::kTest: {
+      const TemplateValue input = eval(*expr.parts[0], scope);
+      const CallArguments arguments = eval_arguments(expr.arguments, scope);
+      line_ = expr.line;
+      return test(expr.text, input, arguments);
+    }
+  }
+  return {};
+}
+
+TemplateValue TemplateEvaluator::eval_name(const TemplateExpr& expr, const ScopePtr& scope) {
+  for (TemplateScope* at = scope.get(); at != nullptr; at = at->parent.get()) {
+    if (const TemplateValue* value = at->find(expr.text)) return *value;
+  }
+  return find_global(*this, expr.text);
+}
+
+TemplateValue TemplateEvaluator::eval_collection(const TemplateExpr& expr, const ScopePtr& scope) {
+  charge(64 + expr.parts.size() * sizeof(TemplateValue));
+  if (expr.kind == ExprKind::kDict) {
+    DictBox members;
+    for (std::size_t i = 0; i + 1 < expr.parts.size(); i += 2) {
+      TemplateValue key = eval(*expr.parts[i], scope);
+      if (key.is_list() || key.is_dict()) fail_type("unhashable type: '" + key.type_name() + "'");
+      members.set(std::move(key), eval(*expr.parts[i + 1], scope));
+    }
+    return TemplateValue::dict(std::move(members));
+  }
+  ValueList items;
+  items.reserve(expr.parts.size());
+  for (const ExprPtr& part : expr.parts) items.push_back(eval(*part, scope));
+  return expr.kind == ExprKind::kList ? TemplateValue::list(std::move(items)) : TemplateValue::tuple(std::move(items));
+}
+
+TemplateValue TemplateEvaluator::eval_operator(const TemplateExpr& expr, const ScopePtr& scope) {
+  if (expr.kind == ExprKind::kArithmetic) {
+    const TemplateValue left = eval(*expr.parts[0], scope);
+    const TemplateValue right = eval(*expr.parts[1], scope);
+    line_ = expr.line;
+    return arithmetic(*this, expr.text, left, right);
+  }
+  if (expr.kind == ExprKind::kConcat) {
+    std::string text;
+    for (const ExprPtr& part : expr.parts) text += eval(*part, scope).to_string();
+    charge(text.size());
+    return text;
+  }
+  const TemplateValue value = eval(*expr.parts[0], scope);
+  require_defined(value);
+  const bool negative = expr.kind == ExprKind::kNegative;
+  if (!value.is_number()) fail_type(std::string("bad operand type for unary ") + (negative ? "-" : "+") + ": '" + value.type_name() + "'");
+  if (value.is_float()) return negative ? -value.as_double() : value.as_double();
+  if (negative && value.as_int() == INT64_MIN) fail_python("OverflowError", "integer beyond 64 bits");
+  return negative ? -value.as_int() : value.as_int();
+}
+
+TemplateValue TemplateEvaluator::eval_compare(const TemplateExpr& expr, const ScopePtr& scope) {
+  TemplateValue left = eval(*expr.parts[0], scope);
+  for (std::size_t i = 0; i < expr.names.size(); ++i) {
+    TemplateValue right = eval(*expr.parts[i + 1], scope);
+    const std::string& op = expr.names[i];
+    bool holds = false;
+    if (op == "==" || op == "!=") {
+      holds = equal_values(left, right) == (op == "==");
+    } else if (op == "in" || op == "not in") {
+      holds = contains(*this, right, left) == (op == "in");
+    } else {
+      const bool nan =
+          (left.is_float() && left.as_double() != left.as_double()) || (right.is_float() && right.as_double() != right.as_double());
+      const int order = compare_values(left, right, op.c_str());
+      holds = !nan && (op == "<" ? order < 0 : op == "<=" ? order <= 0 : op == ">" ? order > 0 : order >= 0);
+    }
+    if (!holds) return false;
+    left = std::move(right);
+  }
+  return true;
+}
+
+TemplateValue TemplateEvaluator::eval_slice(const TemplateExpr& expr, const ScopePtr& scope) {
+  const TemplateValue object = eval(*expr.parts[0], scope);
+  require_defined(object);
+  std::optional<std::int64_t> bounds[3];
+  for (std::size_t i = 0; i < 3; ++i) {
+    if (expr.parts[i + 1] == nullptr) continue;
+    const TemplateValue bound = eval(*expr.parts[i + 1], scope);
+    if (bound.is_none()) continue;
+    require_defined(bound);
+    if (!bound.is_int() && !bound.is_bool()) fail_type("slice indices must be integers or None or have an __index__ method");
+    bounds[i] = bound.as_int();
+  }
+  const std::int64_t step = bounds[2].value_or(1);
+  if (step == 0) fail_python("ValueError", "slice step cannot be zero");
+  if (!object.is_string() && !object.is_sequence()) {
+    return TemplateValue::undefined("'" + object.type_name() + " object' has no slices");  // as a failed a[...] gives
+  }
+  const bool is_string = object.is_string();
+  ValueList all = is_string ? iterate(object) : object.items();
+  const auto size = static_cast<std::int64_t>(all.size());
+  const auto clamp = [size, step](std::int64_t at) {
+    if (at < 0) at = at < -size ? -1 : at + size;
+    const std::int64_t low = step < 0 ? -1 : 0, high = step < 0 ? size - 1 : size;
+    return std::clamp(at, low, std::max(low, high));
+  };
+  const std::int64_t start = bounds[0] ? clamp(*bounds[0]) : (step < 0 ? size - 1 : 0);
+  const std::int64_t stop = bounds[1] ? clamp(*bounds[1]) : (step < 0 ? -1 : size);
+  ValueList items;
+  // A step beyond the size takes one item; it must not overflow the counter.
+  const std::int64_t stride = std::clamp(step, -size - 1, size + 1);
+  for (std::int64_t i = start; stride > 0 ? i < stop : i > stop; i += stride) items.push_back(all[static_cast<std::size_t>(i)]);
+  charge(items.size() * sizeof(TemplateValue));
+  if (is_string) {
+    std::string text;
+    for (const TemplateValue& item : items) text += item.as_string();
+    return text;
+  }
+  return object.is_list() ? TemplateValue::list(std::move(items)) : TemplateValue::tuple(std::move(items));
+}
+
+TemplateValue TemplateEvaluator::eval_filter(const TemplateExpr& expr, const TemplateValue* block_text, const ScopePtr& scope) {
+  const TemplateDepthGuard guard(frames_, kFramesMax);
+  TemplateValue input;
+  if (expr.parts[0] == nullptr) {
+    input = *block_text;
+  } else if (expr.parts[0]->kind == ExprKind::kFilter) {
+    input = eval_filter(*expr.parts[0], block_text, scope);
+  } else {
+    input = eval(*expr.parts[0], scope);
+  }
+  const CallArguments arguments = eval_arguments(expr.arguments, scope);
+  charge_steps(1);
+  line_ = expr.line;
+  return filter(expr.text, input, arguments);
+}
+
+CallArguments TemplateEvaluator::eval_arguments(const std::vector<Argument>& arguments, const ScopePtr& scope) {
+  CallArguments result;
+  for (const Argument& argument : arguments) {
+    TemplateValue value = eval(*argument.value, scope);
+    switch (argument.form) {
+      case Argument::Form::kPositional: result.positional.push_back(std::move(value)); break;
+      case Argument::Form::kKeyword: result.named.emplace_back(argument.name, std::move(value)); break;
+      case Argument::Form::kStar:
+        for (TemplateValue& item : iterate(value)) result.positional.push_back(std::move(item));
+        break;
+      case Argument::Form::kDoubleStar:
+        if (!value.is_dict()) fail_type("argument after ** must be a mapping, not " + value.type_name());
+        for (const auto& [key, item] : value.as_dict().entries()) result.named.emplace_back(key.to_string(), item);
+        break;
+    }
+  }
+  return result;
+}
+
+}  // namespace rl
