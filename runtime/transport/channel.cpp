@@ -65,7 +65,8 @@ Status Channel::enqueue(std::unique_lock<std::mutex>& lock, Message& message, Fl
   }
   writer_.append(std::move(message));
   if (flushing_ || blocked_) return {};  // whoever is at it takes these along
-  if (when == Flush::kNow || writer_.bytes() >= kFlushBytes) {
+  // A handler's frames leave together when it returns.
+  if ((when == Flush::kNow && !loop_.in_loop()) || writer_.bytes() >= kFlushBytes) {
     flush(lock);
   } else {
     flush_soon();

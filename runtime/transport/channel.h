@@ -54,7 +54,7 @@ struct ChannelOptions {
 
 /// When a frame leaves.
 enum class Flush {
-  kNow,   // written by this thread before send() returns, if the socket takes it
+  kNow,   // written by this thread before send() returns, if the socket takes it; from a handler: when the handler returns
   kSoon,  // by the event loop, together with others
 };
 

@@ -27,6 +27,8 @@ thread_local void* driving = nullptr;
 // How long the seat may stay free before the background thread takes it. Long enough for a caller in a tight loop of synchronous calls to come
 // back, so that such a loop never fights over the seat; short enough not to matter to anyone else.
 constexpr std::chrono::milliseconds kVacancy{1};
+// How many posted handlers a leaving thread runs at most.
+constexpr int kLastHandlersMax = 64;
 // After so many ticks under the same driver the background thread sleeps until that driver leaves.
 constexpr int kIdleTicks = 8;
 
@@ -78,18 +80,23 @@ void EventLoop::interrupt() { asio::post(context_, [] {}); }
 
 void EventLoop::drive(Waiter& self, const Event* event, Deadline deadline) {
   void* outer = std::exchange(driving, &self);
-  while (!stopping_.load(std::memory_order_relaxed) && !self.yield.load(std::memory_order_relaxed) &&
-         !(event != nullptr && event->is_set())) {
+  auto guarded = [](auto&& run) {
     try {
-      if (deadline == Deadline::max()) {
-        context_.run_one();
-      } else if (context_.run_one_until(deadline) == 0) {
-        break;
-      }
+      return run();
     } catch (const std::exception& error) {
       // Handlers return failures; one that throws has a bug, but the other connections need not suffer for it.
       LOG(error, "event loop: a handler threw: {}", error.what());
+      return std::size_t{1};
     }
+  };
+  while (!stopping_.load(std::memory_order_relaxed) && !self.yield.load(std::memory_order_relaxed) &&
+         !(event != nullptr && event->is_set())) {
+    std::size_t ran = guarded([&] { return deadline == Deadline::max() ? context_.run_one() : context_.run_one_until(deadline); });
+    if (ran == 0) break;
+  }
+  // What the last handlers posted (a flush, mostly) should not lie until somebody takes the seat again.
+  for (int i = 0; i < kLastHandlersMax && posted_.load(std::memory_order_relaxed) > 0 && !stopping_.load(std::memory_order_relaxed); ++i) {
+    if (guarded([&] { return context_.poll_one(); }) == 0) break;
   }
   driving = outer;
 }

@@ -65,7 +65,11 @@ class EventLoop {
   /// thread is driving, it wakes the background thread at once.
   template <class Handler>
   void post(Handler&& handler) {
-    asio::post(context_, std::forward<Handler>(handler));
+    posted_.fetch_add(1, std::memory_order_relaxed);
+    asio::post(context_, [this, handler = std::forward<Handler>(handler)]() mutable {
+      posted_.fetch_sub(1, std::memory_order_relaxed);
+      handler();
+    });
     if (leader_.load(std::memory_order_seq_cst) == nullptr) wake_background();
   }
 
@@ -99,6 +103,7 @@ class EventLoop {
   Waiter* followers_last_ = nullptr;
   std::uint64_t turns_ = 0;               // how often a waiting thread took the seat; guarded by mutex_
   std::atomic<bool> stopping_{false};
+  std::atomic<std::int64_t> posted_{0};   // handlers of post() that have not run
 
   std::condition_variable background_wake_;
   bool background_asleep_ = false;        // sleeps without a timeout; guarded by mutex_

@@ -62,7 +62,9 @@ class Node {
       channels.clear();
       store.reset();
     });
-    on_loop([] {});  // the closing itself comes behind
+    // The closing itself comes behind, and what a handler posts may come behind what we post meanwhile.
+    on_loop([] {});
+    on_loop([] {});
     std::filesystem::remove_all(dir);
   }
 
