@@ -41,11 +41,14 @@ Result<Dataset> Dataset::load(const DatasetOptions& options) {
 }
 
 Result<std::optional<DatasetOptions>> dataset_options(const Config& config, Split split) {
-  const bool train = split == Split::kTrain;
+  const bool train = split != Split::kValidation;
+  const bool own_demonstrations =
+      split == Split::kDemonstrations && config.find_strings("data.sft_files").value_or(std::nullopt).has_value();
+  const char* files_key = own_demonstrations ? "data.sft_files" : train ? "data.train_files" : "data.val_files";
   ConfigReader read(config);
   DatasetOptions options;
   options.name = read.find_string("data.dataset_name").value_or("");
-  options.files = read.find_strings(train ? "data.train_files" : "data.val_files").value_or(std::vector<std::string>());
+  options.files = read.find_strings(files_key).value_or(std::vector<std::string>());
   options.prompt_key = read.get_string("data.prompt_key");
   options.rows_max = read.get_int(train ? "data.train_max_samples" : "data.val_max_samples");
   const std::int64_t seed = read.find_int("data.seed").value_or(read.find_int("trainer.seed").value_or(0));

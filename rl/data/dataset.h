@@ -58,7 +58,11 @@ class Dataset {
   std::vector<DataRow> rows_;
 };
 
-enum class Split { kTrain, kValidation };
+enum class Split {
+  kTrain,          // data.train_files, or the built-in set
+  kValidation,     // data.val_files, or other rows of the built-in set
+  kDemonstrations  // data.sft_files for the supervised warm start; without them the training rows, which then need a `response`
+};
 
 /// What `data.*` says about one split. kNotFound when nothing names any data ("set data.train_files=... or data.dataset_name=toy");
 /// for kValidation an empty optional when there is none to validate on.

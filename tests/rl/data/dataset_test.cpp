@@ -99,6 +99,10 @@ TEST(Dataset, OptionsComeFromTheConfiguration) {
   EXPECT_EQ(options->prompt_key, "q");
   EXPECT_EQ(options->rows_max, 5);
   EXPECT_EQ(*dataset_options(*files, Split::kValidation), std::nullopt);
+  EXPECT_EQ((*dataset_options(*files, Split::kDemonstrations))->files, options->files);
+  const auto demonstrations = Config::load({std::nullopt, {"data.dataset_name=toy", "data.sft_files=c"}});
+  EXPECT_EQ((*dataset_options(*demonstrations, Split::kDemonstrations))->files, (std::vector<std::string>{"c"}));
+  EXPECT_EQ((*dataset_options(*demonstrations, Split::kTrain))->name, "toy");
   const auto toy = Config::load({std::nullopt, {"data.dataset_name=toy", "data.toy.rows=10", "data.toy.task=copy"}});
   const auto train = Dataset::load(**dataset_options(*toy, Split::kTrain));
   const auto held_out = Dataset::load(**dataset_options(*toy, Split::kValidation));
