@@ -49,6 +49,18 @@ std::string fit(const std::string& text, std::int64_t width, bool keep_end) {
   return out + "..";
 }
 
+// Columns that need less than an even share leave the rest to the others.
+void share_width(std::array<std::int64_t, kColumns>& widths, std::int64_t total) {
+  std::array<std::int64_t*, kColumns> by_width{};
+  std::transform(widths.begin(), widths.end(), by_width.begin(), [](std::int64_t& width) { return &width; });
+  std::sort(by_width.begin(), by_width.end(), [](const auto* a, const auto* b) { return *a < *b; });
+  for (std::size_t i = 0; i < kColumns; ++i) {
+    const std::int64_t share = std::max<std::int64_t>(8, total / static_cast<std::int64_t>(kColumns - i));
+    *by_width[i] = std::min(*by_width[i], share);
+    total -= *by_width[i];
+  }
+}
+
 std::string scored(const SampleText& sample) {
   char score[32];
   std::snprintf(score, sizeof score, "%.2f  ", sample.score);
@@ -64,11 +76,11 @@ std::string sample_table(const std::vector<SampleText>& before, const std::vecto
     rows.push_back({printable(sample.prompt), printable(sample.ground_truth), i < before.size() ? scored(before[i]) : "-",
                     i < after.size() ? scored(after[i]) : "-"});
   }
-  const std::int64_t share = std::max<std::int64_t>(8, (width - 3 * 3) / static_cast<std::int64_t>(kColumns));
   std::array<std::int64_t, kColumns> widths{};
   for (const auto& row : rows) {
-    for (std::size_t c = 0; c < kColumns; ++c) widths[c] = std::min(share, std::max(widths[c], columns(row[c])));
+    for (std::size_t c = 0; c < kColumns; ++c) widths[c] = std::max(widths[c], columns(row[c]));
   }
+  share_width(widths, width - 3 * 3);
   std::string table;
   for (std::size_t r = 0; r < rows.size(); ++r) {
     for (std::size_t c = 0; c < kColumns; ++c) table += (c > 0 ? " | " : "") + fit(rows[r][c], widths[c], /*keep_end=*/c == 0);

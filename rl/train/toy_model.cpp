@@ -35,9 +35,9 @@ runtime::Result<std::filesystem::path> resolve_model(const Config& config, std::
   const runtime::Result<std::string> name = config.get_string("actor_rollout_ref.model.path");
   if (!name.ok()) return name.status();
   std::error_code error;
-  const std::filesystem::path path = std::filesystem::absolute(*name, error);
-  if (!error && std::filesystem::exists(path, error)) return path;
   if (*name != kToyModelName) {
+    const std::filesystem::path path = std::filesystem::absolute(*name, error);
+    if (!error && std::filesystem::exists(path, error)) return path;
     return runtime::not_found("actor_rollout_ref.model.path: no such file or folder: " + *name + " (" + config.origin("actor_rollout_ref.model.path") + ")");
   }
   const runtime::Result<std::string> root = config.get_string("trainer.default_local_dir");

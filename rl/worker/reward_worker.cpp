@@ -57,7 +57,7 @@ Result<std::vector<SampleText>> RewardWorker::texts(const RolloutBatch& batch, c
     const std::int32_t prompt = batch.prompt_of[static_cast<std::size_t>(sample)];
     const Result<double> score = score_sample(batch, tasks, sample);
     if (!score.ok()) return score.status();
-    texts.push_back({.prompt = tokenizer_.decode(batch.prompts.row(prompt), /*skip_special_tokens=*/false),
+    texts.push_back({.prompt = tokenizer_.decode(batch.prompts.row(prompt), /*skip_special_tokens=*/true),
                      .response = tokenizer_.decode(batch.responses.row(sample), /*skip_special_tokens=*/true),
                      .ground_truth = tasks[static_cast<std::size_t>(prompt)].ground_truth,
                      .score = *score});

@@ -27,7 +27,7 @@ class RewardWorker {
   /// a ground truth, with the row; kInternal: a score that is not finite.
   runtime::Result<std::vector<double>> score(const RolloutBatch& batch, const std::vector<RewardTask>& tasks) const;
 
-  /// The first `count` samples as text with their scores: special tokens shown in the prompt, left out of the response. Errors: as score().
+  /// The first `count` samples as text with their scores: special tokens left out. Errors: as score().
   runtime::Result<std::vector<SampleText>> texts(const RolloutBatch& batch, const std::vector<RewardTask>& tasks, std::int64_t count) const;
 
  private:

@@ -19,7 +19,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-struct Run {
+struct Outcome {
   int code = -1;
   std::string output;  // stdout and stderr
 };
@@ -46,8 +46,8 @@ class TrainerTest : public ::testing::Test {
     fs::remove_all(folder_);
   }
 
-  static Run shell(const std::string& command) {
-    Run run;
+  static Outcome shell(const std::string& command) {
+    Outcome run;
     std::FILE* pipe = ::popen(("timeout -k 5 120 sh -c '" + command + "' 2>&1").c_str(), "r");
     std::array<char, 4096> buffer;
     for (std::size_t count; (count = std::fread(buffer.data(), 1, buffer.size(), pipe)) > 0;) run.output.append(buffer.data(), count);
@@ -57,7 +57,7 @@ class TrainerTest : public ::testing::Test {
   }
 
   // `starling-rl train` on the toy task with a small toy model.
-  Run train(const std::string& arguments, const std::string& before = "") const {
+  Outcome train(const std::string& arguments, const std::string& before = "") const {
     return shell(before + "exec " STARLING_BIN_DIR "/starling-rl train data.dataset_name=toy data.toy.letters=4 data.toy.length=2 data.train_batch_size=4 "
                  "data.max_prompt_length=32 data.max_response_length=4 actor_rollout_ref.rollout.n=4 actor_rollout_ref.actor.optim.lr=1e-3 "
                  "actor_rollout_ref.model.path=" + model() + " trainer.logger=[console,file] trainer.default_local_dir=" + (folder_ / "run").string() + " " +
@@ -109,7 +109,7 @@ TEST_F(TrainerTest, AResumedRunGivesTheNumbersOfAnUninterruptedOne) {
   const std::string options = "sft.steps=3 actor_rollout_ref.actor.use_kl_loss=true actor_rollout_ref.actor.ppo_mini_batch_size=2 trainer.save_freq=3 ";
   const fs::path whole = folder_ / "whole";
   const fs::path halves = folder_ / "halves";
-  Run run = train(options + "trainer.total_training_steps=6 trainer.default_local_dir=" + whole.string());
+  Outcome run = train(options + "trainer.total_training_steps=6 trainer.default_local_dir=" + whole.string());
   ASSERT_EQ(run.code, 0) << run.output;
   run = train(options + "trainer.total_training_steps=3 trainer.default_local_dir=" + halves.string());
   ASSERT_EQ(run.code, 0) << run.output;
@@ -130,7 +130,7 @@ TEST_F(TrainerTest, AResumedRunGivesTheNumbersOfAnUninterruptedOne) {
 }
 
 TEST_F(TrainerTest, TheToyCommandOfTheArticlesRuns) {
-  const Run run = shell("cd " + folder_.string() + " && exec " STARLING_BIN_DIR "/starling train data.dataset_name=toy data.train_batch_size=4 "
+  const Outcome run = shell("cd " + folder_.string() + " && exec " STARLING_BIN_DIR "/starling train data.dataset_name=toy data.train_batch_size=4 "
                         "actor_rollout_ref.model.path=" + model() + " actor_rollout_ref.rollout.name=sglang trainer.max_steps=10 trainer.log_interval=1 "
                         "data.max_response_length=8 data.max_prompt_length=48");
   ASSERT_EQ(run.code, 0) << run.output;
@@ -144,10 +144,10 @@ TEST_F(TrainerTest, TheToyCommandOfTheArticlesRuns) {
 TEST_F(TrainerTest, TwoWorkersOnTwoNodesTakeTheStepsOfOne) {
   const std::string options = "trainer.total_training_steps=3 actor_rollout_ref.actor.use_kl_loss=true ";
   ASSERT_EQ(train(options + "trainer.default_local_dir=" + (folder_ / "one").string()).code, 0);
-  const Run head = shell(STARLING_BIN_DIR "/starling start --head --port 0 --num-cpus 1 | tail -n 1");
+  const Outcome head = shell(STARLING_BIN_DIR "/starling start --head --port 0 --num-cpus 1 | tail -n 1");
   ASSERT_EQ(head.code, 0) << head.output;
   const std::string address = head.output.substr(0, head.output.find('\n'));
-  Run run = shell(STARLING_BIN_DIR "/starling start --address " + address + " --num-cpus 1");
+  Outcome run = shell(STARLING_BIN_DIR "/starling start --address " + address + " --num-cpus 1");
   EXPECT_EQ(run.code, 0) << run.output;
   if (run.code == 0) {
     run = train("--address " + address + " trainer.nnodes=2 " + options + "trainer.default_local_dir=" + (folder_ / "two").string());
@@ -178,7 +178,7 @@ TEST_F(TrainerTest, WrongInputIsAnErrorWithItsCauseAndANonZeroExit) {
                             Case{"trainer.nnodes=3", "trainer.nnodes"},
                             Case{"trainer.default_local_dir=/proc/no", "/proc/no"},
                             Case{"trainer.resume_mode=resume_path trainer.resume_from_path=/no/global_step_1", "/no/global_step_1"}}) {
-    const Run run = train(std::string("trainer.total_training_steps=1 ") + wrong.arguments);
+    const Outcome run = train(std::string("trainer.total_training_steps=1 ") + wrong.arguments);
     EXPECT_EQ(run.code, 1) << wrong.arguments << "\n" << run.output;
     EXPECT_NE(run.output.find("error: "), std::string::npos) << run.output;
     EXPECT_NE(run.output.find(wrong.told), std::string::npos) << wrong.arguments << "\n" << run.output;
@@ -190,14 +190,14 @@ TEST_F(TrainerTest, DamagedModelsAreNamed) {
   const fs::path damaged = folder_ / "damaged";
   fs::copy(model(), damaged);
   fs::resize_file(damaged / "model.safetensors", fs::file_size(damaged / "model.safetensors") / 2);
-  const Run run = train("trainer.total_training_steps=1 actor_rollout_ref.model.path=" + damaged.string());
+  const Outcome run = train("trainer.total_training_steps=1 actor_rollout_ref.model.path=" + damaged.string());
   EXPECT_EQ(run.code, 1) << run.output;
   EXPECT_NE(run.output.find("model.safetensors"), std::string::npos) << run.output;
 }
 
 // The process's file-size limit stands for a disk that is full.
 TEST_F(TrainerTest, AFullDiskKeepsTheOldCheckpointAndIsAnErrorAtTheEnd) {
-  Run run = train("trainer.total_training_steps=1 trainer.save_freq=1");
+  Outcome run = train("trainer.total_training_steps=1 trainer.save_freq=1");
   ASSERT_EQ(run.code, 0) << run.output;
   run = train("trainer.total_training_steps=2 trainer.save_freq=1", "trap \"\" XFSZ; ulimit -f 40; ");
   EXPECT_EQ(run.code, 1) << run.output;
@@ -209,7 +209,7 @@ TEST_F(TrainerTest, AFullDiskKeepsTheOldCheckpointAndIsAnErrorAtTheEnd) {
 }
 
 TEST_F(TrainerTest, AnInterruptEndsEverything) {
-  const Run run = shell("timeout -s INT 4 " STARLING_BIN_DIR "/starling-rl train data.dataset_name=toy data.train_batch_size=16 actor_rollout_ref.rollout.n=8 "
+  const Outcome run = shell("timeout -s INT 4 " STARLING_BIN_DIR "/starling-rl train data.dataset_name=toy data.train_batch_size=16 actor_rollout_ref.rollout.n=8 "
                         "data.max_prompt_length=32 data.max_response_length=8 actor_rollout_ref.model.path=" + model() +
                         " trainer.total_training_steps=100000 trainer.default_local_dir=" + (folder_ / "run").string());
   EXPECT_NE(run.code, 0);
