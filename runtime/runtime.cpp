@@ -19,7 +19,7 @@ namespace runtime {
 struct Runtime::Impl {
   RuntimeOptions options;
   std::vector<std::string> arguments;
-  Registry registry;
+  std::shared_ptr<Registry> registry = std::make_shared<Registry>();  // shared: handles may outlive the Runtime
   std::shared_ptr<Process> process;  // once started
   std::unique_ptr<LocalCluster> cluster;
   bool stopped = false;
@@ -78,7 +78,7 @@ Runtime::Runtime(int argc, char** argv, RuntimeOptions options) : impl_(std::mak
 
 Runtime::~Runtime() { stop(); }
 
-ActorClass& Runtime::add_class(std::string name, std::type_index type) { return impl_->registry.add(std::move(name), type); }
+ActorClass& Runtime::add_class(std::string name, std::type_index type) { return impl_->registry->add(std::move(name), type); }
 
 bool Runtime::is_worker() const { return is_worker_process(); }
 
@@ -92,7 +92,7 @@ int Runtime::run_worker() {
   std::string who = "worker " + environment->worker.short_hex();
   start_log(who);
   install_crash_handler(who);
-  impl_->registry.seal();
+  impl_->registry->seal();
   impl_->process = std::make_shared<Process>(impl_->registry);
   auto worker = Worker::start(impl_->process, *this);
   if (!worker.ok()) return runtime_detail::exit_code(worker.status());
@@ -106,7 +106,7 @@ Status Runtime::start() {
   if (impl_->stopped) return cancelled("the runtime was stopped; make a new one");
   if (impl_->process) return {};
   if (is_worker()) return invalid_argument("this process is a worker: call run()");
-  impl_->registry.seal();
+  impl_->registry->seal();
   const RuntimeOptions& options = impl_->options;
   Deadline deadline = deadline_after(options.connect_timeout);
   auto found = find_cluster(options.address);
@@ -164,7 +164,7 @@ Result<PendingActor> Runtime::start_actor(std::type_index type, std::string_view
                                           Encoder& arguments) {
   if (Status status = require_started(); !status.ok()) return status;
   Process& process = *impl_->process;
-  auto known = impl_->registry.find(type);
+  auto known = impl_->registry->find(type);
   if (!known.ok()) return known.status();
   Deadline deadline = deadline_after(options.create_timeout);
   process.wait(arguments.refs(), arguments.refs().size(), deadline);
@@ -219,7 +219,7 @@ Result<std::vector<std::shared_ptr<ActorClient>>> Runtime::finish_group(const st
 
 Result<std::shared_ptr<ActorClient>> Runtime::find_actor(std::type_index type, const std::string& name, Deadline deadline) {
   if (Status status = require_started(); !status.ok()) return status;
-  auto known = impl_->registry.find(type);
+  auto known = impl_->registry->find(type);
   if (!known.ok()) return known.status();
   auto address = impl_->process->ask<ActorAddress>([&](NodeClient::Callback<ActorAddress> done) {
     impl_->process->node().resolve_name(name, bounded(deadline), std::move(done));

@@ -21,7 +21,7 @@ std::uint64_t random_session() {
 
 Deadline bounded(Deadline deadline) { return std::min(deadline, deadline_after(std::chrono::hours(24 * 7))); }
 
-Process::Process(const Registry& registry) : registry_(registry), session_(random_session()) {}
+Process::Process(std::shared_ptr<const Registry> registry) : registry_(std::move(registry)), session_(random_session()) {}
 
 Process::~Process() { shut_down(); }
 

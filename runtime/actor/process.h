@@ -29,7 +29,7 @@ namespace runtime {
 
 class Process : public std::enable_shared_from_this<Process> {
  public:
-  explicit Process(const Registry& registry);
+  explicit Process(std::shared_ptr<const Registry> registry);
   Process(const Process&) = delete;
   Process& operator=(const Process&) = delete;
   ~Process();
@@ -43,7 +43,7 @@ class Process : public std::enable_shared_from_this<Process> {
   bool is_attached() const { return node_ != nullptr; }
   EventLoop& loop() { return loop_; }
   NodeClient& node() { return *node_; }
-  const Registry& registry() const { return registry_; }
+  const Registry& registry() const { return *registry_; }
   /// What this process's calls carry to tell them from another's with the same sequence.
   std::uint64_t session() const { return session_; }
 
@@ -69,7 +69,7 @@ class Process : public std::enable_shared_from_this<Process> {
   Status ask(const std::function<void(NodeClient::Done)>& make);
 
  private:
-  const Registry& registry_;
+  const std::shared_ptr<const Registry> registry_;
   const std::uint64_t session_;
   EventLoop loop_;
   std::unique_ptr<NodeClient> node_;
