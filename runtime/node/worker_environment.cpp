@@ -12,6 +12,8 @@ constexpr const char* kCluster = "STARLING_CLUSTER";
 constexpr const char* kJob = "STARLING_JOB";
 constexpr const char* kSessionDir = "STARLING_SESSION_DIR";
 constexpr const char* kNodeAddress = "STARLING_NODE_ADDRESS";
+// Of the id, in the socket file's name: a Unix socket's path may have 107 bytes, and users choose the folder.
+constexpr std::size_t kSocketDigits = 16;
 
 Result<std::string> variable(const char* name) {
   const char* value = std::getenv(name);
@@ -33,7 +35,7 @@ Status read_id(const char* name, IdType& id) {
 
 }  // namespace
 
-std::string WorkerEnvironment::socket_path() const { return session_dir + "/w-" + worker.hex() + ".sock"; }
+std::string WorkerEnvironment::socket_path() const { return session_dir + "/w-" + worker.hex().substr(0, kSocketDigits) + ".sock"; }
 
 bool is_worker_process() {
   const char* value = std::getenv(kWorker);
