@@ -32,9 +32,9 @@ inline bool equal(std::span<const std::byte> a, std::span<const std::byte> b) {
   return a.size() == b.size() && (a.empty() || std::memcmp(a.data(), b.data(), a.size()) == 0);
 }
 
-class Node {
+class StoreNode {
  public:
-  explicit Node(std::uint64_t capacity = 64 << 20, std::uint64_t slab = 1 << 20, std::uint64_t retained = 256 << 20) {
+  explicit StoreNode(std::uint64_t capacity = 64 << 20, std::uint64_t slab = 1 << 20, std::uint64_t retained = 256 << 20) {
     char name[] = "/tmp/starling-test-XXXXXX";
     dir = ::mkdtemp(name);
     credentials.token = "secret";
@@ -54,7 +54,7 @@ class Node {
     store->set_endpoint(tcp_listener->endpoint().to_string());
     on_loop([] {});
   }
-  ~Node() {
+  ~StoreNode() {
     unix_listener.reset();
     tcp_listener.reset();
     on_loop([this] {
@@ -119,9 +119,9 @@ class Node {
 };
 
 /// A process on a node, with a loop of its own.
-class Process {
+class StoreUser {
  public:
-  explicit Process(Node& node) {
+  explicit StoreUser(StoreNode& node) {
     Credentials credentials;
     credentials.token = "secret";
     credentials.role = Role::kDriver;
@@ -130,7 +130,7 @@ class Process {
     channel = *connected;
     objects = std::make_unique<ObjectClient>(channel);
   }
-  ~Process() { end(); }
+  ~StoreUser() { end(); }
   /// As if it were killed.
   void end() { channel->close(cancelled("process gone")); }
 

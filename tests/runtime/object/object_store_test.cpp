@@ -22,8 +22,8 @@ std::string permissions_of(std::uintptr_t at) {
 }
 
 TEST(ObjectStore, GivesTheCreatorItsObjectsBack) {
-  Node node;
-  Process process(node);
+  StoreNode node;
+  StoreUser process(node);
   for (std::size_t bytes : {0, 1, 63, 64, 1000, 200000, 300000, 5 << 20}) {
     auto data = pattern(bytes);
     auto location = process.objects->put(data);
@@ -39,8 +39,8 @@ TEST(ObjectStore, GivesTheCreatorItsObjectsBack) {
 }
 
 TEST(ObjectStore, LetsAnotherProcessReadWithoutACopy) {
-  Node node;
-  Process writer(node), reader(node);
+  StoreNode node;
+  StoreUser writer(node), reader(node);
   auto data = pattern(3 << 20);
   auto location = writer.objects->put(data);
   ASSERT_TRUE(location.ok());
@@ -59,8 +59,8 @@ TEST(ObjectStore, LetsAnotherProcessReadWithoutACopy) {
 }
 
 TEST(ObjectStore, PutsSmallObjectsWithoutTheNode) {
-  Node node;
-  Process process(node);
+  StoreNode node;
+  StoreUser process(node);
   auto first = process.objects->put(pattern(8));
   ASSERT_TRUE(first.ok());
   // The node answers nothing any more; what the leased slab holds still works.
@@ -82,8 +82,8 @@ TEST(ObjectStore, PutsSmallObjectsWithoutTheNode) {
 }
 
 TEST(ObjectStore, ReadsAFreedObjectNoMore) {
-  Node node;
-  Process writer(node), reader(node);
+  StoreNode node;
+  StoreUser writer(node), reader(node);
   auto small = writer.objects->put(pattern(100));
   auto large = writer.objects->put(pattern(2 << 20));
   ASSERT_TRUE(small.ok() && large.ok());
@@ -99,8 +99,8 @@ TEST(ObjectStore, ReadsAFreedObjectNoMore) {
 }
 
 TEST(ObjectStore, NoticesThatMemoryWasUsedAnew) {
-  Node node;
-  Process writer(node), reader(node);
+  StoreNode node;
+  StoreUser writer(node), reader(node);
   auto old = writer.objects->put(pattern(2 << 20, 1));
   ASSERT_TRUE(old.ok());
   writer.objects->free(*old);
@@ -116,12 +116,12 @@ TEST(ObjectStore, NoticesThatMemoryWasUsedAnew) {
 }
 
 TEST(ObjectStore, KeepsWhatIsBeingRead) {
-  Node node;
-  Process reader(node);
+  StoreNode node;
+  StoreUser reader(node);
   auto data = pattern(2 << 20);
   ObjectView view;
   {
-    Process writer(node);
+    StoreUser writer(node);
     auto location = writer.objects->put(data);
     ASSERT_TRUE(location.ok());
     auto got = reader.objects->get(*location, soon());
@@ -131,7 +131,7 @@ TEST(ObjectStore, KeepsWhatIsBeingRead) {
     ASSERT_TRUE(node.eventually([](const auto& stats) { return stats.leased_bytes == 0; }));
   }
   EXPECT_GE(node.stats().orphaned_bytes, 2u << 20);
-  Process other(node);
+  StoreUser other(node);
   for (int i = 0; i < 20; ++i) ASSERT_TRUE(other.objects->put(pattern(2 << 20, 99)).ok());
   EXPECT_TRUE(equal(view.bytes(), data));
   view = ObjectView();
@@ -139,12 +139,12 @@ TEST(ObjectStore, KeepsWhatIsBeingRead) {
 }
 
 TEST(ObjectStore, ReleasesThePinsOfADeadReader) {
-  Node node;
-  Process writer(node);
+  StoreNode node;
+  StoreUser writer(node);
   auto location = writer.objects->put(pattern(2 << 20));
   ASSERT_TRUE(location.ok());
   {
-    Process reader(node);
+    StoreUser reader(node);
     auto view = reader.objects->get(*location, soon());
     ASSERT_TRUE(view.ok());
     EXPECT_EQ(node.stats().pins, 1u);
@@ -154,8 +154,8 @@ TEST(ObjectStore, ReleasesThePinsOfADeadReader) {
 }
 
 TEST(ObjectStore, SaysThatItIsFullAndRecovers) {
-  Node node(16 << 20);
-  Process process(node);
+  StoreNode node(16 << 20);
+  StoreUser process(node);
   std::vector<ObjectLocation> held;
   Status status;
   while (status.ok() && held.size() < 100) {
@@ -174,8 +174,8 @@ TEST(ObjectStore, SaysThatItIsFullAndRecovers) {
 }
 
 TEST(ObjectStore, GivesFreeMemoryBackToTheSystem) {
-  Node node(256 << 20, 1 << 20, 4 << 20);
-  Process process(node);
+  StoreNode node(256 << 20, 1 << 20, 4 << 20);
+  StoreUser process(node);
   auto location = process.objects->put(pattern(64 << 20));
   ASSERT_TRUE(location.ok());
   process.objects->free(*location);
@@ -188,8 +188,8 @@ TEST(ObjectStore, GivesFreeMemoryBackToTheSystem) {
 }
 
 TEST(ObjectStore, DropsAnUnsealedObject) {
-  Node node;
-  Process process(node);
+  StoreNode node;
+  StoreUser process(node);
   {
     auto object = process.objects->create(2 << 20);
     ASSERT_TRUE(object.ok());
@@ -200,13 +200,13 @@ TEST(ObjectStore, DropsAnUnsealedObject) {
 }
 
 TEST(ObjectStore, ViewsOutliveTheClient) {
-  Node node;
-  Process writer(node);
+  StoreNode node;
+  StoreUser writer(node);
   auto data = pattern(1000);
   ObjectView own, foreign;
   auto location = writer.objects->put(data);
   ASSERT_TRUE(location.ok());
-  Process reader(node);
+  StoreUser reader(node);
   own = *writer.objects->get(*location, soon());
   foreign = *reader.objects->get(*location, soon());
   writer.objects.reset();
@@ -216,8 +216,8 @@ TEST(ObjectStore, ViewsOutliveTheClient) {
 }
 
 TEST(ObjectStore, ReadsTypedViews) {
-  Node node;
-  Process process(node);
+  StoreNode node;
+  StoreUser process(node);
   std::vector<float> values{1, 2, 3};
   auto location = process.objects->put(std::as_bytes(std::span(values)));
   ASSERT_TRUE(location.ok());
@@ -230,8 +230,8 @@ TEST(ObjectStore, ReadsTypedViews) {
 }
 
 TEST(ObjectStore, FetchesFromAnotherNodeOnce) {
-  Node far, near;
-  Process writer(far), reader(near), second_reader(near);
+  StoreNode far, near;
+  StoreUser writer(far), reader(near), second_reader(near);
   for (std::size_t bytes : {std::size_t{0}, std::size_t{100}, std::size_t{(5 << 20) + 17}}) {
     auto data = pattern(bytes, 3);
     auto location = writer.objects->put(data);
@@ -251,8 +251,8 @@ TEST(ObjectStore, FetchesFromAnotherNodeOnce) {
 }
 
 TEST(ObjectStore, FetchesForManyAtOnce) {
-  Node far, near;
-  Process writer(far), reader(near);
+  StoreNode far, near;
+  StoreUser writer(far), reader(near);
   auto data = pattern(8 << 20);
   auto location = writer.objects->put(data);
   ASSERT_TRUE(location.ok());
@@ -270,8 +270,8 @@ TEST(ObjectStore, FetchesForManyAtOnce) {
 }
 
 TEST(ObjectStore, MakesRoomForNewCopies) {
-  Node far(64 << 20), near(8 << 20);
-  Process writer(far), reader(near);
+  StoreNode far(64 << 20), near(8 << 20);
+  StoreUser writer(far), reader(near);
   for (unsigned i = 0; i < 10; ++i) {
     auto location = writer.objects->put(pattern(3 << 20, i));
     ASSERT_TRUE(location.ok());
@@ -288,12 +288,12 @@ TEST(ObjectStore, MakesRoomForNewCopies) {
 }
 
 TEST(ObjectStore, SaysWhyAFetchFailed) {
-  Node near;
-  Process reader(near);
+  StoreNode near;
+  StoreUser reader(near);
   ObjectLocation gone;
   {
-    Node far;
-    Process writer(far);
+    StoreNode far;
+    StoreUser writer(far);
     auto location = writer.objects->put(pattern(2 << 20));
     ASSERT_TRUE(location.ok());
     gone = *location;
@@ -308,8 +308,8 @@ TEST(ObjectStore, SaysWhyAFetchFailed) {
 }
 
 TEST(ObjectStore, EndsAGetAtItsDeadline) {
-  Node node;
-  Process writer(node), reader(node);
+  StoreNode node;
+  StoreUser writer(node), reader(node);
   auto location = writer.objects->put(pattern(1000));
   ASSERT_TRUE(location.ok());
   ASSERT_TRUE(reader.objects->put(pattern(8)).ok());
@@ -327,8 +327,8 @@ TEST(ObjectStore, EndsAGetAtItsDeadline) {
 }
 
 TEST(ObjectStore, ServesManyThreads) {
-  Node node(256 << 20);
-  Process writer(node), reader(node);
+  StoreNode node(256 << 20);
+  StoreUser writer(node), reader(node);
   std::atomic<int> good{0};
   std::vector<std::thread> threads;
   for (unsigned t = 0; t < 4; ++t) {
@@ -350,8 +350,8 @@ TEST(ObjectStore, ServesManyThreads) {
 }
 
 TEST(ObjectStore, RefusesMalformedRequests) {
-  Node node;
-  Process process(node);
+  StoreNode node;
+  StoreUser process(node);
   for (std::string bytes : {std::string(8, '\xff'), std::string(64, '\x01'), std::string(16, '\0')}) {
     Message message;
     message.kind = FrameKind::kObject;
@@ -363,8 +363,8 @@ TEST(ObjectStore, RefusesMalformedRequests) {
 }
 
 TEST(ObjectStore, FailsWhenItsNodeIsGone) {
-  auto node = std::make_unique<Node>();
-  Process process(*node);
+  auto node = std::make_unique<StoreNode>();
+  StoreUser process(*node);
   auto location = process.objects->put(pattern(100));
   ASSERT_TRUE(location.ok());
   node.reset();

@@ -240,6 +240,8 @@ TEST(Handshake, SurvivesRandomBytes) {
   EventLoop loop;
   auto channel = connect(loop, server.listener->endpoint(), credentials_of(Role::kDriver));
   ASSERT_TRUE(channel.ok()) << channel.status().to_string();
+  // The answer comes after the server has counted this peer.
+  ASSERT_TRUE((*channel)->request_blocking(text_message(FrameKind::kCall, "x"), deadline_after(seconds(10))).ok());
   EXPECT_EQ(server.peers.size(), 1u);
 }
 
