@@ -22,8 +22,8 @@ namespace {
 constexpr std::size_t kSmallFileBytesMax = 64 << 10;
 // Folders of ended nodes keep their logs this long.
 constexpr auto kLogsKept = std::chrono::hours(24 * 7);
-// The longest socket name in a session: "w-" and a worker's 32 digits and ".sock".
-constexpr std::size_t kSocketNameBytesMax = 40;
+// The longest socket name in a session: "w-" and 16 digits of a worker's id and ".sock".
+constexpr std::size_t kSocketNameBytesMax = 24;
 
 std::string environment(const char* name) {
   const char* value = std::getenv(name);
@@ -91,6 +91,25 @@ void remove_old_logs() {
   });
 }
 
+/// After the end of the node in `dir`: its cluster's token goes with the last of its nodes, and `last` goes on to another of them.
+void forget(const fs::path& dir, const std::vector<SessionInfo>& running) {
+  fs::path cluster_dir = dir.parent_path();
+  std::optional<fs::path> sibling;
+  for (const SessionInfo& other : running) {
+    if (other.dir.parent_path() == cluster_dir && other.dir != dir) sibling = other.dir;
+  }
+  std::error_code error;
+  if (!sibling) fs::remove(cluster_dir / "token", error);
+  auto last = read_file(session_root() / "last", kSmallFileBytesMax);
+  if (!last.ok() || trimmed(*last) != dir.string()) return;
+  if (sibling) {
+    // What was started last is gone; its cluster is still the one that commands mean.
+    Status status = write_file_atomic(session_root() / "last", sibling->string() + "\n", 0600);
+    if (status.ok()) return;
+  }
+  fs::remove(session_root() / "last", error);
+}
+
 Status no_cluster(const std::string& detail) {
   return not_found(detail + "; start one with `starling start --head`, or name one with --address HOST:PORT or STARLING_ADDRESS");
 }
@@ -132,32 +151,23 @@ Status publish_session(const SessionInfo& info, bool as_last) {
 
 void remove_session(const fs::path& dir) {
   remove_run_files(dir);
-  fs::path cluster_dir = dir.parent_path();
-  std::optional<fs::path> sibling;
-  for (const SessionInfo& other : running_sessions()) {
-    if (other.dir.parent_path() == cluster_dir && other.dir != dir) sibling = other.dir;
-  }
-  std::error_code error;
-  if (!sibling) fs::remove(cluster_dir / "token", error);
-  auto last = read_file(session_root() / "last", kSmallFileBytesMax);
-  if (!last.ok() || trimmed(*last) != dir.string()) return;
-  if (sibling) {
-    // What was started last is gone; its cluster is still the one that commands mean.
-    Status status = write_file_atomic(session_root() / "last", sibling->string() + "\n", 0600);
-    if (status.ok()) return;
-  }
-  fs::remove(session_root() / "last", error);
+  forget(dir, running_sessions());
 }
 
 std::vector<SessionInfo> running_sessions() {
   std::vector<SessionInfo> sessions;
+  std::vector<fs::path> dead;
   for_each_node_folder([&](const fs::path& dir) {
     auto info = read_session(dir);
     if (!info) return;
     if (is_running(*info)) sessions.push_back(std::move(*info));
-    else remove_run_files(dir);
+    else dead.push_back(dir);
   });
   std::sort(sessions.begin(), sessions.end(), [](const SessionInfo& a, const SessionInfo& b) { return a.dir < b.dir; });
+  for (const fs::path& dir : dead) {
+    remove_run_files(dir);
+    forget(dir, sessions);
+  }
   return sessions;
 }
 

@@ -128,6 +128,8 @@ TEST_F(SessionTest, DeadNodesAreForgotten) {
   ASSERT_TRUE(write_file_atomic(info.dir / "node.sock", "", 0600).ok());
   EXPECT_TRUE(running_sessions().empty());
   EXPECT_FALSE(fs::exists(info.dir / "node.sock"));
+  EXPECT_FALSE(fs::exists(info.dir.parent_path() / "token"));
+  EXPECT_FALSE(fs::exists(session_root() / "last"));
 }
 
 TEST_F(SessionTest, SurvivesDamagedFiles) {

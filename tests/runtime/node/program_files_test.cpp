@@ -1,0 +1,162 @@
+#include "runtime/node/program_files.h"
+
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "runtime/node/blocking.h"
+#include "runtime/node/control_channel.h"
+#include "runtime/node/control_codec.h"
+#include "runtime/node/file_util.h"
+#include "runtime/transport/listener.h"
+#include "tests/runtime/node/temporary_folder.h"
+
+namespace runtime {
+namespace {
+
+namespace fs = std::filesystem;
+
+/// A driver's node that offers one program, and another node that wants it.
+class ProgramFilesTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    // More than two chunks, and no repetition that would hide one taken twice.
+    std::string content;
+    for (int i = 0; content.size() < (9u << 20); ++i) content += std::to_string(i) + ",";
+    ASSERT_TRUE(write_file_atomic(program_, content, 0700).ok());
+    driver_.executable = {program_.string(), content.size(), *hash_file(program_)};
+    on_loop([&] {
+      offering_ = std::make_unique<ProgramFiles>(loop_, credentials_, folder_.path() / "a");
+      wanting_ = std::make_unique<ProgramFiles>(loop_, credentials_, folder_.path() / "b");
+      offering_->offer(driver_);
+    });
+    ListenerCallbacks callbacks;
+    callbacks.on_channel = [this](std::shared_ptr<Channel> channel) {
+      channel->set_handler([this](const std::shared_ptr<Channel>& from, Message message) {
+        ControlAnswerer answer = answerer_for(from, message);
+        auto request = decode_control_request(message.meta);
+        ASSERT_TRUE(request.ok());
+        auto& fetch = std::get<control::FetchFile>(request->body);
+        auto bytes = offering_->read(fetch.hash, fetch.offset);
+        ++chunks_;
+        if (bytes.ok()) answer(ControlAnswer{std::move(*bytes)});
+        else answer(bytes.status());
+      });
+      channels_.push_back(std::move(channel));
+    };
+    auto listener = Listener::listen(loop_, Endpoint::tcp("127.0.0.1", 0), credentials_, callbacks);
+    ASSERT_TRUE(listener.ok()) << listener.status().message();
+    listener_ = std::move(*listener);
+  }
+  void TearDown() override {
+    on_loop([&] {
+      listener_->stop();
+      for (const auto& channel : channels_) channel->close(cancelled("done"));
+      channels_.clear();
+      wanting_.reset();
+      offering_.reset();
+    });
+    listener_.reset();
+  }
+  void on_loop(const std::function<void()>& work) {
+    Event done(loop_);
+    loop_.post([&] {
+      work();
+      done.set();
+    });
+    ASSERT_TRUE(loop_.run_until(done, deadline_after(std::chrono::seconds(10))));
+  }
+  Result<fs::path> find(const DriverInfo& driver) {
+    Deadline deadline = deadline_after(std::chrono::seconds(10));
+    return wait_for<fs::path>(loop_, deadline, [&](auto found) {
+      loop_.post([this, driver, deadline, found] { wanting_->find(driver, listener_->endpoint().to_string(), deadline, found); });
+    });
+  }
+  static Credentials make_credentials() {
+    Credentials credentials;
+    credentials.token = "secret";
+    credentials.cluster = ClusterId::random();
+    credentials.role = Role::kNode;
+    credentials.node = NodeId::random();
+    return credentials;
+  }
+
+  TemporaryFolder folder_;
+  fs::path program_ = folder_.path() / "driver";
+  Credentials credentials_ = make_credentials();
+  EventLoop loop_;
+  std::unique_ptr<ProgramFiles> offering_, wanting_;
+  std::unique_ptr<Listener> listener_;
+  std::vector<std::shared_ptr<Channel>> channels_;
+  DriverInfo driver_;
+  int chunks_ = 0;
+};
+
+TEST_F(ProgramFilesTest, TheSameFileIsUsedWhereItIs) {
+  EXPECT_EQ(*find(driver_), program_);
+  EXPECT_EQ(chunks_, 0);
+}
+
+TEST_F(ProgramFilesTest, AnotherFileAtThatPathIsNotUsed) {
+  DriverInfo elsewhere = driver_;
+  elsewhere.executable.path = (folder_.path() / "other").string();
+  std::string other(driver_.executable.bytes, 'x');
+  ASSERT_TRUE(write_file_atomic(elsewhere.executable.path, other, 0700).ok());
+  auto found = find(elsewhere);
+  ASSERT_TRUE(found.ok()) << found.status().message();
+  EXPECT_NE(*found, elsewhere.executable.path);
+  EXPECT_EQ(*hash_file(*found), driver_.executable.hash);
+}
+
+TEST_F(ProgramFilesTest, WhatIsMissingIsFetchedOnceAndRunnable) {
+  DriverInfo elsewhere = driver_;
+  elsewhere.executable.path = "/nowhere/driver";
+  auto found = find(elsewhere);
+  ASSERT_TRUE(found.ok()) << found.status().message();
+  EXPECT_EQ(*hash_file(*found), driver_.executable.hash);
+  EXPECT_EQ(::access(found->c_str(), X_OK), 0);
+  EXPECT_EQ(chunks_, 3);
+  EXPECT_EQ(*find(elsewhere), *found);
+  EXPECT_EQ(chunks_, 3);
+}
+
+TEST_F(ProgramFilesTest, AChangedProgramIsAnErrorAndLeavesNothing) {
+  DriverInfo elsewhere = driver_;
+  elsewhere.executable.path = "/nowhere/driver";
+  ASSERT_TRUE(write_file_atomic(program_, std::string(driver_.executable.bytes, 'x'), 0700).ok());  // after it was offered
+  auto found = find(elsewhere);
+  EXPECT_EQ(found.status().code(), ErrorCode::kInternal) << found.status().message();
+  for (const auto& entry : fs::recursive_directory_iterator(folder_.path() / "b")) EXPECT_TRUE(entry.is_directory()) << entry.path();
+}
+
+TEST_F(ProgramFilesTest, OnlyOfferedFilesAreServed) {
+  DriverInfo unknown = driver_;
+  unknown.executable.path = "/nowhere/driver";
+  unknown.executable.hash = std::string(32, 'a');
+  EXPECT_EQ(find(unknown).status().code(), ErrorCode::kNotFound);
+  unknown.executable.hash = "../../etc/passwd";
+  EXPECT_EQ(find(unknown).status().code(), ErrorCode::kInvalidArgument);
+}
+
+TEST_F(ProgramFilesTest, MissingLibrariesAreNamed) {
+  DriverInfo driver = driver_;
+  driver.libraries = {{"/opt/none/libx.so", 5, ""}};
+  auto found = find(driver);
+  EXPECT_EQ(found.status().code(), ErrorCode::kNotFound);
+  EXPECT_NE(found.status().message().find("/opt/none/libx.so"), std::string::npos);
+}
+
+TEST(DescribeThisProgram, IsThisProgram) {
+  auto info = describe_this_program();
+  ASSERT_TRUE(info.ok());
+  EXPECT_EQ(info->executable.path, fs::read_symlink("/proc/self/exe").string());
+  EXPECT_EQ(info->executable.bytes, fs::file_size("/proc/self/exe"));
+  EXPECT_EQ(info->executable.hash.size(), 32u);
+  ASSERT_FALSE(info->argv.empty());
+  EXPECT_EQ(info->pid, ::getpid());
+  EXPECT_EQ(info->working_dir, fs::current_path().string());
+  for (const FileSpec& library : info->libraries) EXPECT_FALSE(library.path.starts_with("/usr/lib/"));
+}
+
+}  // namespace
+}  // namespace runtime
