@@ -2,12 +2,14 @@
 #include "rl/trainer.h"
 
 #include <gtest/gtest.h>
+#include <sys/mount.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <array>
 #include <cstdio>
 #include <fstream>
+#include <memory>
 #include <nlohmann/json.hpp>
 #include <sstream>
 
@@ -36,14 +38,16 @@ class TrainerTest : public ::testing::Test {
   void SetUp() override {
     folder_ = fs::temp_directory_path() / ("starling-trainer-" + std::to_string(::getpid()));
     fs::remove_all(folder_);
-    fs::create_directories(folder_ / "sessions");
+    sessions_ = "/tmp/st" + std::to_string(::getpid());  // short: sockets have names of at most 107 characters
+    fs::create_directories(sessions_);
     // Sessions of their own, so that a cluster that already runs on this machine is neither used nor disturbed.
-    ::setenv("XDG_RUNTIME_DIR", (folder_ / "sessions").c_str(), 1);
+    ::setenv("XDG_RUNTIME_DIR", sessions_.c_str(), 1);
     ::unsetenv("STARLING_ADDRESS");
   }
   void TearDown() override {
     EXPECT_EQ(processes(), "") << "left running";
     fs::remove_all(folder_);
+    fs::remove_all(sessions_);
   }
 
   static Outcome shell(const std::string& command) {
@@ -57,8 +61,10 @@ class TrainerTest : public ::testing::Test {
   }
 
   // `starling-rl train` on the toy task with a small toy model.
-  Outcome train(const std::string& arguments, const std::string& before = "") const {
-    return shell(before + "exec " STARLING_BIN_DIR "/starling-rl train data.dataset_name=toy data.toy.letters=4 data.toy.length=2 data.train_batch_size=4 "
+  Outcome train(const std::string& arguments) const { return shell("exec " + train_command(arguments)); }
+
+  std::string train_command(const std::string& arguments) const {
+    return (STARLING_BIN_DIR "/starling-rl train data.dataset_name=toy data.toy.letters=4 data.toy.length=2 data.train_batch_size=4 "
                  "data.max_prompt_length=32 data.max_response_length=4 actor_rollout_ref.rollout.n=4 actor_rollout_ref.actor.optim.lr=1e-3 "
                  "actor_rollout_ref.model.path=" + model() + " trainer.logger=[console,file] trainer.default_local_dir=" + (folder_ / "run").string() + " " +
                  arguments);
@@ -66,7 +72,9 @@ class TrainerTest : public ::testing::Test {
 
   std::string model() const {
     const fs::path path = folder_ / "model";
-    if (!fs::exists(path)) EXPECT_TRUE(make_toy_model(path, {.layers = 1, .hidden_size = 32, .intermediate_size = 32}).ok());
+    if (!fs::exists(path)) {
+      EXPECT_TRUE(make_toy_model(path, {.layers = 1, .hidden_size = 32, .intermediate_size = 32}).ok());
+    }
     return path.string();
   }
 
@@ -76,7 +84,7 @@ class TrainerTest : public ::testing::Test {
     for (const auto& entry : fs::directory_iterator("/proc")) {
       const std::string name = entry.path().filename().string();
       if (name.find_first_not_of("0123456789") != std::string::npos || name == std::to_string(::getpid())) continue;
-      if (read(entry.path() / "environ").find((folder_ / "sessions").string()) == std::string::npos) continue;
+      if (read(entry.path() / "environ").find(sessions_.string()) == std::string::npos) continue;
       if (read(entry.path() / "stat").find(") Z ") != std::string::npos) continue;
       std::string line = read(entry.path() / "cmdline");
       std::replace(line.begin(), line.end(), '\0', ' ');
@@ -103,6 +111,7 @@ class TrainerTest : public ::testing::Test {
   }
 
   fs::path folder_;
+  fs::path sessions_;
 };
 
 TEST_F(TrainerTest, AResumedRunGivesTheNumbersOfAnUninterruptedOne) {
@@ -195,17 +204,22 @@ TEST_F(TrainerTest, DamagedModelsAreNamed) {
   EXPECT_NE(run.output.find("model.safetensors"), std::string::npos) << run.output;
 }
 
-// The process's file-size limit stands for a disk that is full.
+// A file system of 8 MiB in a mount namespace of the test's own, filled up after the first checkpoint.
 TEST_F(TrainerTest, AFullDiskKeepsTheOldCheckpointAndIsAnErrorAtTheEnd) {
-  Outcome run = train("trainer.total_training_steps=1 trainer.save_freq=1");
-  ASSERT_EQ(run.code, 0) << run.output;
-  run = train("trainer.total_training_steps=2 trainer.save_freq=1", "trap \"\" XFSZ; ulimit -f 40; ");
+  if (shell("unshare --mount true").code != 0) GTEST_SKIP() << "mounting a small file system needs root";
+  const std::string run_folder = (folder_ / "run").string();
+  const std::string first = "(" + train_command("trainer.total_training_steps=1 trainer.save_freq=1") + ")";
+  const std::string second = "(" + train_command("trainer.total_training_steps=2 trainer.save_freq=1") + ")";
+  const Outcome run = shell("mkdir -p " + run_folder + "; exec unshare --mount sh -c \"mount -t tmpfs -o size=8m tmpfs " + run_folder + " && " + first +
+                            " && { dd if=/dev/zero of=" + run_folder + "/filler bs=4k 2>/dev/null; truncate -s -64k " + run_folder + "/filler; " + second +
+                            "; code=\\$?; cp -r " + run_folder + " " + (folder_ / "seen").string() + "; exit \\$code; }\"");
   EXPECT_EQ(run.code, 1) << run.output;
   EXPECT_NE(run.output.find("checkpoint of step 2"), std::string::npos) << run.output;
-  const auto latest = find_latest_checkpoint(folder_ / "run");
-  ASSERT_TRUE(latest.has_value());
+  EXPECT_NE(run.output.find("No space left on device"), std::string::npos) << run.output;
+  const auto latest = find_latest_checkpoint(folder_ / "seen");
+  ASSERT_TRUE(latest.has_value()) << run.output;
   EXPECT_EQ(checkpoint_step(*latest), 1);
-  EXPECT_FALSE(fs::exists(folder_ / "run" / "global_step_2"));
+  EXPECT_FALSE(fs::exists(folder_ / "seen" / "global_step_2"));
 }
 
 TEST_F(TrainerTest, AnInterruptEndsEverything) {
