@@ -29,7 +29,8 @@ class ObjectClient {
   explicit ObjectClient(std::shared_ptr<Channel> node, ObjectClientOptions options = {});
   ObjectClient(const ObjectClient&) = delete;
   ObjectClient& operator=(const ObjectClient&) = delete;
-  /// Views and unsealed objects may outlive the client; the memory goes back when the channel closes.
+  /// Views and unsealed objects may outlive the client and even the event loop; their memory then goes back when the channel closes, so keep the
+  /// channel open while they are used.
   ~ObjectClient();
 
   /// Memory for an object of `size` bytes; `id` none picks a fresh one. Blocks for one round trip when a new slab or a range of its own is needed.

@@ -40,7 +40,7 @@ class SharedHeap::Guard {
 };
 
 SharedHeap::SharedHeap(std::shared_ptr<Channel> node, ObjectClientOptions options)
-    : node_(std::move(node)), options_(options), id_base_(ObjectId::random()) {}
+    : loop_(node->loop()), options_(options), node_(std::move(node)), id_base_(ObjectId::random()) {}
 
 SharedHeap::~SharedHeap() = default;
 
@@ -49,6 +49,11 @@ Message SharedHeap::request_of(const object_wire::Request& request) const {
   message.kind = FrameKind::kObject;
   message.meta = object_wire::encode_request(request);
   return message;
+}
+
+// One way, with mutex_ held. A failure means that the connection ended, which gives everything back.
+void SharedHeap::tell(const object_wire::Request& request) {
+  if (node_) (void)node_->send(request_of(request), Flush::kSoon);
 }
 
 // A random base and a counter: as unique as a random id, without a system call for each.
@@ -80,8 +85,9 @@ Status SharedHeap::adopt_store(Result<Message> message) {
 
 Status SharedHeap::open(std::unique_lock<std::mutex>& lock, Deadline deadline) {
   if (segment_) return {};
+  auto node = node_;
   lock.unlock();
-  Status status = adopt_store(node_->request_blocking(request_of(object_wire::Open{}), deadline));
+  Status status = adopt_store(node->request_blocking(request_of(object_wire::Open{}), deadline));
   lock.lock();
   return status;
 }
@@ -95,9 +101,10 @@ Status SharedHeap::check_extent(const Extent& extent, std::uint64_t bytes) const
 }
 
 Result<SharedHeap::Lease*> SharedHeap::lease(std::unique_lock<std::mutex>& lock, std::uint64_t bytes, bool open) {
+  auto node = node_;
   lock.unlock();
-  auto message = node_->request_blocking(request_of(object_wire::Lease{bytes}), deadline_after(options_.lease_timeout));
-  Status status = message.status();
+  auto message = node->request_blocking(request_of(object_wire::Lease{bytes}), deadline_after(options_.lease_timeout));
+  Status status = message.status(), populated;
   Extent extent;
   if (status.ok()) {
     auto reply = object_wire::decode_reply(message->meta);
@@ -110,18 +117,21 @@ Result<SharedHeap::Lease*> SharedHeap::lease(std::unique_lock<std::mutex>& lock,
   }
   if (status.ok()) status = check_extent(extent, bytes);
   if (status.ok() && !open && bytes >= kPopulateBytes) {
-    status = segment_->populate(extent.range.begin, extent.range.size);
-    if (!status.ok()) give_back(extent.id);
+    populated = segment_->populate(extent.range.begin, extent.range.size);
   }
   lock.lock();
   if (!status.ok()) return status;
+  if (!populated.ok()) {
+    give_back(extent.id);
+    return populated;
+  }
   auto [entry, fresh] = leases_.emplace(extent.id, Lease{extent, 0, 0, open});
   if (!fresh) return invalid_argument("object store: it leased the same range twice");
   return &entry->second;
 }
 
 void SharedHeap::prefetch_slab() {
-  if (prefetching_ || next_slab_ || retired_) return;
+  if (prefetching_ || next_slab_ || !node_) return;
   prefetching_ = true;
   node_->request(request_of(object_wire::Lease{store_.slab_bytes}), deadline_after(options_.lease_timeout),
                  [weak = weak_from_this()](Result<Message> message) {
@@ -136,11 +146,7 @@ void SharedHeap::prefetch_slab() {
                    std::lock_guard lock(self->mutex_);
                    self->prefetching_ = false;
                    if (!extent) return;  // create() asks again and says why not
-                   if (self->retired_) {
-                     self->give_back(extent->id);
-                   } else {
-                     self->next_slab_ = extent;
-                   }
+                   if (self->node_) self->next_slab_ = extent;
                  });
 }
 
@@ -230,25 +236,23 @@ void SharedHeap::release_live(std::uint64_t extent) {
   CHECK(lease != leases_.end());
   CHECK(lease->second.live > 0);
   if (--lease->second.live > 0) return;
-  if (lease->second.open && !retired_) return;
-  if (slab_ == &lease->second) slab_ = nullptr;
+  if (lease->second.open) return;
   leases_.erase(lease);
   give_back(extent);
 }
 
-void SharedHeap::give_back(std::uint64_t extent) {
-  // A failure means that the connection ended, which gives everything back.
-  (void)node_->send(request_of(object_wire::GiveBack{{extent}}), Flush::kSoon);
-}
+void SharedHeap::give_back(std::uint64_t extent) { tell(object_wire::GiveBack{{extent}}); }
 
 void SharedHeap::retire() {
   std::lock_guard lock(mutex_);
-  retired_ = true;
   if (next_slab_) give_back(std::exchange(next_slab_, std::nullopt)->id);
   if (slab_ != nullptr) {
-    ++slab_->live;
-    release_live(slab_->extent.id);
+    Lease* last = std::exchange(slab_, nullptr);
+    last->open = false;
+    ++last->live;
+    release_live(last->extent.id);
   }
+  node_.reset();
 }
 
 // ---- reading
@@ -260,7 +264,7 @@ void SharedHeap::unpin(std::uint64_t extent) {
   if (--pinned->second.views > 0) return;
   std::vector<std::uint64_t> extents(pinned->second.pins, extent);
   pinned_.erase(pinned);
-  (void)node_->send(request_of(object_wire::Unpin{std::move(extents)}), Flush::kSoon);
+  tell(object_wire::Unpin{std::move(extents)});
 }
 
 // The extent is kept by one count that the caller has taken; it goes into the view, or back.
@@ -273,9 +277,11 @@ Result<ObjectView> SharedHeap::view(const ObjectLocation& location, ByteRange ra
 
 void SharedHeap::get(const ObjectLocation& location, GetDone done) {
   std::unique_lock lock(mutex_);
+  if (!node_) return lock.unlock(), done(cancelled("object " + location.id.short_hex() + ": the object client is gone"));
+  auto node = node_;
   if (!segment_) {
     lock.unlock();
-    return node_->request(request_of(object_wire::Open{}), deadline_after(kStoreTimeout),
+    return node->request(request_of(object_wire::Open{}), deadline_after(kStoreTimeout),
                           [self = shared_from_this(), location, done = std::move(done)](Result<Message> message) mutable {
                             Status status = self->adopt_store(std::move(message));
                             if (!status.ok()) return done(std::move(status));
@@ -284,7 +290,7 @@ void SharedHeap::get(const ObjectLocation& location, GetDone done) {
   }
   if (location.node != store_.node) {
     lock.unlock();
-    return fetch_and_view(location, std::move(done));
+    return fetch_and_view(*node, location, std::move(done));
   }
   if (location.segment != store_.segment) return lock.unlock(), done(object_lost("object " + location.id.short_hex() + ": its segment is gone"));
   if (auto lease = leases_.find(location.extent); lease != leases_.end()) {
@@ -300,11 +306,11 @@ void SharedHeap::get(const ObjectLocation& location, GetDone done) {
     return done(view(location, range, false));
   }
   lock.unlock();
-  pin_and_view(location, std::move(done));
+  pin_and_view(*node, location, std::move(done));
 }
 
-void SharedHeap::pin_and_view(const ObjectLocation& location, GetDone done) {
-  node_->request(request_of(object_wire::Pin{location.extent}), deadline_after(kStoreTimeout),
+void SharedHeap::pin_and_view(Channel& node, const ObjectLocation& location, GetDone done) {
+  node.request(request_of(object_wire::Pin{location.extent}), deadline_after(kStoreTimeout),
                  [self = shared_from_this(), location, done = std::move(done)](Result<Message> message) mutable {
                    if (!message.ok()) return done(message.status());
                    auto reply = object_wire::decode_reply(message->meta);
@@ -323,8 +329,8 @@ void SharedHeap::pin_and_view(const ObjectLocation& location, GetDone done) {
                  });
 }
 
-void SharedHeap::fetch_and_view(const ObjectLocation& location, GetDone done) {
-  node_->request(request_of(object_wire::Fetch{location}), deadline_after(kStoreTimeout),
+void SharedHeap::fetch_and_view(Channel& node, const ObjectLocation& location, GetDone done) {
+  node.request(request_of(object_wire::Fetch{location}), deadline_after(kStoreTimeout),
                  [self = shared_from_this(), done = std::move(done)](Result<Message> message) mutable {
                    if (!message.ok()) return done(message.status());
                    auto reply = object_wire::decode_reply(message->meta);

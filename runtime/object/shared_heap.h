@@ -30,8 +30,8 @@ class SharedHeap : public std::enable_shared_from_this<SharedHeap> {
   /// `done` exactly once, maybe before returning, maybe later than anyone waits for it.
   void get(const ObjectLocation& location, GetDone done);
 
-  EventLoop& loop() { return node_->loop(); }
-  /// The client is gone: nothing new will be created, so that an empty slab can go back.
+  EventLoop& loop() { return loop_; }
+  /// The client is gone: gives back what is empty and lets go of the channel. What is still held goes back when the channel closes.
   void retire();
 
  private:
@@ -59,16 +59,18 @@ class SharedHeap : public std::enable_shared_from_this<SharedHeap> {
   void release_live(std::uint64_t extent);
   void give_back(std::uint64_t extent);
   void unpin(std::uint64_t extent);
+  void tell(const object_wire::Request& request);
   Result<ObjectView> view(const ObjectLocation& location, ByteRange range, bool own);
-  void pin_and_view(const ObjectLocation& location, GetDone done);
-  void fetch_and_view(const ObjectLocation& location, GetDone done);
+  void pin_and_view(Channel& node, const ObjectLocation& location, GetDone done);
+  void fetch_and_view(Channel& node, const ObjectLocation& location, GetDone done);
   ObjectId fresh_id();
   Message request_of(const object_wire::Request& request) const;
 
-  const std::shared_ptr<Channel> node_;
+  EventLoop& loop_;
   const ObjectClientOptions options_;
 
-  std::mutex mutex_;
+  std::mutex mutex_;                  // guards what follows
+  std::shared_ptr<Channel> node_;     // null once retired: views may outlive the event loop
   std::unique_ptr<Segment> segment_;  // set once
   object_wire::StoreInfo store_;
   std::unordered_map<std::uint64_t, Lease> leases_;   // by extent
@@ -76,7 +78,6 @@ class SharedHeap : public std::enable_shared_from_this<SharedHeap> {
   Lease* slab_ = nullptr;                             // the open one, in leases_
   std::optional<Extent> next_slab_;
   bool prefetching_ = false;
-  bool retired_ = false;
   ObjectId id_base_;
   std::uint64_t id_count_ = 0;
 };
