@@ -44,6 +44,43 @@ class ActorClient::ResultLease {
   std::uint64_t sequence_;
 };
 
+/// Holds the mutex; calls that fail meanwhile are settled, and what is dropped is destroyed, when it is released. Keeps the client alive
+/// till then, and beyond it as long as there is work.
+class ActorClient::Section {
+ public:
+  explicit Section(ActorClient& client) : client_(client.shared_from_this()), lock_(client.mutex_) {}
+  Section(const Section&) = delete;
+  Section& operator=(const Section&) = delete;
+  ~Section() {
+    const bool busy = !client_->line_.empty() || !client_->orphans_.empty() || !client_->lent_.empty();
+    std::shared_ptr<ActorClient> idle;
+    if (!busy) idle.swap(client_->self_while_busy_);
+    else if (!client_->self_while_busy_) client_->self_while_busy_ = client_;
+    lock_.unlock();
+    for (const auto& [call, why] : failed_) client_->settle(call, why);
+  }
+
+  void fail(CallPtr call, Status why) { failed_.emplace_back(std::move(call), std::move(why)); }
+  void fail_all(std::vector<CallPtr>& calls, const Status& why) {
+    for (CallPtr& call : std::exchange(calls, {})) fail(std::move(call), why);
+  }
+  void fail_all(std::deque<CallPtr>& calls, const Status& why) {
+    for (CallPtr& call : std::exchange(calls, {})) fail(std::move(call), why);
+  }
+  void drop(ObjectValue value) { dropped_.push_back(std::move(value)); }
+  void drop_lent() {
+    for (auto& [sequence, value] : std::exchange(client_->lent_, {})) drop(std::move(value));
+  }
+
+  std::unique_lock<std::mutex>& lock() { return lock_; }
+
+ private:
+  std::shared_ptr<ActorClient> client_;  // first: the mutex is in it
+  std::vector<std::pair<CallPtr, Status>> failed_;
+  std::vector<ObjectValue> dropped_;
+  std::unique_lock<std::mutex> lock_;
+};
+
 ActorClient::ActorClient(std::shared_ptr<Process> process, ActorAddress address)
     : process_(std::move(process)), address_(std::move(address)) {}
 
@@ -96,69 +133,53 @@ ObjectStatePtr ActorClient::call(std::type_index type, const MethodKey& key, Enc
   call->result = std::make_shared<ObjectState>(process_);
   ObjectStatePtr result = call->result;
 
-  Failed failed;
-  {
-    std::unique_lock lock(mutex_);
-    if (closed_.ok()) {
-      Deadline deadline = call->deadline;
-      line_.push_back(std::move(call));
-      pump(lock, failed);
-      if (!line_.empty()) arm_timer(deadline);
-    } else {
-      failed.emplace_back(std::move(call), closed_);
-    }
+  Section section(*this);
+  if (!closed_.ok()) {
+    section.fail(std::move(call), closed_);
+    return result;
   }
-  settle(std::move(failed));
+  Deadline deadline = call->deadline;
+  line_.push_back(std::move(call));
+  pump(section);
+  if (!line_.empty()) arm_timer(deadline);
   return result;
 }
 
-void ActorClient::pump(std::unique_lock<std::mutex>& lock, Failed& failed) {
+void ActorClient::pump(Section& section) {
   if (link_ == Link::kNone && !line_.empty()) connect();
   while (link_ == Link::kOpen && !line_.empty()) {
     CallPtr call = line_.front();
     if (ObjectStatePtr blocker = call->blocker()) {
-      if (watching_) break;
-      watching_ = true;
-      lock.unlock();  // the action may run at once
+      if (watched_ == blocker.get()) break;
+      watched_ = blocker.get();
+      section.lock().unlock();  // the action may run at once
       watch(blocker);
-      lock.lock();
+      section.lock().lock();
       continue;
     }
     line_.pop_front();
-    send(call, failed);
+    send(call, section);
   }
 }
 
 void ActorClient::watch(const ObjectStatePtr& blocker) {
-  blocker->then([weak = weak_from_this()] {
+  blocker->then([weak = weak_from_this(), watched = blocker.get()] {
     auto self = weak.lock();
     if (!self) return;
-    {
-      std::lock_guard lock(self->mutex_);
-      self->watching_ = false;
-    }
-    self->pump_and_settle();
+    Section section(*self);
+    if (self->watched_ == watched) self->watched_ = nullptr;
+    self->pump(section);
   });
 }
 
-void ActorClient::pump_and_settle() {
-  Failed failed;
-  {
-    std::unique_lock lock(mutex_);
-    pump(lock, failed);
-  }
-  settle(std::move(failed));
+void ActorClient::settle(const CallPtr& call, const Status& why) {
+  call->result->fail(why.with_context(describe() + ": " + call->method->name));
 }
 
-void ActorClient::settle(Failed failed) {
-  for (auto& [call, why] : failed) call->result->fail(why.with_context(describe() + ": " + call->method->name));
-}
-
-void ActorClient::send(const CallPtr& call, Failed& failed) {
+void ActorClient::send(const CallPtr& call, Section& section) {
   auto left = std::chrono::ceil<std::chrono::milliseconds>(call->deadline - std::chrono::steady_clock::now());
   if (left.count() <= 0) {
-    failed.emplace_back(call, deadline_exceeded("the call's time was up before it could be sent"));
-    return;
+    return section.fail(call, deadline_exceeded("the call's time was up before it could be sent"));
   }
   CallRequest request{
       .actor = address_.actor,
@@ -171,20 +192,14 @@ void ActorClient::send(const CallPtr& call, Failed& failed) {
       .lends = call->arguments.refers(),
   };
   Result<Buffer> meta = encode_call(request, call->arguments);
-  if (!meta.ok()) {
-    failed.emplace_back(call, meta.status());
-    return;
-  }
+  if (!meta.ok()) return section.fail(call, meta.status());
   call->sequence = ++sequence_;
   call->channel = channel_;
   Message message;
   message.kind = FrameKind::kCall;
   message.meta = *std::move(meta);
   message.payload = std::move(call->arguments.bytes);
-  if (request.lends) {
-    lent_.emplace(call->sequence, std::move(call->arguments));
-    self_while_lending_ = shared_from_this();
-  }
+  if (request.lends) lent_.emplace(call->sequence, std::move(call->arguments));
   channel_->request(std::move(message), call->deadline,
                     [self = shared_from_this(), call](Result<Message> reply) { self->on_reply(call, std::move(reply)); });
 }
@@ -213,34 +228,25 @@ void ActorClient::on_connected(Result<std::shared_ptr<Channel>> channel) {
       if (auto self = weak.lock()) self->on_channel_closed(raw, std::move(reason));
     });
   }
-  Failed failed;
-  {
-    std::unique_lock lock(mutex_);
-    if (link_ != Link::kConnecting) {  // closed meanwhile
-      if (channel.ok()) (*channel)->close(closed_);
-      return;
-    }
-    Status why = channel.ok() ? (*channel)->close_reason() : channel.status();
-    if (why.ok()) {
-      link_ = Link::kOpen;
-      channel_ = *std::move(channel);
-      pump(lock, failed);
-    } else {
-      for (auto& call : line_) orphans_.push_back(std::move(call));
-      line_.clear();
-      ask_cause(std::move(why));
-    }
+  Section section(*this);
+  if (link_ != Link::kConnecting) {  // closed meanwhile
+    if (channel.ok()) (*channel)->close(closed_);
+    return;
   }
-  settle(std::move(failed));
+  Status why = channel.ok() ? (*channel)->close_reason() : channel.status();
+  if (why.ok()) {
+    link_ = Link::kOpen;
+    channel_ = *std::move(channel);
+    return pump(section);
+  }
+  for (CallPtr& call : std::exchange(line_, {})) orphans_.push_back(std::move(call));
+  ask_cause(std::move(why));
 }
 
 void ActorClient::on_channel_closed(const Channel* channel, Status reason) {
-  std::unordered_map<std::uint64_t, ObjectValue> lent;  // dropped outside of the lock
-  std::shared_ptr<ActorClient> self;
-  std::lock_guard lock(mutex_);
+  Section section(*this);
   if (channel_.get() != channel) return;
-  lent.swap(lent_);
-  self.swap(self_while_lending_);
+  section.drop_lent();
   if (link_ == Link::kOpen) ask_cause(std::move(reason));
 }
 
@@ -254,28 +260,22 @@ void ActorClient::ask_cause(Status reason) {
 }
 
 void ActorClient::on_cause(Status reason, Result<ActorState> state) {
-  Failed failed;
-  {
-    std::unique_lock lock(mutex_);
-    if (link_ != Link::kAsking) return;
-    const bool dead = state.ok() && state->phase == ActorPhase::kDead;
-    Status why = dead                                             ? death_status(*state)
-                 : state.status().code() == ErrorCode::kActorDied ? state.status()
-                 : reason.code() == ErrorCode::kInvalidArgument   ? reason
-                                                                  : unavailable("connection lost, the call may have run: " + reason.message());
-    for (auto& call : orphans_) failed.emplace_back(std::move(call), why);
-    orphans_.clear();
-    if (why.code() == ErrorCode::kActorDied) {
-      link_ = Link::kClosed;
-      closed_ = why;
-      for (auto& call : line_) failed.emplace_back(std::move(call), why);
-      line_.clear();
-    } else {
-      link_ = Link::kNone;
-      pump(lock, failed);
-    }
+  Section section(*this);
+  if (link_ != Link::kAsking) return;
+  const bool dead = state.ok() && state->phase == ActorPhase::kDead;
+  Status why = dead                                             ? death_status(*state)
+               : state.status().code() == ErrorCode::kActorDied ? state.status()
+               : reason.code() == ErrorCode::kInvalidArgument   ? reason
+                                                                : unavailable("connection lost, the call may have run: " + reason.message());
+  section.fail_all(orphans_, why);
+  if (why.code() == ErrorCode::kActorDied) {
+    link_ = Link::kClosed;
+    closed_ = why;
+    section.fail_all(line_, why);
+  } else {
+    link_ = Link::kNone;
+    pump(section);
   }
-  settle(std::move(failed));
 }
 
 void ActorClient::on_reply(const CallPtr& call, Result<Message> reply) {
@@ -286,28 +286,28 @@ void ActorClient::on_reply(const CallPtr& call, Result<Message> reply) {
     (void)call->channel->send(std::move(notice), Flush::kSoon);  // not sent: then the connection is gone, and the call with it
     reply = deadline_exceeded("no reply in time; the call may have run");
   }
-  if (!reply.ok() && (reply.status().code() == ErrorCode::kUnavailable || reply.status().code() == ErrorCode::kCancelled)) {
-    std::unique_lock lock(mutex_);
-    if (closed_.ok()) {
-      orphans_.push_back(call);
-      // Usually on_channel_closed() is about to come; but not if this was sent on a connection that had ended already.
-      if (link_ == Link::kNone || (link_ == Link::kOpen && call->channel != channel_)) ask_cause(reply.status());
-      return;
-    }
-    reply = closed_;
-  }
   {
-    ObjectValue unsent;
-    std::lock_guard lock(mutex_);
-    acknowledge(call->sequence);
-    if (!reply.ok() && reply.status().code() != ErrorCode::kDeadlineExceeded) {
-      if (auto found = lent_.find(call->sequence); found != lent_.end()) {
-        unsent = std::move(found->second);
-        lent_.erase(found);
+    Section section(*this);
+    if (!reply.ok() && (reply.status().code() == ErrorCode::kUnavailable || reply.status().code() == ErrorCode::kCancelled)) {
+      if (closed_.ok()) {
+        orphans_.push_back(call);
+        // Usually on_channel_closed() is about to come; but not if this was sent on a connection that had ended already.
+        if (link_ == Link::kNone || (link_ == Link::kOpen && call->channel != channel_)) ask_cause(reply.status());
+        return;
       }
+      reply = closed_;
+    }
+    acknowledge(call->sequence);
+    if (!reply.ok()) {
+      // The actor may still get and keep what was lent to a call whose time is up; one that was never sent it cannot.
+      auto lent = reply.status().code() == ErrorCode::kDeadlineExceeded ? lent_.end() : lent_.find(call->sequence);
+      if (lent != lent_.end()) {
+        section.drop(std::move(lent->second));
+        lent_.erase(lent);
+      }
+      return section.fail(call, reply.status());
     }
   }
-  if (!reply.ok()) return settle({{call, reply.status()}});
   // Small results leave the block they were received in, which may be much larger.
   Buffer payload = reply->payload.first();
   if (payload.size() <= 1024) payload = Buffer::copy_of(payload.bytes());
@@ -317,7 +317,7 @@ void ActorClient::on_reply(const CallPtr& call, Result<Message> reply) {
       reply->meta, std::move(payload), process_,
       [&] { return std::make_shared<const ResultLease>(shared_from_this(), call->sequence); }, &decoded, &value);
   if (status.ok()) status = decoded.status;
-  if (!status.ok()) return settle({{call, status}});
+  if (!status.ok()) return settle(call, status);
   call->result->fulfil(std::move(value));
 }
 
@@ -337,14 +337,11 @@ void ActorClient::on_notice(const Message& message) {
   if (message.kind != FrameKind::kCancel) return;
   Result<CallNotice> notice = decode_notice(message.meta);
   if (!notice.ok() || notice->kind != CallNotice::Kind::kArgumentsReleased) return;
-  ObjectValue released;  // dropped outside of the lock
-  std::shared_ptr<ActorClient> self;
-  std::lock_guard lock(mutex_);
+  Section section(*this);
   if (auto found = lent_.find(notice->sequence); found != lent_.end()) {
-    released = std::move(found->second);
+    section.drop(std::move(found->second));
     lent_.erase(found);
   }
-  if (lent_.empty()) self.swap(self_while_lending_);
 }
 
 void ActorClient::result_released(std::uint64_t sequence) {
@@ -374,44 +371,33 @@ void ActorClient::arm_timer(Deadline at) {
 }
 
 void ActorClient::on_timer() {
-  Failed failed;
-  {
-    std::unique_lock lock(mutex_);
-    timer_at_ = Deadline::max();
-    auto now = std::chrono::steady_clock::now();
-    std::erase_if(line_, [&](const CallPtr& call) {
-      if (call->deadline > now) return false;
-      failed.emplace_back(call, deadline_exceeded("the call's time was up before it could be sent"));
-      return true;
-    });
-    pump(lock, failed);
-    Deadline earliest = Deadline::max();
-    for (const auto& call : line_) earliest = std::min(earliest, call->deadline);
-    arm_timer(earliest);
-  }
-  settle(std::move(failed));
+  Section section(*this);
+  timer_at_ = Deadline::max();
+  auto now = std::chrono::steady_clock::now();
+  std::erase_if(line_, [&](const CallPtr& call) {
+    if (call->deadline > now) return false;
+    section.fail(call, deadline_exceeded("the call's time was up before it could be sent"));
+    return true;
+  });
+  pump(section);
+  Deadline earliest = Deadline::max();
+  for (const auto& call : line_) earliest = std::min(earliest, call->deadline);
+  arm_timer(earliest);
 }
 
 void ActorClient::close(Status reason) {
-  Failed failed;
   std::shared_ptr<Channel> channel;
-  std::unordered_map<std::uint64_t, ObjectValue> lent;  // dropped outside of the lock
-  std::shared_ptr<ActorClient> self;
   {
-    std::lock_guard lock(mutex_);
+    Section section(*this);
     if (link_ == Link::kClosed) return;
     link_ = Link::kClosed;
     closed_ = reason;
-    for (auto& call : line_) failed.emplace_back(std::move(call), reason);
-    for (auto& call : orphans_) failed.emplace_back(std::move(call), reason);
-    line_.clear();
-    orphans_.clear();
+    section.fail_all(line_, reason);
+    section.fail_all(orphans_, reason);
+    section.drop_lent();
     channel.swap(channel_);
-    lent.swap(lent_);
-    self.swap(self_while_lending_);
   }
   if (channel) channel->close(std::move(reason));
-  settle(std::move(failed));
 }
 
 }  // namespace runtime

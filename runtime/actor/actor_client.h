@@ -54,21 +54,20 @@ class ActorClient : public std::enable_shared_from_this<ActorClient> {
   };
   struct Timer;
   class ResultLease;
+  class Section;
 
   Result<const MethodEntry*> find_method(std::type_index type, const MethodKey& method);
   bool is_local() const;
 
-  // With mutex_ held. They add calls that have failed to `failed`, to be settled once it is released.
-  using Failed = std::vector<std::pair<CallPtr, Status>>;
-  void pump(std::unique_lock<std::mutex>& lock, Failed& failed);
-  void send(const CallPtr& call, Failed& failed);
+  // With mutex_ held.
+  void pump(Section& section);
+  void send(const CallPtr& call, Section& section);
   void acknowledge(std::uint64_t sequence);
   void connect();
   void ask_cause(Status reason);
   void arm_timer(Deadline at);
 
-  void pump_and_settle();
-  void settle(Failed failed);
+  void settle(const CallPtr& call, const Status& why);
   void watch(const ObjectStatePtr& blocker);
   void on_connected(Result<std::shared_ptr<Channel>> channel);
   void on_channel_closed(const Channel* channel, Status reason);
@@ -88,14 +87,14 @@ class ActorClient : public std::enable_shared_from_this<ActorClient> {
   std::shared_ptr<Channel> channel_;
   std::deque<CallPtr> line_;           // calls not sent yet, in order
   std::vector<CallPtr> orphans_;       // sent, without a reply, and their connection is gone
-  bool watching_ = false;              // an action of an unsettled argument will call pump()
+  const ObjectState* watched_ = nullptr;  // the unsettled argument whose action will call pump()
   std::shared_ptr<Timer> timer_;
   Deadline timer_at_ = Deadline::max();
   std::uint64_t sequence_ = 0;
   std::uint64_t acknowledged_ = 0;             // all calls up to here have ended
   std::set<std::uint64_t> ended_beyond_;       // ended after an earlier one that has not
   std::unordered_map<std::uint64_t, ObjectValue> lent_;  // by sequence of the call
-  std::shared_ptr<ActorClient> self_while_lending_;      // handles may go while the actor still holds what was lent
+  std::shared_ptr<ActorClient> self_while_busy_;         // handles may go while calls are in line or something is lent
 };
 
 }  // namespace runtime

@@ -28,6 +28,13 @@ void* frames[kFramesMax];
 int frame_count = 0;
 volatile sig_atomic_t frames_written = 0;
 
+// ThreadSanitizer reports the allocation in the demangler, which is guarded here by a timer.
+#ifdef __SANITIZE_THREAD__
+constexpr bool kDemangle = false;
+#else
+constexpr bool kDemangle = true;
+#endif
+
 /// A line on stderr, built without allocation.
 class Line {
  public:
@@ -132,7 +139,7 @@ void on_crash(int signal, siginfo_t* info, void*) {
   std::memmove(frames, frames + skip, static_cast<std::size_t>(count - skip) * sizeof(void*));
   frame_count = count - skip;
   for (int i = 0; i < frame_count; ++i) {
-    write_frame(i, true);
+    write_frame(i, kDemangle);
     frames_written = i + 1;
   }
   end(signal);

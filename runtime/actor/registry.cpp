@@ -12,13 +12,17 @@ namespace runtime {
 
 namespace {
 
-/// "add" of "_ZN7Counter3addEi".
+/// "add" of "_ZN7Counter3addEi", whose readable form is "Counter::add(int)".
 std::string plain_name(const std::string& symbol) {
   int status = 0;
   char* text = abi::__cxa_demangle(symbol.c_str(), nullptr, nullptr, &status);
   if (!text) return symbol;
   std::string name(text);
   std::free(text);
+  // "name[abi:cxx11]() const": says which std::string is returned.
+  for (std::size_t tag = name.find("[abi:"); tag != std::string::npos; tag = name.find("[abi:")) {
+    name.erase(tag, name.find(']', tag) - tag + 1);
+  }
   // Up to the parameter list, which is the last top-level "(".
   int depth = 0;
   std::size_t end = name.size();

@@ -110,6 +110,18 @@ TEST_F(ClusterTest, CallsKeepTheirOrderBehindOneThatWaitsForItsArgument) {
   EXPECT_EQ(get(late), 200);
 }
 
+TEST_F(ClusterTest, ACallWhoseTimeIsUpInLineLetsTheNextOnesGo) {
+  auto slow = counter();
+  auto actor = counter();
+  auto never = slow.call(&Counter::sleep_ms, 3000);
+  auto expired = actor.call(CallOptions{.timeout = 100ms}, &Counter::add, never);
+  auto waits = actor.call(&Counter::add, rt_->spawn<Counter>({}, 0)->call(&Counter::sleep_ms, 300));
+  expect_failure(rt_->get(expired).status(), ErrorCode::kDeadlineExceeded, {"add"});
+  auto start = std::chrono::steady_clock::now();
+  EXPECT_EQ(get(waits), 300);
+  EXPECT_LT(std::chrono::steady_clock::now() - start, 2s) << "it waited for the argument of a call that has ended";
+}
+
 TEST_F(ClusterTest, FailedArgumentsFailTheCallThatNeedsThem) {
   auto actor = counter();
   auto picky = rt_->spawn<Member>({}, 1, "m");

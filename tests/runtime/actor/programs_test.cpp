@@ -1,4 +1,5 @@
 // Several programs and several nodes: the examples, older programs, programs that are killed, objects between nodes.
+#include <fstream>
 #include <numeric>
 
 #include "cluster_fixture.h"
@@ -81,6 +82,30 @@ TEST_F(ProgramsTest, AKilledDriversActorsEnd) {
   older.signal(SIGKILL);
   EXPECT_TRUE(eventually([&] { return ::kill(pid, 0) != 0; }));
   EXPECT_TRUE(eventually([&] { return rt_->get_actor<Counter>("old", 1s).status().code() == ErrorCode::kNotFound; }));
+}
+
+/// The processes that this one started.
+std::vector<pid_t> children_of(pid_t pid) {
+  std::vector<pid_t> children;
+  std::error_code error;
+  for (const auto& thread : std::filesystem::directory_iterator("/proc/" + std::to_string(pid) + "/task", error)) {
+    std::ifstream file(thread.path() / "children");
+    for (pid_t child = 0; file >> child;) children.push_back(child);
+  }
+  return children;
+}
+
+TEST_F(ProgramsTest, AKilledDriversOwnClusterEnds) {
+  ::setenv("STARLING_SESSION_ROOT", (root_ / "killed").c_str(), 1);
+  Command driver({std::filesystem::read_symlink("/proc/self/exe").string(), "--older-program"});
+  ASSERT_TRUE(eventually([&] { return driver.output().find("ready") != std::string::npos; })) << driver.output();
+  auto nodes = children_of(driver.pid());
+  ASSERT_EQ(nodes.size(), 1u);
+  auto workers = children_of(nodes[0]);
+  EXPECT_FALSE(workers.empty());
+  driver.signal(SIGKILL);
+  EXPECT_TRUE(eventually([&] { return ::kill(nodes[0], 0) != 0; })) << "the node goes on";
+  for (pid_t worker : workers) EXPECT_TRUE(eventually([&] { return ::kill(worker, 0) != 0; })) << "a worker goes on";
 }
 
 TEST_F(ProgramsTest, ActorsOnAnotherNodeAreCalledOverTcp) {

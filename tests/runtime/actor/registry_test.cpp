@@ -13,6 +13,7 @@ struct Machine {
   int add(int n) { return total += n; }
   int add_twice(int n) { return total += 2 * n; }
   int read() const { return total; }
+  std::map<std::string, int> table(const std::map<int, std::string>&) const { return {}; }
   Status refuse(const std::string& why) { return invalid_argument(why); }
   Result<std::vector<int>> list(std::uint8_t count) {
     if (count > 3) return resource_exhausted("three at most");
@@ -33,6 +34,7 @@ ActorClass& register_machine(Registry& registry) {
   added.add(runtime_detail::method_entry<Machine>(&Machine::add));
   added.add(runtime_detail::method_entry<Machine>(&Machine::add_twice));
   added.add(runtime_detail::method_entry<Machine>(&Machine::read));
+  added.add(runtime_detail::method_entry<Machine>(&Machine::table));
   added.add(runtime_detail::method_entry<Machine>(&Machine::refuse));
   added.add(runtime_detail::method_entry<Machine>(&Machine::list));
   added.add(runtime_detail::method_entry<Machine>(method("overridable", &Machine::overridable)));
@@ -62,6 +64,7 @@ TEST(Registry, NamesMethodsByTheirSymbols) {
   EXPECT_EQ(known.find(MethodKey::of(&Machine::add))->name, "add");
   EXPECT_EQ(known.find(MethodKey::of(&Machine::read))->name, "read");
   EXPECT_EQ(known.find(MethodKey::of(&Machine::list))->name, "list");
+  EXPECT_EQ(known.find(MethodKey::of(&Machine::table))->name, "table");
   EXPECT_EQ(known.find(MethodKey::of(&Machine::overridable))->name, "overridable");
 }
 
