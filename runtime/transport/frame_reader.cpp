@@ -118,7 +118,7 @@ Status FrameReader::parse(FrameSink& sink) {
 }
 
 void FrameReader::begin_large(const FrameHeader& header, FrameSink& sink) {
-  Large& large = large_.emplace();
+  Large& large = large_.emplace(Large{});
   large.header = header;
   std::size_t at = begin_ + FrameHeader::kBytes;
   std::size_t held = end_ - at;
