@@ -205,7 +205,7 @@ Status Trainer::warm_start() {
     metrics["sft/lr"] = learning_rate(schedule, step);
     record({step + 1, options_.warm_start.steps, 0, std::move(metrics), "sft"});
   }
-  const Status reset = runtime_.gather(policy_.call(&PolicyActor::reset_optimizer));
+  const Status reset = policy_.fetch(&PolicyActor::reset_optimizer);
   if (!reset.ok() || !options_.uses_reference()) return reset;
   const auto saved = runtime_.get(policy_.leader().call(&PolicyActor::save, (options_.folder / kWarmStartFolder).string()));
   return saved.status();
@@ -247,7 +247,7 @@ Status Trainer::load_checkpoint(const fs::path& folder) {
   const bool complete = integer("format") == kStateFormat && integer("step").value_or(-1) >= 0 && integer("epoch") && state->contains("data_position");
   if (!complete) return runtime::invalid_argument((folder / kStateFile).string() + ": not a state that this version wrote");
   Status status = feed_->resume(nlohmann::json((*state)["data_position"]));
-  if (status.ok()) status = runtime_.gather(policy_.call(&PolicyActor::load, (folder / kPolicyFolder).string()));
+  if (status.ok()) status = policy_.fetch(&PolicyActor::load, (folder / kPolicyFolder).string());
   if (!status.ok()) return status.with_context("resuming from " + folder.string());
   steps_done_ = *integer("step");
   epoch_ = *integer("epoch");

@@ -63,6 +63,8 @@ class RendezvousStore : public c10d::Store {
 runtime::Status translate(const std::exception& error, const std::string& what) {
   std::string text = error.what();
   text = text.substr(0, text.find('\n'));  // the lines after it are c10's own stack
+  const auto place = text.find("] ");  // "[/.../pair.cc:547] Connection closed": where in Gloo's source
+  if (text.starts_with("[/") && place != std::string::npos) text = text.substr(place + 2);
   const bool late = text.find("imed out") != std::string::npos || text.find("imeout") != std::string::npos ||
                     text.find("nobody put") != std::string::npos;
   return late ? runtime::deadline_exceeded(what + ": " + text) : runtime::unavailable(what + ": " + text);

@@ -1,8 +1,10 @@
 // WorkerGroup: the workers of one role, placed over the nodes and called as one.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <string>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -74,10 +76,17 @@ class WorkerGroup {
     return actors_.call(method, args...);
   }
 
-  /// Calls and waits for all: the results by rank, or the first failure with its rank.
+  /// Calls and waits for all: the results by rank, or the first failure with its rank. Where a member died and the others only noticed that it
+  /// was gone, the death is the failure.
   template <class M, class... Args>
   auto fetch(M method, const Args&... args) const {
-    return runtime_->gather(actors_.call(method, args...));
+    const auto refs = actors_.call(method, args...);
+    auto results = runtime_->gather(refs);
+    if constexpr (std::is_same_v<decltype(results), runtime::Status>) {
+      return results.ok() ? results : root_cause(results, refs);
+    } else {
+      return results.ok() ? results : decltype(results)(root_cause(results.status(), refs));
+    }
   }
 
   /// The member of rank 0: what needs to be done once is done there.
@@ -91,6 +100,29 @@ class WorkerGroup {
 
  private:
   WorkerGroup(runtime::Runtime& runtime, runtime::ActorGroup<T> actors) : runtime_(&runtime), actors_(std::move(actors)) {}
+
+  // Collectives fail on every member when one dies, and its death may be told last.
+  template <class R>
+  runtime::Status root_cause(const runtime::Status& first, const std::vector<runtime::ObjectRef<R>>& refs) const {
+    if (first.code() != runtime::ErrorCode::kUnavailable && first.code() != runtime::ErrorCode::kDeadlineExceeded) return first;
+    const auto settled = runtime_->wait(refs, refs.size(), kDeathNotice);
+    for (const auto& ref : settled.ready) {
+      const runtime::Status status = status_of(*runtime_, ref);
+      if (status.code() == runtime::ErrorCode::kActorDied) return status;
+    }
+    return first;
+  }
+
+  template <class R>
+  static runtime::Status status_of(runtime::Runtime& runtime, const runtime::ObjectRef<R>& ref) {
+    if constexpr (std::is_void_v<R>) {
+      return runtime.get(ref);
+    } else {
+      return runtime.get(ref).status();
+    }
+  }
+
+  static constexpr std::chrono::seconds kDeathNotice{3};  // a death is known within a second
 
   runtime::Runtime* runtime_ = nullptr;
   runtime::ActorGroup<T> actors_;

@@ -2,16 +2,20 @@
 #include "rl/trainer.h"
 
 #include <gtest/gtest.h>
-#include <sys/mount.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
+#include <chrono>
+#include <csignal>
 #include <cstdio>
 #include <fstream>
+#include <future>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <sstream>
+#include <thread>
 
 #include "rl/train/checkpoint.h"
 #include "rl/train/toy_model.h"
@@ -93,12 +97,32 @@ class TrainerTest : public ::testing::Test {
     return found;
   }
 
+  // The worker of this test's clusters that took the most CPU time: a policy, once training is on its way.
+  pid_t busiest_worker() const {
+    pid_t busiest = 0;
+    long most = -1;
+    for (const auto& entry : fs::directory_iterator("/proc")) {
+      const std::string environment = read(entry.path() / "environ");
+      if (environment.find(sessions_.string()) == std::string::npos || environment.find("STARLING_WORKER=") == std::string::npos) continue;
+      std::istringstream fields(read(entry.path() / "stat"));
+      std::string skipped;
+      for (int field = 1; field < 14; ++field) fields >> skipped;
+      long ticks = 0;
+      if (fields >> ticks && ticks > most) {
+        most = ticks;
+        busiest = static_cast<pid_t>(std::stol(entry.path().filename().string()));
+      }
+    }
+    return busiest;
+  }
+
   // The metrics of every step without the timings, which differ from run to run.
   static std::vector<std::string> numbers(const fs::path& run) {
     std::vector<std::string> lines;
     std::ifstream in(run / "metrics.jsonl");
     for (std::string line; std::getline(in, line);) {
-      auto json = nlohmann::ordered_json::parse(line);
+      auto json = nlohmann::ordered_json::parse(line, nullptr, false);
+      if (!json.is_object()) break;  // still being written
       json.erase("total");
       nlohmann::ordered_json kept = nlohmann::ordered_json::object();
       for (const auto& [name, value] : json["data"].items()) {
@@ -220,6 +244,20 @@ TEST_F(TrainerTest, AFullDiskKeepsTheOldCheckpointAndIsAnErrorAtTheEnd) {
   ASSERT_TRUE(latest.has_value()) << run.output;
   EXPECT_EQ(checkpoint_step(*latest), 1);
   EXPECT_FALSE(fs::exists(folder_ / "seen" / "global_step_2"));
+}
+
+TEST_F(TrainerTest, AKilledPolicyWorkerIsTheErrorNotItsPeersBrokenConnections) {
+  const std::string command = train_command("actor_rollout_ref.rollout.n=8 trainer.n_gpus_per_node=2 trainer.total_training_steps=100000");
+  std::future<Outcome> run = std::async(std::launch::async, [&] { return shell("exec " + command); });
+  const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(60);
+  while (numbers(folder_ / "run").size() < 3 && std::chrono::steady_clock::now() < deadline) std::this_thread::sleep_for(std::chrono::milliseconds(50));
+  const pid_t policy = busiest_worker();
+  ASSERT_GT(policy, 0);
+  ::kill(policy, SIGKILL);
+  const Outcome outcome = run.get();
+  EXPECT_EQ(outcome.code, 1) << outcome.output;
+  EXPECT_NE(outcome.output.find("error: actor died"), std::string::npos) << outcome.output;
+  EXPECT_NE(outcome.output.find("(pid " + std::to_string(policy)), std::string::npos) << outcome.output;
 }
 
 TEST_F(TrainerTest, AnInterruptEndsEverything) {
