@@ -1,13 +1,13 @@
 #!/bin/sh
 # Makes arithmetic questions as JSON lines, for training and for validation.
-#   examples/arithmetic/make_data.sh FOLDER [ROWS] [LARGEST] [SEED]     default 2000 rows, numbers up to 20, seed 1
+#   examples/arithmetic/make_data.sh FOLDER [ROWS] [LARGEST] [SEED]     default 2000 rows, numbers up to 9, seed 1
 # Writes FOLDER/train.jsonl and FOLDER/test.jsonl (a tenth as many rows). The same arguments give the same files.
 set -eu
 case "${1:-}" in
   -h | --help) sed -n '2,4s/^# \{0,1\}//p' "$0"; exit 0 ;;
   "") echo "error: name a folder" >&2; exit 2 ;;
 esac
-folder=$1 rows=${2:-2000} largest=${3:-20} seed=${4:-1}
+folder=$1 rows=${2:-2000} largest=${3:-9} seed=${4:-1}
 mkdir -p "$folder"
 
 # A generator of our own: awk's rand() differs between awks. Park and Miller 1988, exact in double precision.
