@@ -41,6 +41,9 @@ int main(int argc, char** argv) {
   for (const Command& tool : kTools) {
     if (std::strcmp(argv[1], tool.name) == 0) return tool.run(argc - 1, argv + 1);
   }
-  if (std::strcmp(argv[1], "train") == 0) return rl::train_command(runtime, argc - 1, argv + 1);
+  if (std::strcmp(argv[1], "train") == 0) {
+    runtime::start_log("driver");
+    return rl::train_command(runtime, argc - 1, argv + 1);
+  }
   return usage();
 }
