@@ -56,6 +56,8 @@ std::vector<std::int64_t> sample_groups(const std::vector<PromptShard>& shards, 
 }  // namespace
 
 Result<Metrics> Trainer::step() {
+  const Status ready = begin();
+  if (!ready.ok()) return ready;
   StepTimer timer;
   Result<StepPrompts> prompts = feed_->next(steps_done_ + 1);
   if (!prompts.ok()) return prompts.status();
@@ -127,20 +129,26 @@ Result<std::vector<std::vector<double>>> Trainer::penalize(const std::vector<std
 
 Status Trainer::fit() { return fit(std::numeric_limits<std::int64_t>::max()); }
 
-Status Trainer::fit(std::int64_t steps) {
-  if (steps_done_ == 0 && options_.warm_start.steps > 0 && reference_.empty()) {
+// What happens once, before the first step: it is part of no step's time.
+Status Trainer::begin() {
+  if (std::exchange(begun_, true)) return {};
+  if (steps_done_ == 0 && options_.warm_start.steps > 0) {
     const Status status = warm_start();
     if (!status.ok()) return status.with_context("warm start");
   }
-  if (options_.uses_reference() && reference_.empty()) {
+  if (options_.uses_reference()) {
     const Status status = start_reference();
     if (!status.ok()) return status;
   }
-  if (validation_feed_ && options_.validate_first && first_samples_.empty()) {
+  if (validation_feed_ && options_.validate_first) {
     const Result<Metrics> validation = validate();
     if (!validation.ok()) return validation.status().with_context("validation before training");
     record({steps_done_, total_steps_, epoch_, *validation});
   }
+  return {};
+}
+
+Status Trainer::fit(std::int64_t steps) {
   const std::int64_t last = total_steps_ - steps_done_ > steps ? steps_done_ + steps : total_steps_;
   while (steps_done_ < last) {
     Result<Metrics> metrics = step();

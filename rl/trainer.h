@@ -81,6 +81,7 @@ class Trainer {
   runtime::Status start_reward();
   runtime::Status start_reference();
   runtime::Status open_logs();
+  runtime::Status begin();
   runtime::Status warm_start();
   runtime::Result<std::vector<std::vector<double>>> penalize(const std::vector<std::vector<double>>& scores,
                                                              const std::vector<Referenced>& references) const;
@@ -100,6 +101,7 @@ class Trainer {
   std::unique_ptr<PromptFeed> validation_feed_;  // null without validation data
   MetricLogger logger_;
   std::function<void(const StepRecord&)> on_step_;
+  bool begun_ = false;
   std::int64_t steps_done_ = 0;
   std::int64_t total_steps_ = 0;
   std::int64_t epoch_ = 0;

@@ -9,14 +9,14 @@ namespace {
 
 using runtime::Result;
 
-double free_cpus(const runtime::NodeInfo& node) {
-  const auto found = node.available.find("CPU");
-  return found == node.available.end() ? 0.0 : found->second;
+double node_cpus(const runtime::NodeInfo& node) {
+  const auto found = node.resources.find("CPU");
+  return found == node.resources.end() ? 0.0 : found->second;
 }
 
 runtime::Status too_few_nodes(std::int64_t wanted, std::size_t there) {
   return runtime::resource_exhausted("trainer.nnodes=" + std::to_string(wanted) + ", but the cluster has " + std::to_string(there) +
-                                     " node(s): start more with `starling start --address ADDRESS`, or set trainer.nnodes");
+                                     " node(s) with CPUs: start more with `starling start --address ADDRESS`, or set trainer.nnodes");
 }
 
 }  // namespace
@@ -47,14 +47,15 @@ Result<WorkerSlots> reserve_slots(runtime::Runtime& runtime, const SlotOptions& 
   if (!cluster.ok()) return cluster.status();
   std::vector<double> cpus;
   for (const runtime::NodeInfo& node : cluster->nodes) {
-    if (node.alive) cpus.push_back(free_cpus(node));
+    if (node.alive && node_cpus(node) > 0) cpus.push_back(node_cpus(node));
   }
   if (static_cast<std::int64_t>(cpus.size()) < options.nodes) return too_few_nodes(options.nodes, cpus.size());
   std::sort(cpus.begin(), cpus.end(), std::greater<>());
 
   WorkerSlots slots{.group = runtime::GroupId::random(), .nodes = options.nodes, .per_node = options.per_node, .cpus = options.cpus_per_worker};
   if (slots.cpus == 0) {
-    // All workers get the same, so the node with the fewest decides. Workers without a whole core share one.
+    // All workers get the same, so the node with the fewest decides. Workers without a whole core share one. CPUs that another job holds
+    // now count, too: the reservation waits for them.
     const double share = cpus[static_cast<std::size_t>(options.nodes) - 1] / static_cast<double>(options.per_node);
     slots.cpus = share >= 1.0 ? std::floor(share) : std::floor(share * 100.0) / 100.0;
   }

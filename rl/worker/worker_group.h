@@ -29,12 +29,13 @@ struct WorkerSlots {
 struct SlotOptions {
   std::int64_t nodes = 1;
   std::int64_t per_node = 1;   // workers on each
-  double cpus_per_worker = 0;  // 0: the node's free CPUs shared evenly
+  double cpus_per_worker = 0;  // 0: the CPUs of a node shared evenly
 
   static runtime::Result<SlotOptions> from_config(const Config& config);
 };
 
-/// Reserves the slots. kResourceExhausted: the cluster has too few nodes or CPUs; the message says what is missing and how to get it.
+/// Reserves the slots; waits up to a minute for what other jobs hold. kResourceExhausted: the cluster has too few nodes or CPUs; the message
+/// says what is missing and how to get it.
 runtime::Result<WorkerSlots> reserve_slots(runtime::Runtime& runtime, const SlotOptions& options);
 
 /// Actors of class T, one per slot, with ranks in slot order. Calls go to all members at once and return references in rank order; arguments
