@@ -1,0 +1,61 @@
+#include "rl/worker/reward_worker.h"
+
+#include <gtest/gtest.h>
+
+#include "rl/data/toy.h"
+
+namespace rl {
+namespace {
+
+class RewardWorkerTest : public ::testing::Test {
+ protected:
+  RewardWorkerTest() : tokenizer_(*Tokenizer::from_json(toy_tokenizer_json(), "toy")) {}
+
+  RolloutBatch batch(const std::vector<std::string>& responses) const {
+    RolloutBatch batch;
+    batch.prompts.append(*tokenizer_.encode("sort ba", false));
+    for (const std::string& response : responses) {
+      std::vector<std::int32_t> ids = *tokenizer_.encode(response, false);
+      ids.push_back(kToyEndId);
+      batch.responses.append(ids);
+      batch.prompt_of.push_back(0);
+      batch.stopped.push_back(1);
+    }
+    batch.logprobs.assign(batch.responses.values.size(), -1.0F);
+    return batch;
+  }
+
+  Tokenizer tokenizer_;
+};
+
+TEST_F(RewardWorkerTest, ScoresTextWithoutSpecialTokens) {
+  const RewardWorker worker(tokenizer_, RuleReward("letters"));
+  const auto scores = worker.score(batch({"ab", "aa", "b"}), {{"toy", "ab", "toy:1"}});
+  ASSERT_TRUE(scores.ok()) << scores.status().to_string();
+  EXPECT_EQ(*scores, (std::vector<double>{1.0, 0.5, 0.0}));
+}
+
+TEST_F(RewardWorkerTest, ShowsTheFirstSamplesAsText) {
+  const RewardWorker worker(tokenizer_, RuleReward("letters"));
+  const auto texts = worker.texts(batch({"ab", "aa"}), {{"toy", "ab", "toy:1"}}, 1);
+  ASSERT_TRUE(texts.ok());
+  EXPECT_EQ(*texts, (std::vector<SampleText>{{"sort ba", "ab", "ab", 1.0}}));
+}
+
+TEST_F(RewardWorkerTest, NamesTheRowWhoseGroundTruthTheRuleCannotUse) {
+  const RewardWorker worker(tokenizer_, RuleReward("number"));
+  const auto scores = worker.score(batch({"ab"}), {{"x", "abc", "train.jsonl:12"}});
+  ASSERT_FALSE(scores.ok());
+  EXPECT_NE(scores.status().message().find("train.jsonl:12"), std::string::npos);
+}
+
+TEST_F(RewardWorkerTest, RefusesTasksThatDoNotFit) {
+  const RewardWorker worker(tokenizer_, RuleReward("letters"));
+  EXPECT_EQ(worker.score(batch({"ab"}), {}).status().code(), runtime::ErrorCode::kInvalidArgument);
+  RolloutBatch broken = batch({"ab"});
+  broken.prompt_of = {7};
+  EXPECT_EQ(worker.score(broken, {{"toy", "ab", "toy:1"}}).status().code(), runtime::ErrorCode::kInvalidArgument);
+}
+
+}  // namespace
+}  // namespace rl
