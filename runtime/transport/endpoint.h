@@ -19,6 +19,8 @@ struct Endpoint {
   WorkerId target;        // none: whoever listens
 
   bool is_unix() const { return !unix_path.empty(); }
+  /// Whether only this machine reaches it.
+  bool is_loopback() const { return is_unix() || host == "localhost" || host == "::1" || host.starts_with("127."); }
   bool operator==(const Endpoint&) const = default;
 
   /// The same place, addressed to a worker behind it.

@@ -147,7 +147,8 @@ void FrameReader::begin_large(const FrameHeader& header, FrameSink& sink) {
   large.payload_missing = header.payload_bytes - payload_held;
   // What is held is less than the frame, so the rest can only be padding.
   large.padding_missing = padding_of(header.payload_bytes) - (end_ - at - payload_held);
-  begin_ = end_;
+  // The next frame is received at a word boundary, as if the rest had come this way: it is decoded where it lies.
+  begin_ = end_ = (end_ + 7) / 8 * 8;
 }
 
 Status FrameReader::finish(const FrameHeader& header, Buffer meta, Buffer payload, FrameSink& sink) {

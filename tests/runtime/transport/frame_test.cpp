@@ -126,6 +126,7 @@ TEST(Frames, SurviveAnyChunking) {
     for (std::size_t i = 0; i < sent.size(); ++i) {
       EXPECT_EQ(sink.messages[i].id, sent[i].id);
       EXPECT_EQ(sink.messages[i].meta.text(), sent[i].meta.text());
+      EXPECT_EQ(reinterpret_cast<std::uintptr_t>(sink.messages[i].meta.data()) % 8, 0u) << "decoded where it lies";
       EXPECT_EQ(sink.messages[i].payload.first().text(), sent[i].payload.first().text());
     }
     EXPECT_FALSE(reader.mid_frame());
