@@ -98,7 +98,8 @@ class Trainer {
   WorkerGroup<ReferenceActor> reference_;  // empty unless the objective needs one
   WorkerGroup<RewardActor> reward_;
   std::unique_ptr<PromptFeed> feed_;
-  std::unique_ptr<PromptFeed> validation_feed_;  // null without validation data
+  std::unique_ptr<PromptFeed> demonstration_feed_;  // null without a warm start
+  std::unique_ptr<PromptFeed> validation_feed_;     // null without validation data
   MetricLogger logger_;
   std::function<void(const StepRecord&)> on_step_;
   bool begun_ = false;

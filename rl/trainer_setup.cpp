@@ -104,6 +104,17 @@ Status Trainer::open_data(std::int64_t workers) {
   if (!schedule.ok()) return schedule.status();
   lr_schedule_ = *schedule;
 
+  if (options_.warm_start.steps > 0) {
+    const Result<std::optional<DatasetOptions>> demonstrations = dataset_options(config_, Split::kDemonstrations);
+    if (!demonstrations.ok()) return demonstrations.status();
+    PromptFeedOptions warm_options = feed_options;
+    warm_options.batch_prompts = warm_options.mini_batch_prompts = options_.warm_start.batch_rows;
+    warm_options.batch_key = "sft.train_batch_size";
+    feed = PromptFeed::create(config_, **demonstrations, warm_options);
+    if (!feed.ok()) return feed.status().with_context("warm start");
+    demonstration_feed_ = std::move(*feed);
+  }
+
   if (options_.validation_interval < 1 && !options_.validate_first) return {};
   const Result<std::optional<DatasetOptions>> validation = dataset_options(config_, Split::kValidation);
   if (!validation.ok()) return validation.status();
@@ -169,31 +180,12 @@ Status Trainer::open_logs() {
 }
 
 Status Trainer::warm_start() {
-  const Result<std::optional<DatasetOptions>> train = dataset_options(config_, Split::kTrain);
-  if (!train.ok()) return train.status();
-  DatasetOptions dataset = **train;
-  const Result<std::optional<std::vector<std::string>>> files = config_.find_strings("data.sft_files");
-  if (!files.ok()) return files.status();
-  if (*files) {
-    dataset.files = **files;
-    dataset.name.clear();
-  }
-  const std::int64_t rows = options_.warm_start.batch_rows;
-  Result<std::unique_ptr<PromptFeed>> feed = PromptFeed::create(config_, dataset,
-                                                                {.model = model_,
-                                                                 .batch_prompts = rows,
-                                                                 .mini_batch_prompts = rows,
-                                                                 .workers = static_cast<std::int64_t>(policy_.size()),
-                                                                 .sampling_seed = options_.seed,
-                                                                 .shuffle = options_.shuffle,
-                                                                 .shuffle_seed = options_.shuffle_seed});
-  if (!feed.ok()) return feed.status();
   const LrScheduleOptions schedule{.kind = LrScheduleOptions::Kind::kConstant,
                                    .peak = options_.warm_start.learning_rate,
                                    .warmup_steps = options_.warm_start.steps / 10};
   for (std::int64_t step = 0; step < options_.warm_start.steps; ++step) {
     StepTimer timer;
-    const Result<std::vector<DemonstrationBatch>> batches = (*feed)->next_demonstrations();
+    const Result<std::vector<DemonstrationBatch>> batches = demonstration_feed_->next_demonstrations();
     if (!batches.ok()) return batches.status();
     std::int64_t tokens = 0;
     for (const DemonstrationBatch& batch : *batches) tokens += static_cast<std::int64_t>(batch.responses.values.size());

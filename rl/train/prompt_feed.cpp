@@ -38,7 +38,7 @@ Result<std::unique_ptr<PromptFeed>> PromptFeed::create(const Config& config, con
   feed->dataset_ = std::move(*kept);
   if (feed->rows() < options.batch_prompts) {
     return runtime::invalid_argument("the data has " + std::to_string(feed->rows()) + " rows, fewer than one batch of " +
-                                     std::to_string(options.batch_prompts) + ": set data.train_batch_size to at most that");
+                                     std::to_string(options.batch_prompts) + ": set " + options.batch_key + " to at most that");
   }
   for (std::int64_t row = 0; row < std::min(feed->rows(), kRowsCheckedMax); ++row) {
     const auto ids = feed->builder_->ids(feed->dataset_.row(row));

@@ -31,6 +31,7 @@ struct StepPrompts {
 struct PromptFeedOptions {
   std::filesystem::path model;  // whose tokenizer and chat template to use
   std::int64_t batch_prompts = 1;
+  std::string batch_key = "data.train_batch_size";  // what sets batch_prompts, for messages
   std::int64_t mini_batch_prompts = 1;
   std::int64_t workers = 1;
   std::uint64_t sampling_seed = 0;  // of the responses
