@@ -9,7 +9,7 @@ WHEELS := cpu $(if $(filter 1,$(GPU)),gpu)
 CTEST := ctest --test-dir $(BUILD) --output-on-failure --timeout 600
 
 .DEFAULT_GOAL := build
-.PHONY: help deps configure build demo test test-all asan tsan bench fuzz install clean
+.PHONY: help deps configure build demo test test-all asan tsan install clean
 
 help: ## this list
 	@awk -F':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' Makefile

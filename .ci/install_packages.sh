@@ -2,9 +2,9 @@
 # Installs the packages of packages.txt that are missing. As root it does so; otherwise it prints the one line to run.
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
+[ -z "${STARLING_NO_INSTALL:-}" ] || exit 0
 command -v dpkg-query >/dev/null || {
   echo "error: this is not a Debian or Ubuntu system; install the libraries named in .ci/packages.txt yourself, then run with STARLING_NO_INSTALL=1" >&2; exit 1; }
-[ -z "${STARLING_NO_INSTALL:-}" ] || exit 0
 
 installed() { dpkg-query -W -f='${db:Status-Status}' "$1" 2>/dev/null | grep -qx installed; }
 known() { apt-cache show "$1" >/dev/null 2>&1; }

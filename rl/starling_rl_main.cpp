@@ -1,6 +1,6 @@
 // starling-rl: the program that links LibTorch. `starling` runs it for the commands below; the cluster runs it for their workers.
-#include <cstring>
 #include <iostream>
+#include <string_view>
 
 #include "rl/command/export.h"
 #include "rl/command/generate.h"
@@ -24,11 +24,10 @@ constexpr Command kTools[] = {
     {"detokenize", rl::detokenize_command}, {"render", rl::render_command}, {"export", rl::export_command},
 };
 
-int usage() {
-  std::cerr << "usage: starling-rl COMMAND ...\ncommands: train";
-  for (const Command& tool : kTools) std::cerr << ", " << tool.name;
-  std::cerr << "\n`starling COMMAND --help` explains each\n";
-  return 2;
+void print_usage(std::ostream& out) {
+  out << "usage: starling-rl COMMAND ...\ncommands: train";
+  for (const Command& tool : kTools) out << ", " << tool.name;
+  out << "\n`starling COMMAND --help` explains each\n";
 }
 
 }  // namespace
@@ -37,13 +36,16 @@ int main(int argc, char** argv) {
   runtime::Runtime runtime(argc, argv);
   rl::register_training_actors(runtime);
   if (runtime.is_worker()) return runtime.run([](runtime::Runtime&) { return 0; });
-  if (argc < 2) return usage();
+  const std::string_view name = argc < 2 ? "" : argv[1];
+  if (name == "--help" || name == "-h") return print_usage(std::cout), 0;
   for (const Command& tool : kTools) {
-    if (std::strcmp(argv[1], tool.name) == 0) return tool.run(argc - 1, argv + 1);
+    if (name == tool.name) return tool.run(argc - 1, argv + 1);
   }
-  if (std::strcmp(argv[1], "train") == 0) {
+  if (name == "train") {
     runtime::start_log("driver");
     return rl::train_command(runtime, argc - 1, argv + 1);
   }
-  return usage();
+  if (!name.empty()) std::cerr << "error: no command '" << name << "'\n";
+  print_usage(std::cerr);
+  return 2;
 }

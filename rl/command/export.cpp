@@ -11,6 +11,7 @@
 #include <optional>
 #include <string>
 
+#include "rl/command/command_line.h"
 #include "rl/command/local_model.h"
 #include "rl/model/model_config.h"
 #include "rl/model/parameters.h"

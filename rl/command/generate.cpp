@@ -10,6 +10,7 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 
+#include "rl/command/command_line.h"
 #include "rl/command/local_model.h"
 #include "rl/command/prompt_input.h"
 #include "rl/data/prompt_builder.h"
@@ -37,7 +38,7 @@ struct GenerateOptions {
     app.add_option("--temperature", sampling.temperature, "0: always the likeliest token")->capture_default_str();
     app.add_option("--top-p", sampling.top_p, "sample from the likeliest tokens that reach this probability")->capture_default_str();
     app.add_option("--top-k", sampling.top_k, "sample from the k likeliest tokens; 0: all")->capture_default_str();
-    app.add_option("--seed", sampling.seed, "of the sampling; a prompt gives the same answer wherever it stands")->capture_default_str();
+    app.add_option("--seed", sampling.seed, "of the sampling; a prompt gives the same answer wherever it stands")->check(CLI::NonNegativeNumber)->capture_default_str();
     app.add_option("--n", n, "completions per prompt")->capture_default_str();
     app.add_option("--stop-id", sampling.stop_ids, "a token id to stop at besides the model's own (repeatable)");
     app.add_flag("--ignore-eos", sampling.ignore_eos, "do not stop at the model's end-of-sequence tokens");

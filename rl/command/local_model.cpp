@@ -4,6 +4,7 @@
 #include <cstdio>
 #include <iostream>
 
+#include "rl/command/command_line.h"
 #include "rl/command/progress_line.h"
 
 namespace rl {
@@ -58,22 +59,6 @@ bool LocalModel::run(std::span<const Request> requests, const std::string& what,
     std::cout.flush();
   }
   return good;
-}
-
-std::optional<int> parse_command_line(CLI::App& app, int argc, char** argv) {
-  try {
-    app.parse(argc, argv);
-  } catch (const CLI::ParseError& error) {
-    if (error.get_exit_code() == 0) return app.exit(error);  // --help
-    std::fprintf(stderr, "error: %s; see %s --help\n", error.what(), app.get_name().c_str());
-    return 2;
-  }
-  return std::nullopt;
-}
-
-int fail(const runtime::Status& status) {
-  std::fprintf(stderr, "error: %s\n", status.message().c_str());
-  return 1;
 }
 
 }  // namespace rl

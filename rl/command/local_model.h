@@ -6,7 +6,6 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
-#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -42,11 +41,5 @@ class LocalModel {
   std::unique_ptr<Transformer> model_;  // before the engine, which borrows it
   std::unique_ptr<Engine> engine_;
 };
-
-/// Parses the command line. The exit code when there is nothing left to do: 0 after --help, 2 after a mistake, which is on stderr.
-std::optional<int> parse_command_line(CLI::App& app, int argc, char** argv);
-
-/// Prints "error: <message>" and returns 1.
-int fail(const runtime::Status& status);
 
 }  // namespace rl

@@ -1,5 +1,6 @@
 #include "rl/command/prompt_input.h"
 
+#include <algorithm>
 #include <charconv>
 #include <limits>
 
@@ -13,16 +14,18 @@ runtime::Result<std::vector<std::int32_t>> parse_ids(std::string_view text) {
   std::vector<std::int32_t> ids;
   const char* at = text.data();
   const char* const end = at + text.size();
-  while (at < end) {
-    while (at < end && (*at == ' ' || *at == ',')) ++at;
-    if (at == end) break;
+  const auto skip_spaces = [&] { at = std::find_if(at, end, [](char c) { return c != ' '; }); };
+  for (skip_spaces(); at < end; skip_spaces()) {
     std::int32_t id = 0;
     const auto [after, error] = std::from_chars(at, end, id);
-    if (error != std::errc() || id < 0 || (after < end && *after != ',' && *after != ' ')) {
+    at = after;
+    skip_spaces();
+    const bool more = at < end && *at == ',';
+    if (error != std::errc() || id < 0 || (at < end && !more) || (more && at + 1 == end)) {
       return runtime::invalid_argument("'" + std::string(text) + "' is not a list of token ids such as 1,2,3");
     }
     ids.push_back(id);
-    at = after;
+    if (more) ++at;
   }
   return ids;
 }

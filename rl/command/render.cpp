@@ -9,6 +9,7 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 
+#include "rl/command/command_line.h"
 #include "rl/text/tokenizer.h"
 
 namespace rl {
@@ -41,11 +42,6 @@ Result<Source> from_file(const std::string& file) {
 
 void write_line(std::ostream& out, const char* key, const std::string& value) {
   out << ordered_json{{key, value}}.dump(-1, ' ', false, ordered_json::error_handler_t::replace) << '\n';
-}
-
-int fail(const Status& status) {
-  std::cerr << "error: " << status.message() << '\n';
-  return 1;
 }
 
 }  // namespace
@@ -87,13 +83,7 @@ int render_command(int argc, char** argv) {
   source_options->add_option("--model", model, "a model folder, tokenizer.json or .gguf file: its own template and special tokens");
   source_options->add_option("--template", file, "a file with a Jinja2 template");
   source_options->require_option(1);
-  try {
-    app.parse(argc, argv);
-  } catch (const CLI::ParseError& error) {
-    if (error.get_exit_code() == 0) return app.exit(error);  // --help
-    std::cerr << "error: " << error.what() << "; see starling render --help\n";
-    return 2;
-  }
+  if (const std::optional<int> exit = parse_command_line(app, argc, argv)) return *exit;
   const Result<Source> source = file.empty() ? from_model(model) : from_file(file);
   if (!source.ok()) return fail(source.status());
   const Result<ChatTemplate> chat_template = ChatTemplate::parse(source->text);

@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 
+#include "rl/command/command_line.h"
 #include "rl/command/local_model.h"
 #include "rl/command/prompt_input.h"
 

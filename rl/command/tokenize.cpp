@@ -3,12 +3,14 @@
 #include <cstdint>
 #include <functional>
 #include <iostream>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
 
+#include "rl/command/command_line.h"
 #include "rl/text/tokenizer.h"
 #include "runtime/core/result.h"
 
@@ -25,27 +27,13 @@ struct Arguments {
   bool flag = false;  // --no-special or --skip-special
 };
 
-// Parses the options that both commands have. A value other than -1 is the exit code to end with.
-int parse_arguments(int argc, char** argv, const std::string& description, const std::string& flag, const std::string& flag_help,
+// Parses the options that both commands have; as parse_command_line().
+std::optional<int> parse_arguments(int argc, char** argv, const std::string& description, const std::string& flag, const std::string& flag_help,
                     Arguments& arguments) {
   CLI::App app(description, std::string("starling ") + argv[0]);
   app.add_option("--model", arguments.model, "model folder, tokenizer.json or .gguf file")->required();
   app.add_flag(flag, arguments.flag, flag_help);
-  try {
-    app.parse(argc, argv);
-  } catch (const CLI::CallForHelp& help) {
-    return app.exit(help);
-  } catch (const CLI::ParseError& error) {
-    std::cerr << "error: " << error.what() << "\n" << "see starling " << argv[0] << " --help\n";
-    return 2;
-  }
-  return -1;
-}
-
-int fail(const Status& status) {
-  std::cout.flush();  // what was done before the failure is still worth having
-  std::cerr << "error: " << status.message() << "\n";
-  return 1;
+  return parse_command_line(app, argc, argv);
 }
 
 // Feeds each line's JSON object to `convert` and prints what it gives.
@@ -94,9 +82,9 @@ Result<json> detokenize(const Tokenizer& tokenizer, const json& input, bool skip
 
 int tokenize_command(int argc, char** argv) {
   Arguments arguments;
-  const int exit_code = parse_arguments(argc, argv, "Turns JSON lines {\"text\": ...} on stdin into {\"ids\": [...]} on stdout.",
+  const std::optional<int> exit = parse_arguments(argc, argv, "Turns JSON lines {\"text\": ...} on stdin into {\"ids\": [...]} on stdout.",
                                         "--no-special", "leave out the tokens that the model adds around a text", arguments);
-  if (exit_code >= 0) return exit_code;
+  if (exit) return *exit;
   auto tokenizer = Tokenizer::load(arguments.model);
   if (!tokenizer.ok()) return fail(tokenizer.status());
   return convert_lines([&](const json& input) { return tokenize(*tokenizer, input, !arguments.flag); });
@@ -104,9 +92,9 @@ int tokenize_command(int argc, char** argv) {
 
 int detokenize_command(int argc, char** argv) {
   Arguments arguments;
-  const int exit_code = parse_arguments(argc, argv, "Turns JSON lines {\"ids\": [...]} on stdin into {\"text\": ...} on stdout.",
+  const std::optional<int> exit = parse_arguments(argc, argv, "Turns JSON lines {\"ids\": [...]} on stdin into {\"text\": ...} on stdout.",
                                         "--skip-special", "leave special tokens out of the text", arguments);
-  if (exit_code >= 0) return exit_code;
+  if (exit) return *exit;
   auto tokenizer = Tokenizer::load(arguments.model);
   if (!tokenizer.ok()) return fail(tokenizer.status());
   return convert_lines([&](const json& input) { return detokenize(*tokenizer, input, arguments.flag); });

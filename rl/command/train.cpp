@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "rl/command/command_line.h"
 #include "rl/command/local_model.h"
 #include "rl/config/config.h"
 #include "rl/train/sample_table.h"

@@ -3,6 +3,7 @@
 #include <sys/prctl.h>
 #include <unistd.h>
 
+#include <cmath>
 #include <csignal>
 #include <cstdio>
 #include <filesystem>
@@ -13,6 +14,7 @@
 #include "runtime/node/machine.h"
 #include "runtime/node/node.h"
 #include "runtime/node/session.h"
+#include "runtime/object/object_store.h"
 
 namespace runtime {
 
@@ -29,12 +31,15 @@ Status add_resources(const StartOptions& options, ResourceMap& resources) {
     auto json = nlohmann::json::parse(options.resources, nullptr, /*allow_exceptions=*/false);
     if (!json.is_object()) return invalid_argument("--resources is not a JSON object like '{\"x\": 1}': " + options.resources);
     for (const auto& [name, amount] : json.items()) {
+      if ((name == "CPU" && options.cpus) || (name == "GPU" && options.gpus)) {
+        return invalid_argument("--resources: '" + name + "' is given by " + (name == "CPU" ? "--num-cpus" : "--num-gpus") + " already");
+      }
       if (!amount.is_number()) return invalid_argument("--resources: '" + name + "' is not a number");
       resources[name] = amount.get<double>();
     }
   }
   for (const auto& [name, amount] : resources) {
-    if (!(amount >= 0)) return invalid_argument("resource '" + name + "' is below zero");
+    if (!(amount >= 0) || std::isinf(amount)) return invalid_argument("resource '" + name + "' is not an amount from zero up");
   }
   std::erase_if(resources, [](const auto& entry) { return entry.second == 0; });
   return {};
@@ -71,6 +76,9 @@ Result<Plan> make_plan(const StartOptions& options) {
   if (!labels.ok()) return labels.status();
   plan.node.labels = std::move(*labels);
   plan.node.object_store_bytes = options.object_store_bytes;
+  if (const std::uint64_t least = ObjectStoreOptions{}.slab_bytes; options.object_store_bytes != 0 && options.object_store_bytes < least) {
+    return invalid_argument("--object-store-memory " + std::to_string(options.object_store_bytes) + ": expected at least " + std::to_string(least) + " bytes");
+  }
   std::string host = options.bind.empty() ? "127.0.0.1" : options.bind;
   if (options.head) {
     auto token = token_from_environment();
@@ -130,6 +138,9 @@ std::string announcement(const StartOptions& options, const Plan& plan, const st
   text += "logs: " + (plan.node.session_dir / "logs").string() + "\n";
   if (options.head && !options.is_private) {
     text += "another node: starling start --address " + address + "\n";
+    if (!plan.node.bind.is_loopback()) {
+      text += "  on another machine with STARLING_TOKEN_FILE naming a copy of " + (plan.node.session_dir.parent_path() / "token").string() + "\n";
+    }
     text += "stop it all:  starling stop\n";
   }
   return text + address + "\n";

@@ -126,8 +126,15 @@ int main(int argc, char** argv) {
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
-    int code = app.exit(error);
-    return code == 0 ? 0 : 2;
+    if (error.get_exit_code() == 0) return app.exit(error);  // --help
+    std::string what = error.what();
+    // A mistyped word leaves something required missing too: the mistake is what to name.
+    if (const auto unknown = app.remaining(/*recurse=*/true); !unknown.empty()) {
+      what = std::string(app.get_subcommands().empty() ? "no command or option '" : "unknown argument '") + unknown.front() + "'";
+    }
+    std::string command = app.get_subcommands().empty() ? "" : " " + app.get_subcommands().front()->get_name();
+    std::fprintf(stderr, "error: %s; see starling%s --help\n", what.c_str(), command.c_str());
+    return 2;
   }
   return commands.run();
 }

@@ -1,0 +1,29 @@
+#include "rl/command/command_line.h"
+
+#include <cstdio>
+#include <iostream>
+#include <string>
+
+namespace rl {
+
+std::optional<int> parse_command_line(CLI::App& app, int argc, char** argv) {
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    if (error.get_exit_code() == 0) return app.exit(error);  // --help
+    std::string what = error.what();
+    // A mistyped option leaves a required one missing too: the mistake is what to name.
+    if (const auto unknown = app.remaining(); !unknown.empty()) what = "unknown argument " + unknown.front();
+    std::fprintf(stderr, "error: %s; see %s --help\n", what.c_str(), app.get_name().c_str());
+    return 2;
+  }
+  return std::nullopt;
+}
+
+int fail(const runtime::Status& status) {
+  std::cout.flush();  // what was done before the failure is still worth having
+  std::fprintf(stderr, "error: %s\n", status.message().c_str());
+  return 1;
+}
+
+}  // namespace rl

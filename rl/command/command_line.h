@@ -1,0 +1,18 @@
+// What the RL commands do alike with their arguments and their failures.
+#pragma once
+
+#include <CLI/CLI.hpp>
+
+#include <optional>
+
+#include "runtime/core/status.h"
+
+namespace rl {
+
+/// Parses the command line. The exit code when there is nothing left to do: 0 after --help, 2 after a mistake, which is on stderr.
+std::optional<int> parse_command_line(CLI::App& app, int argc, char** argv);
+
+/// Prints "error: <message>" behind what stdout has so far, and returns 1.
+int fail(const runtime::Status& status);
+
+}  // namespace rl
