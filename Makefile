@@ -12,7 +12,7 @@ CTEST := ctest --test-dir $(BUILD) --output-on-failure --timeout 600
 .PHONY: help deps configure build demo test test-all asan tsan install clean
 
 help: ## this list
-	@awk -F':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' Makefile
+	@awk -F':.*## ' '/^[a-z -]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' Makefile
 
 deps: ## install missing packages (as root) and fetch LibTorch into the user's cache
 	@.ci/install_packages.sh
@@ -21,7 +21,7 @@ deps: ## install missing packages (as root) and fetch LibTorch into the user's c
 configure: deps
 	@cmake --preset $(PRESET) --log-level=WARNING -DSTARLING_GPU=$(if $(filter 1,$(GPU)),ON,OFF) $(CMAKE_ARGS)
 
-build: configure ## build programs, examples, benchmarks and tests into build/$(PRESET)/bin
+build: configure ## build programs, examples, benchmarks and tests into build/release/bin
 	@cmake --build $(BUILD) -j $(JOBS)
 
 demo: build ## start a head and a second node here, train a tiny model with GRPO, stop everything

@@ -181,8 +181,8 @@ Result<PendingActor> Runtime::start_actor(std::type_index type, std::string_view
   spec.class_name = (*known)->name();
   spec.name = options.name;
   spec.resources = options.resources;
-  if (options.cpus > 0) spec.resources["CPU"] = options.cpus;
-  if (options.gpus > 0) spec.resources["GPU"] = options.gpus;
+  if (options.cpus != 0) spec.resources["CPU"] = options.cpus;
+  if (options.gpus != 0) spec.resources["GPU"] = options.gpus;
   spec.env = options.env;
   spec.threads = options.threads;
   spec.bundle = options.bundle;
@@ -195,10 +195,20 @@ Result<PendingActor> Runtime::start_actor(std::type_index type, std::string_view
 }
 
 Result<std::shared_ptr<ActorClient>> Runtime::finish_actor(const PendingActor& pending) {
+  // Nobody should wonder for minutes what a program waits for.
+  if (!pending.created->wait(deadline_after(kSilentWait))) explain_wait(pending.actor);
   // create_actor() always answers, at its own deadline at the latest.
   if (!pending.created->wait(Deadline::max())) return cancelled("the runtime was stopped");
   if (!pending.created->failure().ok()) return pending.created->failure();
   return impl_->process->client_for(*pending.address);
+}
+
+void Runtime::explain_wait(ActorId actor) {
+  const auto state = impl_->process->ask<ActorState>([&](NodeClient::Callback<ActorState> done) {
+    impl_->process->node().actor_state(actor, deadline_after(kSilentWait), std::move(done));
+  });
+  if (!state.ok() || state->pending_reason.empty()) return;  // it is being built, or gone: the answer comes by itself
+  LOG(warn, "actor {} {} has to wait for a place: {}", state->class_name, actor.short_hex(), state->pending_reason);
 }
 
 Result<std::vector<std::shared_ptr<ActorClient>>> Runtime::finish_group(const std::vector<Result<PendingActor>>& pending) {
@@ -266,9 +276,19 @@ std::size_t Runtime::wait_for(const std::vector<ObjectStatePtr>& objects, std::s
 Result<GroupState> Runtime::create_placement_group(GroupSpec spec, Until until) {
   if (Status status = require_started(); !status.ok()) return status;
   if (spec.group.is_none()) spec.group = GroupId::random();
-  return impl_->process->ask<GroupState>([&](NodeClient::Callback<GroupState> done) {
-    impl_->process->node().create_placement_group(std::move(spec), bounded(until.at()), std::move(done));
-  });
+  const GroupId group = spec.group;
+  const auto explain = [&] {
+    const Result<ClusterState> state = cluster_state(kSilentWait);
+    if (!state.ok()) return;
+    for (const GroupState& waiting : state->groups) {
+      if (waiting.spec.group == group && !waiting.pending_reason.empty()) LOG(warn, "the placement group has to wait: {}", waiting.pending_reason);
+    }
+  };
+  return impl_->process->ask<GroupState>(
+      [&](NodeClient::Callback<GroupState> done) {
+        impl_->process->node().create_placement_group(std::move(spec), bounded(until.at()), std::move(done));
+      },
+      explain);
 }
 
 Status Runtime::remove_placement_group(GroupId group, Until until) {

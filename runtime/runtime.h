@@ -197,6 +197,7 @@ class Runtime {
   Status require_started() const;
   Result<PendingActor> start_actor(std::type_index type, std::string_view signature, const ActorOptions& options, Encoder& arguments);
   Result<std::shared_ptr<ActorClient>> finish_actor(const PendingActor& pending);
+  void explain_wait(ActorId actor);
   Result<std::vector<std::shared_ptr<ActorClient>>> finish_group(const std::vector<Result<PendingActor>>& pending);
   Result<std::shared_ptr<ActorClient>> find_actor(std::type_index type, const std::string& name, Deadline deadline);
   Status kill_actor(ActorId actor, Deadline deadline);

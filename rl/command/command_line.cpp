@@ -1,6 +1,5 @@
 #include "rl/command/command_line.h"
 
-#include <cstdio>
 #include <iostream>
 #include <string>
 
@@ -14,7 +13,7 @@ std::optional<int> parse_command_line(CLI::App& app, int argc, char** argv) {
     std::string what = error.what();
     // A mistyped option leaves a required one missing too: the mistake is what to name.
     if (const auto unknown = app.remaining(); !unknown.empty()) what = "unknown argument " + unknown.front();
-    std::fprintf(stderr, "error: %s; see %s --help\n", what.c_str(), app.get_name().c_str());
+    std::cerr << "error: " << what << "; see " << app.get_name() << " --help\n";
     return 2;
   }
   return std::nullopt;
@@ -22,7 +21,7 @@ std::optional<int> parse_command_line(CLI::App& app, int argc, char** argv) {
 
 int fail(const runtime::Status& status) {
   std::cout.flush();  // what was done before the failure is still worth having
-  std::fprintf(stderr, "error: %s\n", status.message().c_str());
+  std::cerr << "error: " << status.message() << "\n";
   return 1;
 }
 

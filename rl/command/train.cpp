@@ -60,9 +60,9 @@ class ScoreCurve {
   std::vector<double> scores_;
 };
 
-void print_summary(const Trainer& trainer, const ScoreCurve& curve) {
+void print_summary(const Trainer& trainer, const ScoreCurve& curve, bool finished) {
   if (!curve.text().empty()) std::cout << "\nmean score by step: " << curve.text() << "\n";
-  if (!trainer.first_samples().empty()) {
+  if (finished && !trainer.first_samples().empty()) {
     std::cout << "\nthe same prompts before and after training, with the score of each answer:\n"
               << sample_table(trainer.first_samples(), trainer.last_samples());
   }
@@ -88,7 +88,7 @@ Status train(runtime::Runtime& runtime, const Config& config) {
   ScoreCurve curve;
   (*trainer)->on_step([&](const StepRecord& record) { curve.add(record); });
   const Status status = (*trainer)->fit();
-  print_summary(**trainer, curve);
+  print_summary(**trainer, curve, status.ok());
   return status;
 }
 

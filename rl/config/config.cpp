@@ -66,10 +66,7 @@ Result<Config> Config::load(const ConfigSources& sources) {
     const Status status = builder.add_file(*sources.file);
     if (!status.ok()) return status;
   }
-  for (const std::string& text : sources.overrides) {
-    const Status status = builder.add_override(text);
-    if (!status.ok()) return status;
-  }
+  for (const std::string& text : sources.overrides) builder.add_override(text);
   return builder.finish();
 }
 

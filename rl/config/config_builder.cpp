@@ -113,16 +113,20 @@ Status ConfigBuilder::add_file(const std::filesystem::path& file) {
   for (const YamlEntry& entry : *entries) {
     const std::string origin = file.string() + ":" + std::to_string(entry.line);
     const Status status = set(entry.key, entry.value, origin, false);
-    if (!status.ok()) return status.with_context(origin);
+    if (!status.ok()) complain(status.with_context(origin));
   }
   return Status();
 }
 
-Status ConfigBuilder::add_override(std::string_view text) {
+void ConfigBuilder::add_override(std::string_view text) {
   const Result<Override> change = parse_override(text);
-  if (!change.ok()) return change.status();
+  if (!change.ok()) return complain(change.status());
   const Status status = apply(*change);
-  return status.ok() ? status : status.with_context("override '" + std::string(text) + "'");
+  if (!status.ok()) complain(status.with_context("override '" + std::string(text) + "'"));
+}
+
+void ConfigBuilder::complain(const Status& status) {
+  complaints_ = complaints_.ok() ? status : Status(complaints_.code(), complaints_.message() + "\n" + status.message());
 }
 
 Status ConfigBuilder::apply(const Override& change) {
@@ -167,6 +171,12 @@ Status ConfigBuilder::judge() {
     const ordered_json* value = config_.find(key);
     if (info == nullptr || value == nullptr) continue;  // added on purpose, or deleted
     const ordered_json* otherwise = default_config.find(key);
+    const bool takes_any_text = info->key == key && info->support == KeySupport::kSupported && info->allowed.empty() &&
+                                (info->kind == KeyKind::kString || info->kind == KeyKind::kStringOrNull);
+    if (takes_any_text && (value->is_number() || value->is_boolean())) {
+      *make_place(config_.tree_, key) = value->dump();  // `trainer.experiment_name=7`: a text that looks like something else
+      continue;
+    }
     const Judgement judgement = judge_key(*info, key, *value, otherwise == nullptr ? ordered_json() : *otherwise);
     if (judgement.verdict == Judgement::Verdict::kNoEffect) {
       std::string& keys = without_effect[judgement.message];
@@ -207,6 +217,7 @@ void ConfigBuilder::note_choices() {
 }
 
 Result<Config> ConfigBuilder::finish() {
+  if (!complaints_.ok()) return complaints_;
   Result<ordered_json> resolved = resolve_references(config_.tree_);
   if (!resolved.ok()) return resolved.status();
   config_.tree_ = std::move(resolved).value();

@@ -166,6 +166,7 @@ void emit(YAML::Emitter& out, const ordered_json& value) {
 
 Result<std::vector<YamlEntry>> parse_yaml(const std::string& text, std::string_view name) {
   if (text.size() > kFileBytesMax) return invalid_argument(std::string(name) + ": larger than 4 MiB, which no configuration is");
+  if (text.find('\0') != std::string::npos) return invalid_argument(std::string(name) + ": not a text in UTF-8");
   try {
     const YAML::Node root = YAML::Load(text);
     YamlFlattener flattener(name);
@@ -180,6 +181,8 @@ Result<std::vector<YamlEntry>> parse_yaml(const std::string& text, std::string_v
 }
 
 Result<std::vector<YamlEntry>> read_yaml_file(const std::filesystem::path& file) {
+  std::error_code ignored;
+  if (std::filesystem::is_directory(file, ignored)) return runtime::errno_status(EISDIR, "configuration file " + file.string());
   std::ifstream in(file, std::ios::binary);
   if (!in) return runtime::errno_status(errno, "configuration file " + file.string());
   std::ostringstream text;

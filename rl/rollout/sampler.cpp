@@ -150,7 +150,7 @@ runtime::Status SamplingParams::validate() const {
     return bad("temperature is " + std::to_string(temperature) + "; 0 (greedy) or at least 0.0001");
   }
   if (!(top_p > 0.0F && top_p <= 1.0F)) return bad("top_p is " + std::to_string(top_p) + "; above 0 and at most 1");
-  if (top_k < 0) return bad("top_k is " + std::to_string(top_k) + "; at least 0 (0: all tokens)");
+  if (top_k < -1) return bad("top_k is " + std::to_string(top_k) + "; a number of tokens, or 0 or -1 for all");
   if (max_new_tokens < 0) return bad("max_new_tokens is " + std::to_string(max_new_tokens) + "; at least 0");
   if (min_new_tokens < 0) return bad("min_new_tokens is " + std::to_string(min_new_tokens) + "; at least 0");
   if (min_new_tokens > max_new_tokens) {

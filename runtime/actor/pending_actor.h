@@ -10,6 +10,7 @@ namespace runtime {
 
 /// `created` settles (without a value) when the constructor has returned or failed.
 struct PendingActor {
+  ActorId actor;
   ObjectStatePtr created;
   std::shared_ptr<ActorAddress> address;  // set when created without failure
 };

@@ -85,7 +85,7 @@ std::shared_ptr<StoredObject> Process::borrow(ObjectLocation location) {
 
 PendingActor Process::start_actor(ActorSpec spec, std::vector<ObjectStatePtr> lent, std::chrono::milliseconds timeout) {
   auto self = shared_from_this();
-  PendingActor pending{std::make_shared<ObjectState>(self), std::make_shared<ActorAddress>()};
+  PendingActor pending{spec.actor, std::make_shared<ObjectState>(self), std::make_shared<ActorAddress>()};
   ActorId actor = spec.actor;
   if (!lent.empty()) {
     std::lock_guard lock(mutex_);

@@ -65,7 +65,7 @@ class Process : public std::enable_shared_from_this<Process> {
 
   /// Makes an asynchronous request of the node and blocks for its answer: `make(callback)`.
   template <class T>
-  Result<T> ask(const std::function<void(NodeClient::Callback<T>)>& make);
+  Result<T> ask(const std::function<void(NodeClient::Callback<T>)>& make, const std::function<void()>& when_slow = {});
   Status ask(const std::function<void(NodeClient::Done)>& make);
 
  private:
@@ -81,11 +81,14 @@ class Process : public std::enable_shared_from_this<Process> {
   std::unordered_map<ActorId, std::vector<ObjectStatePtr>> lent_to_constructors_;
 };
 
+/// How long something may take before a word about it.
+inline constexpr std::chrono::seconds kSilentWait{2};
+
 /// A deadline that the node understands: not for ever.
 Deadline bounded(Deadline deadline);
 
 template <class T>
-Result<T> Process::ask(const std::function<void(NodeClient::Callback<T>)>& make) {
+Result<T> Process::ask(const std::function<void(NodeClient::Callback<T>)>& make, const std::function<void()>& when_slow) {
   struct Answer {
     explicit Answer(EventLoop& loop) : event(loop) {}
     Event event;
@@ -97,6 +100,7 @@ Result<T> Process::ask(const std::function<void(NodeClient::Callback<T>)>& make)
     answer->result = std::move(result);
     answer->event.set();
   });
+  if (when_slow && !loop_.run_until(answer->event, deadline_after(kSilentWait))) when_slow();
   if (!loop_.run_until(answer->event, Deadline::max())) return cancelled("the runtime was stopped");
   return *std::move(answer->result);
 }

@@ -87,14 +87,15 @@ int stop_elsewhere(EventLoop& loop, const ClusterAddress& address) {
 int stop_command(const std::string& explicit_address) {
   const char* variable = std::getenv("STARLING_ADDRESS");
   std::string wanted = explicit_address.empty() && variable ? variable : explicit_address;
-  auto found = find_cluster(wanted);
+  bool named = !wanted.empty() && wanted != "auto";
+  // Without a name, only what was started last: a second `stop` must not take the next cluster.
+  auto found = find_cluster(wanted, named ? Fallback::kOnlyCluster : Fallback::kNone);
   if (!found.ok()) {
     std::fprintf(stderr, "error: %s\n", found.status().message().c_str());
     return 1;
   }
   EventLoop loop;
   std::vector<SessionInfo> sessions = running_sessions();
-  bool named = !wanted.empty() && wanted != "auto";
   auto exact = std::find_if(sessions.begin(), sessions.end(), [&](const SessionInfo& s) { return s.address == found->address; });
   // An address that is another machine's head must not end the node of that cluster which happens to run here.
   if (named && (exact == sessions.end() || (found->address != wanted && !wanted.starts_with("localhost:")))) {

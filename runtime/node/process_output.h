@@ -49,7 +49,7 @@ class LogFile {
 /// The last bytes of a stream.
 class Tail {
  public:
-  static constexpr std::size_t kBytes = 8 << 10;
+  static constexpr std::size_t kBytes = 16 << 10;
 
   void append(std::string_view bytes);
   /// Whole lines, the last `lines_max` of them, without a final line end.

@@ -197,7 +197,7 @@ Result<ClusterAddress> address_of(const SessionInfo& session) {
   return address;
 }
 
-Result<ClusterAddress> find_cluster(const std::string& explicit_address) {
+Result<ClusterAddress> find_cluster(const std::string& explicit_address, Fallback fallback) {
   std::string wanted = explicit_address.empty() ? environment("STARLING_ADDRESS") : explicit_address;
   if (wanted == "auto") wanted.clear();
   if (wanted.starts_with("localhost:")) wanted.replace(0, 9, "127.0.0.1");
@@ -228,10 +228,11 @@ Result<ClusterAddress> find_cluster(const std::string& explicit_address) {
   }
   bool one_cluster = std::all_of(sessions.begin(), sessions.end(),
                                  [&](const SessionInfo& session) { return session.cluster == sessions[0].cluster; });
-  if (one_cluster) return address_of(sessions[0]);
+  if (one_cluster && fallback == Fallback::kOnlyCluster) return address_of(sessions[0]);
   std::string addresses;
   for (const SessionInfo& session : sessions) addresses += " " + session.address;
-  return no_cluster("several clusters run on this machine (" + addresses.substr(1) + ") and none was started last");
+  return not_found("the cluster that was started last has ended; on this machine there " + std::string(sessions.size() > 1 ? "are" : "is") + addresses +
+                   ": name one with --address or STARLING_ADDRESS");
 }
 
 bool is_running(const SessionInfo& info) {

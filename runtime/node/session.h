@@ -55,11 +55,14 @@ void remove_session(const std::filesystem::path& dir);
 /// Sessions of nodes that run. Folders of dead ones are cleaned on the way.
 std::vector<SessionInfo> running_sessions();
 
-/// Which node to talk to: `explicit_address` (HOST:PORT), else STARLING_ADDRESS, else the last session, else the only one.
+/// What to take when neither a name nor a last session says which cluster.
+enum class Fallback { kOnlyCluster, kNone };
+
+/// Which node to talk to: `explicit_address` (HOST:PORT), else STARLING_ADDRESS, else the last session, else the fallback.
 /// "auto" counts as none. The token comes from STARLING_TOKEN, else STARLING_TOKEN_FILE, else the session's folder. If the
 /// address is the head's on another machine and a node of that cluster runs here, the answer is that node.
 /// Errors: kNotFound (no cluster runs, with how to start one; or there is no token for the address).
-Result<ClusterAddress> find_cluster(const std::string& explicit_address);
+Result<ClusterAddress> find_cluster(const std::string& explicit_address, Fallback fallback = Fallback::kOnlyCluster);
 
 /// How to reach the node of a session.
 Result<ClusterAddress> address_of(const SessionInfo& session);

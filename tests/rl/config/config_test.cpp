@@ -102,6 +102,12 @@ TEST(Config, WrongTypesNameTheKeyTheValueAndTheOrigin) {
   EXPECT_EQ(*load({"actor_rollout_ref.actor.optim.lr=1"})->get_float("actor_rollout_ref.actor.optim.lr"), 1.0);
 }
 
+TEST(Config, TextsMayLookLikeSomethingElse) {
+  EXPECT_EQ(*load({"trainer.experiment_name=7"})->get_string("trainer.experiment_name"), "7");
+  EXPECT_EQ(*load({"trainer.experiment_name=true"})->get_string("trainer.experiment_name"), "true");
+  EXPECT_NE(complaint({"trainer.experiment_name=[1]"}), "");
+}
+
 TEST(Config, GettersCheckTypesOfKeysNobodyDeclared) {
   const auto config = load({"+mine.x=abc", "+mine.list=[1,a]"});
   ASSERT_TRUE(config.ok());
@@ -117,6 +123,9 @@ TEST(Config, UnknownKeysOfferTheNearest) {
   EXPECT_NE(complaint({"trainer.train_batch_size=4"}).find("'data.train_batch_size'"), std::string::npos);
   EXPECT_NE(complaint({"lr=4"}).find("'actor_rollout_ref.actor.optim.lr'"), std::string::npos);
   EXPECT_NE(complaint({"data={train_batch_size:1,shufle:true}"}).find("'data.shuffle'"), std::string::npos);
+  const std::string both = complaint({"data.train_batch_siz=4", "trainer.total_epoch=x", "trainer.totl_epochs=2"});
+  EXPECT_NE(both.find("'data.train_batch_siz'"), std::string::npos) << both;
+  EXPECT_NE(both.find("'trainer.totl_epochs'"), std::string::npos) << both << ": all mistakes at once";
   EXPECT_EQ(complaint({"zzzzqqqq=1"}), "override 'zzzzqqqq=1': unknown key 'zzzzqqqq': write +zzzzqqqq=... to add a key of your own");
   EXPECT_EQ(complaint({"data=1"}), "override 'data=1': 'data' is a section: set a key below it");
   const YamlFile file("trainer:\n  nnodes: 2\n  n_gpu_per_node: 1\n");

@@ -83,6 +83,7 @@ TEST_F(ClusterTest, NamedActors) {
   expect_failure(rt_->get_actor<Broker>("the one").status(), ErrorCode::kInvalidArgument, {"the one", "Counter", "Broker"});
   expect_failure(rt_->get_actor<Counter>("nobody", 1s).status(), ErrorCode::kNotFound, {"nobody"});
   expect_failure(rt_->spawn<Counter>({.name = "the one"}).status(), ErrorCode::kInvalidArgument, {"the one"});
+  expect_failure(rt_->spawn<Counter>({.cpus = -1}).status(), ErrorCode::kInvalidArgument, {"CPU"});
   ASSERT_TRUE(rt_->kill(*found).ok());
   EXPECT_TRUE(rt_->spawn<Counter>({.name = "the one"}).ok()) << "the name is free again";
 }

@@ -81,6 +81,17 @@ TEST_F(Cluster, StopEndsAllNodesOfItsClusterOnly) {
   EXPECT_TRUE(process_runs(other.pid));
 }
 
+TEST_F(Cluster, ASecondStopDoesNotTakeTheNextCluster) {
+  std::string first = start_head();
+  start_head();
+  EXPECT_EQ(starling({"stop"}).code, 0);
+  CommandResult again = starling({"stop"});
+  EXPECT_EQ(again.code, 1);
+  EXPECT_NE(again.err.find(first), std::string::npos) << again.err;
+  EXPECT_EQ(running_sessions().size(), 1u);
+  EXPECT_EQ(starling({"status"}).code, 0);  // to look at the only one there is harms nobody
+}
+
 TEST_F(Cluster, APortInUseIsAnErrorAndLeavesNothing) {
   std::string head = start_head();
   std::string port = head.substr(head.rfind(':') + 1);
@@ -137,7 +148,13 @@ TEST_F(Cluster, RefusesNonsense) {
   EXPECT_EQ(starling({"start", "--head", "--address", "127.0.0.1:1"}).code, 1);
   EXPECT_EQ(starling({"start", "--head", "--port", "70000"}).code, 1);
   EXPECT_EQ(starling({"start", "--head", "--port", "0", "--num-cpus", "-1"}).code, 1);
+  EXPECT_EQ(starling({"start", "--head", "--port", "0", "--num-cpus", "nan"}).code, 1);
   EXPECT_EQ(starling({"start", "--head", "--port", "0", "--resources", "{x}"}).code, 1);
+  EXPECT_EQ(starling({"start", "--head", "--port", "0", "--num-cpus", "1", "--resources", "{\"CPU\": 5}"}).code, 1);
+  EXPECT_EQ(starling({"start", "--head", "--port", "0", "--object-store-memory", "10"}).code, 1);
+  CommandResult unknown = starling({"stat"});
+  EXPECT_EQ(unknown.code, 2);
+  EXPECT_NE(unknown.err.find("'stat'"), std::string::npos) << unknown.err;
   EXPECT_EQ(starling({"start", "--head", "--port", "0", "--resources", "{\"x\": \"1\"}"}).code, 1);
   EXPECT_EQ(starling({"start", "--head", "--port", "0", "--label", "zone"}).code, 1);
   EXPECT_EQ(starling({"start", "--head", "--port", "0", "--bind", "203.0.113.1"}).code, 1);  // not an address of this machine
