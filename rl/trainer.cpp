@@ -109,6 +109,10 @@ Result<Metrics> Trainer::step() {
   metrics.merge(sample_metrics(samples));
   metrics.merge(timer.metrics(samples, static_cast<std::int64_t>(policy_.size())));
   metrics["actor/lr"] = rate;
+  if (metrics["actor/skipped_updates"] > 0) {
+    LOG(warn, "step {}: {} update(s) left out, since their gradient was not finite: is actor_rollout_ref.actor.optim.lr too high?", steps_done_,
+        metrics["actor/skipped_updates"]);
+  }
   metrics["training/global_step"] = static_cast<double>(steps_done_);
   metrics["training/epoch"] = static_cast<double>(epoch_);
   return metrics;

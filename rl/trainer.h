@@ -12,6 +12,7 @@
 
 #include "rl/config/config.h"
 #include "rl/train/checkpoint.h"
+#include "rl/train/folder_lock.h"
 #include "rl/train/lr_schedule.h"
 #include "rl/train/metrics.h"
 #include "rl/train/prompt_feed.h"
@@ -76,6 +77,7 @@ class Trainer {
 
   // In order of use.
   runtime::Status open_data(std::int64_t workers);
+  runtime::Status check_rewards() const;
   WorkerSpec spec(const std::string& role, const std::filesystem::path& model) const;
   runtime::Status start_policy(const WorkerSlots& slots);
   runtime::Status start_reward();
@@ -91,6 +93,7 @@ class Trainer {
   runtime::Runtime& runtime_;
   Config config_;
   TrainerOptions options_;
+  FolderLock folder_lock_;
   LrScheduleOptions lr_schedule_;
   std::filesystem::path model_;  // what training starts from, and what the reference stays at
   WorkerSlots slots_;

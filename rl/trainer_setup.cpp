@@ -7,6 +7,8 @@
 #include <future>
 #include <utility>
 
+#include "rl/data/reward.h"
+#include "rl/model/model_config.h"
 #include "rl/train/learner.h"
 #include "rl/train/step_metrics.h"
 #include "rl/train/toy_model.h"
@@ -63,6 +65,9 @@ Result<std::unique_ptr<Trainer>> Trainer::create(runtime::Runtime& runtime, cons
   options->folder = fs::absolute(options->folder, error);
   if (error) return runtime::errno_status(error.value(), "trainer.default_local_dir");
   std::unique_ptr<Trainer> trainer(new Trainer(runtime, config, *options));
+  Result<FolderLock> lock = FolderLock::acquire(options->folder);
+  if (!lock.ok()) return lock.status();
+  trainer->folder_lock_ = std::move(*lock);
 
   Result<fs::path> model = resolve_model(config, options->seed);
   if (!model.ok()) return model.status();
@@ -70,6 +75,7 @@ Result<std::unique_ptr<Trainer>> Trainer::create(runtime::Runtime& runtime, cons
   const Result<std::optional<fs::path>> checkpoint = checkpoint_to_resume(*options);
   if (!checkpoint.ok()) return checkpoint.status();
   Status status = trainer->open_data(slot_options->nodes * slot_options->per_node);
+  if (status.ok()) status = trainer->check_rewards();
   if (!status.ok()) return status;
 
   const Result<WorkerSlots> slots = reserve_slots(runtime, *slot_options);
@@ -88,7 +94,10 @@ Result<std::unique_ptr<Trainer>> Trainer::create(runtime::Runtime& runtime, cons
 Status Trainer::open_data(std::int64_t workers) {
   const Result<std::optional<DatasetOptions>> train = dataset_options(config_, Split::kTrain);
   if (!train.ok()) return train.status();
+  const Result<ModelConfig> model_config = ModelConfig::load(model_);
+  if (!model_config.ok()) return model_config.status();
   PromptFeedOptions feed_options{.model = model_,
+                                 .context = model_config->max_position_embeddings,
                                  .batch_prompts = options_.batch_prompts,
                                  .mini_batch_prompts = options_.mini_batch_prompts,
                                  .workers = workers,
@@ -132,6 +141,20 @@ Status Trainer::open_data(std::int64_t workers) {
   return {};
 }
 
+// What the reward workers would find wrong with the first answers.
+Status Trainer::check_rewards() const {
+  const Result<RuleReward> reward = RuleReward::from_config(config_);
+  if (!reward.ok()) return reward.status();
+  for (const PromptFeed* feed : {feed_.get(), validation_feed_.get()}) {
+    if (feed == nullptr) continue;
+    for (const DataRow& row : feed->dataset().rows()) {
+      const Status status = reward->check(row.data_source, row.ground_truth);
+      if (!status.ok()) return status.with_context(row.where);
+    }
+  }
+  return {};
+}
+
 WorkerSpec Trainer::spec(const std::string& role, const fs::path& model) const {
   return {.config = config_.to_json().dump(), .model = model.string(), .group = role + "-" + slots_.group.hex(), .rank = 0, .size = 1, .threads = 1};
 }
@@ -162,9 +185,6 @@ Status Trainer::start_reference() {
 }
 
 Status Trainer::open_logs() {
-  std::error_code error;
-  fs::create_directories(options_.folder, error);
-  if (error) return runtime::errno_status(error.value(), "making " + options_.folder.string());
   const Status written = write_file_atomically(options_.folder / "config.yaml", config_.to_yaml());
   if (!written.ok()) return written;
   if (options_.log_to_console) {

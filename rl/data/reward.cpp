@@ -174,13 +174,26 @@ Result<RuleReward> RuleReward::from_config(const Config& config) {
   return RuleReward(**rule);
 }
 
+Result<std::string> RuleReward::rule_of(std::string_view data_source) const {
+  std::string rule = rule_.empty() ? rule_for_data_source(data_source) : rule_;
+  if (!rule.empty()) return rule;
+  return invalid_argument("nothing says how to score data source '" + std::string(data_source) + "': set reward.rule to one of " +
+                          list_rules());
+}
+
 Result<double> RuleReward::compute(std::string_view data_source, std::string_view response, std::string_view ground_truth) const {
-  const std::string rule = rule_.empty() ? rule_for_data_source(data_source) : rule_;
-  if (rule.empty()) {
-    return invalid_argument("nothing says how to score data source '" + std::string(data_source) + "': set reward.rule to one of " +
-                            list_rules());
+  const Result<std::string> rule = rule_of(data_source);
+  if (!rule.ok()) return rule.status();
+  return rule_reward(*rule, response, ground_truth);
+}
+
+runtime::Status RuleReward::check(std::string_view data_source, std::string_view ground_truth) const {
+  const Result<std::string> rule = rule_of(data_source);
+  if (!rule.ok()) return rule.status();
+  if (ground_truth.empty() && *rule != "format") {
+    return invalid_argument("reward rule '" + *rule + "': the row has no ground truth (key reward_model.ground_truth, or answer)");
   }
-  return rule_reward(rule, response, ground_truth);
+  return rule_reward(*rule, "", ground_truth).status();
 }
 
 }  // namespace rl

@@ -37,7 +37,12 @@ class RuleReward {
   /// kInvalidArgument as rule_reward, or when neither `reward.rule` nor the data source says how to score.
   runtime::Result<double> compute(std::string_view data_source, std::string_view response, std::string_view ground_truth) const;
 
+  /// What compute() will say of every response to such a row, and kInvalidArgument when there is no ground truth to compare with.
+  runtime::Status check(std::string_view data_source, std::string_view ground_truth) const;
+
  private:
+  runtime::Result<std::string> rule_of(std::string_view data_source) const;
+
   std::string rule_;  // empty: by data source
 };
 

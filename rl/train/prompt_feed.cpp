@@ -43,6 +43,11 @@ Result<std::unique_ptr<PromptFeed>> PromptFeed::create(const Config& config, con
   for (std::int64_t row = 0; row < std::min(feed->rows(), kRowsCheckedMax); ++row) {
     const auto ids = feed->builder_->ids(feed->dataset_.row(row));
     if (!ids.ok()) return ids.status();
+    if (options.context > 0 && static_cast<std::int64_t>(ids->size()) >= options.context) {
+      return runtime::invalid_argument(feed->dataset_.row(row).where + ": the prompt has " + std::to_string(ids->size()) +
+                                       " tokens, and the model's context of " + std::to_string(options.context) +
+                                       " has to hold the response too: lower data.max_prompt_length");
+    }
   }
   Result<Sampler> sampler = Sampler::create(feed->rows(), options.shuffle, options.shuffle_seed);
   if (!sampler.ok()) return sampler.status();

@@ -30,6 +30,7 @@ struct StepPrompts {
 
 struct PromptFeedOptions {
   std::filesystem::path model;  // whose tokenizer and chat template to use
+  std::int64_t context = 0;     // the model's, in tokens: prompt and response together; 0: unknown
   std::int64_t batch_prompts = 1;
   std::string batch_key = "data.train_batch_size";  // what sets batch_prompts, for messages
   std::int64_t mini_batch_prompts = 1;
@@ -59,6 +60,7 @@ class PromptFeed {
   /// The next rows with their demonstrations, cut evenly over the workers. kInvalidArgument: a row without one.
   runtime::Result<std::vector<DemonstrationBatch>> next_demonstrations();
 
+  const Dataset& dataset() const { return dataset_; }
   std::int64_t rows() const { return dataset_.size(); }
   std::int64_t rows_dropped() const { return dropped_; }  // over the length limit
   std::int64_t batches_per_epoch() const { return sampler_->batches_per_epoch(options_.batch_prompts); }

@@ -94,6 +94,10 @@ Result<PolicyOptions> PolicyOptions::from_config(const Config& config) {
   if (options.training.samples < 1) return out_of_range(config, rollout + "n", "at least 1");
   if (options.validation.samples < 1) return out_of_range(config, rollout + "val_kwargs.n", "at least 1");
   if (!(options.training.temperature > 0)) return out_of_range(config, rollout + "temperature", "above 0 to train");
+  for (const auto& [sampling, prefix] : {std::pair(&options.training, rollout), std::pair(&options.validation, rollout + "val_kwargs.")}) {
+    if (!(sampling->top_p > 0 && sampling->top_p <= 1)) return out_of_range(config, prefix + "top_p", "above 0 and at most 1");
+    if (sampling->top_k < -1) return out_of_range(config, prefix + "top_k", "a number of tokens, or 0 or -1 for all");
+  }
   if (options.epochs < 1) return out_of_range(config, actor + "ppo_epochs", "at least 1");
   if (options.micro_batch.samples_max < 0) return out_of_range(config, actor + "ppo_micro_batch_size_per_gpu", "at least 1");
   if (prompt_tokens_max < 1) return out_of_range(config, "data.max_prompt_length", "at least 1");

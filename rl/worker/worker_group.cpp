@@ -57,6 +57,10 @@ Result<WorkerSlots> reserve_slots(runtime::Runtime& runtime, const SlotOptions& 
     // All workers get the same, so the node with the fewest decides. Workers without a whole core share one. CPUs that another job holds
     // now count, too: the reservation waits for them.
     const double share = cpus[static_cast<std::size_t>(options.nodes) - 1] / static_cast<double>(options.per_node);
+    if (share < 0.01) {
+      return runtime::invalid_argument("trainer.n_gpus_per_node=" + std::to_string(options.per_node) +
+                                       ": a node has too few CPUs for so many workers (at least a hundredth of one each)");
+    }
     slots.cpus = share >= 1.0 ? std::floor(share) : std::floor(share * 100.0) / 100.0;
   }
   const runtime::ResourceMap bundle{{"CPU", slots.cpus * static_cast<double>(slots.per_node)}};

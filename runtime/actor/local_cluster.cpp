@@ -194,7 +194,10 @@ Result<std::unique_ptr<LocalCluster>> LocalCluster::start(const std::vector<std:
   if (why.ok()) address = child->read_address(deadline_after(timeout));
   if (why.ok() && address.empty()) {
     auto log = read_file(root / "start.log", kOutputBytesMax);
-    why = unavailable("`" + program->string() + " start --head` did not come up: " + (log.ok() && !log->empty() ? *log : "it wrote nothing"));
+    std::error_code ignored;
+    std::string said = log.ok() ? *log : "";
+    if (said.empty()) said = fs::space(root, ignored).available == 0 ? "no space left in " + root.string() : "it wrote nothing";
+    why = unavailable("`" + program->string() + " start --head` did not come up: " + said);
   }
   if (!why.ok()) {
     child.reset();

@@ -84,5 +84,13 @@ TEST(Reward, TheRuleOfARun) {
   EXPECT_FALSE(RuleReward::from_config(*Config::load({std::nullopt, {"reward.rule=exakt"}})).ok());
 }
 
+TEST(Reward, ChecksRowsBeforeAnyAnswer) {
+  EXPECT_TRUE(RuleReward("number").check("", "42").ok());
+  EXPECT_TRUE(RuleReward("format").check("", "").ok());
+  EXPECT_NE(RuleReward("exact").check("", "").message().find("ground truth"), std::string::npos);
+  EXPECT_EQ(RuleReward("number").check("", "abc").code(), runtime::ErrorCode::kInvalidArgument);
+  EXPECT_NE(RuleReward("").check("unheard/of", "1").message().find("unheard/of"), std::string::npos);
+}
+
 }  // namespace
 }  // namespace rl

@@ -1,0 +1,25 @@
+// FolderLock: one run at a time writes to a folder.
+#pragma once
+
+#include <filesystem>
+
+#include "runtime/core/result.h"
+#include "runtime/transport/file_descriptor.h"
+
+namespace rl {
+
+/// Holds `folder`/.lock until destroyed or until the process ends, however it ends. A resource.
+class FolderLock {
+ public:
+  FolderLock() = default;
+
+  /// Makes the folder if need be. Errors: kUnavailable: another process holds it (named by its pid); those of making the folder and file.
+  static runtime::Result<FolderLock> acquire(const std::filesystem::path& folder);
+
+ private:
+  explicit FolderLock(runtime::FileDescriptor file) : file_(std::move(file)) {}
+
+  runtime::FileDescriptor file_;
+};
+
+}  // namespace rl
