@@ -8,7 +8,7 @@
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   if (size == 0) return 0;
   std::vector<std::uint64_t> words((size - 1) / 8);
-  std::memcpy(words.data(), data + 1, words.size() * 8);
+  if (!words.empty()) std::memcpy(words.data(), data + 1, words.size() * 8);
   runtime::Buffer meta = runtime::Buffer::adopt(std::move(words));
   switch (data[0] % 3) {
     case 0: {
