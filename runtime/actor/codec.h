@@ -31,6 +31,7 @@
 
 #include "runtime/actor/decoder.h"
 #include "runtime/actor/encoder.h"
+#include "runtime/core/huge_pages.h"
 #include "runtime/core/ids.h"
 #include "runtime/core/result.h"
 
@@ -185,6 +186,11 @@ struct Codec<std::vector<T>> {
   static void decode(Decoder& decoder, std::vector<T>& values) {
     if constexpr (Packable<T>) {
       auto raw = decoder.read_array(sizeof(T));
+      if (values.capacity() < raw.size() / sizeof(T)) {
+        values = std::vector<T>();
+        values.reserve(raw.size() / sizeof(T));
+        prefer_huge_pages(values.data(), raw.size());
+      }
       // Through assign rather than resize and memcpy where the bytes allow it: no zeroing before the copy.
       if (reinterpret_cast<std::uintptr_t>(raw.data()) % alignof(T) == 0) {
         auto first = reinterpret_cast<const T*>(raw.data());

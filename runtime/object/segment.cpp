@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <cerrno>
 #include <cstring>
@@ -16,6 +17,10 @@
 namespace runtime {
 
 namespace {
+
+constexpr std::uint64_t kPagePresent = 1ull << 63;  // in an entry of /proc/self/pagemap
+// Pages are given back to the system in ranges of megabytes, so that one page of each tells about the others.
+constexpr std::uint64_t kSampleBytes = 1 << 20;
 
 std::byte* map_whole(int fd, std::uint64_t bytes, int protection) {
   void* base = ::mmap(nullptr, bytes, protection, MAP_SHARED | MAP_NORESERVE, fd, 0);
@@ -76,6 +81,22 @@ void Segment::discard(std::uint64_t begin, std::uint64_t size) {
 Status Segment::populate(std::uint64_t begin, std::uint64_t size) {
   if (::madvise(writable_ + begin, size, MADV_POPULATE_WRITE) == 0 || errno == EINVAL || errno == EINTR) return {};
   return resource_exhausted("object store: no memory for " + std::to_string(size) + " more bytes: " + std::strerror(errno));
+}
+
+FileDescriptor Segment::open_pagemap() { return FileDescriptor(::open("/proc/self/pagemap", O_RDONLY | O_CLOEXEC)); }
+
+bool Segment::is_populated(std::uint64_t begin, std::uint64_t size) const {
+  if (!pagemap_ || size == 0) return false;
+  const auto base = reinterpret_cast<std::uintptr_t>(writable_);
+  auto present = [&](std::uint64_t offset) {
+    std::uint64_t entry = 0;
+    const auto at = static_cast<off_t>((base + offset) / kPageBytes * sizeof entry);
+    return ::pread(pagemap_.get(), &entry, sizeof entry, at) == sizeof entry && (entry & kPagePresent) != 0;
+  };
+  for (std::uint64_t offset = begin; offset < begin + size; offset += kSampleBytes) {
+    if (!present(offset)) return false;
+  }
+  return present(begin + size - 1);
 }
 
 Result<std::span<const std::byte>> Segment::find(const ObjectLocation& location, std::uint64_t begin, std::uint64_t end) const {

@@ -58,6 +58,8 @@ class Segment {
   void discard(std::uint64_t begin, std::uint64_t size);
   /// Touches the pages of a range ahead of writing. Errors: kResourceExhausted when the machine has no memory left.
   Status populate(std::uint64_t begin, std::uint64_t size);
+  /// Whether the range's pages seem to be in this process's page tables, so that populate() would be a walk for nothing: looks at a few of them.
+  bool is_populated(std::uint64_t begin, std::uint64_t size) const;
 
   /// The sealed object at `location`, within the extent [begin, end) that it claims to lie in, or kObjectLost when something else is there now.
   Result<std::span<const std::byte>> find(const ObjectLocation& location, std::uint64_t begin, std::uint64_t end) const;
@@ -66,9 +68,11 @@ class Segment {
 
  private:
   Segment(FileDescriptor fd, std::uint64_t bytes, std::byte* writable, const std::byte* readable)
-      : fd_(std::move(fd)), bytes_(bytes), writable_(writable), readable_(readable) {}
+      : fd_(std::move(fd)), pagemap_(open_pagemap()), bytes_(bytes), writable_(writable), readable_(readable) {}
+  static FileDescriptor open_pagemap();
 
   FileDescriptor fd_;
+  FileDescriptor pagemap_;  // of this process; none where the system has none
   std::uint64_t bytes_;
   std::byte* writable_;
   const std::byte* readable_;

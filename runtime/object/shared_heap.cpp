@@ -116,7 +116,8 @@ Result<SharedHeap::Lease*> SharedHeap::lease(std::unique_lock<std::mutex>& lock,
     }
   }
   if (status.ok()) status = check_extent(extent, bytes);
-  if (status.ok() && !open && bytes >= kPopulateBytes) {
+  // A range that this process has used before needs no touching: walking its pages takes a quarter of the time of the copy.
+  if (status.ok() && !open && bytes >= kPopulateBytes && !segment_->is_populated(extent.range.begin, extent.range.size)) {
     populated = segment_->populate(extent.range.begin, extent.range.size);
   }
   lock.lock();
