@@ -1,7 +1,9 @@
 #include "runtime/actor/actor_host.h"
 
 #include <exception>
+#include <utility>
 
+#include "runtime/actor/actor_executor.h"
 #include "runtime/actor/process.h"
 #include "runtime/actor/stored_object.h"
 #include "runtime/core/log.h"
@@ -9,28 +11,6 @@
 namespace runtime {
 
 namespace {
-
-/// Tells the caller that nothing here refers to its arguments any more, when the last state made from them goes.
-class ArgumentsLease {
- public:
-  ArgumentsLease(std::weak_ptr<Channel> channel, ActorId actor, std::uint64_t sequence)
-      : channel_(std::move(channel)), actor_(actor), sequence_(sequence) {}
-  ArgumentsLease(const ArgumentsLease&) = delete;
-  ArgumentsLease& operator=(const ArgumentsLease&) = delete;
-  ~ArgumentsLease() {
-    auto channel = channel_.lock();
-    if (!channel) return;
-    Message notice;
-    notice.kind = FrameKind::kCancel;
-    notice.meta = encode_notice({actor_, sequence_, CallNotice::Kind::kArgumentsReleased});
-    (void)channel->send(std::move(notice), Flush::kSoon);  // not sent: the connection is gone, and the caller knows
-  }
-
- private:
-  std::weak_ptr<Channel> channel_;
-  ActorId actor_;
-  std::uint64_t sequence_;
-};
 
 /// The exception being handled, as what a caller is told. Call it in a catch block.
 Status thrown() {
@@ -45,110 +25,122 @@ Status thrown() {
 
 }  // namespace
 
-/// A call, or the constructor.
-struct ActorHost::Job {
-  // Of a call.
-  std::shared_ptr<Channel> channel;
-  Message request;  // without its payload; its id and kind make the reply
-  CallRequest call;
-  bool cancelled = false;
-  // Of a constructor.
-  ActorSpec spec;
-  std::function<void(Status)> answer;
+void refuse_call(const ActorJob& job, Status why, bool gone, Flush flush) {
+  Result<Buffer> meta = encode_reply({.status = std::move(why), .gone = gone}, {});
+  CHECK(meta.ok());
+  (void)job.channel->send(reply_to(job.request, *std::move(meta)), flush);  // not sent: the connection is gone, and the caller knows
+}
 
-  ObjectValue arguments;
-  Deadline deadline = Deadline::max();
-};
-
-ActorHost::ActorHost(std::shared_ptr<Process> process, Runtime& runtime, ActorHostOptions options)
-    : process_(std::move(process)), runtime_(runtime), options_(options), work_(process_->loop()) {}
-
-ActorHost::~ActorHost() = default;
-
-void ActorHost::run() {
-  for (;;) {
-    // The result does not matter: a stopped loop sets nothing, and stop() is what ends this.
-    if (!process_->loop().run_until(work_, Deadline::max())) break;
-    work_.reset();
-    bool last = false;
-    while (auto job = pop(&last)) {
-      if (job->answer) {
-        Status status = construct(*job);
-        job->answer(std::move(status));
-        continue;
-      }
-      InvokeOutput output;
-      Status status = execute(*job, output);
-      // While more calls wait, replies gather; the last one takes them along.
-      reply(std::move(job), std::move(status), output, last ? Flush::kNow : Flush::kSoon);
+bool ActorHost::run(std::size_t jobs_max) {
+  bool last = false;
+  for (std::size_t i = 0; i < jobs_max; ++i) {
+    auto job = pop(&last);
+    if (!job) return false;
+    if (job->answer) {
+      Status status = construct(*job);
+      job->answer(std::move(status));
+      continue;
     }
-    std::lock_guard lock(mutex_);
-    if (stopping_) break;
+    InvokeOutput output;
+    Status status = execute(*job, output);
+    // While more calls wait, replies gather; the last one takes them along.
+    reply(std::move(job), std::move(status), output, last ? Flush::kNow : Flush::kSoon);
   }
-  std::deque<std::unique_ptr<Job>> dropped;
-  std::map<HeldKey, ObjectValue> held;
+  return true;
+}
+
+std::unique_ptr<ActorJob> ActorHost::pop(bool* last) {
+  {
+    std::lock_guard lock(mutex_);
+    if (!stopping_) {
+      auto job = line_.pop();
+      *last = line_.empty();
+      if (!job) scheduled_ = false;
+      return job;
+    }
+  }
+  finish();
+  return nullptr;
+}
+
+void ActorHost::finish() {
+  actor_.reset();
+  JobLine dropped;
+  std::function<void()> stopped;
+  {
+    std::lock_guard lock(mutex_);
+    scheduled_ = false;
+    while (auto job = line_.pop()) dropped.push(std::move(job));
+    stopped = std::move(stopped_);
+  }
+  while (auto job = dropped.pop()) {
+    if (job->answer) job->answer(cancelled("the actor was ended before it was built"));
+    else refuse_call(*job, not_found("the actor has ended"), true, dropped.empty() ? Flush::kNow : Flush::kSoon);
+  }
+  if (stopped) stopped();
+}
+
+void ActorHost::stop(std::function<void()> done) {
+  bool first = false;
+  {
+    std::lock_guard lock(mutex_);
+    first = !std::exchange(stopping_, true);
+    if (first) {
+      stopped_ = std::move(done);
+      if (std::exchange(scheduled_, true)) return;  // whoever runs it sees
+    }
+  }
+  if (first) context_->executor.post(shared_from_this());
+  else if (done) done();
+}
+
+void ActorHost::stop_at_rest() {
   {
     std::lock_guard lock(mutex_);
     stopping_ = true;
-    dropped.swap(line_);
-    held.swap(held_);
   }
-  dropped.clear();
-  actor_.reset();
+  finish();
 }
 
-void ActorHost::stop() {
-  std::lock_guard lock(mutex_);
-  stopping_ = true;
-  work_.set();
-}
-
-void ActorHost::push(std::unique_ptr<Job> job) {
-  std::unique_ptr<Job> refused;
+void ActorHost::push(std::unique_ptr<ActorJob> job) {
+  bool gone = false;
   {
     std::lock_guard lock(mutex_);
-    if (line_.size() < options_.calls_max && !stopping_) {
-      line_.push_back(std::move(job));
-      work_.set();
-      return;
+    gone = stopping_;
+    if (!gone && line_.size() < context_->options.calls_max) {
+      line_.push(std::move(job));
+      if (std::exchange(scheduled_, true)) return;
     }
-    refused = std::move(job);
   }
-  if (!refused->channel) return;
-  send_reply(std::move(refused), resource_exhausted(std::to_string(options_.calls_max) + " calls wait already"), {}, Flush::kSoon);
+  if (!job) return context_->executor.post(shared_from_this());
+  if (gone) refuse_call(*job, not_found("the actor has ended"), true, Flush::kSoon);
+  else refuse_call(*job, resource_exhausted(std::to_string(context_->options.calls_max) + " calls wait already"), false, Flush::kSoon);
 }
 
-std::unique_ptr<ActorHost::Job> ActorHost::pop(bool* last) {
+void ActorHost::cancel(const Channel* channel, std::uint64_t sequence) {
   std::lock_guard lock(mutex_);
-  if (line_.empty() || stopping_) return nullptr;
-  auto job = std::move(line_.front());
-  line_.pop_front();
-  *last = line_.empty();
-  return job;
+  line_.for_each([&](ActorJob& job) {
+    if (job.channel.get() == channel && job.call.sequence == sequence) job.cancelled = true;
+  });
 }
 
-void ActorHost::build(ActorSpec spec, std::uint64_t incarnation, std::function<void(Status)> answer) {
-  {
-    std::lock_guard lock(mutex_);
-    id_ = spec.actor;
-    incarnation_ = incarnation;
-  }
-  auto job = std::make_unique<Job>();
-  job->spec = std::move(spec);
+void ActorHost::build(ActorSpec spec, std::function<void(Status)> answer) {
+  auto job = std::make_unique<ActorJob>();
+  job->spec = std::make_unique<const ActorSpec>(std::move(spec));
   job->answer = std::move(answer);
   push(std::move(job));
 }
 
-Status ActorHost::construct(Job& job) {
-  auto found = process_->registry().find(job.spec.class_name);
+Status ActorHost::construct(ActorJob& job) {
+  auto found = context_->process->registry().find(job.spec->class_name);
   if (!found.ok()) return found.status();
   std::string signature;
   ObjectValue arguments;
-  Status status = decode_constructor(job.spec.constructor_args, process_, &signature, &arguments);
+  Status status = decode_constructor(job.spec->constructor_args, context_->process, &signature, &arguments);
   if (!status.ok()) return status;
   const ConstructorEntry* constructor = find_constructor((*found)->type(), signature);
   if (!constructor) {
-    return invalid_argument("this program makes no " + job.spec.class_name + " from such arguments: it is not the program that called spawn");
+    return invalid_argument("this program makes no " + job.spec->class_name + " from such arguments: it is not the program that called spawn");
   }
   Buffer bytes = arguments.bytes;
   if (arguments.stored) {
@@ -157,72 +149,19 @@ Status ActorHost::construct(Job& job) {
     bytes = *std::move(opened);
   }
   try {
-    Decoder decoder(std::move(bytes), arguments.refs, process_);
-    auto made = constructor->construct(runtime_, decoder, job.deadline);
-    if (!made.ok()) return made.status().with_context(job.spec.class_name);
+    Decoder decoder(std::move(bytes), arguments.refs, context_->process);
+    auto made = constructor->construct(context_->runtime, decoder, job.deadline);
+    if (!made.ok()) return made.status().with_context(job.spec->class_name);
     actor_ = *std::move(made);
     class_ = *found;
     return {};
   } catch (...) {
-    return thrown().with_context("constructor of " + job.spec.class_name);
+    return thrown().with_context("constructor of " + job.spec->class_name);
   }
 }
 
-void ActorHost::on_message(const std::shared_ptr<Channel>& channel, Message message) {
-  if (message.kind == FrameKind::kCall) return accept_call(channel, std::move(message));
-  if (message.kind != FrameKind::kCancel) return;
-  Result<CallNotice> notice = decode_notice(message.meta);
-  if (!notice.ok()) return;
-  ObjectValue released;  // dropped outside of the lock
-  std::lock_guard lock(mutex_);
-  if (notice->kind == CallNotice::Kind::kResultReleased) {
-    if (auto found = held_.find({channel.get(), notice->sequence}); found != held_.end()) {
-      released = std::move(found->second);
-      held_.erase(found);
-    }
-  } else if (notice->kind == CallNotice::Kind::kCancel) {
-    for (auto& job : line_) {
-      if (job->channel == channel && job->call.sequence == notice->sequence) job->cancelled = true;
-    }
-  }
-}
-
-void ActorHost::accept_call(const std::shared_ptr<Channel>& channel, Message message) {
-  auto job = std::make_unique<Job>();
-  Status status = decode_call(
-      message.meta, message.payload.first(), process_,
-      [&](const CallRequest& call) { return std::make_shared<const ArgumentsLease>(channel, call.actor, call.sequence); },
-      &job->call, &job->arguments);
-  if (status.ok()) {
-    std::lock_guard lock(mutex_);
-    if (job->call.actor != id_) {
-      status = not_found("this process runs no actor " + job->call.actor.short_hex());
-    } else if (job->call.incarnation != 0 && job->call.incarnation != incarnation_) {
-      status = unavailable("the actor was started again since; its handle is out of date");
-    }
-  }
-  job->channel = channel;
-  job->deadline = deadline_after(std::chrono::milliseconds(std::min<std::uint64_t>(job->call.deadline_ms, 1ull << 40)));
-  job->request.kind = message.kind;
-  job->request.id = message.id;
-  if (status.ok()) return push(std::move(job));
-  send_reply(std::move(job), std::move(status), {}, Flush::kSoon);
-}
-
-void ActorHost::on_channel_closed(const Channel* channel) {
-  std::vector<ObjectValue> released;  // dropped outside of the lock
-  std::lock_guard lock(mutex_);
-  for (auto at = held_.lower_bound({channel, 0}); at != held_.end() && at->first.first == channel;) {
-    released.push_back(std::move(at->second));
-    at = held_.erase(at);
-  }
-  for (auto& job : line_) {
-    if (job->channel.get() == channel) job->cancelled = true;
-  }
-}
-
-Status ActorHost::execute(Job& job, InvokeOutput& output) {
-  if (job.cancelled) return cancelled("the caller gave up");
+Status ActorHost::execute(ActorJob& job, InvokeOutput& output) {
+  if (job.cancelled || job.channel->closed()) return cancelled("the caller gave up");
   if (std::chrono::steady_clock::now() >= job.deadline) return deadline_exceeded("the call's time was up while it waited in line; it did not run");
   if (!actor_) return unavailable("the actor is not built");
   const MethodEntry* method = class_->find(job.call.method);
@@ -237,30 +176,30 @@ Status ActorHost::execute(Job& job, InvokeOutput& output) {
     bytes = *std::move(opened);
   }
   try {
-    Decoder decoder(std::move(bytes), job.arguments.refs, process_);
+    Decoder decoder(std::move(bytes), job.arguments.refs, context_->process);
     return method->invoke(actor_.get(), method->key, decoder, job.deadline, output);
   } catch (...) {
     return thrown();
   }
 }
 
-void ActorHost::reply(std::unique_ptr<Job> job, Status status, InvokeOutput& output, Flush flush) {
+void ActorHost::reply(std::unique_ptr<ActorJob> job, Status status, InvokeOutput& output, Flush flush) {
   ObjectValue value;
   if (status.ok()) {
-    Result<ObjectValue> stored = process_->store(output.encoder);
+    Result<ObjectValue> stored = context_->process->store(output.encoder);
     if (stored.ok()) value = *std::move(stored);
     else status = stored.status().with_context("result");
   }
   send_reply(std::move(job), std::move(status), std::move(value), flush);
 }
 
-void ActorHost::send_reply(std::unique_ptr<Job> job, Status status, ObjectValue value, Flush flush) {
+void ActorHost::send_reply(std::unique_ptr<ActorJob> job, Status status, ObjectValue value, Flush flush) {
   // What the result refers to must be settled before the caller hears of it; that may take other calls, so nobody waits here.
   for (const ObjectStatePtr& ref : value.refs) {
     if (ref->is_settled()) continue;
     ObjectStatePtr blocker = ref;
-    auto later = [this, job = std::move(job), value = std::move(value)]() mutable {
-      send_reply(std::move(job), {}, std::move(value), Flush::kNow);
+    auto later = [self = shared_from_this(), job = std::move(job), value = std::move(value)]() mutable {
+      self->send_reply(std::move(job), {}, std::move(value), Flush::kNow);
     };
     return blocker->then(std::move(later));
   }
@@ -273,11 +212,7 @@ void ActorHost::send_reply(std::unique_ptr<Job> job, Status status, ObjectValue 
     CHECK(meta.ok());
   }
   Message message = reply_to(job->request, *std::move(meta), Payload(value.bytes));
-  if (reply.lends) {
-    std::lock_guard lock(mutex_);
-    if (job->channel->closed()) return;
-    held_.emplace(HeldKey{job->channel.get(), job->call.sequence}, std::move(value));
-  }
+  if (reply.lends && !context_->held.hold(*job->channel, id_, job->call.sequence, std::move(value))) return;
   if (Status sent = job->channel->send(std::move(message), flush); !sent.ok() && !job->channel->closed()) {
     // Too large, or the caller does not read: let it see a broken connection rather than wait.
     job->channel->close(sent.with_context("reply"));

@@ -113,6 +113,7 @@ Result<Buffer> encode_reply(const CallReply& reply, const ObjectValue& value) {
     out.setCode(static_cast<std::uint16_t>(reply.status.code()));
     if (!reply.status.ok()) out.setMessage(to_text(reply.status.message()));
     out.setLends(reply.lends);
+    out.setGone(reply.gone);
     return write_value(out.initValue(), value, Own::kPayload, 0);
   });
 }
@@ -155,6 +156,7 @@ Status decode_reply(const Buffer& meta, Buffer payload, const std::shared_ptr<Pr
   return decode<schema::CallReply>(meta, "reply", [&](schema::CallReply::Reader in) -> Status {
     if (in.getCode() != 0) {
       reply->status = Status(error_code_from_wire(in.getCode()), to_string(in.getMessage()));
+      reply->gone = in.getGone();
       return {};
     }
     reply->lends = in.getLends();

@@ -31,6 +31,7 @@ struct CallRequest {
 struct CallReply {
   Status status;
   bool lends = false;
+  bool gone = false;  // a failure: the process has no such actor (any more)
 };
 
 struct CallNotice {

@@ -1,5 +1,6 @@
 #include "runtime/actor/object_state.h"
 
+#include "runtime/actor/actor_executor.h"
 #include "runtime/actor/countdown.h"
 #include "runtime/actor/process.h"
 #include "runtime/actor/stored_object.h"
@@ -72,7 +73,7 @@ bool ObjectState::wait(Deadline deadline) const {
   Countdown countdown(process_->loop(), 1);
   WaitNode node{.countdown = &countdown};
   if (!add_waiter(node)) return true;
-  process_->loop().run_until(countdown.event(), deadline);
+  block_until(process_->loop(), countdown.event(), deadline);
   remove_waiter(node);
   return is_settled();
 }

@@ -129,7 +129,7 @@ void Process::wait(std::span<const ObjectStatePtr> objects, std::size_t count, D
       countdown.one();
     }
   }
-  loop_.run_until(countdown.event(), deadline);
+  block_until(loop_, countdown.event(), deadline);
   for (std::size_t i = 0; i < objects.size(); ++i) {
     if (nodes[i].countdown) objects[i]->remove_waiter(nodes[i]);
   }

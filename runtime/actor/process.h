@@ -14,6 +14,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "runtime/actor/actor_executor.h"
 #include "runtime/actor/encoder.h"
 #include "runtime/actor/fwd.h"
 #include "runtime/actor/object_state.h"
@@ -100,8 +101,8 @@ Result<T> Process::ask(const std::function<void(NodeClient::Callback<T>)>& make,
     answer->result = std::move(result);
     answer->event.set();
   });
-  if (when_slow && !loop_.run_until(answer->event, deadline_after(kSilentWait))) when_slow();
-  if (!loop_.run_until(answer->event, Deadline::max())) return cancelled("the runtime was stopped");
+  if (when_slow && !block_until(loop_, answer->event, deadline_after(kSilentWait))) when_slow();
+  if (!block_until(loop_, answer->event, Deadline::max())) return cancelled("the runtime was stopped");
   return *std::move(answer->result);
 }
 

@@ -13,7 +13,9 @@ constexpr std::chrono::milliseconds kGrace{500};
 }  // namespace
 
 Worker::Worker(std::shared_ptr<Process> process, Runtime& runtime)
-    : process_(std::move(process)), host_(std::make_shared<ActorHost>(process_, runtime)) {}
+    : process_(std::move(process)),
+      executor_(process_->loop()),
+      actors_(std::make_shared<ActorTable>(std::make_shared<const HostContext>(process_, runtime, executor_))) {}
 
 Worker::~Worker() {
   if (listener_) listener_->stop();
@@ -28,9 +30,9 @@ Result<std::unique_ptr<Worker>> Worker::start(std::shared_ptr<Process> process, 
   auto endpoint = Endpoint::unix_socket(process->node().worker_socket_path());
   if (!endpoint.ok()) return endpoint.status();
   ListenerCallbacks callbacks;
-  callbacks.on_channel = [host = worker->host_](std::shared_ptr<Channel> channel) {
-    channel->set_handler([host](const std::shared_ptr<Channel>& from, Message message) { host->on_message(from, std::move(message)); });
-    channel->set_on_close([host, raw = channel.get()](const Status&) { host->on_channel_closed(raw); });
+  callbacks.on_channel = [actors = worker->actors_](std::shared_ptr<Channel> channel) {
+    channel->set_handler([actors](const std::shared_ptr<Channel>& from, Message message) { actors->on_message(from, std::move(message)); });
+    channel->set_on_close([actors, raw = channel.get()](const Status&) { actors->on_channel_closed(raw); });
   };
   callbacks.on_refused = [](const std::string& peer, const Status& why) { LOG(warn, "refused a caller at {}: {}", peer, why.message()); };
   auto listener = Listener::listen(process->loop(), *endpoint, process->node().credentials(), std::move(callbacks));
@@ -44,17 +46,20 @@ Result<std::unique_ptr<Worker>> Worker::start(std::shared_ptr<Process> process, 
     if (auto self = weak.lock()) self->on_actor_died(state);
   });
   // Last: from here on the node's requests come in.
-  client.set_on_create_actor([host = worker->host_](ActorSpec spec, std::uint64_t incarnation, NodeClient::Done answer) {
-    host->build(std::move(spec), incarnation, std::move(answer));
+  client.set_on_create_actor([actors = worker->actors_](ActorSpec spec, std::uint64_t incarnation, NodeClient::Done answer) {
+    actors->build(std::move(spec), incarnation, std::move(answer));
   });
   return worker;
 }
 
-void Worker::run() { host_->run(); }
+void Worker::run() {
+  executor_.run();
+  actors_->clear();
+}
 
 void Worker::on_shutdown(const Status& reason) {
   LOG(debug, "ending: {}", reason.message());
-  host_->stop();
+  executor_.stop();
   // A method that runs does not end by itself; the process must.
   auto timer = std::make_shared<asio::steady_timer>(process_->loop().executor(), kGrace);
   timer->async_wait([timer](const boost::system::error_code& ec) {

@@ -1,9 +1,10 @@
-// Worker: a process that a node started to run an actor.
+// Worker: a process that a node started to run an actor, or many shared ones.
 #pragma once
 
 #include <memory>
 
-#include "runtime/actor/actor_host.h"
+#include "runtime/actor/actor_executor.h"
+#include "runtime/actor/actor_table.h"
 #include "runtime/actor/fwd.h"
 #include "runtime/core/result.h"
 #include "runtime/transport/listener.h"
@@ -19,7 +20,7 @@ class Worker {
   Worker& operator=(const Worker&) = delete;
   ~Worker();
 
-  /// Serves until the node says to end or is gone. On the thread that is to run the actor.
+  /// Serves until the node says to end or is gone. On the thread that is to run the actor of a process of its own.
   void run();
 
  private:
@@ -27,7 +28,8 @@ class Worker {
   void on_shutdown(const Status& reason);
 
   std::shared_ptr<Process> process_;
-  std::shared_ptr<ActorHost> host_;
+  ActorExecutor executor_;
+  std::shared_ptr<ActorTable> actors_;
   std::unique_ptr<Listener> listener_;
   std::shared_ptr<void> watchdog_;
 };

@@ -46,6 +46,7 @@ struct CallReply {
   message @1 :Text;
   value @2 :Value;
   lends @3 :Bool;            # as in CallRequest; the caller says resultReleased
+  gone @4 :Bool;             # a failure: the process has no such actor (any more); the head knows what became of it
 }
 
 struct CallNotice {

@@ -1,0 +1,90 @@
+// ActorExecutor: the threads that run a process's actors.
+//
+// The threads that have nothing to run drive the event loop (transport/event_loop.h), so that a call that comes in is run by the thread that
+// received it; the others sleep. A process of one actor has one thread, its main one. A process of shared actors has one per CPU, and
+// one more for each that a method blocks by waiting for an object, so that actors which wait for each other do not starve.
+#pragma once
+
+#include <cstddef>
+#include <deque>
+#include <list>
+#include <memory>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+#include "runtime/transport/event_loop.h"
+
+namespace runtime {
+
+class ActorHost;
+
+struct ActorExecutorOptions {
+  /// Threads that may wait inside of methods at once; beyond it, actors wait for a thread.
+  std::size_t threads_max = 1024;
+  /// Idle threads kept beside the wanted ones, so that methods that wait now and then do not start one each time.
+  std::size_t spare_threads = 8;
+  /// Calls of one actor before another's turn comes.
+  std::size_t calls_per_turn = 64;
+};
+
+/// Any thread may call any method, but for run().
+class ActorExecutor {
+ public:
+  explicit ActorExecutor(EventLoop& loop, ActorExecutorOptions options = {});
+  ActorExecutor(const ActorExecutor&) = delete;
+  ActorExecutor& operator=(const ActorExecutor&) = delete;
+  /// run() must have returned.
+  ~ActorExecutor();
+
+  /// Serves on the calling thread until stop(); then waits for the calls that other threads are running.
+  void run();
+  void stop();
+
+  /// How many threads run actors at once, the one in run() included. Never shrinks.
+  void want_threads(std::size_t count);
+
+  /// Runs the actor's line soon, on one thread.
+  void post(std::shared_ptr<ActorHost> host);
+
+  /// Marks that the calling thread waits inside of a method, if it is an executor's: another may take its place meanwhile.
+  class Blocked {
+   public:
+    Blocked();
+    Blocked(const Blocked&) = delete;
+    Blocked& operator=(const Blocked&) = delete;
+    ~Blocked();
+
+   private:
+    ActorExecutor* executor_;
+  };
+
+ private:
+  struct Seat;
+
+  void serve(Seat& seat, bool is_main);
+  void dispatch();  // with mutex_ held: sees that somebody takes the first of ready_
+  void start_thread();
+  bool surplus() const;
+
+  EventLoop& loop_;
+  const ActorExecutorOptions options_;
+
+  std::mutex mutex_;  // guards what follows; taken before the loop's
+  std::deque<std::shared_ptr<ActorHost>> ready_;
+  std::vector<Seat*> idle_;
+  std::list<std::thread> threads_;  // all but the one in run()
+  std::list<std::thread> retired_;  // have left, or are about to; to be joined
+  std::size_t wanted_ = 1;
+  std::size_t blocked_ = 0;
+  bool stopping_ = false;
+};
+
+/// EventLoop::run_until for code that may be inside of a method.
+inline bool block_until(EventLoop& loop, Event& event, Deadline deadline) {
+  if (event.is_set()) return true;
+  ActorExecutor::Blocked blocked;
+  return loop.run_until(event, deadline);
+}
+
+}  // namespace runtime

@@ -1,0 +1,70 @@
+// ActorJob: what waits in an actor's line: a call, or its constructor.
+#pragma once
+
+#include <functional>
+#include <memory>
+
+#include "runtime/actor/call_wire.h"
+#include "runtime/actor/object_state.h"
+#include "runtime/core/result.h"
+#include "runtime/node/membership.h"
+#include "runtime/transport/channel.h"
+
+namespace runtime {
+
+struct ActorJob {
+  // Of a call.
+  std::shared_ptr<Channel> channel;
+  Message request;  // without its payload; its id and kind make the reply
+  CallRequest call;
+  bool cancelled = false;
+  // Of a constructor.
+  std::unique_ptr<const ActorSpec> spec;
+  std::function<void(Status)> answer;
+
+  ObjectValue arguments;
+  Deadline deadline = Deadline::max();
+  std::unique_ptr<ActorJob> next;  // in the line
+};
+
+/// Jobs in order of arrival. Takes no memory while empty, since a process may have very many of them.
+class JobLine {
+ public:
+  JobLine() = default;
+  JobLine(const JobLine&) = delete;
+  JobLine& operator=(const JobLine&) = delete;
+  ~JobLine() {
+    while (pop()) {  // one by one: a long chain of destructors would overflow the stack
+    }
+  }
+
+  bool empty() const { return first_ == nullptr; }
+  std::size_t size() const { return size_; }
+
+  void push(std::unique_ptr<ActorJob> job) {
+    ActorJob* added = job.get();
+    (last_ ? last_->next : first_) = std::move(job);
+    last_ = added;
+    ++size_;
+  }
+  /// Null when empty.
+  std::unique_ptr<ActorJob> pop() {
+    if (!first_) return nullptr;
+    std::unique_ptr<ActorJob> job = std::move(first_);
+    first_ = std::move(job->next);
+    if (!first_) last_ = nullptr;
+    --size_;
+    return job;
+  }
+  template <class Action>
+  void for_each(Action&& action) {
+    for (ActorJob* job = first_.get(); job != nullptr; job = job->next.get()) action(*job);
+  }
+
+ private:
+  std::unique_ptr<ActorJob> first_;
+  ActorJob* last_ = nullptr;
+  std::size_t size_ = 0;
+};
+
+}  // namespace runtime

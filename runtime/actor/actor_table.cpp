@@ -1,0 +1,101 @@
+#include "runtime/actor/actor_table.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "runtime/actor/process.h"
+
+namespace runtime {
+
+namespace {
+
+/// Tells the caller that nothing here refers to its arguments any more, when the last state made from them goes.
+class ArgumentsLease {
+ public:
+  ArgumentsLease(std::weak_ptr<Channel> channel, ActorId actor, std::uint64_t sequence)
+      : channel_(std::move(channel)), actor_(actor), sequence_(sequence) {}
+  ArgumentsLease(const ArgumentsLease&) = delete;
+  ArgumentsLease& operator=(const ArgumentsLease&) = delete;
+  ~ArgumentsLease() {
+    auto channel = channel_.lock();
+    if (!channel) return;
+    Message notice;
+    notice.kind = FrameKind::kCancel;
+    notice.meta = encode_notice({actor_, sequence_, CallNotice::Kind::kArgumentsReleased});
+    (void)channel->send(std::move(notice), Flush::kSoon);  // not sent: the connection is gone, and the caller knows
+  }
+
+ private:
+  std::weak_ptr<Channel> channel_;
+  ActorId actor_;
+  std::uint64_t sequence_;
+};
+
+}  // namespace
+
+void ActorTable::build(ActorSpec spec, std::uint64_t incarnation, std::function<void(Status)> answer) {
+  const ActorId id = spec.actor;
+  auto host = std::make_shared<ActorHost>(context_, id, incarnation);
+  auto [place, added] = hosts_.try_emplace(id, host);
+  if (!added) {
+    if (place->second->incarnation() >= incarnation) return answer(invalid_argument("actor " + id.short_hex() + " is in this process already"));
+    place->second->stop({});
+    place->second = host;
+  }
+  host->build(std::move(spec), [self = weak_from_this(), id, incarnation, answer = std::move(answer)](Status built) {
+    answer(built);
+    if (built.ok()) return;
+    // On the actor's thread; the table lives on the loop.
+    if (auto table = self.lock()) table->context_->process->loop().post([table, id, incarnation] { table->stop(id, incarnation, {}); });
+  });
+}
+
+void ActorTable::stop(ActorId actor, std::uint64_t incarnation, std::function<void()> done) {
+  auto found = hosts_.find(actor);
+  if (found == hosts_.end() || found->second->incarnation() != incarnation) {
+    if (done) done();
+    return;
+  }
+  std::shared_ptr<ActorHost> host = std::move(found->second);
+  hosts_.erase(found);
+  host->stop(std::move(done));
+}
+
+void ActorTable::on_message(const std::shared_ptr<Channel>& channel, Message message) {
+  if (message.kind == FrameKind::kCall) return accept_call(channel, std::move(message));
+  if (message.kind != FrameKind::kCancel) return;
+  Result<CallNotice> notice = decode_notice(message.meta);
+  if (!notice.ok()) return;
+  if (notice->kind == CallNotice::Kind::kResultReleased) {
+    context_->held.release(channel.get(), notice->actor, notice->sequence);
+  } else if (notice->kind == CallNotice::Kind::kCancel) {
+    if (auto found = hosts_.find(notice->actor); found != hosts_.end()) found->second->cancel(channel.get(), notice->sequence);
+  }
+}
+
+void ActorTable::accept_call(const std::shared_ptr<Channel>& channel, Message message) {
+  auto job = std::make_unique<ActorJob>();
+  Status status = decode_call(
+      message.meta, message.payload.first(), context_->process,
+      [&](const CallRequest& call) { return std::make_shared<const ArgumentsLease>(channel, call.actor, call.sequence); },
+      &job->call, &job->arguments);
+  job->channel = channel;
+  job->deadline = deadline_after(std::chrono::milliseconds(std::min<std::uint64_t>(job->call.deadline_ms, 1ull << 40)));
+  job->request.kind = message.kind;
+  job->request.id = message.id;
+  if (!status.ok()) return refuse_call(*job, std::move(status), false, Flush::kSoon);
+  auto found = hosts_.find(job->call.actor);
+  if (found == hosts_.end()) {
+    return refuse_call(*job, not_found("this process runs no actor " + job->call.actor.short_hex()), true, Flush::kSoon);
+  }
+  if (job->call.incarnation != 0 && job->call.incarnation != found->second->incarnation()) {
+    return refuse_call(*job, unavailable("the actor was started again since; its handle is out of date"), false, Flush::kSoon);
+  }
+  found->second->push(std::move(job));
+}
+
+void ActorTable::clear() {
+  for (auto& [id, host] : std::exchange(hosts_, {})) host->stop_at_rest();
+}
+
+}  // namespace runtime

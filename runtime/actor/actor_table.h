@@ -1,0 +1,42 @@
+// ActorTable: the actors of a worker process, by id. Gives each frame of a caller to the actor it is for.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <unordered_map>
+
+#include "runtime/actor/actor_host.h"
+#include "runtime/core/result.h"
+#include "runtime/node/membership.h"
+#include "runtime/transport/channel.h"
+
+namespace runtime {
+
+/// Lives on the event loop, except where a method says otherwise.
+class ActorTable : public std::enable_shared_from_this<ActorTable> {
+ public:
+  explicit ActorTable(std::shared_ptr<const HostContext> context) : context_(std::move(context)) {}
+  ActorTable(const ActorTable&) = delete;
+  ActorTable& operator=(const ActorTable&) = delete;
+
+  /// Adds an actor; `answer` is called once, from any thread, when its constructor has returned. One that fails is taken out again.
+  void build(ActorSpec spec, std::uint64_t incarnation, std::function<void(Status)> answer);
+  /// Takes the actor out and ends it after the call it runs; `done` is called once, from any thread. An actor that is not there has ended.
+  void stop(ActorId actor, std::uint64_t incarnation, std::function<void()> done);
+
+  /// A frame of a caller: a call, or a notice.
+  void on_message(const std::shared_ptr<Channel>& channel, Message message);
+  /// A caller's connection has ended: its calls still in line will not run, and what it held is released.
+  void on_channel_closed(const Channel* channel) { context_->held.release_all(channel); }
+
+  /// Destroys the actors; on the main thread, when the executor has come to rest.
+  void clear();
+
+ private:
+  void accept_call(const std::shared_ptr<Channel>& channel, Message message);
+
+  const std::shared_ptr<const HostContext> context_;
+  std::unordered_map<ActorId, std::shared_ptr<ActorHost>> hosts_;
+};
+
+}  // namespace runtime
