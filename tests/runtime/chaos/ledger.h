@@ -1,0 +1,55 @@
+// An actor that writes down what it runs, and a caller of it in a process of its own: what was acknowledged can be held against what ran.
+#pragma once
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <cstdint>
+#include <fstream>
+#include <string>
+#include <vector>
+
+#include "runtime/runtime.h"
+#include "runtime/transport/file_descriptor.h"
+
+namespace runtime::test {
+
+struct LedgerEntry {
+  std::int32_t caller = 0;
+  std::int32_t sequence = 0;
+};
+
+/// Appends entries to a file; an entry is whole or absent whenever the process is killed, and outlives it.
+class EntryFile {
+ public:
+  explicit EntryFile(const std::string& path) : file_(::open(path.c_str(), O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0600)) {}
+  bool append(LedgerEntry entry) { return ::write(file_.get(), &entry, sizeof entry) == sizeof entry; }
+
+  static std::vector<LedgerEntry> read(const std::string& path) {
+    std::ifstream file(path, std::ios::binary);
+    std::vector<LedgerEntry> entries;
+    for (LedgerEntry entry; file.read(reinterpret_cast<char*>(&entry), sizeof entry);) entries.push_back(entry);
+    return entries;
+  }
+
+ private:
+  FileDescriptor file_;
+};
+
+class Ledger {
+ public:
+  explicit Ledger(const std::string& path) : file_(path) {}
+  int record(int caller, int sequence) { return file_.append({caller, sequence}) ? sequence : -1; }
+  std::uint64_t measure(const std::string& bytes) const { return bytes.size(); }
+
+ private:
+  EntryFile file_;
+};
+
+inline void register_ledger(Runtime& rt) { rt.register_actor<Ledger>("Ledger", &Ledger::record, &Ledger::measure); }
+
+/// `program --caller NAME CALLER COUNT ACKNOWLEDGED --address A`: calls record(CALLER, 1..COUNT) on the ledger of that name, many at a time, and notes
+/// what came back. Exit code 0: all did; 3: the ledger died.
+int run_caller(int argc, char** argv);
+
+}  // namespace runtime::test
