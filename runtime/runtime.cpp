@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <string_view>
@@ -260,10 +261,22 @@ Status Runtime::get(const ObjectRef<void>& ref, Until until) {
 }
 
 Status Runtime::gather(const std::vector<ObjectRef<void>>& refs, Until until) {
+  const auto failed = wait_for_all(runtime_detail::states_of(refs), until.at());
+  if (failed) {
+    Status status = get(refs[*failed], until);
+    if (!status.ok()) return status.with_context("rank " + std::to_string(*failed));
+  }
   for (std::size_t rank = 0; rank < refs.size(); ++rank) {
     if (Status status = get(refs[rank], until); !status.ok()) return status.with_context("rank " + std::to_string(rank));
   }
   return {};
+}
+
+std::vector<Status> Runtime::gather_each(const std::vector<ObjectRef<void>>& refs, Until until) {
+  std::vector<Status> results;
+  results.reserve(refs.size());
+  for (const auto& ref : refs) results.push_back(get(ref, until));
+  return results;
 }
 
 std::size_t Runtime::wait_for(const std::vector<ObjectStatePtr>& objects, std::size_t count, Deadline deadline) {
@@ -271,6 +284,25 @@ std::size_t Runtime::wait_for(const std::vector<ObjectStatePtr>& objects, std::s
   std::size_t settled = 0;
   for (const auto& object : objects) settled += object->is_settled() ? 1 : 0;
   return settled;
+}
+
+std::optional<std::size_t> Runtime::wait_for_all(const std::vector<ObjectStatePtr>& objects, Deadline deadline) {
+  const auto missing = std::find(objects.begin(), objects.end(), nullptr);
+  if (missing != objects.end()) return static_cast<std::size_t>(missing - objects.begin());
+  if (impl_->process) impl_->process->wait(objects, objects.size(), deadline, OnFailure::kReturn);
+  std::optional<std::size_t> unsettled;
+  for (std::size_t i = 0; i < objects.size(); ++i) {
+    if (!objects[i]->is_settled()) unsettled = unsettled ? unsettled : i;
+    else if (!objects[i]->failure().ok()) return i;
+  }
+  return unsettled;
+}
+
+ObjectRef<void> Runtime::when_all_of(const std::vector<ObjectStatePtr>& objects) {
+  const auto missing = std::find(objects.begin(), objects.end(), nullptr);
+  if (missing == objects.end()) return ObjectRef<void>(completion_detail::when_all(impl_->process, objects));
+  return ObjectRef<void>(ObjectState::failed(
+      impl_->process, invalid_argument("rank " + std::to_string(missing - objects.begin()) + ": an ObjectRef that refers to nothing")));
 }
 
 Result<GroupState> Runtime::create_placement_group(GroupSpec spec, Until until) {

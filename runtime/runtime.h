@@ -22,6 +22,7 @@
 #include <chrono>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <tuple>
 #include <type_traits>
@@ -33,6 +34,7 @@
 #include "runtime/actor/actor_options.h"
 #include "runtime/actor/array_view.h"
 #include "runtime/actor/codec.h"
+#include "runtime/actor/completion.h"
 #include "runtime/actor/constructor_table.h"
 #include "runtime/actor/object_ref.h"
 #include "runtime/actor/pending_actor.h"
@@ -161,14 +163,35 @@ class Runtime {
   template <class E>
   Result<ArrayView<E>> get_view(const ObjectRef<ArrayView<E>>& ref, Until until = {});
 
-  /// All values in order, or the first failure by position with "rank 3: " before its message. Waits for no more than it needs.
+  /// All values in order, or as soon as there is a failure that failure, with "rank 3: " before its message (of several that are there
+  /// the first by position). kDeadlineExceeded names the first that is missing.
   template <class T>
   Result<std::vector<T>> gather(const std::vector<ObjectRef<T>>& refs, Until until = {});
   Status gather(const std::vector<ObjectRef<void>>& refs, Until until = {});
+  /// Waits for all, whatever becomes of each: one Result (for ObjectRef<void>: Status) per position.
+  template <class T>
+  std::vector<Result<T>> gather_each(const std::vector<ObjectRef<T>>& refs, Until until = {});
+  std::vector<Status> gather_each(const std::vector<ObjectRef<void>>& refs, Until until = {});
+  /// gather(), then `merge(std::vector<T>)`: what several members made as one value. `merge` returns R or Result<R>.
+  template <class T, class Merge>
+  auto collect(const std::vector<ObjectRef<T>>& refs, Merge&& merge, Until until = {});
 
-  /// Waits until `count` of the objects are there, as values or failures, or until the deadline.
+  /// Waits until `count` of the objects are there, as values or failures, or until the deadline. Cost: linear in the number of refs; to take
+  /// many results one by one, as_completed() is constant for each.
   template <class T>
   WaitResult<T> wait(const std::vector<ObjectRef<T>>& refs, std::size_t count, Until until = {});
+
+  /// The objects in the order in which they settle: `for (const auto& [index, ref] : rt.as_completed(refs, 10s)) ...`. Nothing is polled.
+  template <class T>
+  Completions<T> as_completed(std::vector<ObjectRef<T>> refs, Until until = {});
+
+  /// An object without a value that settles when all of these have, or fails with the first failure, "rank 3: " before its message. To wait for,
+  /// or to pass on: a call that takes it as an argument starts when all are there. Does not block.
+  template <class T>
+  ObjectRef<void> when_all(const std::vector<ObjectRef<T>>& refs);
+  /// The same for objects of several types.
+  template <class First, class... More>
+  ObjectRef<void> when_all(const ObjectRef<First>& first, const ObjectRef<More>&... more);
 
   /// Reserves bundles of resources, all or none, to put actors in (ActorOptions::bundle). Errors: kResourceExhausted at the deadline with what is missing.
   Result<GroupState> create_placement_group(GroupSpec spec, Until until = std::chrono::minutes(1));
@@ -203,6 +226,9 @@ class Runtime {
   Status kill_actor(ActorId actor, Deadline deadline);
   Result<ObjectStatePtr> put_encoded(Encoder& encoder);
   std::size_t wait_for(const std::vector<ObjectStatePtr>& objects, std::size_t count, Deadline deadline);
+  /// Waits until all have settled or one has failed. The position whose get() now gives the failure of the whole; none: all have values.
+  std::optional<std::size_t> wait_for_all(const std::vector<ObjectStatePtr>& objects, Deadline deadline);
+  ObjectRef<void> when_all_of(const std::vector<ObjectStatePtr>& objects);
 
   template <class T, class... Args>
   Result<PendingActor> begin_spawn(const ActorOptions& options, const Args&... args);

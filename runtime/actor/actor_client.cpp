@@ -119,17 +119,39 @@ Result<const MethodEntry*> ActorClient::find_method(std::type_index type, const 
 ObjectStatePtr ActorClient::call(std::type_index type, const MethodKey& key, Encoder& encoder, std::chrono::milliseconds timeout) {
   Result<const MethodEntry*> method = find_method(type, key);
   if (!method.ok()) return ObjectState::failed(process_, method.status());
-  auto call = std::make_shared<OutgoingCall>();
-  call->method = *method;
-  call->deadline = deadline_after(timeout);
-  if (is_local()) {
-    Result<ObjectValue> arguments = process_->store(encoder);
-    if (!arguments.ok()) return ObjectState::failed(process_, arguments.status().with_context("arguments of " + call->method->name));
-    call->arguments = *std::move(arguments);
-  } else {
-    call->arguments.bytes = encoder.to_buffer();  // the frame carries them to the other node
-    call->arguments.refs = encoder.take_refs();
+  const Deadline deadline = deadline_after(timeout);
+  if (!is_local()) {
+    ObjectValue arguments;
+    arguments.bytes = encoder.to_buffer();  // the frame carries them to the other node
+    arguments.refs = encoder.take_refs();
+    return submit(*method, std::move(arguments), deadline);
   }
+  Result<ObjectValue> arguments = process_->store(encoder);
+  if (!arguments.ok()) return ObjectState::failed(process_, arguments.status().with_context("arguments of " + (*method)->name));
+  return submit(*method, *std::move(arguments), deadline);
+}
+
+std::vector<ObjectStatePtr> ActorClient::call_all(std::span<ActorClient* const> clients, std::type_index type, const MethodKey& key,
+                                                  Encoder& encoder, std::chrono::milliseconds timeout) {
+  std::vector<ObjectStatePtr> results;
+  if (clients.empty()) return results;
+  const Deadline deadline = deadline_after(timeout);
+  // On other nodes too large arguments are read from the store: each node fetches them once, however many members it has.
+  Result<ObjectValue> arguments = clients.front()->process_->store(encoder);
+  for (ActorClient* client : clients) {
+    Result<const MethodEntry*> method = client->find_method(type, key);
+    if (!method.ok()) results.push_back(ObjectState::failed(client->process_, method.status()));
+    else if (!arguments.ok()) results.push_back(ObjectState::failed(client->process_, arguments.status().with_context("arguments of " + (*method)->name)));
+    else results.push_back(client->submit(*method, *arguments, deadline));
+  }
+  return results;
+}
+
+ObjectStatePtr ActorClient::submit(const MethodEntry* method, ObjectValue arguments, Deadline deadline) {
+  auto call = std::make_shared<OutgoingCall>();
+  call->method = method;
+  call->arguments = std::move(arguments);
+  call->deadline = deadline;
   call->result = std::make_shared<ObjectState>(process_);
   ObjectStatePtr result = call->result;
 
@@ -138,7 +160,6 @@ ObjectStatePtr ActorClient::call(std::type_index type, const MethodKey& key, Enc
     section.fail(std::move(call), closed_);
     return result;
   }
-  Deadline deadline = call->deadline;
   line_.push_back(std::move(call));
   pump(section);
   if (!line_.empty()) arm_timer(deadline);

@@ -11,6 +11,7 @@
 #include <memory>
 #include <mutex>
 #include <set>
+#include <span>
 #include <string>
 #include <typeindex>
 #include <unordered_map>
@@ -39,6 +40,9 @@ class ActorClient : public std::enable_shared_from_this<ActorClient> {
 
   /// Sends a call, or puts it in line. Never blocks on the network; what goes wrong ends up in the returned object. Any thread.
   ObjectStatePtr call(std::type_index type, const MethodKey& method, Encoder& arguments, std::chrono::milliseconds timeout);
+  /// One call of each client, all of one process, with the same arguments, encoded and stored once, and the same deadline.
+  static std::vector<ObjectStatePtr> call_all(std::span<ActorClient* const> clients, std::type_index type, const MethodKey& method,
+                                              Encoder& arguments, std::chrono::milliseconds timeout);
 
   /// Fails everything in line and everything later with `reason`, and closes the connection.
   void close(Status reason);
@@ -56,6 +60,7 @@ class ActorClient : public std::enable_shared_from_this<ActorClient> {
   class ResultLease;
   class Section;
 
+  ObjectStatePtr submit(const MethodEntry* method, ObjectValue arguments, Deadline deadline);
   Result<const MethodEntry*> find_method(std::type_index type, const MethodKey& method);
   bool is_local() const;
 

@@ -42,8 +42,8 @@ void ObjectState::settle(std::unique_lock<std::mutex>& lock) {
   settled_.store(true, std::memory_order_release);
   // Under the lock, so that a waiter whose time is up cannot leave its stack frame meanwhile.
   for (WaitNode* node = waiters_; node != nullptr;) {
-    WaitNode* next = node->next;  // one() may end the wait
-    node->countdown->one();
+    WaitNode* next = node->next;
+    node->sink->on_settled(*node, *this);
     node = next;
   }
   auto actions = std::move(actions_);
@@ -71,7 +71,7 @@ bool ObjectState::wait(Deadline deadline) const {
   if (is_settled()) return true;
   CHECK(process_ != nullptr);
   Countdown countdown(process_->loop(), 1);
-  WaitNode node{.countdown = &countdown};
+  WaitNode node{.sink = &countdown};
   if (!add_waiter(node)) return true;
   block_until(process_->loop(), countdown.event(), deadline);
   remove_waiter(node);

@@ -26,12 +26,21 @@ struct ObjectValue {
   bool refers() const { return stored != nullptr || !refs.empty(); }
 };
 
-/// Counts settled objects for one waiting thread. Lives on its stack.
-class Countdown;
+struct WaitNode;
 
-/// One object's place in a Countdown.
+/// Told of objects as they settle.
+class WaitSink {
+ public:
+  /// On the thread that settles `object`, under the object's mutex: short, and without calls into any object.
+  virtual void on_settled(WaitNode& node, const ObjectState& object) = 0;
+
+ protected:
+  ~WaitSink() = default;
+};
+
+/// A sink's place in the list of an object. It stays put from add_waiter() to remove_waiter(), settled or not.
 struct WaitNode {
-  Countdown* countdown = nullptr;
+  WaitSink* sink = nullptr;
   WaitNode* next = nullptr;
   WaitNode* previous = nullptr;
 };
@@ -59,7 +68,8 @@ class ObjectState {
   /// Runs `action` once settled: at once if it is, else on the thread that settles it.
   void then(UniqueFunction<void()> action) const;
 
-  /// For waiting on several: false (and nothing added) if it is settled already.
+  /// For waiting on several: false (and nothing added) if it is settled already. What was added must be removed; after that the sink
+  /// is not called any more.
   bool add_waiter(WaitNode& node) const;
   void remove_waiter(WaitNode& node) const;
 

@@ -115,23 +115,27 @@ void Process::on_actor_died(const ActorState& state) {
   }
 }
 
-void Process::wait(std::span<const ObjectStatePtr> objects, std::size_t count, Deadline deadline) {
+void Process::wait(std::span<const ObjectStatePtr> objects, std::size_t count, Deadline deadline, OnFailure on_failure) {
   std::size_t settled = 0;
-  for (const auto& object : objects) settled += object->is_settled() ? 1 : 0;
+  for (const auto& object : objects) {
+    if (!object->is_settled()) continue;
+    ++settled;
+    if (on_failure == OnFailure::kReturn && !object->failure().ok()) return;
+  }
   count = std::min(count, objects.size());
   if (settled >= count) return;
-  Countdown countdown(loop_, count);
+  Countdown countdown(loop_, count, on_failure);
   std::vector<WaitNode> nodes(objects.size());
   for (std::size_t i = 0; i < objects.size(); ++i) {
-    nodes[i].countdown = &countdown;
+    nodes[i].sink = &countdown;
     if (!objects[i]->add_waiter(nodes[i])) {
-      nodes[i].countdown = nullptr;
-      countdown.one();
+      nodes[i].sink = nullptr;
+      countdown.on_settled(nodes[i], *objects[i]);
     }
   }
   block_until(loop_, countdown.event(), deadline);
   for (std::size_t i = 0; i < objects.size(); ++i) {
-    if (nodes[i].countdown) objects[i]->remove_waiter(nodes[i]);
+    if (nodes[i].sink) objects[i]->remove_waiter(nodes[i]);
   }
 }
 

@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "runtime/actor/actor_executor.h"
+#include "runtime/actor/countdown.h"
 #include "runtime/actor/encoder.h"
 #include "runtime/actor/fwd.h"
 #include "runtime/actor/object_state.h"
@@ -61,8 +62,8 @@ class Process : public std::enable_shared_from_this<Process> {
   PendingActor start_actor(ActorSpec spec, std::vector<ObjectStatePtr> lent, std::chrono::milliseconds timeout);
   void on_actor_died(const ActorState& state);
 
-  /// Blocks until `count` of the objects are settled or the deadline passes.
-  void wait(std::span<const ObjectStatePtr> objects, std::size_t count, Deadline deadline);
+  /// Blocks until `count` of the objects are settled or the deadline passes; with OnFailure::kReturn also when one has failed.
+  void wait(std::span<const ObjectStatePtr> objects, std::size_t count, Deadline deadline, OnFailure on_failure = OnFailure::kCount);
 
   /// Makes an asynchronous request of the node and blocks for its answer: `make(callback)`.
   template <class T>

@@ -3,6 +3,7 @@
 
 #include <csignal>
 #include <cstdio>
+#include <fstream>
 #include <stdexcept>
 #include <string>
 #include <thread>
@@ -17,6 +18,7 @@ class Counter {
  public:
   explicit Counter(int start = 0) : total_(start) {}
   int add(int n) { return total_ += n; }
+  int add_after(ObjectRef<void>, int n) { return add(n); }
   int total() const { return total_; }
   Status refuse(const std::string& why) { return resource_exhausted(why); }
   void fail(const std::string& text) { throw std::runtime_error(text); }
@@ -75,6 +77,17 @@ class Broker {
     for (float value : values) total += value;
     return total;
   }
+  /// Where in the store's file the bytes lie: "<inode>:<offset>".
+  std::string where(ArrayView<float> values) {
+    std::ifstream maps("/proc/self/maps");
+    const auto address = reinterpret_cast<std::uintptr_t>(values.data());
+    for (std::string line; std::getline(maps, line);) {
+      unsigned long start = 0, end = 0, offset = 0, inode = 0;
+      if (std::sscanf(line.c_str(), "%lx-%lx %*s %lx %*s %lu", &start, &end, &offset, &inode) != 4) continue;
+      if (start <= address && address < end && inode != 0) return std::to_string(inode) + ":" + std::to_string(offset + address - start);
+    }
+    return "private memory of " + std::to_string(::getpid());
+  }
   Result<double> sum_ref(ObjectRef<std::vector<float>> ref) {
     auto view = runtime_.get_view(ref);
     if (!view.ok()) return view.status();
@@ -128,6 +141,10 @@ class Member {
   Member(int rank, std::string team) : rank_(rank), team_(std::move(team)) {}
   std::string who() const { return team_ + std::to_string(rank_); }
   int times(int n) const { return rank_ * n; }
+  std::vector<int> scale(std::vector<int> values) const {
+    for (int& value : values) value *= rank_;
+    return values;
+  }
   Result<int> fail_on(int rank) const {
     if (rank == rank_) return invalid_argument("not with me");
     return rank_;
@@ -143,14 +160,14 @@ struct NeverRegistered {
 };
 
 inline void register_test_actors(Runtime& rt) {
-  rt.register_actor<Counter>("Counter", &Counter::add, &Counter::total, &Counter::refuse, &Counter::fail, &Counter::fail_oddly,
+  rt.register_actor<Counter>("Counter", &Counter::add, &Counter::add_after, &Counter::total, &Counter::refuse, &Counter::fail, &Counter::fail_oddly,
                              &Counter::sleep_ms, &Counter::pid, &Counter::print, &Counter::crash_here, &Counter::abort_here,
                              &Counter::variable);
   rt.register_actor<Broker>("Broker", &Broker::name, &Broker::extend, &Broker::add_through, &Broker::pass_on, &Broker::make, &Broker::sum,
-                            &Broker::sum_view, &Broker::sum_ref, &Broker::keep, &Broker::kept, &Broker::sum_kept, &Broker::forget,
+                            &Broker::sum_view, &Broker::where, &Broker::sum_ref, &Broker::keep, &Broker::kept, &Broker::sum_kept, &Broker::forget,
                             &Broker::put, &Broker::spawn_and_add, &Broker::meet);
   rt.register_actor<Picky>("Picky", &Picky::value);
-  rt.register_actor<Member>("Member", &Member::who, &Member::times, &Member::fail_on);
+  rt.register_actor<Member>("Member", &Member::who, &Member::times, &Member::scale, &Member::fail_on);
 }
 
 }  // namespace runtime::test

@@ -1,0 +1,33 @@
+#include "runtime/actor/completion.h"
+
+#include <atomic>
+#include <string>
+
+#include "runtime/actor/completion_queue.h"
+
+namespace runtime::completion_detail {
+
+std::shared_ptr<CompletionQueue> watch(std::vector<ObjectStatePtr> objects) { return std::make_shared<CompletionQueue>(std::move(objects)); }
+
+std::optional<std::size_t> next(CompletionQueue& queue, Deadline deadline) { return queue.next(deadline); }
+
+ObjectStatePtr when_all(std::shared_ptr<Process> process, const std::vector<ObjectStatePtr>& objects) {
+  struct All {
+    std::atomic<std::size_t> left;
+    ObjectStatePtr result;
+  };
+  auto all = std::make_shared<All>();
+  all->left = objects.size();
+  all->result = std::make_shared<ObjectState>(std::move(process));
+  if (objects.empty()) all->result->fulfil({});
+  for (std::size_t rank = 0; rank < objects.size(); ++rank) {
+    // The object runs the action itself, so that it lives then.
+    objects[rank]->then([all, rank, object = objects[rank].get()] {
+      if (!object->failure().ok()) all->result->fail(object->failure().with_context("rank " + std::to_string(rank)));
+      if (all->left.fetch_sub(1) == 1) all->result->fulfil({});  // without effect after a failure
+    });
+  }
+  return all->result;
+}
+
+}  // namespace runtime::completion_detail
