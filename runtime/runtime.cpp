@@ -222,7 +222,7 @@ Result<std::vector<std::shared_ptr<ActorClient>>> Runtime::finish_group(const st
   }
   if (first.ok()) return clients;
   for (const auto& client : clients) {
-    Status status = kill_actor(client->address().actor, deadline_after(std::chrono::seconds(10)));
+    Status status = kill_actor(client->id(), deadline_after(std::chrono::seconds(10)));
     if (!status.ok()) LOG(warn, "of a group that could not be created: {}", status.message());
   }
   return first;

@@ -3,8 +3,8 @@
 #include "runtime/actor/call_wire.h"
 #include "runtime/actor/process.h"
 #include "runtime/actor/registry.h"
+#include "runtime/actor/worker_link.h"
 #include "runtime/transport/channel.h"
-#include "runtime/transport/listener.h"
 
 namespace runtime {
 
@@ -64,7 +64,7 @@ class ActorClient::Section {
   void fail_all(std::vector<CallPtr>& calls, const Status& why) {
     for (CallPtr& call : std::exchange(calls, {})) fail(std::move(call), why);
   }
-  void fail_all(std::deque<CallPtr>& calls, const Status& why) {
+  void fail_all(std::list<CallPtr>& calls, const Status& why) {
     for (CallPtr& call : std::exchange(calls, {})) fail(std::move(call), why);
   }
   void drop(ObjectValue value) { dropped_.push_back(std::move(value)); }
@@ -81,16 +81,28 @@ class ActorClient::Section {
   std::unique_lock<std::mutex> lock_;
 };
 
-ActorClient::ActorClient(std::shared_ptr<Process> process, ActorAddress address)
-    : process_(std::move(process)), address_(std::move(address)) {}
+ActorClient::ActorClient(std::shared_ptr<Process> process, std::shared_ptr<WorkerLink> worker, const ActorAddress& address)
+    : process_(std::move(process)),
+      worker_(std::move(worker)),
+      id_(address.actor),
+      incarnation_(address.incarnation),
+      class_name_(address.class_name) {}
 
 ActorClient::~ActorClient() {
-  if (channel_) channel_->close(cancelled("the caller has no handle to " + describe() + " any more"));
+  worker_->detach(id_);
+  process_->forget_client(id_);
 }
 
-std::string ActorClient::describe() const { return address_.class_name + " " + address_.actor.short_hex(); }
+ActorAddress ActorClient::address() const {
+  ActorAddress address;
+  address.actor = id_;
+  address.class_name = class_name_;
+  address.incarnation = incarnation_;
+  worker_->describe(address);
+  return address;
+}
 
-bool ActorClient::is_local() const { return address_.node == process_->node().node_id() && !address_.unix_path.empty(); }
+std::string ActorClient::describe() const { return class_name_ + " " + id_.short_hex(); }
 
 Result<const MethodEntry*> ActorClient::find_method(std::type_index type, const MethodKey& key) {
   const ActorClass* known = nullptr;
@@ -102,8 +114,8 @@ Result<const MethodEntry*> ActorClient::find_method(std::type_index type, const 
     auto found = process_->registry().find(type);
     if (!found.ok()) return found.status();
     known = *found;
-    if (known->name() != address_.class_name) {
-      return invalid_argument("actor " + address_.actor.short_hex() + " is a " + address_.class_name + ", not a " + known->name());
+    if (known->name() != class_name_) {
+      return invalid_argument("actor " + id_.short_hex() + " is a " + class_name_ + ", not a " + known->name());
     }
     std::lock_guard lock(mutex_);
     class_ = known;
@@ -120,7 +132,7 @@ ObjectStatePtr ActorClient::call(std::type_index type, const MethodKey& key, Enc
   Result<const MethodEntry*> method = find_method(type, key);
   if (!method.ok()) return ObjectState::failed(process_, method.status());
   const Deadline deadline = deadline_after(timeout);
-  if (!is_local()) {
+  if (!worker_->is_local()) {
     ObjectValue arguments;
     arguments.bytes = encoder.to_buffer();  // the frame carries them to the other node
     arguments.refs = encoder.take_refs();
@@ -167,7 +179,10 @@ ObjectStatePtr ActorClient::submit(const MethodEntry* method, ObjectValue argume
 }
 
 void ActorClient::pump(Section& section) {
-  if (link_ == Link::kNone && !line_.empty()) connect();
+  if (link_ == Link::kNone && !line_.empty()) {
+    channel_ = worker_->attach(id_, shared_from_this());
+    link_ = channel_ ? Link::kOpen : Link::kConnecting;
+  }
   while (link_ == Link::kOpen && !line_.empty()) {
     CallPtr call = line_.front();
     if (ObjectStatePtr blocker = call->blocker()) {
@@ -203,8 +218,8 @@ void ActorClient::send(const CallPtr& call, Section& section) {
     return section.fail(call, deadline_exceeded("the call's time was up before it could be sent"));
   }
   CallRequest request{
-      .actor = address_.actor,
-      .incarnation = address_.incarnation,
+      .actor = id_,
+      .incarnation = incarnation_,
       .method = call->method->id,
       .deadline_ms = static_cast<std::uint64_t>(left.count()),
       .session = process_->session(),
@@ -225,56 +240,33 @@ void ActorClient::send(const CallPtr& call, Section& section) {
                     [self = shared_from_this(), call](Result<Message> reply) { self->on_reply(call, std::move(reply)); });
 }
 
-void ActorClient::connect() {
-  link_ = Link::kConnecting;
-  auto done = [weak = weak_from_this()](Result<std::shared_ptr<Channel>> channel) {
-    if (auto self = weak.lock()) self->on_connected(std::move(channel));
-  };
-  Result<Endpoint> endpoint = is_local() ? Endpoint::unix_socket(address_.unix_path) : Endpoint::parse(address_.node_address);
-  if (!endpoint.ok()) {
-    process_->loop().post([done, why = endpoint.status()] { done(why); });
-    return;
-  }
-  if (!is_local()) endpoint = endpoint->for_worker(address_.worker);
-  // Which start of the actor this is for is checked with every call: a worker process may outlive an actor.
-  runtime::connect(process_->loop(), *endpoint, process_->node().credentials(), ConnectOptions{}, done);
-}
-
 void ActorClient::on_connected(Result<std::shared_ptr<Channel>> channel) {
-  if (channel.ok()) {
-    (*channel)->set_handler([weak = weak_from_this()](const std::shared_ptr<Channel>&, Message message) {
-      if (auto self = weak.lock()) self->on_notice(message);
-    });
-    (*channel)->set_on_close([weak = weak_from_this(), raw = channel->get()](Status reason) {
-      if (auto self = weak.lock()) self->on_channel_closed(raw, std::move(reason));
-    });
-  }
   Section section(*this);
-  if (link_ != Link::kConnecting) {  // closed meanwhile
-    if (channel.ok()) (*channel)->close(closed_);
-    return;
-  }
-  Status why = channel.ok() ? (*channel)->close_reason() : channel.status();
-  if (why.ok()) {
+  if (link_ != Link::kConnecting) return;  // closed meanwhile
+  if (channel.ok()) {
     link_ = Link::kOpen;
     channel_ = *std::move(channel);
     return pump(section);
   }
   for (CallPtr& call : std::exchange(line_, {})) orphans_.push_back(std::move(call));
-  ask_cause(std::move(why));
+  ask_cause(channel.status());
 }
 
 void ActorClient::on_channel_closed(const Channel* channel, Status reason) {
   Section section(*this);
-  if (channel_.get() != channel) return;
+  if (channel_ && channel_.get() != channel) return;
   section.drop_lent();
-  if (link_ == Link::kOpen) ask_cause(std::move(reason));
+  if (link_ != Link::kOpen) return;
+  if (!orphans_.empty() || !line_.empty()) return ask_cause(std::move(reason));
+  // Nobody waits for anything here: the next call will find out.
+  link_ = Link::kNone;
+  channel_.reset();
 }
 
 void ActorClient::ask_cause(Status reason) {
   link_ = Link::kAsking;
   channel_.reset();
-  process_->node().actor_state(address_.actor, deadline_after(std::chrono::seconds(5)),
+  process_->node().actor_state(id_, deadline_after(std::chrono::seconds(5)),
                                [self = shared_from_this(), reason = std::move(reason)](Result<ActorState> state) {
                                  self->on_cause(reason, std::move(state));
                                });
@@ -284,7 +276,10 @@ void ActorClient::on_cause(Status reason, Result<ActorState> state) {
   Section section(*this);
   if (link_ != Link::kAsking) return;
   const bool dead = state.ok() && state->phase == ActorPhase::kDead;
+  // The head knows every living actor, and of dead ones the last.
+  const bool forgotten = state.status().code() == ErrorCode::kNotFound;
   Status why = dead                                             ? death_status(*state)
+               : forgotten                                      ? actor_died("actor " + describe() + " has ended: " + reason.message())
                : state.status().code() == ErrorCode::kActorDied ? state.status()
                : reason.code() == ErrorCode::kInvalidArgument   ? reason
                                                                 : unavailable("connection lost, the call may have run: " + reason.message());
@@ -293,6 +288,7 @@ void ActorClient::on_cause(Status reason, Result<ActorState> state) {
     link_ = Link::kClosed;
     closed_ = why;
     section.fail_all(line_, why);
+    section.drop_lent();
   } else {
     link_ = Link::kNone;
     pump(section);
@@ -303,7 +299,7 @@ void ActorClient::on_reply(const CallPtr& call, Result<Message> reply) {
   if (!reply.ok() && reply.status().code() == ErrorCode::kDeadlineExceeded) {
     Message notice;
     notice.kind = FrameKind::kCancel;
-    notice.meta = encode_notice({address_.actor, call->sequence, CallNotice::Kind::kCancel});
+    notice.meta = encode_notice({id_, call->sequence, CallNotice::Kind::kCancel});
     (void)call->channel->send(std::move(notice), Flush::kSoon);  // not sent: then the connection is gone, and the call with it
     reply = deadline_exceeded("no reply in time; the call may have run");
   }
@@ -337,9 +333,17 @@ void ActorClient::on_reply(const CallPtr& call, Result<Message> reply) {
   Status status = decode_reply(
       reply->meta, std::move(payload), process_,
       [&] { return std::make_shared<const ResultLease>(shared_from_this(), call->sequence); }, &decoded, &value);
+  if (status.ok() && decoded.gone) return on_gone(call, decoded.status);
   if (status.ok()) status = decoded.status;
   if (!status.ok()) return settle(call, status);
   call->result->fulfil(std::move(value));
+}
+
+void ActorClient::on_gone(const CallPtr& call, const Status& reason) {
+  Section section(*this);
+  if (!closed_.ok()) return section.fail(call, closed_);
+  orphans_.push_back(call);
+  if (link_ == Link::kOpen) ask_cause(reason);
 }
 
 void ActorClient::acknowledge(std::uint64_t sequence) {
@@ -354,12 +358,10 @@ void ActorClient::acknowledge(std::uint64_t sequence) {
   }
 }
 
-void ActorClient::on_notice(const Message& message) {
-  if (message.kind != FrameKind::kCancel) return;
-  Result<CallNotice> notice = decode_notice(message.meta);
-  if (!notice.ok() || notice->kind != CallNotice::Kind::kArgumentsReleased) return;
+void ActorClient::on_notice(const CallNotice& notice) {
+  if (notice.kind != CallNotice::Kind::kArgumentsReleased) return;
   Section section(*this);
-  if (auto found = lent_.find(notice->sequence); found != lent_.end()) {
+  if (auto found = lent_.find(notice.sequence); found != lent_.end()) {
     section.drop(std::move(found->second));
     lent_.erase(found);
   }
@@ -374,7 +376,7 @@ void ActorClient::result_released(std::uint64_t sequence) {
   if (!channel) return;  // the actor forgot the result with the connection
   Message notice;
   notice.kind = FrameKind::kCancel;
-  notice.meta = encode_notice({address_.actor, sequence, CallNotice::Kind::kResultReleased});
+  notice.meta = encode_notice({id_, sequence, CallNotice::Kind::kResultReleased});
   (void)channel->send(std::move(notice), Flush::kSoon);
 }
 
@@ -407,18 +409,14 @@ void ActorClient::on_timer() {
 }
 
 void ActorClient::close(Status reason) {
-  std::shared_ptr<Channel> channel;
-  {
-    Section section(*this);
-    if (link_ == Link::kClosed) return;
-    link_ = Link::kClosed;
-    closed_ = reason;
-    section.fail_all(line_, reason);
-    section.fail_all(orphans_, reason);
-    section.drop_lent();
-    channel.swap(channel_);
-  }
-  if (channel) channel->close(std::move(reason));
+  Section section(*this);
+  if (link_ == Link::kClosed) return;
+  link_ = Link::kClosed;
+  closed_ = reason;
+  section.fail_all(line_, reason);
+  section.fail_all(orphans_, reason);
+  section.drop_lent();
+  channel_.reset();
 }
 
 }  // namespace runtime

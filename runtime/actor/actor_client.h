@@ -1,20 +1,20 @@
 // ActorClient: the caller's side of one actor, shared by all handles to it in a process.
 //
 // Invariants: calls leave in the order in which they were made, also when one waits for its arguments or for the connection; none leaves
-// twice; each result is settled by its deadline. What a call lends (objects its arguments refer to) is held until the actor says
+// twice; each result is settled by its deadline. A process may have very many: what an idle one takes is counted in bytes. What a call lends (objects its arguments refer to) is held until the actor says
 // that it holds none of it any more, or the connection ends.
 #pragma once
 
 #include <chrono>
 #include <cstdint>
-#include <deque>
+#include <list>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <set>
 #include <span>
 #include <string>
 #include <typeindex>
-#include <unordered_map>
 #include <vector>
 
 #include "runtime/actor/encoder.h"
@@ -28,12 +28,15 @@ namespace runtime {
 
 class ActorClient : public std::enable_shared_from_this<ActorClient> {
  public:
-  ActorClient(std::shared_ptr<Process> process, ActorAddress address);
+  ActorClient(std::shared_ptr<Process> process, std::shared_ptr<WorkerLink> worker, const ActorAddress& address);
   ActorClient(const ActorClient&) = delete;
   ActorClient& operator=(const ActorClient&) = delete;
   ~ActorClient();
 
-  const ActorAddress& address() const { return address_; }
+  ActorId id() const { return id_; }
+  std::uint64_t incarnation() const { return incarnation_; }
+  const WorkerLink& worker() const { return *worker_; }
+  ActorAddress address() const;
   const std::shared_ptr<Process>& process() const { return process_; }
   /// "Counter 7f3a0011", for messages.
   std::string describe() const;
@@ -44,8 +47,13 @@ class ActorClient : public std::enable_shared_from_this<ActorClient> {
   static std::vector<ObjectStatePtr> call_all(std::span<ActorClient* const> clients, std::type_index type, const MethodKey& method,
                                               Encoder& arguments, std::chrono::milliseconds timeout);
 
-  /// Fails everything in line and everything later with `reason`, and closes the connection.
+  /// Fails everything in line and everything later with `reason`.
   void close(Status reason);
+
+  // For the WorkerLink, on the event loop.
+  void on_connected(Result<std::shared_ptr<Channel>> channel);
+  void on_notice(const CallNotice& notice);
+  void on_channel_closed(const Channel* channel, Status reason);
 
  private:
   using CallPtr = std::shared_ptr<OutgoingCall>;
@@ -62,35 +70,34 @@ class ActorClient : public std::enable_shared_from_this<ActorClient> {
 
   ObjectStatePtr submit(const MethodEntry* method, ObjectValue arguments, Deadline deadline);
   Result<const MethodEntry*> find_method(std::type_index type, const MethodKey& method);
-  bool is_local() const;
 
   // With mutex_ held.
   void pump(Section& section);
   void send(const CallPtr& call, Section& section);
   void acknowledge(std::uint64_t sequence);
-  void connect();
   void ask_cause(Status reason);
   void arm_timer(Deadline at);
 
   void settle(const CallPtr& call, const Status& why);
   void watch(const ObjectStatePtr& blocker);
-  void on_connected(Result<std::shared_ptr<Channel>> channel);
-  void on_channel_closed(const Channel* channel, Status reason);
   void on_cause(Status reason, Result<ActorState> state);
-  void on_notice(const Message& message);
   void on_reply(const CallPtr& call, Result<Message> reply);
+  void on_gone(const CallPtr& call, const Status& reason);
   void on_timer();
   void result_released(std::uint64_t sequence);
 
   const std::shared_ptr<Process> process_;
-  const ActorAddress address_;
+  const std::shared_ptr<WorkerLink> worker_;
+  const ActorId id_;
+  const std::uint64_t incarnation_;
+  const std::string class_name_;
 
   std::mutex mutex_;  // guards what follows; held while a call is handed to the channel, so that calls keep their order
   Link link_ = Link::kNone;
   Status closed_;
   const ActorClass* class_ = nullptr;  // known after the first call
   std::shared_ptr<Channel> channel_;
-  std::deque<CallPtr> line_;           // calls not sent yet, in order
+  std::list<CallPtr> line_;            // calls not sent yet, in order; a list takes no memory while empty
   std::vector<CallPtr> orphans_;       // sent, without a reply, and their connection is gone
   const ObjectState* watched_ = nullptr;  // the unsettled argument whose action will call pump()
   std::shared_ptr<Timer> timer_;
@@ -98,7 +105,7 @@ class ActorClient : public std::enable_shared_from_this<ActorClient> {
   std::uint64_t sequence_ = 0;
   std::uint64_t acknowledged_ = 0;             // all calls up to here have ended
   std::set<std::uint64_t> ended_beyond_;       // ended after an earlier one that has not
-  std::unordered_map<std::uint64_t, ObjectValue> lent_;  // by sequence of the call
+  std::map<std::uint64_t, ObjectValue> lent_;  // by sequence of the call
   std::shared_ptr<ActorClient> self_while_busy_;         // handles may go while calls are in line or something is lent
 };
 

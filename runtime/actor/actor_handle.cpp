@@ -8,7 +8,7 @@ namespace runtime::handle_detail {
 void encode_handle(Encoder& encoder, const ActorClient* client, std::chrono::milliseconds call_timeout) {
   encode_value(encoder, client != nullptr);
   if (!client) return;
-  const ActorAddress& address = client->address();
+  const ActorAddress address = client->address();
   encode_value(encoder, address.actor);
   encode_value(encoder, address.worker);
   encode_value(encoder, address.node);

@@ -9,6 +9,7 @@
 #include "runtime/actor/actor_options.h"
 #include "runtime/actor/invoke.h"
 #include "runtime/actor/object_ref.h"
+#include "runtime/actor/worker_link.h"
 
 namespace runtime {
 
@@ -31,9 +32,9 @@ class ActorHandle {
       : client_(std::move(client)), call_timeout_(call_timeout) {}
 
   bool is_valid() const { return client_ != nullptr; }
-  ActorId id() const { return client_ ? client_->address().actor : ActorId{}; }
-  NodeId node() const { return client_ ? client_->address().node : NodeId{}; }
-  std::int32_t pid() const { return client_ ? client_->address().pid : 0; }
+  ActorId id() const { return client_ ? client_->id() : ActorId{}; }
+  NodeId node() const { return client_ ? client_->worker().node() : NodeId{}; }
+  std::int32_t pid() const { return client_ ? client_->worker().pid() : 0; }
 
   /// Starts a call and returns at once: `handle.call(&Counter::add, 1)`. Arguments are copied; one may be an ObjectRef to the
   /// parameter's type, whose value is then passed from where it is, once it is there.

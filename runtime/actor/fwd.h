@@ -8,6 +8,7 @@ namespace runtime {
 
 class Channel;
 class Event;
+struct CallNotice;
 struct Message;
 struct MethodEntry;
 struct OutgoingCall;
@@ -21,6 +22,7 @@ class Process;
 class Registry;
 class Runtime;
 class StoredObject;
+class WorkerLink;
 
 template <class T>
 class ActorGroup;

@@ -6,6 +6,7 @@
 #include "runtime/actor/actor_client.h"
 #include "runtime/actor/countdown.h"
 #include "runtime/actor/stored_object.h"
+#include "runtime/actor/worker_link.h"
 #include "runtime/core/log.h"
 
 namespace runtime {
@@ -34,14 +35,19 @@ void Process::attach(std::unique_ptr<NodeClient> node) {
 void Process::shut_down() {
   if (shut_down_.exchange(true)) return;
   std::vector<std::shared_ptr<ActorClient>> clients;
+  std::vector<std::shared_ptr<WorkerLink>> links;
   {
     std::lock_guard lock(mutex_);
     for (auto& [id, weak] : clients_) {
       if (auto client = weak.lock()) clients.push_back(std::move(client));
     }
+    for (auto& [id, weak] : links_) {
+      if (auto link = weak.lock()) links.push_back(std::move(link));
+    }
     lent_to_constructors_.clear();
   }
   for (auto& client : clients) client->close(cancelled("the runtime was stopped"));
+  for (auto& link : links) link->close(cancelled("the runtime was stopped"));
   if (node_) node_->channel()->close(cancelled("the runtime was stopped"));
   // Let the closes run their handlers, so that nothing waits for ever.
   Event drained(loop_);
@@ -51,17 +57,29 @@ void Process::shut_down() {
 }
 
 std::shared_ptr<ActorClient> Process::client_for(const ActorAddress& address) {
+  std::shared_ptr<ActorClient> older;  // dropped outside of the lock
   std::lock_guard lock(mutex_);
   auto& slot = clients_[address.actor];
-  auto client = slot.lock();
-  if (client && client->address().incarnation >= address.incarnation) return client;
-  client = std::make_shared<ActorClient>(shared_from_this(), address);
-  slot = client;
-  // Forget the dead ones now and then, so that the table stays in proportion to the living.
-  if (clients_.size() >= 64 && (clients_.size() & (clients_.size() - 1)) == 0) {
-    std::erase_if(clients_, [](const auto& entry) { return entry.second.expired(); });
+  if (auto known = slot.lock()) {
+    if (known->incarnation() >= address.incarnation) return known;
+    older = std::move(known);
   }
+  auto& link_slot = links_[address.worker];
+  std::shared_ptr<WorkerLink> link = link_slot.lock();
+  if (!link) link_slot = link = std::make_shared<WorkerLink>(shared_from_this(), address);
+  auto client = std::make_shared<ActorClient>(shared_from_this(), std::move(link), address);
+  slot = client;
   return client;
+}
+
+void Process::forget_client(ActorId actor) {
+  std::lock_guard lock(mutex_);
+  if (auto found = clients_.find(actor); found != clients_.end() && found->second.expired()) clients_.erase(found);
+}
+
+void Process::forget_link(WorkerId worker) {
+  std::lock_guard lock(mutex_);
+  if (auto found = links_.find(worker); found != links_.end() && found->second.expired()) links_.erase(found);
 }
 
 Result<ObjectValue> Process::store(Encoder& encoder) {

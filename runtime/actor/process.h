@@ -51,6 +51,9 @@ class Process : public std::enable_shared_from_this<Process> {
 
   /// The one client of this process for the actor; a newer incarnation replaces an older one.
   std::shared_ptr<ActorClient> client_for(const ActorAddress& address);
+  /// For the destructors of clients and links; not with the mutex held.
+  void forget_client(ActorId actor);
+  void forget_link(WorkerId worker);
 
   /// The encoded value: small ones as bytes, large ones (from kLargeArrayBytes) in the node's shared memory.
   /// Errors: kResourceExhausted, kUnavailable.
@@ -80,6 +83,7 @@ class Process : public std::enable_shared_from_this<Process> {
 
   std::mutex mutex_;
   std::unordered_map<ActorId, std::weak_ptr<ActorClient>> clients_;
+  std::unordered_map<WorkerId, std::weak_ptr<WorkerLink>> links_;
   std::unordered_map<ActorId, std::vector<ObjectStatePtr>> lent_to_constructors_;
 };
 
