@@ -1,21 +1,13 @@
 # One imported target per library that we did not write. docs/dependencies.md says why each is here.
-include(FindPkgConfig)
-find_package(Threads REQUIRED)
-find_package(OpenSSL REQUIRED)
-
-# Headers only. Debian 12 has 1.81 beside its default 1.74; Ubuntu 24.04's default is 1.83.
-find_package(Boost 1.81 REQUIRED)
-add_library(Boost INTERFACE IMPORTED)
-target_include_directories(Boost SYSTEM INTERFACE ${Boost_INCLUDE_DIRS})
-target_compile_definitions(Boost INTERFACE BOOST_ASIO_NO_DEPRECATED BOOST_ASIO_DISABLE_VISIBILITY)
-target_link_libraries(Boost INTERFACE Threads::Threads)
+set(CMAKE_FIND_PACKAGE_NAME Starling)  # what find_dependency() takes its REQUIRED from
+set(Starling_FIND_REQUIRED TRUE)
+include(RuntimeDependencies)
+unset(CMAKE_FIND_PACKAGE_NAME)
+add_library(CapnProto ALIAS PkgConfig::STARLING_CAPNP)
+add_library(xxHash ALIAS PkgConfig::STARLING_XXHASH)
 
 find_program(CAPNP_EXECUTABLE capnp REQUIRED)
 find_program(CAPNPC_CXX_EXECUTABLE capnpc-c++ REQUIRED)
-pkg_check_modules(CAPNP REQUIRED IMPORTED_TARGET capnp)
-add_library(CapnProto ALIAS PkgConfig::CAPNP)
-
-find_package(spdlog REQUIRED)
 
 find_package(nlohmann_json REQUIRED)  # defines nlohmann_json
 
@@ -27,9 +19,6 @@ if(NOT STARLING_SANITIZE)
   pkg_check_modules(JEMALLOC REQUIRED IMPORTED_TARGET jemalloc)
   target_link_libraries(allocator INTERFACE -Wl,--no-as-needed PkgConfig::JEMALLOC -Wl,--as-needed)
 endif()
-
-pkg_check_modules(XXHASH REQUIRED IMPORTED_TARGET libxxhash)
-add_library(xxHash ALIAS PkgConfig::XXHASH)
 
 if(STARLING_RL)
   pkg_check_modules(YAMLCPP REQUIRED IMPORTED_TARGET yaml-cpp)

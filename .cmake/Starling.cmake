@@ -68,7 +68,9 @@ function(starling_library name)
   endif()
   add_library(${name} STATIC ${sources})
   add_library(Starling::${name} ALIAS ${name})
-  target_include_directories(${name} PUBLIC $<BUILD_INTERFACE:${CMAKE_SOURCE_DIR}> $<BUILD_INTERFACE:${CMAKE_BINARY_DIR}/generated>)
+  target_include_directories(${name} PUBLIC $<BUILD_INTERFACE:${CMAKE_SOURCE_DIR}> $<BUILD_INTERFACE:${CMAKE_BINARY_DIR}/generated>
+    $<INSTALL_INTERFACE:include/starling>)
+  target_compile_features(${name} PUBLIC cxx_std_20)
   target_link_libraries(${name} PUBLIC ${ARG_DEPS})
 endfunction()
 
@@ -116,6 +118,11 @@ function(starling_tests)
     add_test(NAME tidy/${script_name} COMMAND ${script} ${CMAKE_SOURCE_DIR})
     set_tests_properties(tidy/${script_name} PROPERTIES LABELS tidy)
   endforeach()
+  if(NOT STARLING_SANITIZE)  # a project outside would need the sanitizer's flags too
+    add_test(NAME install/outside_project
+      COMMAND ${CMAKE_SOURCE_DIR}/tests/install/outside_project.sh ${CMAKE_SOURCE_DIR} ${CMAKE_BINARY_DIR} ${PROJECT_VERSION})
+    set_tests_properties(install/outside_project PROPERTIES LABELS runtime TIMEOUT 600)
+  endif()
 endfunction()
 
 # tests/fuzz/x_fuzz.cpp: a fuzz target. With clang it is a libFuzzer program; with g++ the replay driver runs the corpus in
@@ -189,21 +196,4 @@ function(starling_programs)
       target_link_libraries(${example} PRIVATE runtime allocator)
     endif()
   endforeach()
-endfunction()
-
-# What `make install` puts under a prefix: the programs, and LibTorch beside them, so that the prefix is whole without the cache.
-function(starling_install)
-  foreach(program starling starling-rl)
-    if(TARGET ${program})
-      install(TARGETS ${program} RUNTIME DESTINATION bin)
-    endif()
-  endforeach()
-  if(TARGET starling-rl)
-    # The folders keep the wheel's layout: libtorch_cpu.so finds cudart and cupti relative to itself.
-    set_target_properties(starling-rl PROPERTIES INSTALL_RPATH "$ORIGIN/../lib/starling/torch/lib")
-    install(FILES ${torch_root}/lib/libtorch_cpu.so ${torch_root}/lib/libc10.so ${torch_root}/lib/libgomp.so.1
-            DESTINATION lib/starling/torch/lib)
-    install(FILES ${torch_root}/../nvidia/cu13/lib/libcudart.so.13 ${torch_root}/../nvidia/cu13/lib/libcupti.so.13
-            DESTINATION lib/starling/nvidia/cu13/lib)
-  endif()
 endfunction()

@@ -9,6 +9,7 @@
 #include <string>
 
 #include "placement/placement.h"
+#include "runtime/core/version.h"
 #include "runtime/node/cli_logs.h"
 #include "runtime/node/cli_start.h"
 #include "runtime/node/cli_status.h"
@@ -17,7 +18,6 @@
 
 namespace {
 
-constexpr const char* kVersion = "0.1.0";
 constexpr const char* kRlCommands[] = {"train", "generate", "score", "tokenize", "detokenize", "render", "export"};
 
 /// Becomes starling-rl, which answers its own --help. Returns only if that fails.
@@ -37,7 +37,7 @@ std::unique_ptr<runtime::Scheduler> make_scheduler() { return std::make_unique<p
 struct Commands {
   explicit Commands(CLI::App& app) {
     app.require_subcommand(1);
-    app.set_version_flag("--version", std::string("starling ") + kVersion);
+    app.set_version_flag("--version", std::string("starling ") + runtime::kRelease);
     add_start(app);
     add_stop(app);
     add_status(app);

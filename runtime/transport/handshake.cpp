@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "runtime/core/check.h"
+#include "runtime/core/version.h"
 
 // g++ 12 inlines the coroutine frame's operator new and then takes its own operator delete for a stranger.
 #if defined(__GNUC__) && !defined(__clang__)

@@ -25,8 +25,6 @@ namespace runtime {
 
 /// The layout of preamble and proofs. Hello negotiates everything above it.
 inline constexpr std::uint16_t kWireVersion = 1;
-/// This release, as Hello tells it.
-inline constexpr char kRelease[] = "0.1.0";
 /// The range of frame protocols that this build speaks.
 inline constexpr std::uint32_t kProtocolMin = 1;
 inline constexpr std::uint32_t kProtocolMax = 1;

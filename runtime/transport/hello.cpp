@@ -3,6 +3,7 @@
 
 #include <cstring>
 
+#include "runtime/core/version.h"
 #include "runtime/schema/hello.capnp.h"
 #include "runtime/transport/capnp_codec.h"
 #include "runtime/transport/handshake.h"

@@ -7,6 +7,7 @@
 #include <thread>
 
 #include "fixture.h"
+#include "runtime/core/version.h"
 #include "runtime/transport/capnp_codec.h"
 #include "runtime/transport/frame_writer.h"
 

@@ -1,0 +1,41 @@
+# What is installed, in two components:
+#   runtime  the libraries Starling::runtime and Starling::placement with their headers, the package files, the program `starling`
+#   rl       the program `starling-rl`, and LibTorch beside it, so that the prefix is whole without the cache
+include(CMakePackageConfigHelpers)
+
+# The headers that users include; those that they include in turn are installed with them, and no others.
+set(STARLING_PUBLIC_HEADERS runtime/runtime.h runtime/core/version.h placement/placement.h)
+set(STARLING_PACKAGE_FOLDER lib/cmake/Starling)
+
+function(starling_install)
+  starling_install_runtime()
+  if(TARGET starling-rl)
+    starling_install_rl()
+  endif()
+endfunction()
+
+function(starling_install_runtime)
+  set_target_properties(runtime PROPERTIES OUTPUT_NAME starling_runtime)
+  set_target_properties(placement PROPERTIES OUTPUT_NAME starling_placement)
+  install(TARGETS starling RUNTIME DESTINATION bin COMPONENT runtime)
+  install(TARGETS runtime placement EXPORT StarlingTargets ARCHIVE DESTINATION lib COMPONENT runtime)
+  install(EXPORT StarlingTargets NAMESPACE Starling:: DESTINATION ${STARLING_PACKAGE_FOLDER} COMPONENT runtime)
+  write_basic_package_version_file(${CMAKE_BINARY_DIR}/package/StarlingConfigVersion.cmake COMPATIBILITY SameMinorVersion)
+  install(FILES ${CMAKE_SOURCE_DIR}/.cmake/StarlingConfig.cmake ${CMAKE_SOURCE_DIR}/.cmake/RuntimeDependencies.cmake
+          ${CMAKE_BINARY_DIR}/package/StarlingConfigVersion.cmake
+          DESTINATION ${STARLING_PACKAGE_FOLDER} COMPONENT runtime)
+  install(CODE "
+    set(roots ${CMAKE_SOURCE_DIR} ${CMAKE_BINARY_DIR}/generated)
+    set(headers ${STARLING_PUBLIC_HEADERS})
+    include(${CMAKE_SOURCE_DIR}/.cmake/InstallHeaders.cmake)" COMPONENT runtime)
+endfunction()
+
+function(starling_install_rl)
+  install(TARGETS starling-rl RUNTIME DESTINATION bin COMPONENT rl)
+  # The folders keep the wheel's layout: libtorch_cpu.so finds cudart and cupti relative to itself.
+  set_target_properties(starling-rl PROPERTIES INSTALL_RPATH "$ORIGIN/../lib/starling/torch/lib")
+  install(FILES ${torch_root}/lib/libtorch_cpu.so ${torch_root}/lib/libc10.so ${torch_root}/lib/libgomp.so.1
+          DESTINATION lib/starling/torch/lib COMPONENT rl)
+  install(FILES ${torch_root}/../nvidia/cu13/lib/libcudart.so.13 ${torch_root}/../nvidia/cu13/lib/libcupti.so.13
+          DESTINATION lib/starling/nvidia/cu13/lib COMPONENT rl)
+endfunction()
