@@ -248,9 +248,9 @@ Status Runtime::kill_actor(ActorId actor, Deadline deadline) {
   return impl_->process->ask([&](NodeClient::Done done) { impl_->process->node().kill_actor(actor, bounded(deadline), std::move(done)); });
 }
 
-Result<ObjectStatePtr> Runtime::put_encoded(Encoder& encoder) {
+Result<ObjectStatePtr> Runtime::put_encoded(Encoder& encoder, Deadline deadline) {
   if (Status status = require_started(); !status.ok()) return status;
-  auto value = impl_->process->store(encoder);
+  auto value = impl_->process->store(encoder, deadline);
   if (!value.ok()) return value.status();
   return ObjectState::ready(impl_->process, *std::move(value));
 }

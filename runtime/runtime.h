@@ -146,9 +146,10 @@ class Runtime {
   Status kill(const ActorGroup<T>& group, Until until = std::chrono::seconds(10));
 
   /// Makes an object of a copy of the value. Below 64 KiB it stays in this process; larger ones take one copy into the node's shared memory.
-  /// Errors: kResourceExhausted when the store is full.
+  /// In a full store it waits in line until others have dropped objects or enough has moved to disk.
+  /// Errors: kResourceExhausted when there is no room by `until`, or never can be.
   template <class T>
-  Result<ObjectRef<T>> put(const T& value);
+  Result<ObjectRef<T>> put(const T& value, Until until = std::chrono::seconds(30));
 
   /// Waits for the object and copies it out. Errors: those of the call that makes it; kDeadlineExceeded; kObjectLost.
   template <class T>
@@ -224,7 +225,7 @@ class Runtime {
   Result<std::vector<std::shared_ptr<ActorClient>>> finish_group(const std::vector<Result<PendingActor>>& pending);
   Result<std::shared_ptr<ActorClient>> find_actor(std::type_index type, const std::string& name, Deadline deadline);
   Status kill_actor(ActorId actor, Deadline deadline);
-  Result<ObjectStatePtr> put_encoded(Encoder& encoder);
+  Result<ObjectStatePtr> put_encoded(Encoder& encoder, Deadline deadline);
   std::size_t wait_for(const std::vector<ObjectStatePtr>& objects, std::size_t count, Deadline deadline);
   /// Waits until all have settled or one has failed. The position whose get() now gives the failure of the whole; none: all have values.
   std::optional<std::size_t> wait_for_all(const std::vector<ObjectStatePtr>& objects, Deadline deadline);

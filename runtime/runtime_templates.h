@@ -117,10 +117,10 @@ Status Runtime::kill(const ActorGroup<T>& group, Until until) {
 }
 
 template <class T>
-Result<ObjectRef<T>> Runtime::put(const T& value) {
+Result<ObjectRef<T>> Runtime::put(const T& value, Until until) {
   Encoder encoder;
   encode_value(encoder, value);
-  Result<ObjectStatePtr> state = put_encoded(encoder);
+  Result<ObjectStatePtr> state = put_encoded(encoder, until.at());
   if (!state.ok()) return state.status();
   return ObjectRef<T>(*std::move(state));
 }

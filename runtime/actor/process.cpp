@@ -30,6 +30,9 @@ void Process::attach(std::unique_ptr<NodeClient> node) {
   CHECK(!node_);
   node_ = std::move(node);
   objects_ = std::make_shared<ObjectClient>(node_->channel());
+  node_->set_on_message([weak = std::weak_ptr<ObjectClient>(objects_)](const std::shared_ptr<Channel>& channel, Message message) {
+    if (auto objects = weak.lock()) objects->handle(channel, message);
+  });
 }
 
 void Process::shut_down() {
@@ -82,13 +85,13 @@ void Process::forget_link(WorkerId worker) {
   if (auto found = links_.find(worker); found != links_.end() && found->second.expired()) links_.erase(found);
 }
 
-Result<ObjectValue> Process::store(Encoder& encoder) {
+Result<ObjectValue> Process::store(Encoder& encoder, Deadline deadline) {
   ObjectValue value;
   if (encoder.size() < kLargeArrayBytes) {
     value.bytes = encoder.to_buffer();
   } else {
     if (!objects_) return unavailable("the runtime is not started: call start() or run() before making objects");
-    Result<WritableObject> object = objects_->create(encoder.size());
+    Result<WritableObject> object = objects_->create(encoder.size(), {}, deadline);
     if (!object.ok()) return object.status();
     encoder.gather(object->data());
     value.stored = std::make_shared<StoredObject>(objects_, objects_->seal(*std::move(object)), true);

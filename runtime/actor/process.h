@@ -29,6 +29,9 @@
 
 namespace runtime {
 
+/// How long a value that someone waits for (an argument, a result) waits for room in a full store.
+inline constexpr std::chrono::seconds kStoreWait{30};
+
 class Process : public std::enable_shared_from_this<Process> {
  public:
   explicit Process(std::shared_ptr<const Registry> registry);
@@ -56,8 +59,8 @@ class Process : public std::enable_shared_from_this<Process> {
   void forget_link(WorkerId worker);
 
   /// The encoded value: small ones as bytes, large ones (from kLargeArrayBytes) in the node's shared memory.
-  /// Errors: kResourceExhausted, kUnavailable.
-  Result<ObjectValue> store(Encoder& encoder);
+  /// Errors: kResourceExhausted (no room by the deadline), kUnavailable.
+  Result<ObjectValue> store(Encoder& encoder, Deadline deadline = deadline_after(kStoreWait));
   /// An object of another process.
   std::shared_ptr<StoredObject> borrow(ObjectLocation location);
 

@@ -79,6 +79,7 @@ Result<Plan> make_plan(const StartOptions& options) {
   if (const std::uint64_t least = ObjectStoreOptions{}.slab_bytes; options.object_store_bytes != 0 && options.object_store_bytes < least) {
     return invalid_argument("--object-store-memory " + std::to_string(options.object_store_bytes) + ": expected at least " + std::to_string(least) + " bytes");
   }
+  if (options.spill_limit == 0 && !options.spill_dir.empty()) return invalid_argument("--spill-limit 0 turns spilling off; --spill-dir is then for nothing");
   std::string host = options.bind.empty() ? "127.0.0.1" : options.bind;
   if (options.head) {
     auto token = token_from_environment();
@@ -166,6 +167,12 @@ int run_node(const StartOptions& options, const std::function<std::unique_ptr<Sc
   auto session = create_session(plan.node.cluster, plan.node.node, plan.node.token);
   if (!session.ok()) return fail(session.status());
   plan.node.session_dir = *session;
+  if (options.spill_limit != 0) {
+    // A folder per node, so that nodes can share a --spill-dir.
+    const fs::path parent = options.spill_dir.empty() ? *session : fs::path(options.spill_dir);
+    plan.node.spill.folder = (parent / ("spill-" + plan.node.node.hex())).string();
+    plan.node.spill.limit_bytes = options.spill_limit.value_or(0);
+  }
   if (report.background()) {
     if (Status status = redirect_output((*session / "logs" / "node.log").string()); !status.ok()) return fail(status);
   }

@@ -23,6 +23,8 @@ struct StartOptions {
   std::string resources;       // JSON object of further resources
   std::vector<std::string> labels;  // KEY=VALUE
   std::uint64_t object_store_bytes = 0;
+  std::string spill_dir;                    // empty: in the session folder
+  std::optional<std::uint64_t> spill_limit; // bytes; default: half of what the disk has left; 0: spill nothing
   bool block = false;
   bool is_private = false;     // for one program: foreground, not the "last" cluster, ends with its parent
 };

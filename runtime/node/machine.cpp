@@ -16,6 +16,7 @@
 #include <memory>
 #include <string>
 
+#include "runtime/core/memory_limit.h"
 #include "runtime/node/file_util.h"
 #include "runtime/transport/file_descriptor.h"
 
@@ -49,14 +50,7 @@ int machine_cpus() {
   return std::max(1, cpus);
 }
 
-std::uint64_t machine_memory_bytes() {
-  std::uint64_t bytes = static_cast<std::uint64_t>(::sysconf(_SC_PHYS_PAGES)) * static_cast<std::uint64_t>(::sysconf(_SC_PAGE_SIZE));
-  unsigned long long limit = 0;
-  if (std::sscanf(small_file("/sys/fs/cgroup/memory.max").c_str(), "%llu", &limit) == 1 && limit > 0) {
-    bytes = std::min<std::uint64_t>(bytes, limit);
-  }
-  return bytes;
-}
+std::uint64_t machine_memory_bytes() { return memory_limit_bytes(); }
 
 int machine_gpus() {
   std::error_code error;

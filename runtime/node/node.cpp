@@ -67,6 +67,7 @@ Status Node::open() {
   store.credentials = credentials();
   store.endpoint = address_;
   store.capacity_bytes = options_.object_store_bytes;
+  store.spill = options_.spill;
   auto objects = ObjectStore::create(loop_, store);
   if (!objects.ok()) return objects.status();
   objects_ = std::move(*objects);

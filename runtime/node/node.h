@@ -30,6 +30,7 @@ struct NodeOptions {
   ResourceMap resources;
   Labels labels;
   std::uint64_t object_store_bytes = 0;  // 0: ObjectStore's default
+  SpillOptions spill;                    // an empty folder: none
   /// Exactly one of the two: the connection to the head, or what the head that is to live here schedules with.
   std::shared_ptr<Channel> head;
   std::unique_ptr<Scheduler> scheduler;

@@ -71,6 +71,8 @@ struct Commands {
     start->add_option("--resources", start_options.resources, "further resources as JSON, like '{\"x\": 1}'");
     start->add_option("--label", start_options.labels, "KEY=VALUE that says what the node is; may be repeated");
     start->add_option("--object-store-memory", start_options.object_store_bytes, "bytes of shared memory for objects (default: 30 % of memory)");
+    start->add_option("--spill-dir", start_options.spill_dir, "where objects go that nobody reads while the store is full (default: in the session folder)");
+    start->add_option("--spill-limit", start_options.spill_limit, "bytes there at most (default: half of what the disk has left; 0: spill nothing)");
     start->add_flag("--block", start_options.block, "stay in the foreground");
     start->add_flag("--private", start_options.is_private, "serve one program: stay in the foreground, end with the parent process, and "
                                                            "not become the cluster that commands find by themselves");

@@ -1,5 +1,6 @@
 #include "runtime/object/extent_table.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "runtime/core/check.h"
@@ -15,29 +16,104 @@ ExtentTable::ExtentTable(std::uint64_t capacity_bytes) : capacity_bytes_(capacit
 std::optional<Extent> ExtentTable::lease(std::uint64_t bytes, Client holder) {
   CHECK(holder != 0);
   if (bytes == 0 || bytes > capacity_bytes_) return std::nullopt;
-  std::uint64_t size = round_to_pages(bytes);
-  std::optional<ByteRange> range = retained_.take(size);
-  if (!range) range = clean_.take(size);
+  std::optional<ByteRange> range = take(bytes);
   if (!range) return std::nullopt;
   std::uint64_t id = ++last_id_;
-  entries_.emplace(id, Entry{*range, holder, 0});
+  Entry entry;
+  entry.range = *range;
+  entry.home = range->begin;
+  entry.holder = holder;
+  entry.last_use = ++uses_;
+  entries_.emplace(id, entry);
   clients_[holder].leases.insert(id);
-  leased_bytes_ += size;
-  return Extent{id, *range};
+  leased_bytes_ += range->size;
+  return Extent{id, *range, range->begin};
+}
+
+std::optional<ByteRange> ExtentTable::take(std::uint64_t bytes) {
+  std::uint64_t size = round_to_pages(bytes);
+  std::optional<ByteRange> range = retained_.take(size);
+  return range ? range : clean_.take(size);
+}
+
+std::uint64_t& ExtentTable::bytes_of(const Entry& entry) {
+  if (!entry.resident) return vacated_bytes_;
+  return entry.holder != 0 ? leased_bytes_ : orphaned_bytes_;
 }
 
 void ExtentTable::orphan(Entries::iterator entry) {
+  bytes_of(entry->second) -= entry->second.range.size;
   entry->second.holder = 0;
-  leased_bytes_ -= entry->second.range.size;
-  orphaned_bytes_ += entry->second.range.size;
+  bytes_of(entry->second) += entry->second.range.size;
   release_if_free(entry);
 }
 
 void ExtentTable::release_if_free(Entries::iterator entry) {
   if (entry->second.holder != 0 || entry->second.pins > 0) return;
-  orphaned_bytes_ -= entry->second.range.size;
-  retained_.add(entry->second.range);
+  bytes_of(entry->second) -= entry->second.range.size;
+  if (entry->second.resident) retained_.add(entry->second.range);
+  else ended_.push_back(entry->first);
   entries_.erase(entry);
+}
+
+bool ExtentTable::surrender(std::uint64_t extent, Client holder) {
+  auto entry = entries_.find(extent);
+  if (entry == entries_.end() || entry->second.holder != holder) return false;
+  entry->second.surrendered = true;
+  return true;
+}
+
+std::vector<Extent> ExtentTable::vacatable(std::uint64_t bytes) const {
+  std::vector<std::pair<std::uint64_t, Extent>> found;
+  for (const auto& [id, entry] : entries_) {
+    if (entry.resident && entry.surrendered && entry.pins == 0) found.push_back({entry.last_use, {id, entry.range, entry.home}});
+  }
+  std::sort(found.begin(), found.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
+  std::vector<Extent> chosen;
+  std::uint64_t sum = 0;
+  for (const auto& [last_use, extent] : found) {
+    if (sum >= bytes) break;
+    sum += extent.range.size;
+    chosen.push_back(extent);
+  }
+  return chosen;
+}
+
+void ExtentTable::vacate(std::uint64_t extent) {
+  auto entry = entries_.find(extent);
+  CHECK(entry != entries_.end());
+  CHECK(entry->second.resident && entry->second.surrendered && entry->second.pins == 0);
+  bytes_of(entry->second) -= entry->second.range.size;
+  retained_.add(entry->second.range);
+  entry->second.resident = false;
+  bytes_of(entry->second) += entry->second.range.size;
+}
+
+bool ExtentTable::settle(std::uint64_t extent, ByteRange range) {
+  auto entry = entries_.find(extent);
+  if (entry == entries_.end()) {
+    retained_.add(range);
+    return false;
+  }
+  CHECK(!entry->second.resident && range.size == entry->second.range.size);
+  bytes_of(entry->second) -= range.size;
+  entry->second.range = range;
+  entry->second.resident = true;
+  bytes_of(entry->second) += range.size;
+  return true;
+}
+
+bool ExtentTable::is_resident(std::uint64_t extent) const {
+  auto entry = entries_.find(extent);
+  return entry != entries_.end() && entry->second.resident;
+}
+
+std::vector<ExtentTable::Client> ExtentTable::holders() const {
+  std::vector<Client> holders;
+  for (const auto& [client, holdings] : clients_) {
+    if (!holdings.leases.empty()) holders.push_back(client);
+  }
+  return holders;
 }
 
 bool ExtentTable::give_back(std::uint64_t extent, Client holder) {
@@ -52,9 +128,10 @@ std::optional<Extent> ExtentTable::pin(std::uint64_t extent, Client client) {
   auto entry = entries_.find(extent);
   if (entry == entries_.end()) return std::nullopt;
   ++entry->second.pins;
+  entry->second.last_use = ++uses_;
   ++pins_;
   ++clients_[client].pins[extent];
-  return Extent{extent, entry->second.range};
+  return Extent{extent, entry->second.range, entry->second.home};
 }
 
 bool ExtentTable::unpin(std::uint64_t extent, Client client) {
@@ -74,7 +151,7 @@ bool ExtentTable::unpin(std::uint64_t extent, Client client) {
 std::optional<Extent> ExtentTable::find(std::uint64_t extent) const {
   auto entry = entries_.find(extent);
   if (entry == entries_.end()) return std::nullopt;
-  return Extent{extent, entry->second.range};
+  return Extent{extent, entry->second.range, entry->second.home};
 }
 
 std::uint64_t ExtentTable::pins_of(std::uint64_t extent) const {

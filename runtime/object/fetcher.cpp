@@ -32,7 +32,7 @@ struct Fetcher::Pull {
     if (keep) return;
     memory->loop.post([memory = memory, extent = extent] {
       memory->table.give_back(extent, kStoreItself);
-      memory->trim();
+      memory->changed();
     });
   }
 
@@ -56,7 +56,7 @@ struct Fetcher::Peer {
 
 Fetcher::Fetcher(std::shared_ptr<StoreMemory> memory, const ObjectStoreOptions& options) : memory_(std::move(memory)), options_(options) {}
 
-void Fetcher::fetch(const ObjectLocation& location, Done done) {
+void Fetcher::fetch(const ObjectLocation& location, Deadline room_deadline, Done done) {
   if (stopped_) return done(unavailable("object store: stopped"));
   auto& replica = replicas_[location.id];
   if (replica) {
@@ -67,20 +67,31 @@ void Fetcher::fetch(const ObjectLocation& location, Done done) {
   replica = std::make_shared<Replica>();
   replica->last_use = ++uses_;
   replica->waiting.push_back(std::move(done));
-  start(location, replica);
+  start(location, room_deadline, replica);
 }
 
-void Fetcher::start(const ObjectLocation& location, std::shared_ptr<Replica> replica) {
+void Fetcher::start(const ObjectLocation& location, Deadline room_deadline, std::shared_ptr<Replica> replica) {
   const std::string what = "object " + location.id.short_hex() + " of " + std::to_string(location.size) + " bytes";
   replica->location = location;
   if (location.size > memory_->table.capacity_bytes()) {
     return finish(replica, resource_exhausted(what + ": larger than this node's object store of " +
                                               std::to_string(memory_->table.capacity_bytes()) + " bytes"));
   }
-  std::optional<Extent> extent;
-  while (!(extent = memory_->lease(object_bytes(location.size), kStoreItself)) && drop_oldest()) {
-  }
-  if (!extent) return finish(replica, resource_exhausted(what + ": no room for a copy in this node's object store"));
+  auto attempt = [self = shared_from_this(), location, replica] {
+    auto extent = self->memory_->lease(object_bytes(location.size), kStoreItself);
+    if (extent) self->pull_into(*extent, location, replica);
+    return extent.has_value();
+  };
+  auto give_up = [self = shared_from_this(), replica, what] {
+    self->finish(replica, resource_exhausted(what + ": no room for a copy in this node's object store"));
+  };
+  memory_->line->wait(object_bytes(location.size), kStoreItself, room_deadline, std::move(attempt), std::move(give_up));
+  if (memory_->balance) memory_->balance();
+}
+
+void Fetcher::pull_into(const Extent& leased, const ObjectLocation& location, std::shared_ptr<Replica> replica) {
+  const Extent* extent = &leased;
+  const std::string what = "object " + location.id.short_hex() + " of " + std::to_string(location.size) + " bytes";
   if (Status status = memory_->segment->populate(extent->range.begin, extent->range.size); !status.ok()) {
     memory_->table.give_back(extent->id, kStoreItself);
     return finish(replica, status.with_context(what));

@@ -21,11 +21,24 @@ void WritableObject::drop() {
 }
 
 ObjectClient::ObjectClient(std::shared_ptr<Channel> node, ObjectClientOptions options)
-    : heap_(std::make_shared<SharedHeap>(std::move(node), options)) {}
+    : options_(options), heap_(std::make_shared<SharedHeap>(std::move(node), options)) {}
 
 ObjectClient::~ObjectClient() { heap_->retire(); }
 
-Result<WritableObject> ObjectClient::create(std::size_t size, ObjectId id) { return heap_->create(size, id); }
+Result<WritableObject> ObjectClient::create(std::size_t size, ObjectId id) { return create(size, id, deadline_after(options_.lease_timeout)); }
+
+Result<WritableObject> ObjectClient::create(std::size_t size, ObjectId id, Deadline deadline) { return heap_->create(size, id, deadline); }
+
+bool ObjectClient::handle(const std::shared_ptr<Channel>& node, Message& message) {
+  if (message.kind != FrameKind::kObject) return false;
+  auto request = object_wire::decode_request(message.meta);
+  auto* surrender = request.ok() ? std::get_if<object_wire::Surrender>(&*request) : nullptr;
+  Buffer reply = surrender ? object_wire::encode_reply(object_wire::Extents{heap_->surrender(surrender->bytes)})
+                           : object_wire::encode_failure(request.ok() ? invalid_argument("only a node's store serves this") : request.status());
+  // A failure means that the connection ended, and with it what was surrendered.
+  if (message.id != 0) (void)node->send(reply_to(message, std::move(reply)));
+  return true;
+}
 
 ObjectLocation ObjectClient::seal(WritableObject object) { return heap_->seal(std::move(object)); }
 
@@ -48,7 +61,7 @@ Result<ObjectView> ObjectClient::get(const ObjectLocation& location, Deadline de
     std::optional<Result<ObjectView>> result;
   };
   auto waiting = std::make_shared<Waiting>(heap_->loop());
-  heap_->get(location, [waiting](Result<ObjectView> result) {
+  heap_->get(location, deadline, [waiting](Result<ObjectView> result) {
     {
       std::lock_guard lock(waiting->mutex);
       if (waiting->given_up) return;
@@ -76,7 +89,7 @@ void ObjectClient::get(const ObjectLocation& location, Deadline deadline, Unique
   };
   EventLoop& loop = heap_->loop();
   auto waiting = std::make_shared<Waiting>(loop, std::move(done));
-  heap_->get(location, [&loop, waiting](Result<ObjectView> result) {
+  heap_->get(location, deadline, [&loop, waiting](Result<ObjectView> result) {
     auto done = waiting->take();
     if (!done) return;
     if (loop.in_loop()) waiting->timer.cancel();

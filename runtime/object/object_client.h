@@ -18,7 +18,7 @@
 namespace runtime {
 
 struct ObjectClientOptions {
-  /// How long create() waits for the node when it needs more memory.
+  /// How long create() waits for memory when it is given no deadline.
   std::chrono::milliseconds lease_timeout{30000};
 };
 
@@ -33,9 +33,11 @@ class ObjectClient {
   /// channel open while they are used.
   ~ObjectClient();
 
-  /// Memory for an object of `size` bytes; `id` none picks a fresh one. Blocks for one round trip when a new slab or a range of its own is needed.
-  /// Errors: kResourceExhausted (store full), kUnavailable (node gone), kDeadlineExceeded.
+  /// Memory for an object of `size` bytes; `id` none picks a fresh one. Blocks for one round trip when a new slab or a range of its own is needed, and
+  /// in a full store until others have freed enough or enough has moved to disk.
+  /// Errors: kResourceExhausted (full still at the deadline; at once when it could never fit), kUnavailable (node gone).
   Result<WritableObject> create(std::size_t size, ObjectId id = {});
+  Result<WritableObject> create(std::size_t size, ObjectId id, Deadline deadline);
 
   /// Makes the object readable and immutable. The caller owns it from now on, and frees it once.
   ObjectLocation seal(WritableObject object);
@@ -53,7 +55,12 @@ class ObjectClient {
   /// The same with a callback, which runs exactly once: at once on the calling thread for objects created here, else on the loop.
   void get(const ObjectLocation& location, Deadline deadline, UniqueFunction<void(Result<ObjectView>)> done);
 
+  /// Answers what the store asks of this process (to let go of memory when it is full). Returns false and leaves the message alone if it is
+  /// of another kind. Without it this process's objects are never moved to disk. On the loop.
+  bool handle(const std::shared_ptr<Channel>& node, Message& message);
+
  private:
+  ObjectClientOptions options_;
   std::shared_ptr<SharedHeap> heap_;
 };
 

@@ -1,7 +1,8 @@
 // ObjectStore: the node's side of shared memory. It owns the segment, leases ranges of it to processes, counts pins, and fetches objects from
 // other nodes. It knows ranges, not objects: what lies inside a leased range is its process's business, which is why a put needs no message.
 //
-// A range is free again when its holder has given it back (or died) and nobody pins it.
+// A range is free again when its holder has given it back (or died) and nobody pins it. When the store fills up, ranges that nobody reads move to
+// disk and come back when somebody asks; who finds it full waits in line.
 #pragma once
 
 #include <cstddef>
@@ -15,6 +16,14 @@
 
 namespace runtime {
 
+/// Where objects go that nobody reads while the store is full. Fractions are of the store's capacity.
+struct SpillOptions {
+  std::string folder;            // of this store alone; empty: nothing is spilled
+  std::uint64_t limit_bytes = 0; // on disk at most; 0: half of what the folder's disk has left when the store starts
+  double high_water = 0.8;       // in use beyond it, the store spills in the background
+  double low_water = 0.7;        // down to here
+};
+
 struct ObjectStoreOptions {
   Credentials credentials;              // of the node: its id, and what it shows to other nodes when it fetches
   std::string endpoint;                 // where other nodes reach this one, "HOST:PORT"
@@ -24,6 +33,8 @@ struct ObjectStoreOptions {
   std::uint64_t chunk_bytes = 4 << 20;  // a fetch asks for so much at a time
   int chunks_in_flight_max = 4;
   std::chrono::milliseconds chunk_timeout{30000};
+  std::chrono::milliseconds wait_max{600000};  // nobody waits in line for room longer than that
+  SpillOptions spill;
 };
 
 struct ObjectStoreStats {
@@ -32,6 +43,9 @@ struct ObjectStoreStats {
   std::uint64_t orphaned_bytes = 0;  // given back or of dead processes, still pinned by readers
   std::uint64_t replica_bytes = 0;   // copies of other nodes' objects; those not pinned make room when needed
   std::uint64_t retained_bytes = 0;  // free, but not given back to the system yet
+  std::uint64_t spilled_bytes = 0;   // on disk
+  std::uint64_t spills = 0;          // extents written, ever
+  std::uint64_t restores = 0;        // and brought back
   std::uint64_t pins = 0;
 };
 

@@ -23,11 +23,21 @@ std::vector<std::uint64_t> read_list(capnp::List<std::uint64_t>::Reader in) {
 }
 
 void fill(RequestBuilder out, const Open&) { out.setOpen(); }
-void fill(RequestBuilder out, const Lease& lease) { out.setLease(lease.bytes); }
+void fill(RequestBuilder out, const Lease& lease) {
+  out.setLease(lease.bytes);
+  out.setWaitMs(lease.wait_ms);
+}
 void fill(RequestBuilder out, const GiveBack& back) { fill_list(out.initGiveBack(static_cast<unsigned>(back.extents.size())), back.extents); }
-void fill(RequestBuilder out, const Pin& pin) { out.setPin(pin.extent); }
+void fill(RequestBuilder out, const Pin& pin) {
+  out.setPin(pin.extent);
+  out.setWaitMs(pin.wait_ms);
+}
 void fill(RequestBuilder out, const Unpin& unpin) { fill_list(out.initUnpin(static_cast<unsigned>(unpin.extents.size())), unpin.extents); }
-void fill(RequestBuilder out, const Fetch& fetch) { fetch.location.write(out.initFetch()); }
+void fill(RequestBuilder out, const Fetch& fetch) {
+  fetch.location.write(out.initFetch());
+  out.setWaitMs(fetch.wait_ms);
+}
+void fill(RequestBuilder out, const Surrender& surrender) { out.setSurrender(surrender.bytes); }
 void fill(RequestBuilder out, const Read& read) {
   auto group = out.initRead();
   read.location.write(group.initLocation());
@@ -45,6 +55,10 @@ void fill(ReplyBuilder out, const Extent& extent) {
   inner.setExtent(extent.id);
   inner.setOffset(extent.range.begin);
   inner.setSize(extent.range.size);
+  inner.setHome(extent.home);
+}
+void fill(ReplyBuilder out, const Extents& extents) {
+  fill_list(out.initExtents(static_cast<unsigned>(extents.extents.size())), extents.extents);
 }
 void fill(ReplyBuilder out, const StoreInfo& info) {
   auto store = out.initStore();
@@ -67,19 +81,25 @@ Status read_request(schema::ObjectRequest::Reader in, Request& out) {
       out = Open{};
       return {};
     case schema::ObjectRequest::LEASE:
-      out = Lease{in.getLease()};
+      out = Lease{in.getLease(), in.getWaitMs()};
       return {};
     case schema::ObjectRequest::GIVE_BACK:
       out = GiveBack{read_list(in.getGiveBack())};
       return {};
     case schema::ObjectRequest::PIN:
-      out = Pin{in.getPin()};
+      out = Pin{in.getPin(), in.getWaitMs()};
       return {};
     case schema::ObjectRequest::UNPIN:
       out = Unpin{read_list(in.getUnpin())};
       return {};
-    case schema::ObjectRequest::FETCH:
-      return location_into(in.getFetch(), out.emplace<Fetch>().location);
+    case schema::ObjectRequest::FETCH: {
+      Fetch& fetch = out.emplace<Fetch>();
+      fetch.wait_ms = in.getWaitMs();
+      return location_into(in.getFetch(), fetch.location);
+    }
+    case schema::ObjectRequest::SURRENDER:
+      out = Surrender{in.getSurrender()};
+      return {};
     case schema::ObjectRequest::READ: {
       Read& read = out.emplace<Read>();
       read.from = in.getRead().getFrom();
@@ -107,7 +127,10 @@ Status read_reply(schema::ObjectReply::Reader in, Reply& out) {
       return {};
     }
     case schema::ObjectReply::EXTENT:
-      out = Extent{in.getExtent().getExtent(), {in.getExtent().getOffset(), in.getExtent().getSize()}};
+      out = Extent{in.getExtent().getExtent(), {in.getExtent().getOffset(), in.getExtent().getSize()}, in.getExtent().getHome()};
+      return {};
+    case schema::ObjectReply::EXTENTS:
+      out = Extents{read_list(in.getExtents())};
       return {};
     case schema::ObjectReply::LOCATION: {
       auto location = ObjectLocation::read(in.getLocation());

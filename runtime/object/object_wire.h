@@ -17,25 +17,31 @@ namespace runtime::object_wire {
 struct Open {};
 struct Lease {
   std::uint64_t bytes = 0;
+  std::uint64_t wait_ms = 0;
 };
 struct GiveBack {
   std::vector<std::uint64_t> extents;
 };
 struct Pin {
   std::uint64_t extent = 0;
+  std::uint64_t wait_ms = 0;
 };
 struct Unpin {
   std::vector<std::uint64_t> extents;
 };
 struct Fetch {
   ObjectLocation location;
+  std::uint64_t wait_ms = 0;
 };
 struct Read {
   ObjectLocation location;
   std::uint64_t from = 0;
   std::uint64_t length = 0;
 };
-using Request = std::variant<Open, Lease, GiveBack, Pin, Unpin, Fetch, Read>;
+struct Surrender {
+  std::uint64_t bytes = 0;
+};
+using Request = std::variant<Open, Lease, GiveBack, Pin, Unpin, Fetch, Read, Surrender>;
 
 Buffer encode_request(const Request& request);
 /// Errors: kInvalidArgument on malformed bytes, kUnimplemented on a request that this release does not know.
@@ -50,7 +56,10 @@ struct StoreInfo {
   std::uint64_t slab_bytes = 0;
 };
 struct Data {};
-using Reply = std::variant<Done, StoreInfo, Extent, ObjectLocation, Data>;
+struct Extents {
+  std::vector<std::uint64_t> extents;
+};
+using Reply = std::variant<Done, StoreInfo, Extent, ObjectLocation, Data, Extents>;
 
 Buffer encode_reply(const Reply& reply);
 Buffer encode_failure(const Status& status);

@@ -1,5 +1,6 @@
 #include "runtime/object/shared_heap.h"
 
+#include <algorithm>
 #include <cstring>
 #include <utility>
 
@@ -13,8 +14,15 @@ namespace {
 constexpr std::uint64_t kSlabShare = 4;
 // Pages of a range of its own are touched in one go from here on: one system call instead of a fault per page.
 constexpr std::uint64_t kPopulateBytes = 1 << 20;
-// The store answers pins and leases at once and bounds fetches itself; this only ends waiting for a node that is stopped.
+// The store bounds what it does; this only ends waiting for a node that is stopped.
 constexpr std::chrono::minutes kStoreTimeout{10};
+// A wait in the store's line ends there, with its figures; only later here.
+constexpr std::chrono::seconds kLineGrace{5};
+
+std::uint64_t wait_ms(Deadline deadline) {
+  auto left = std::chrono::ceil<std::chrono::milliseconds>(std::min<Deadline::duration>(deadline - std::chrono::steady_clock::now(), kStoreTimeout));
+  return left.count() > 0 ? static_cast<std::uint64_t>(left.count()) : 0;
+}
 
 }  // namespace
 
@@ -25,6 +33,7 @@ class SharedHeap::Guard {
   ~Guard() {
     if (own_) {
       std::lock_guard lock(heap_->mutex_);
+      heap_->end_use(extent_);
       heap_->release_live(extent_);
     } else {
       heap_->unpin(extent_);
@@ -100,10 +109,12 @@ Status SharedHeap::check_extent(const Extent& extent, std::uint64_t bytes) const
   return invalid_argument("object store: the range that it leased lies outside of its segment");
 }
 
-Result<SharedHeap::Lease*> SharedHeap::lease(std::unique_lock<std::mutex>& lock, std::uint64_t bytes, bool open) {
+Result<SharedHeap::Lease*> SharedHeap::lease(std::unique_lock<std::mutex>& lock, std::uint64_t bytes, bool open, Deadline deadline) {
   auto node = node_;
+  if (!node) return cancelled("the object client is gone");
   lock.unlock();
-  auto message = node->request_blocking(request_of(object_wire::Lease{bytes}), deadline_after(options_.lease_timeout));
+  const std::uint64_t wait = wait_ms(deadline);
+  auto message = node->request_blocking(request_of(object_wire::Lease{bytes, wait}), deadline_after(std::chrono::milliseconds(wait) + kLineGrace));
   Status status = message.status(), populated;
   Extent extent;
   if (status.ok()) {
@@ -126,7 +137,7 @@ Result<SharedHeap::Lease*> SharedHeap::lease(std::unique_lock<std::mutex>& lock,
     give_back(extent.id);
     return populated;
   }
-  auto [entry, fresh] = leases_.emplace(extent.id, Lease{extent, 0, 0, open});
+  auto [entry, fresh] = leases_.emplace(extent.id, Lease{.extent = extent, .open = open});
   if (!fresh) return invalid_argument("object store: it leased the same range twice");
   return &entry->second;
 }
@@ -167,10 +178,11 @@ WritableObject SharedHeap::carve(Lease& lease, std::size_t size, ObjectId id) {
   segment_->stamp(object.location_, ObjectHeader::kWriting);
   lease.used += object_bytes(size);
   ++lease.live;
+  ++lease.in_use;
   return object;
 }
 
-Result<WritableObject> SharedHeap::create(std::size_t size, ObjectId id) {
+Result<WritableObject> SharedHeap::create(std::size_t size, ObjectId id, Deadline deadline) {
   std::unique_lock lock(mutex_);
   if (Status status = open(lock, deadline_after(options_.lease_timeout)); !status.ok()) return status;
   if (size > segment_->bytes()) {
@@ -178,7 +190,7 @@ Result<WritableObject> SharedHeap::create(std::size_t size, ObjectId id) {
   }
   std::uint64_t needed = object_bytes(size);
   if (needed > store_.slab_bytes / kSlabShare) {
-    auto own = lease(lock, needed, false);
+    auto own = lease(lock, needed, false, deadline);
     if (!own.ok()) return own.status();
     return carve(**own, size, id);
   }
@@ -191,10 +203,10 @@ Result<WritableObject> SharedHeap::create(std::size_t size, ObjectId id) {
     }
     if (next_slab_) {
       Extent extent = *std::exchange(next_slab_, std::nullopt);
-      slab_ = &leases_.emplace(extent.id, Lease{extent, 0, 0, true}).first->second;
+      slab_ = &leases_.emplace(extent.id, Lease{.extent = extent, .open = true}).first->second;
       break;
     }
-    auto fresh = lease(lock, store_.slab_bytes, true);
+    auto fresh = lease(lock, store_.slab_bytes, true, deadline);
     if (!fresh.ok()) return fresh.status();
     if (slab_ != nullptr) {  // another thread was as fast: keep its slab, and ours for later
       std::uint64_t extent = (*fresh)->extent.id;
@@ -212,6 +224,10 @@ Result<WritableObject> SharedHeap::create(std::size_t size, ObjectId id) {
 ObjectLocation SharedHeap::seal(WritableObject object) {
   CHECK(object.home_.get() == this);
   segment_->stamp(object.location_, ObjectHeader::kSealed);
+  {
+    std::lock_guard lock(mutex_);
+    end_use(object.location_.extent);
+  }
   object.home_.reset();
   return std::move(object.location_);
 }
@@ -219,6 +235,7 @@ ObjectLocation SharedHeap::seal(WritableObject object) {
 void SharedHeap::abandon(const ObjectLocation& location) {
   segment_->stamp(location, ObjectHeader::kFreed);
   std::lock_guard lock(mutex_);
+  end_use(location.extent);
   release_live(location.extent);
 }
 
@@ -226,10 +243,37 @@ void SharedHeap::free(const ObjectLocation& location) {
   std::lock_guard lock(mutex_);
   auto lease = leases_.find(location.extent);
   if (lease == leases_.end()) return;
-  const ByteRange& range = lease->second.extent.range;
-  if (!segment_->find(location, range.begin, range.end()).ok()) return;  // freed before
-  segment_->stamp(location, ObjectHeader::kFreed);
+  if (!lease->second.surrendered) {
+    const ByteRange& range = lease->second.extent.range;
+    if (!segment_->find(location, range.begin, range.end()).ok()) return;  // freed before
+    segment_->stamp(location, ObjectHeader::kFreed);
+  }
   release_live(location.extent);
+}
+
+void SharedHeap::end_use(std::uint64_t extent) {
+  auto lease = leases_.find(extent);
+  CHECK(lease != leases_.end());
+  CHECK(lease->second.in_use > 0);
+  --lease->second.in_use;
+}
+
+std::vector<std::uint64_t> SharedHeap::surrender(std::uint64_t bytes) {
+  std::lock_guard lock(mutex_);
+  std::vector<std::uint64_t> idle;
+  for (const auto& [id, lease] : leases_) {
+    if (!lease.open && !lease.surrendered && lease.in_use == 0) idle.push_back(id);
+  }
+  std::sort(idle.begin(), idle.end());  // those made first are the likeliest to be done with
+  std::uint64_t sum = 0;
+  std::size_t count = 0;
+  while (count < idle.size() && sum < bytes) {
+    Lease& lease = leases_.at(idle[count++]);
+    lease.surrendered = true;
+    sum += lease.extent.range.size;
+  }
+  idle.resize(count);
+  return idle;
 }
 
 void SharedHeap::release_live(std::uint64_t extent) {
@@ -269,49 +313,52 @@ void SharedHeap::unpin(std::uint64_t extent) {
 }
 
 // The extent is kept by one count that the caller has taken; it goes into the view, or back.
-Result<ObjectView> SharedHeap::view(const ObjectLocation& location, ByteRange range, bool own) {
-  auto guard = std::make_shared<Guard>(shared_from_this(), location.extent, own);
-  auto bytes = segment_->find(location, range.begin, range.end());
+Result<ObjectView> SharedHeap::view(const ObjectLocation& location, const Extent& extent, bool own) {
+  auto guard = std::make_shared<Guard>(shared_from_this(), extent.id, own);
+  ObjectLocation here = location;  // the extent may have moved since the location was made
+  here.offset = here.offset - extent.home + extent.range.begin;
+  auto bytes = segment_->find(here, extent.range.begin, extent.range.end());
   if (!bytes.ok()) return bytes.status();
   return ObjectView(location.id, Buffer(*bytes, std::move(guard)));
 }
 
-void SharedHeap::get(const ObjectLocation& location, GetDone done) {
+void SharedHeap::get(const ObjectLocation& location, Deadline deadline, GetDone done) {
   std::unique_lock lock(mutex_);
   if (!node_) return lock.unlock(), done(cancelled("object " + location.id.short_hex() + ": the object client is gone"));
   auto node = node_;
   if (!segment_) {
     lock.unlock();
     return node->request(request_of(object_wire::Open{}), deadline_after(kStoreTimeout),
-                          [self = shared_from_this(), location, done = std::move(done)](Result<Message> message) mutable {
+                          [self = shared_from_this(), location, deadline, done = std::move(done)](Result<Message> message) mutable {
                             Status status = self->adopt_store(std::move(message));
                             if (!status.ok()) return done(std::move(status));
-                            self->get(location, std::move(done));
+                            self->get(location, deadline, std::move(done));
                           });
   }
   if (location.node != store_.node) {
     lock.unlock();
-    return fetch_and_view(*node, location, std::move(done));
+    return fetch_and_view(*node, location, deadline, std::move(done));
   }
   if (location.segment != store_.segment) return lock.unlock(), done(object_lost("object " + location.id.short_hex() + ": its segment is gone"));
-  if (auto lease = leases_.find(location.extent); lease != leases_.end()) {
+  if (auto lease = leases_.find(location.extent); lease != leases_.end() && !lease->second.surrendered) {
     ++lease->second.live;
-    ByteRange range = lease->second.extent.range;
+    ++lease->second.in_use;
+    Extent extent = lease->second.extent;
     lock.unlock();
-    return done(view(location, range, true));
+    return done(view(location, extent, true));
   }
   if (auto pinned = pinned_.find(location.extent); pinned != pinned_.end()) {
     ++pinned->second.views;
-    ByteRange range = pinned->second.range;
+    Extent extent = pinned->second.extent;
     lock.unlock();
-    return done(view(location, range, false));
+    return done(view(location, extent, false));
   }
   lock.unlock();
-  pin_and_view(*node, location, std::move(done));
+  pin_and_view(*node, location, deadline, std::move(done));
 }
 
-void SharedHeap::pin_and_view(Channel& node, const ObjectLocation& location, GetDone done) {
-  node.request(request_of(object_wire::Pin{location.extent}), deadline_after(kStoreTimeout),
+void SharedHeap::pin_and_view(Channel& node, const ObjectLocation& location, Deadline deadline, GetDone done) {
+  node.request(request_of(object_wire::Pin{location.extent, wait_ms(deadline)}), deadline_after(kStoreTimeout + kLineGrace),
                  [self = shared_from_this(), location, done = std::move(done)](Result<Message> message) mutable {
                    if (!message.ok()) return done(message.status());
                    auto reply = object_wire::decode_reply(message->meta);
@@ -319,19 +366,13 @@ void SharedHeap::pin_and_view(Channel& node, const ObjectLocation& location, Get
                    auto* extent = std::get_if<Extent>(&*reply);
                    if (extent == nullptr || extent->id != location.extent) return done(invalid_argument("object store: unexpected answer to pin"));
                    if (Status status = self->check_extent(*extent, 0); !status.ok()) return done(std::move(status));
-                   {
-                     std::lock_guard lock(self->mutex_);
-                     Pinned& pinned = self->pinned_[extent->id];
-                     pinned.range = extent->range;
-                     ++pinned.views;
-                     ++pinned.pins;
-                   }
-                   done(self->view(location, extent->range, false));
+                   self->add_pin(*extent);
+                   done(self->view(location, *extent, false));
                  });
 }
 
-void SharedHeap::fetch_and_view(Channel& node, const ObjectLocation& location, GetDone done) {
-  node.request(request_of(object_wire::Fetch{location}), deadline_after(kStoreTimeout),
+void SharedHeap::fetch_and_view(Channel& node, const ObjectLocation& location, Deadline deadline, GetDone done) {
+  node.request(request_of(object_wire::Fetch{location, wait_ms(deadline)}), deadline_after(kStoreTimeout + kLineGrace),
                  [self = shared_from_this(), done = std::move(done)](Result<Message> message) mutable {
                    if (!message.ok()) return done(message.status());
                    auto reply = object_wire::decode_reply(message->meta);
@@ -339,18 +380,21 @@ void SharedHeap::fetch_and_view(Channel& node, const ObjectLocation& location, G
                    auto* here = std::get_if<ObjectLocation>(&*reply);
                    if (here == nullptr) return done(invalid_argument("object store: unexpected answer to fetch"));
                    // The store leased exactly this object's range to itself.
-                   ByteRange range{here->offset - sizeof(ObjectHeader), round_to_pages(object_bytes(here->size))};
                    if (here->offset < sizeof(ObjectHeader) || here->size > self->segment_->bytes()) return done(invalid_argument("object store: bad location"));
-                   if (Status status = self->check_extent({here->extent, range}, 0); !status.ok()) return done(std::move(status));
-                   {
-                     std::lock_guard lock(self->mutex_);
-                     Pinned& pinned = self->pinned_[here->extent];
-                     pinned.range = range;
-                     ++pinned.views;
-                     ++pinned.pins;
-                   }
-                   done(self->view(*here, range, false));
+                   Extent extent{here->extent, {here->offset - sizeof(ObjectHeader), round_to_pages(object_bytes(here->size))}, 0};
+                   extent.home = extent.range.begin;
+                   if (Status status = self->check_extent(extent, 0); !status.ok()) return done(std::move(status));
+                   self->add_pin(extent);
+                   done(self->view(*here, extent, false));
                  });
+}
+
+void SharedHeap::add_pin(const Extent& extent) {
+  std::lock_guard lock(mutex_);
+  Pinned& pinned = pinned_[extent.id];
+  pinned.extent = extent;
+  ++pinned.views;
+  ++pinned.pins;
 }
 
 }  // namespace runtime

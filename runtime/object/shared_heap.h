@@ -22,13 +22,16 @@ class SharedHeap : public std::enable_shared_from_this<SharedHeap> {
   SharedHeap(std::shared_ptr<Channel> node, ObjectClientOptions options);
   ~SharedHeap();
 
-  Result<WritableObject> create(std::size_t size, ObjectId id);
+  Result<WritableObject> create(std::size_t size, ObjectId id, Deadline deadline);
   ObjectLocation seal(WritableObject object);
   void free(const ObjectLocation& location);
   /// An unsealed object was dropped.
   void abandon(const ObjectLocation& location);
   /// `done` exactly once, maybe before returning, maybe later than anyone waits for it.
-  void get(const ObjectLocation& location, GetDone done);
+  void get(const ObjectLocation& location, Deadline deadline, GetDone done);
+  /// The store is short of memory: names extents of at least so many bytes that this process does not use now, if it has them. From then on it
+  /// pins them like anyone else before it reads.
+  std::vector<std::uint64_t> surrender(std::uint64_t bytes);
 
   EventLoop& loop() { return loop_; }
   /// The client is gone: gives back what is empty and lets go of the channel. What is still held goes back when the channel closes.
@@ -40,11 +43,13 @@ class SharedHeap : public std::enable_shared_from_this<SharedHeap> {
     Extent extent;
     std::uint64_t used = 0;
     std::uint64_t live = 0;  // objects (unsealed too) and views of them in this process
+    std::uint64_t in_use = 0;  // of these, unsealed objects and views
     bool open = false;       // takes further objects
+    bool surrendered = false;  // the store may move it; its range is not ours to touch
   };
   /// An extent of somebody else that views of this process pin.
   struct Pinned {
-    ByteRange range;
+    Extent extent;
     std::uint64_t views = 0;
     std::uint64_t pins = 0;  // that the store counts for us
   };
@@ -52,17 +57,19 @@ class SharedHeap : public std::enable_shared_from_this<SharedHeap> {
 
   Status open(std::unique_lock<std::mutex>& lock, Deadline deadline);
   Status adopt_store(Result<Message> reply);
-  Result<Lease*> lease(std::unique_lock<std::mutex>& lock, std::uint64_t bytes, bool open);
+  Result<Lease*> lease(std::unique_lock<std::mutex>& lock, std::uint64_t bytes, bool open, Deadline deadline);
   Status check_extent(const Extent& extent, std::uint64_t bytes) const;
   void prefetch_slab();
   WritableObject carve(Lease& lease, std::size_t size, ObjectId id);
   void release_live(std::uint64_t extent);
+  void end_use(std::uint64_t extent);
   void give_back(std::uint64_t extent);
+  void add_pin(const Extent& extent);
   void unpin(std::uint64_t extent);
   void tell(const object_wire::Request& request);
-  Result<ObjectView> view(const ObjectLocation& location, ByteRange range, bool own);
-  void pin_and_view(Channel& node, const ObjectLocation& location, GetDone done);
-  void fetch_and_view(Channel& node, const ObjectLocation& location, GetDone done);
+  Result<ObjectView> view(const ObjectLocation& location, const Extent& extent, bool own);
+  void pin_and_view(Channel& node, const ObjectLocation& location, Deadline deadline, GetDone done);
+  void fetch_and_view(Channel& node, const ObjectLocation& location, Deadline deadline, GetDone done);
   ObjectId fresh_id();
   Message request_of(const object_wire::Request& request) const;
 

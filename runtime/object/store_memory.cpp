@@ -14,18 +14,41 @@ constexpr std::chrono::milliseconds kTrimPause{2};
 }  // namespace
 
 StoreMemory::StoreMemory(EventLoop& loop, std::unique_ptr<Segment> segment, std::uint64_t retained_bytes_max)
-    : loop(loop), segment(std::move(segment)), table(this->segment->bytes()), retained_bytes_max_(retained_bytes_max), trim_timer_(loop.context()) {}
+    : loop(loop), segment(std::move(segment)), table(this->segment->bytes()), line(std::make_shared<RoomLine>(loop)), retained_bytes_max_(retained_bytes_max), trim_timer_(loop.context()) {}
+
+template <class Take>
+auto StoreMemory::find_room(std::uint64_t bytes, Take take) -> decltype(take()) {
+  if (bytes > table.capacity_bytes()) return std::nullopt;
+  for (;;) {
+    if (auto found = take()) return found;
+    // Free memory may lie in both sets side by side; discarded, it merges.
+    if (table.capacity_bytes() - table.leased_bytes() - table.orphaned_bytes() >= bytes && table.retained_bytes() > 0) {
+      while (auto range = table.take_retained(kTrimStepBytes)) {
+        segment->discard(range->begin, range->size);
+        table.discarded(*range);
+      }
+      if (auto found = take()) return found;
+    }
+    if (!evict_copy || !evict_copy()) return std::nullopt;
+  }
+}
 
 std::optional<Extent> StoreMemory::lease(std::uint64_t bytes, ExtentTable::Client holder) {
-  if (bytes > table.capacity_bytes()) return std::nullopt;
-  if (auto extent = table.lease(bytes, holder)) return extent;
-  // Free memory may lie in both sets side by side; discarded, it merges.
-  if (table.capacity_bytes() - table.leased_bytes() - table.orphaned_bytes() < bytes) return std::nullopt;
-  while (auto range = table.take_retained(kTrimStepBytes)) {
-    segment->discard(range->begin, range->size);
-    table.discarded(*range);
+  auto extent = find_room(bytes, [&] { return table.lease(bytes, holder); });
+  if (extent && balance) balance();
+  return extent;
+}
+
+std::optional<ByteRange> StoreMemory::take(std::uint64_t bytes) {
+  return find_room(bytes, [&] { return table.take(bytes); });
+}
+
+void StoreMemory::changed() {
+  for (std::uint64_t extent : table.take_ended()) {
+    if (on_ended_on_disk) on_ended_on_disk(extent);
   }
-  return table.lease(bytes, holder);
+  line->serve();
+  trim();
 }
 
 void StoreMemory::trim() {
@@ -54,7 +77,7 @@ std::shared_ptr<void> StoreMemory::hold(std::uint64_t extent) {
   return std::shared_ptr<void>(nullptr, [self = shared_from_this(), extent](void*) {
     self->loop.post([self, extent] {
       CHECK(self->table.unpin(extent, kStoreItself));
-      self->trim();
+      self->changed();
     });
   });
 }

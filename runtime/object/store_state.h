@@ -8,6 +8,7 @@
 #include "runtime/object/extent_table.h"
 #include "runtime/object/object_store.h"
 #include "runtime/object/object_wire.h"
+#include "runtime/object/room_line.h"
 #include "runtime/object/segment.h"
 
 namespace runtime::object_detail {
@@ -20,18 +21,28 @@ class StoreMemory : public std::enable_shared_from_this<StoreMemory> {
  public:
   StoreMemory(EventLoop& loop, std::unique_ptr<Segment> segment, std::uint64_t retained_bytes_max);
 
-  /// Leases, discarding retained pages if fragmentation asks for it. Nothing when there is no room.
+  /// Leases, discarding retained pages if fragmentation asks for it, and copies of other nodes' objects if need be. Nothing when there is no room.
   std::optional<Extent> lease(std::uint64_t bytes, ExtentTable::Client holder);
-  /// Something became free: gives memory beyond the limit back to the system, a little at a time.
-  void trim();
+  /// The same for ExtentTable::take().
+  std::optional<ByteRange> take(std::uint64_t bytes);
+  /// Something became free, or ended: serves those in line, and gives memory beyond the limit back to the system, a little at a time.
+  void changed();
   /// Keeps an extent until the returned pointer is dropped (by any thread). Null when the extent is gone.
   std::shared_ptr<void> hold(std::uint64_t extent);
 
   EventLoop& loop;
   const std::unique_ptr<Segment> segment;
   ExtentTable table;
+  const std::shared_ptr<RoomLine> line;
+  // Set by the store, and cleared when it stops.
+  std::function<bool()> evict_copy;                    // drops a copy of another node's object; false when there is none to drop
+  std::function<void()> balance;                       // memory was taken or is wanted
+  std::function<void(std::uint64_t)> on_ended_on_disk; // a vacated extent ended
 
  private:
+  template <class Take>
+  auto find_room(std::uint64_t bytes, Take take) -> decltype(take());
+  void trim();
   void trim_step();
 
   const std::uint64_t retained_bytes_max_;
@@ -47,7 +58,7 @@ class Fetcher : public std::enable_shared_from_this<Fetcher> {
   Fetcher(std::shared_ptr<StoreMemory> memory, const ObjectStoreOptions& options);
 
   /// Calls `done` once, maybe before returning. The location is of the copy; pin it at once.
-  void fetch(const ObjectLocation& location, Done done);
+  void fetch(const ObjectLocation& location, Deadline room_deadline, Done done);
   /// Drops the copy that was used longest ago. False when there is none that nobody pins.
   bool drop_oldest();
   std::uint64_t replica_bytes() const { return replica_bytes_; }
@@ -59,7 +70,8 @@ class Fetcher : public std::enable_shared_from_this<Fetcher> {
   struct Pull;
   struct Peer;
 
-  void start(const ObjectLocation& location, std::shared_ptr<Replica> replica);
+  void start(const ObjectLocation& location, Deadline room_deadline, std::shared_ptr<Replica> replica);
+  void pull_into(const Extent& extent, const ObjectLocation& location, std::shared_ptr<Replica> replica);
   void with_peer(const ObjectLocation& location, UniqueFunction<void(Result<std::shared_ptr<Channel>>)> then);
   void pump(const std::shared_ptr<Pull>& pull);
   void on_chunk(const std::shared_ptr<Pull>& pull, std::uint64_t from, std::uint64_t length, Result<Message> reply);

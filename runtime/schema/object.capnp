@@ -20,6 +20,7 @@ struct Extent {          # a range of a segment, leased to one process
   segment @1 :UInt32;
   offset @2 :UInt64;
   size @3 :UInt64;
+  home @4 :UInt64;       # its offset when it was leased: locations of objects in it are relative to that
 }
 
 struct ObjectRequest {
@@ -35,7 +36,9 @@ struct ObjectRequest {
       from @7 :UInt64;
       length @8 :UInt64;
     }
+    surrender @9 :UInt64;       # from the store to a process: name extents of about so many bytes that may move to disk; reply: extents
   }
+  waitMs @10 :UInt64;           # of lease, pin, fetch: how long to wait in line for room. 0: not at all
 }
 
 struct ObjectReply {
@@ -53,5 +56,6 @@ struct ObjectReply {
     extent @8 :Extent;
     location @9 :ObjectLocation;
     data @10 :Void;
+    extents @11 :List(UInt64);
   }
 }

@@ -34,7 +34,7 @@ inline bool equal(std::span<const std::byte> a, std::span<const std::byte> b) {
 
 class StoreNode {
  public:
-  explicit StoreNode(std::uint64_t capacity = 64 << 20, std::uint64_t slab = 1 << 20, std::uint64_t retained = 256 << 20) {
+  explicit StoreNode(std::uint64_t capacity = 64 << 20, std::uint64_t slab = 1 << 20, std::uint64_t retained = 256 << 20, SpillOptions spill = {}) {
     char name[] = "/tmp/starling-test-XXXXXX";
     dir = ::mkdtemp(name);
     credentials.token = "secret";
@@ -46,6 +46,7 @@ class StoreNode {
     options.slab_bytes = slab;
     options.retained_bytes_max = retained;
     options.chunk_bytes = 256 << 10;
+    options.spill = spill;
     auto made = ObjectStore::create(loop, options);
     EXPECT_TRUE(made.ok()) << made.status().to_string();
     store = std::move(*made);
@@ -121,16 +122,22 @@ class StoreNode {
 /// A process on a node, with a loop of its own.
 class StoreUser {
  public:
-  explicit StoreUser(StoreNode& node) {
+  explicit StoreUser(StoreNode& node, ObjectClientOptions options = {}) {
     Credentials credentials;
     credentials.token = "secret";
     credentials.role = Role::kDriver;
     auto connected = connect(loop, node.unix_listener->endpoint(), credentials);
     EXPECT_TRUE(connected.ok()) << connected.status().to_string();
     channel = *connected;
-    objects = std::make_unique<ObjectClient>(channel);
+    objects = std::make_unique<ObjectClient>(channel, options);
+    channel->set_handler([this](const std::shared_ptr<Channel>& from, Message message) {
+      if (objects) objects->handle(from, message);
+    });
   }
-  ~StoreUser() { end(); }
+  ~StoreUser() {
+    end();
+    channel->set_handler(nullptr);
+  }
   /// As if it were killed.
   void end() { channel->close(cancelled("process gone")); }
 

@@ -155,7 +155,7 @@ TEST(ObjectStore, ReleasesThePinsOfADeadReader) {
 
 TEST(ObjectStore, SaysThatItIsFullAndRecovers) {
   StoreNode node(16 << 20);
-  StoreUser process(node);
+  StoreUser process(node, {.lease_timeout = milliseconds(100)});
   std::vector<ObjectLocation> held;
   Status status;
   while (status.ok() && held.size() < 100) {
