@@ -1,0 +1,68 @@
+// Calls between nodes in two network namespaces. A process has one cluster, so this one's figures come from another process of the same
+// program, started with --networks-driver.
+#pragma once
+
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "bench/micro/runtime_actors.h"
+#include "bench/support/network_pair.h"
+#include "bench/support/raw_socket.h"
+#include "runtime/actor/local_cluster.h"
+
+namespace bench {
+
+/// The last line that a command prints; empty when it fails.
+inline std::string last_line_of(const std::string& command) {
+  std::string last, line;
+  FILE* pipe = ::popen(command.c_str(), "r");
+  if (pipe == nullptr) return "";
+  for (int c; (c = std::fgetc(pipe)) != EOF;) {
+    if (c != '\n') line.push_back(static_cast<char>(c));
+    else last = std::exchange(line, "");
+  }
+  return ::pclose(pipe) == 0 ? last : "";
+}
+
+/// In the driver: calls an actor of a node that is not its own.
+inline nlohmann::ordered_json measure_far_calls(runtime::Runtime& rt, double seconds) {
+  for (const runtime::NodeInfo& node : take(rt.cluster_state()).nodes) {
+    if (node.node == rt.node_id()) continue;
+    runtime::ActorOptions options{.node = node.node};
+    auto actor = take(rt.spawn<Target>(options));
+    return {{"call_tcp_per_s", 1 / time_per_call(seconds, 20, [&] { take(rt.get(actor.call(&Target::echo, 1))); })}};
+  }
+  fail("the cluster has no second node");
+}
+
+/// Starts a cluster over both networks and measures in it; nothing where there is no second network.
+inline nlohmann::ordered_json far_calls(double seconds) {
+  auto networks = NetworkPair::create();
+  if (!networks) return {};
+  nlohmann::ordered_json figures;
+  figures["tcp_round_trip_us"] = tcp_round_trip(networks->far().c_str(), seconds, [&] { networks->enter(); }) * 1e6;
+  const std::string starling = take(runtime::find_starling_program()).string();
+  const std::filesystem::path sessions = "/tmp/starling-bench-" + std::to_string(::getpid()) + "n";
+  const std::string environment = "env -u STARLING_ADDRESS STARLING_SESSION_ROOT=" + sessions.string() + " ";
+  const std::string log = " 2>>" + sessions.string() + ".log";
+  std::string head = last_line_of(environment + starling + " start --head --port 0 --bind " + networks->near() + log);
+  std::string far = last_line_of(networks->on_far_side() + environment + starling + " start --address " + head + " --bind " + networks->far() + log);
+  std::error_code error;
+  const std::string program = std::filesystem::read_symlink("/proc/self/exe", error).string();
+  std::string said;
+  if (!head.empty() && !far.empty()) {
+    said = last_line_of(environment + program + " --address " + head + " --networks-driver --seconds " + std::to_string(seconds) + log);
+  }
+  last_line_of(environment + starling + " stop" + log);
+  auto driver = nlohmann::ordered_json::parse(said, nullptr, /*allow_exceptions=*/false);
+  if (!driver.is_object()) fail("measuring across networks failed; " + sessions.string() + ".log says more");
+  figures.update(driver);
+  std::filesystem::remove_all(sessions, error);
+  std::filesystem::remove(sessions.string() + ".log", error);
+  return figures;
+}
+
+}  // namespace bench
