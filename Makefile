@@ -2,6 +2,9 @@
 PRESET ?= release
 PREFIX ?= /usr/local
 GPU ?= 0
+# What each target of `make fuzz` gets; with FUZZ_KEEP=1 the inputs that reach new code join tests/fuzz/corpus.
+FUZZ_SECONDS ?= 20
+FUZZ_KEEP ?= 0
 # One torch-heavy compile takes up to 2 GB, so a machine short of memory runs fewer at once.
 JOBS ?= $(shell awk -v n=$$(nproc) '/MemAvailable/ {m = int($$2 / 2097152); if (m < 1) m = 1; print (m < n ? m : n)}' /proc/meminfo)
 BUILD := build/$(PRESET)
@@ -9,7 +12,7 @@ WHEELS := cpu $(if $(filter 1,$(GPU)),gpu)
 CTEST := ctest --test-dir $(BUILD) --output-on-failure --timeout 600
 
 .DEFAULT_GOAL := build
-.PHONY: help deps configure build demo test test-all asan tsan install clean
+.PHONY: help deps configure build demo test test-all asan tsan fuzz install clean
 
 help: ## this list
 	@awk -F':.*## ' '/^[a-z -]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' Makefile
@@ -39,7 +42,12 @@ test-all: build ## the slow tests too, and the runtime's under the sanitizers
 asan tsan: deps ## the runtime's tests with address (and undefined) or thread sanitizer
 	@cmake --preset $@ && cmake --build build/$@ -j $(JOBS) && ctest --test-dir build/$@ --output-on-failure --timeout 600 -LE slow -j 2
 
-install: build ## install to PREFIX (default /usr/local)
+fuzz: deps ## libFuzzer on every decoder of outside bytes, FUZZ_SECONDS=20 each (needs clang)
+	@command -v clang++ >/dev/null || { echo "clang++ is not installed: apt-get install clang"; exit 1; }
+	@cmake --preset fuzz --log-level=WARNING && cmake --build build/fuzz -j $(JOBS) --target fuzzers
+	@tests/fuzz/run.sh build/fuzz/fuzz $(FUZZ_SECONDS) $(FUZZ_KEEP)
+
+install: build ## install to PREFIX (default /usr/local); docs/guide/actors.md: the runtime alone
 	@cmake --install $(BUILD) --prefix $(PREFIX)
 
 clean: ## remove build folders (the download cache stays)
