@@ -174,7 +174,15 @@ Result<PendingActor> Runtime::start_actor(std::type_index type, std::string_view
   }
   auto value = process.store(arguments);
   if (!value.ok()) return value.status().with_context("arguments of " + (*known)->name());
-  auto encoded = encode_constructor(std::string(signature), *value);
+  ExecutionOptions execution{options.max_concurrency, options.concurrency_groups, options.cpu_affinity};
+  if (Status status = execution.check(); !status.ok()) return status.with_context((*known)->name());
+  for (const auto& [group, limit] : execution.concurrency_groups) {
+    if (!(*known)->has_group(group)) {
+      return invalid_argument("no method of " + (*known)->name() + " is in concurrency group \"" + group +
+                              "\": assign some with method(&T::m, {.concurrency_group = \"" + group + "\"}) at registration");
+    }
+  }
+  auto encoded = encode_constructor(std::string(signature), *value, execution);
   if (!encoded.ok()) return encoded.status();
 
   ActorSpec spec;
@@ -296,6 +304,16 @@ std::optional<std::size_t> Runtime::wait_for_all(const std::vector<ObjectStatePt
     else if (!objects[i]->failure().ok()) return i;
   }
   return unsettled;
+}
+
+Status Runtime::cancel_call(const ObjectStatePtr& result, CancelMode mode) {
+  if (!result) return invalid_argument("cancel of an ObjectRef that refers to nothing");
+  if (auto call = result->producer()) {
+    ActorClient::cancel(call, mode);
+    return {};
+  }
+  if (result->is_settled()) return {};
+  return invalid_argument("only the result of a call can be cancelled: this object waits for others");
 }
 
 ObjectRef<void> Runtime::when_all_of(const std::vector<ObjectStatePtr>& objects) {

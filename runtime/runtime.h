@@ -33,6 +33,7 @@
 #include "runtime/actor/actor_handle.h"
 #include "runtime/actor/actor_options.h"
 #include "runtime/actor/array_view.h"
+#include "runtime/actor/call_context.h"
 #include "runtime/actor/codec.h"
 #include "runtime/actor/completion.h"
 #include "runtime/actor/constructor_table.h"
@@ -145,6 +146,13 @@ class Runtime {
   template <class T>
   Status kill(const ActorGroup<T>& group, Until until = std::chrono::seconds(10));
 
+  /// Asks for a call to be given up; returns at once, and its result settles by itself: with kCancelled if the call never ran or heeded the
+  /// request (a method that takes a CallContext can), else with what it returned. With CancelMode::kForce a running call ends with its actor's process,
+  /// whose other calls fail with kActorDied. Nothing happens to what has settled. Errors: kInvalidArgument (it is not the result of a call of
+  /// this process).
+  template <class T>
+  Status cancel(const ObjectRef<T>& ref, CancelMode mode = CancelMode::kCooperative);
+
   /// Makes an object of a copy of the value. Below 64 KiB it stays in this process; larger ones take one copy into the node's shared memory.
   /// In a full store it waits in line until others have dropped objects or enough has moved to disk.
   /// Errors: kResourceExhausted when there is no room by `until`, or never can be.
@@ -229,6 +237,7 @@ class Runtime {
   std::size_t wait_for(const std::vector<ObjectStatePtr>& objects, std::size_t count, Deadline deadline);
   /// Waits until all have settled or one has failed. The position whose get() now gives the failure of the whole; none: all have values.
   std::optional<std::size_t> wait_for_all(const std::vector<ObjectStatePtr>& objects, Deadline deadline);
+  Status cancel_call(const ObjectStatePtr& result, CancelMode mode);
   ObjectRef<void> when_all_of(const std::vector<ObjectStatePtr>& objects);
 
   template <class T, class... Args>

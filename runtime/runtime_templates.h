@@ -12,12 +12,14 @@ MethodEntry method_entry(M pointer) {
   MethodEntry entry;
   entry.key = MethodKey::of(pointer);
   entry.invoke = &invoke_method<T, M>;
+  entry.takes_context = MethodTraits<M>::kTakesContext;
   return entry;
 }
 template <class T, class M>
 MethodEntry method_entry(NamedMethod<M> named) {
   MethodEntry entry = method_entry<T>(named.pointer);
   entry.name = std::move(named.name);
+  entry.concurrency_group = std::move(named.options.concurrency_group);
   return entry;
 }
 
@@ -114,6 +116,11 @@ Status Runtime::kill(const ActorGroup<T>& group, Until until) {
     if (first.ok()) first = status;
   }
   return first;
+}
+
+template <class T>
+Status Runtime::cancel(const ObjectRef<T>& ref, CancelMode mode) {
+  return cancel_call(ref.state(), mode);
 }
 
 template <class T>

@@ -1,5 +1,8 @@
 #include "runtime/actor/actor_client.h"
 
+#include <algorithm>
+#include <atomic>
+
 #include "runtime/actor/call_wire.h"
 #include "runtime/actor/process.h"
 #include "runtime/actor/registry.h"
@@ -9,12 +12,14 @@
 namespace runtime {
 
 struct OutgoingCall {
+  std::shared_ptr<ActorClient> client;
   const MethodEntry* method = nullptr;
   ObjectValue arguments;
   Deadline deadline;
   ObjectStatePtr result;
   std::uint64_t sequence = 0;        // 0: not sent
   std::shared_ptr<Channel> channel;  // it was sent on
+  std::atomic<bool> forced{false};   // cancelled by force: the actor's process may end because of it
 
   /// The first argument that is not there yet.
   ObjectStatePtr blocker() const {
@@ -161,10 +166,12 @@ std::vector<ObjectStatePtr> ActorClient::call_all(std::span<ActorClient* const> 
 
 ObjectStatePtr ActorClient::submit(const MethodEntry* method, ObjectValue arguments, Deadline deadline) {
   auto call = std::make_shared<OutgoingCall>();
+  call->client = shared_from_this();
   call->method = method;
   call->arguments = std::move(arguments);
   call->deadline = deadline;
   call->result = std::make_shared<ObjectState>(process_);
+  call->result->set_producer(call);
   ObjectStatePtr result = call->result;
 
   Section section(*this);
@@ -208,7 +215,32 @@ void ActorClient::watch(const ObjectStatePtr& blocker) {
   });
 }
 
+void ActorClient::cancel(const CallPtr& call, CancelMode mode) {
+  ActorClient& self = *call->client;
+  std::shared_ptr<Channel> channel;
+  {
+    Section section(self);
+    auto waiting = std::find(self.line_.begin(), self.line_.end(), call);
+    if (waiting != self.line_.end()) {
+      self.line_.erase(waiting);
+      section.fail(call, cancelled("the call was cancelled before it was sent"));
+      return self.pump(section);
+    }
+    channel = call->channel;
+  }
+  if (!channel) return;  // it has failed
+  if (mode == CancelMode::kForce) call->forced = true;
+  Message notice;
+  notice.kind = FrameKind::kCancel;
+  const auto kind = mode == CancelMode::kForce ? CallNotice::Kind::kForceCancel : CallNotice::Kind::kCancel;
+  notice.meta = encode_notice({self.id_, call->sequence, kind});
+  (void)channel->send(std::move(notice), Flush::kNow);  // not sent: then the connection is gone, and the call with it
+}
+
 void ActorClient::settle(const CallPtr& call, const Status& why) {
+  if (call->forced && (why.code() == ErrorCode::kActorDied || why.code() == ErrorCode::kUnavailable)) {
+    return call->result->fail(cancelled(describe() + ": " + call->method->name + ": cancelled by force: " + why.message()));
+  }
   call->result->fail(why.with_context(describe() + ": " + call->method->name));
 }
 
@@ -237,7 +269,7 @@ void ActorClient::send(const CallPtr& call, Section& section) {
   message.payload = std::move(call->arguments.bytes);
   if (request.lends) lent_.emplace(call->sequence, std::move(call->arguments));
   channel_->request(std::move(message), call->deadline,
-                    [self = shared_from_this(), call](Result<Message> reply) { self->on_reply(call, std::move(reply)); });
+                    [call](Result<Message> reply) { call->client->on_reply(call, std::move(reply)); });
 }
 
 void ActorClient::on_connected(Result<std::shared_ptr<Channel>> channel) {

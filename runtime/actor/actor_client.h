@@ -17,6 +17,7 @@
 #include <typeindex>
 #include <vector>
 
+#include "runtime/actor/actor_options.h"
 #include "runtime/actor/encoder.h"
 #include "runtime/actor/fwd.h"
 #include "runtime/actor/method.h"
@@ -46,6 +47,9 @@ class ActorClient : public std::enable_shared_from_this<ActorClient> {
   /// One call of each client, all of one process, with the same arguments, encoded and stored once, and the same deadline.
   static std::vector<ObjectStatePtr> call_all(std::span<ActorClient* const> clients, std::type_index type, const MethodKey& method,
                                               Encoder& arguments, std::chrono::milliseconds timeout);
+
+  /// Wants the call to end; its result settles when the actor has answered. At once if it has not been sent.
+  static void cancel(const std::shared_ptr<OutgoingCall>& call, CancelMode mode);
 
   /// Fails everything in line and everything later with `reason`.
   void close(Status reason);

@@ -1,5 +1,7 @@
 #include "runtime/actor/actor_host.h"
 
+#include <algorithm>
+#include <csignal>
 #include <exception>
 #include <utility>
 
@@ -31,36 +33,71 @@ void refuse_call(const ActorJob& job, Status why, bool gone, Flush flush) {
   (void)job.channel->send(reply_to(job.request, *std::move(meta)), flush);  // not sent: the connection is gone, and the caller knows
 }
 
+/// What a thread does for the actor between run() and its return.
+struct ActorHost::Turn {
+  std::unique_ptr<ActorJob> job;
+  Lane* lane = nullptr;  // of the job that runs
+  Running running{};
+  CallContext context;
+  bool registered = false;  // in HostContext::active
+  bool last = false;        // no more of its lane wait
+  bool more = false;
+};
+
 bool ActorHost::run(std::size_t jobs_max) {
-  bool last = false;
-  for (std::size_t i = 0; i < jobs_max; ++i) {
-    auto job = pop(&last);
-    if (!job) return false;
-    if (job->answer) {
-      Status status = construct(*job);
-      job->answer(std::move(status));
+  Turn turn;
+  for (std::size_t i = 0;; ++i) {
+    next(turn, i < jobs_max);
+    if (!turn.job) return turn.more;
+    if (turn.job->answer) {
+      Status status = construct(*turn.job);
+      turn.job->answer(std::move(status));
       continue;
     }
     InvokeOutput output;
-    Status status = execute(*job, output);
+    Status status = execute(*turn.job, turn.context, output);
+    if (turn.registered) context_->active.end(turn.running.channel, id_, turn.running.sequence);
     // While more calls wait, replies gather; the last one takes them along.
-    reply(std::move(job), std::move(status), output, last ? Flush::kNow : Flush::kSoon);
+    reply(std::move(turn.job), std::move(status), output, turn.last ? Flush::kNow : Flush::kSoon);
   }
-  return true;
 }
 
-std::unique_ptr<ActorJob> ActorHost::pop(bool* last) {
+void ActorHost::next(Turn& turn, bool take) {
+  turn.job.reset();
+  turn.more = turn.registered = false;
+  bool finishes = false;
+  bool another = false;
   {
     std::lock_guard lock(mutex_);
-    if (!stopping_) {
-      auto job = line_.pop();
-      *last = line_.empty();
-      if (!job) scheduled_ = false;
-      return job;
+    if (turn.lane) {
+      --std::exchange(turn.lane, nullptr)->active;
+      --jobs_;
+      std::erase(running_, turn.running);
+    }
+    if (stopping_) {
+      --turns_;
+      finishes = jobs_ == 0 && !std::exchange(finished_, jobs_ == 0);
+    } else if (!take) {
+      turn.more = lanes_.is_runnable();
+      if (!turn.more) --turns_;
+    } else if ((turn.job = lanes_.pop(&turn.lane)) == nullptr) {
+      --turns_;
+    } else {
+      ++jobs_;
+      turn.last = turn.lane->line.empty();
+      ActorJob& job = *turn.job;
+      turn.running = {job.channel.get(), job.call.sequence};
+      running_.push_back(turn.running);
+      // Here, so that a cancellation finds the call either in line or among the active ones.
+      turn.registered = job.method != nullptr && job.method->takes_context;
+      turn.context = turn.registered ? context_->active.begin(job.channel.get(), id_, job.call.sequence, job.deadline)
+                                     : CallContext({}, job.deadline);
+      another = turns_ == jobs_ && turns_ < turns_max_ && lanes_.is_runnable();
+      if (another) ++turns_;
     }
   }
-  finish();
-  return nullptr;
+  if (another) context_->executor.post(shared_from_this());
+  if (finishes) finish();
 }
 
 void ActorHost::finish() {
@@ -69,8 +106,7 @@ void ActorHost::finish() {
   std::function<void()> stopped;
   {
     std::lock_guard lock(mutex_);
-    scheduled_ = false;
-    while (auto job = line_.pop()) dropped.push(std::move(job));
+    while (auto job = lanes_.drain()) dropped.push(std::move(job));
     stopped = std::move(stopped_);
   }
   while (auto job = dropped.pop()) {
@@ -82,15 +118,18 @@ void ActorHost::finish() {
 
 void ActorHost::stop(std::function<void()> done) {
   bool first = false;
+  bool idle = false;
   {
     std::lock_guard lock(mutex_);
     first = !std::exchange(stopping_, true);
     if (first) {
       stopped_ = std::move(done);
-      if (std::exchange(scheduled_, true)) return;  // whoever runs it sees
+      idle = turns_ == 0;  // else whoever has a turn sees
+      if (idle) ++turns_;
     }
   }
-  if (first) context_->executor.post(shared_from_this());
+  if (idle) return context_->executor.post(shared_from_this());
+  if (first) context_->active.cancel_all(id_);
   else if (done) done();
 }
 
@@ -98,30 +137,44 @@ void ActorHost::stop_at_rest() {
   {
     std::lock_guard lock(mutex_);
     stopping_ = true;
+    if (std::exchange(finished_, true)) return;
   }
   finish();
 }
 
 void ActorHost::push(std::unique_ptr<ActorJob> job) {
   bool gone = false;
+  bool another = false;
   {
     std::lock_guard lock(mutex_);
     gone = stopping_;
-    if (!gone && line_.size() < context_->options.calls_max) {
-      line_.push(std::move(job));
-      if (std::exchange(scheduled_, true)) return;
+    if (!gone && lanes_.size() < context_->options.calls_max) {
+      if (class_) job->method = class_->find(job->call.method);
+      lanes_.push(std::move(job));
+      another = turns_ == jobs_ && turns_ < turns_max_ && lanes_.is_runnable();
+      if (another) ++turns_;
     }
   }
-  if (!job) return context_->executor.post(shared_from_this());
+  if (another) return context_->executor.post(shared_from_this());
+  if (!job) return;
   if (gone) refuse_call(*job, not_found("the actor has ended"), true, Flush::kSoon);
   else refuse_call(*job, resource_exhausted(std::to_string(context_->options.calls_max) + " calls wait already"), false, Flush::kSoon);
 }
 
-void ActorHost::cancel(const Channel* channel, std::uint64_t sequence) {
-  std::lock_guard lock(mutex_);
-  line_.for_each([&](ActorJob& job) {
-    if (job.channel.get() == channel && job.call.sequence == sequence) job.cancelled = true;
-  });
+void ActorHost::cancel(const Channel* channel, std::uint64_t sequence, CancelMode mode) {
+  std::unique_ptr<ActorJob> waiting;
+  bool runs = false;
+  {
+    std::lock_guard lock(mutex_);
+    waiting = lanes_.take(channel, sequence);
+    runs = std::find(running_.begin(), running_.end(), Running{channel, sequence}) != running_.end();
+  }
+  if (waiting) return refuse_call(*waiting, cancelled("the call was cancelled before it ran"), false, Flush::kSoon);
+  if (runs && mode == CancelMode::kForce && context_->options.owns_process) {
+    LOG(error, "a caller cancelled call {} by force: this process ends", sequence);
+    ::raise(SIGKILL);
+  }
+  context_->active.cancel(channel, id_, sequence);
 }
 
 void ActorHost::build(ActorSpec spec, std::function<void(Status)> answer) {
@@ -131,13 +184,26 @@ void ActorHost::build(ActorSpec spec, std::function<void(Status)> answer) {
   push(std::move(job));
 }
 
+Status ActorHost::prepare(const ExecutionOptions& execution) const {
+  if (!execution.cpu_affinity.empty()) {
+    if (!context_->options.owns_process) return invalid_argument("cpu_affinity needs a process of the actor's own");
+    if (Status status = pin_process(execution.cpu_affinity); !status.ok()) return status;
+  }
+  std::size_t threads = execution.max_concurrency;
+  for (const auto& [name, limit] : execution.concurrency_groups) threads += limit;
+  if (threads > 1) context_->executor.want_threads(threads);
+  return {};
+}
+
 Status ActorHost::construct(ActorJob& job) {
   auto found = context_->process->registry().find(job.spec->class_name);
   if (!found.ok()) return found.status();
   std::string signature;
   ObjectValue arguments;
-  Status status = decode_constructor(job.spec->constructor_args, context_->process, &signature, &arguments);
+  ExecutionOptions execution;
+  Status status = decode_constructor(job.spec->constructor_args, context_->process, &signature, &arguments, &execution);
   if (!status.ok()) return status;
+  if (status = prepare(execution); !status.ok()) return status.with_context(job.spec->class_name);
   const ConstructorEntry* constructor = find_constructor((*found)->type(), signature);
   if (!constructor) {
     return invalid_argument("this program makes no " + job.spec->class_name + " from such arguments: it is not the program that called spawn");
@@ -153,19 +219,21 @@ Status ActorHost::construct(ActorJob& job) {
     auto made = constructor->construct(context_->runtime, decoder, job.deadline);
     if (!made.ok()) return made.status().with_context(job.spec->class_name);
     actor_ = *std::move(made);
+    std::lock_guard lock(mutex_);
     class_ = *found;
+    lanes_.configure(execution, *class_);
+    turns_max_ = lanes_.limit();
     return {};
   } catch (...) {
     return thrown().with_context("constructor of " + job.spec->class_name);
   }
 }
 
-Status ActorHost::execute(ActorJob& job, InvokeOutput& output) {
-  if (job.cancelled || job.channel->closed()) return cancelled("the caller gave up");
+Status ActorHost::execute(ActorJob& job, const CallContext& context, InvokeOutput& output) {
+  if (job.channel->closed()) return cancelled("the caller gave up");
   if (std::chrono::steady_clock::now() >= job.deadline) return deadline_exceeded("the call's time was up while it waited in line; it did not run");
   if (!actor_) return unavailable("the actor is not built");
-  const MethodEntry* method = class_->find(job.call.method);
-  if (!method) {
+  if (!job.method) {
     return invalid_argument("class " + class_->name() + " of the actor's program has no method of this name and signature (it has " +
                             std::to_string(class_->methods().size()) + " others)");
   }
@@ -177,7 +245,8 @@ Status ActorHost::execute(ActorJob& job, InvokeOutput& output) {
   }
   try {
     Decoder decoder(std::move(bytes), job.arguments.refs, context_->process);
-    return method->invoke(actor_.get(), method->key, decoder, job.deadline, output);
+    Invocation invocation{actor_.get(), job.method->key, decoder, context, output};
+    return job.method->invoke(invocation);
   } catch (...) {
     return thrown();
   }

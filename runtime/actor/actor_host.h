@@ -1,4 +1,8 @@
-// ActorHost: one actor in its worker process: the line of calls before it, and their running, one at a time and in order.
+// ActorHost: one actor in its worker process: the calls in line before it, and their running: in order, and one at a time unless the actor
+// was given more.
+//
+// A "turn" is the host posted to the executor, or being run by one of its threads. There are as many turns as calls that may run at once, at
+// most; one that finds nothing to run ends. Invariant: when a job is runnable, some turn is not inside of a job.
 #pragma once
 
 #include <cstdint>
@@ -6,8 +10,12 @@
 #include <memory>
 #include <mutex>
 #include <string>
+#include <vector>
 
+#include "runtime/actor/active_calls.h"
 #include "runtime/actor/actor_job.h"
+#include "runtime/actor/actor_lanes.h"
+#include "runtime/actor/actor_options.h"
 #include "runtime/actor/constructor_table.h"
 #include "runtime/actor/fwd.h"
 #include "runtime/actor/held_results.h"
@@ -21,6 +29,7 @@ class ActorExecutor;
 
 struct ActorHostOptions {
   std::size_t calls_max = 1 << 20;  // in line; more are refused with kResourceExhausted
+  bool owns_process = true;         // nothing else runs there, so that the actor may pin it, and end it
 };
 
 /// What all actors of a process share. The executor outlives every stop() and push().
@@ -30,9 +39,10 @@ struct HostContext {
   ActorExecutor& executor;
   ActorHostOptions options{};
   mutable HeldResults held{};
+  mutable ActiveCalls active{};
 };
 
-/// A process may have very many. The executor's threads run it, never two at once; any thread may call the other methods.
+/// A process may have very many. Any thread may call any method but run().
 class ActorHost : public std::enable_shared_from_this<ActorHost> {
  public:
   ActorHost(std::shared_ptr<const HostContext> context, ActorId id, std::uint64_t incarnation)
@@ -47,22 +57,30 @@ class ActorHost : public std::enable_shared_from_this<ActorHost> {
   void build(ActorSpec spec, std::function<void(Status)> answer);
   /// Puts a call in line, or answers that it cannot be.
   void push(std::unique_ptr<ActorJob> job);
-  /// The caller does not want this call any more: if it is still in line, it will not run.
-  void cancel(const Channel* channel, std::uint64_t sequence);
-  /// Ends the actor after the job that is running: it is destroyed, what is in line is answered that it is gone, then `done` runs (at once
+  /// The caller does not want this call any more: in line it never runs, and is answered at once; running it is told.
+  void cancel(const Channel* channel, std::uint64_t sequence, CancelMode mode);
+  /// Ends the actor after the jobs that are running, which are told: it is destroyed, what is in line is answered that it is gone, then `done` runs (at once
   /// when the actor was stopped before).
   void stop(std::function<void()> done);
   /// The same at once on the calling thread, when the executor has come to rest.
   void stop_at_rest();
 
-  /// For the executor: runs jobs of the line, at most so many. Whether there are more.
+  /// For the executor: one turn, of at most so many jobs. Whether it goes on.
   bool run(std::size_t jobs_max);
 
  private:
-  std::unique_ptr<ActorJob> pop(bool* last);
+  struct Turn;
+  struct Running {
+    const Channel* channel;
+    std::uint64_t sequence;
+    bool operator==(const Running&) const = default;
+  };
+
+  void next(Turn& turn, bool take);
   void finish();
+  Status prepare(const ExecutionOptions& execution) const;
   Status construct(ActorJob& job);
-  Status execute(ActorJob& job, InvokeOutput& output);
+  Status execute(ActorJob& job, const CallContext& context, InvokeOutput& output);
   void reply(std::unique_ptr<ActorJob> job, Status status, InvokeOutput& output, Flush flush);
   void send_reply(std::unique_ptr<ActorJob> job, Status status, ObjectValue value, Flush flush);
 
@@ -70,15 +88,18 @@ class ActorHost : public std::enable_shared_from_this<ActorHost> {
   const ActorId id_;
   const std::uint64_t incarnation_;
 
-  // Touched by the running thread alone.
-  const ActorClass* class_ = nullptr;
-  std::shared_ptr<void> actor_;
+  std::shared_ptr<void> actor_;  // set by the constructor's turn, before there is another
 
   std::mutex mutex_;  // guards what follows
-  JobLine line_;
+  const ActorClass* class_ = nullptr;  // null until the actor is built
+  ActorLanes lanes_;
+  std::vector<Running> running_;  // calls inside of turns
   std::function<void()> stopped_;
-  bool scheduled_ = false;  // the executor has it, or runs it
+  std::uint32_t turns_ = 0;
+  std::uint32_t jobs_ = 0;  // turns inside of a job
+  std::uint32_t turns_max_ = 1;
   bool stopping_ = false;
+  bool finished_ = false;
 };
 
 /// Answers a call with a failure. `gone`: there is no such actor here (any more); the caller asks the head what became of it.

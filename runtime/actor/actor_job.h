@@ -6,6 +6,7 @@
 
 #include "runtime/actor/call_wire.h"
 #include "runtime/actor/object_state.h"
+#include "runtime/actor/registry.h"
 #include "runtime/core/result.h"
 #include "runtime/node/membership.h"
 #include "runtime/transport/channel.h"
@@ -17,7 +18,7 @@ struct ActorJob {
   std::shared_ptr<Channel> channel;
   Message request;  // without its payload; its id and kind make the reply
   CallRequest call;
-  bool cancelled = false;
+  const MethodEntry* method = nullptr;  // null: the actor's class has none such
   // Of a constructor.
   std::unique_ptr<const ActorSpec> spec;
   std::function<void(Status)> answer;
@@ -56,9 +57,22 @@ class JobLine {
     --size_;
     return job;
   }
-  template <class Action>
-  void for_each(Action&& action) {
-    for (ActorJob* job = first_.get(); job != nullptr; job = job->next.get()) action(*job);
+  /// The first that matches, taken out; null: none does.
+  template <class Matches>
+  std::unique_ptr<ActorJob> take_first(Matches&& matches) {
+    ActorJob* before = nullptr;
+    for (std::unique_ptr<ActorJob>* link = &first_; *link; link = &(*link)->next) {
+      if (!matches(**link)) {
+        before = link->get();
+        continue;
+      }
+      std::unique_ptr<ActorJob> job = std::move(*link);
+      *link = std::move(job->next);
+      if (!*link) last_ = before;
+      --size_;
+      return job;
+    }
+    return nullptr;
   }
 
  private:

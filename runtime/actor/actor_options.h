@@ -5,7 +5,9 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <vector>
 
+#include "runtime/actor/execution_options.h"
 #include "runtime/core/ids.h"
 #include "runtime/node/membership.h"
 
@@ -21,6 +23,13 @@ struct ActorOptions {
   double gpus = 0;
   ResourceMap resources{};             // further amounts, by name
   std::uint32_t threads = 0;         // of OpenMP and MKL in the worker; 0: as many as cpus, at least 1
+  /// Calls run at once, each on a thread of its own; the class then guards its state itself. Calls of one caller still start in order.
+  std::uint32_t max_concurrency = 1;
+  /// More calls at once for some methods: `{{"io", 4}, {"compute", 1}}`, with methods assigned by `method(&T::m, {.concurrency_group = "io"})` at
+  /// registration. Groups do not wait for each other; max_concurrency is for methods in none.
+  ConcurrencyGroups concurrency_groups{};
+  /// Cores of its node that the actor's process is pinned to; empty: any.
+  std::vector<std::uint32_t> cpu_affinity{};
   Environment env{};                   // variables added to the worker's environment
   std::optional<BundleSlot> bundle{};  // run in this bundle of a placement group
   std::optional<NodeId> node{};        // run there or nowhere
@@ -30,6 +39,12 @@ struct ActorOptions {
   std::chrono::milliseconds create_timeout = std::chrono::minutes(5);
   /// For calls through the handle that spawn() returns, unless CallOptions say otherwise.
   std::chrono::milliseconds call_timeout = kDefaultCallTimeout;
+};
+
+/// How much a caller wants a call to end.
+enum class CancelMode {
+  kCooperative,  // waiting, it never runs; running, it is told (CallContext), and ends when it looks
+  kForce,        // as well; and if the actor has a process of its own that runs the call, that process is ended
 };
 
 /// `handle.call(CallOptions{.timeout = 5s}, &Counter::add, 1)`

@@ -68,9 +68,15 @@ void ActorTable::on_message(const std::shared_ptr<Channel>& channel, Message mes
   if (!notice.ok()) return;
   if (notice->kind == CallNotice::Kind::kResultReleased) {
     context_->held.release(channel.get(), notice->actor, notice->sequence);
-  } else if (notice->kind == CallNotice::Kind::kCancel) {
-    if (auto found = hosts_.find(notice->actor); found != hosts_.end()) found->second->cancel(channel.get(), notice->sequence);
+  } else if (notice->kind == CallNotice::Kind::kCancel || notice->kind == CallNotice::Kind::kForceCancel) {
+    const CancelMode mode = notice->kind == CallNotice::Kind::kForceCancel ? CancelMode::kForce : CancelMode::kCooperative;
+    if (auto found = hosts_.find(notice->actor); found != hosts_.end()) found->second->cancel(channel.get(), notice->sequence, mode);
   }
+}
+
+void ActorTable::on_channel_closed(const Channel* channel) {
+  context_->held.release_all(channel);
+  context_->active.cancel_all(channel);
 }
 
 void ActorTable::accept_call(const std::shared_ptr<Channel>& channel, Message message) {

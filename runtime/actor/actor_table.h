@@ -26,8 +26,10 @@ class ActorTable : public std::enable_shared_from_this<ActorTable> {
 
   /// A frame of a caller: a call, or a notice.
   void on_message(const std::shared_ptr<Channel>& channel, Message message);
-  /// A caller's connection has ended: its calls still in line will not run, and what it held is released.
-  void on_channel_closed(const Channel* channel) { context_->held.release_all(channel); }
+  /// A caller's connection has ended: its calls still in line will not run, running ones are told, and what it held is released.
+  void on_channel_closed(const Channel* channel);
+  /// Tells all running calls that the process is being ended. Any thread.
+  void cancel_running() { context_->active.cancel_all(); }
 
   /// Destroys the actors; on the main thread, when the executor has come to rest.
   void clear();

@@ -126,6 +126,7 @@ Buffer encode_notice(const CallNotice& notice) {
       case CallNotice::Kind::kCancel: out.setCancel(); break;
       case CallNotice::Kind::kArgumentsReleased: out.setArgumentsReleased(); break;
       case CallNotice::Kind::kResultReleased: out.setResultReleased(); break;
+      case CallNotice::Kind::kForceCancel: out.setForceCancel(); break;
     }
   });
 }
@@ -177,6 +178,7 @@ Result<CallNotice> decode_notice(const Buffer& meta) {
       case schema::CallNotice::CANCEL: notice.kind = CallNotice::Kind::kCancel; break;
       case schema::CallNotice::ARGUMENTS_RELEASED: notice.kind = CallNotice::Kind::kArgumentsReleased; break;
       case schema::CallNotice::RESULT_RELEASED: notice.kind = CallNotice::Kind::kResultReleased; break;
+      case schema::CallNotice::FORCE_CANCEL: notice.kind = CallNotice::Kind::kForceCancel; break;
       default: return unimplemented("a notice of a kind that this version does not know");
     }
     return {};
@@ -185,9 +187,18 @@ Result<CallNotice> decode_notice(const Buffer& meta) {
   return notice;
 }
 
-Result<std::string> encode_constructor(const std::string& signature, const ObjectValue& arguments) {
+Result<std::string> encode_constructor(const std::string& signature, const ObjectValue& arguments, const ExecutionOptions& execution) {
   Result<Buffer> meta = encode_or_fail<schema::ConstructorCall>([&](schema::ConstructorCall::Builder out) {
     out.setSignature(to_text(signature));
+    out.setMaxConcurrency(execution.max_concurrency);
+    auto groups = out.initConcurrencyGroups(static_cast<unsigned>(execution.concurrency_groups.size()));
+    unsigned at = 0;
+    for (const auto& [name, limit] : execution.concurrency_groups) {
+      groups[at].setName(to_text(name));
+      groups[at++].setMaxConcurrency(limit);
+    }
+    auto cores = out.initCpuAffinity(static_cast<unsigned>(execution.cpu_affinity.size()));
+    for (unsigned i = 0; i < cores.size(); ++i) cores.set(i, execution.cpu_affinity[i]);
     return write_value(out.initArguments(), arguments, Own::kMessage, 0);
   });
   if (!meta.ok()) return meta.status();
@@ -195,10 +206,18 @@ Result<std::string> encode_constructor(const std::string& signature, const Objec
 }
 
 Status decode_constructor(const std::string& bytes, const std::shared_ptr<Process>& process, std::string* signature,
-                          ObjectValue* arguments) {
+                          ObjectValue* arguments, ExecutionOptions* execution) {
   return decode<schema::ConstructorCall>(
       Buffer::copy_of(bytes), "constructor call", [&](schema::ConstructorCall::Reader in) -> Status {
         *signature = to_string(in.getSignature());
+        execution->max_concurrency = in.getMaxConcurrency();
+        for (auto group : in.getConcurrencyGroups()) {
+          if (!execution->concurrency_groups.emplace(to_string(group.getName()), group.getMaxConcurrency()).second) {
+            return invalid_argument("two concurrency groups of one name");
+          }
+        }
+        for (auto core : in.getCpuAffinity()) execution->cpu_affinity.push_back(core);
+        if (Status status = execution->check(); !status.ok()) return status;
         std::shared_ptr<const void> no_lease;  // the creating process holds the objects while the actor lives
         return read_value(in.getArguments(), {}, {process, no_lease}, 0, arguments);
       });

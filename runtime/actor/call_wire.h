@@ -6,6 +6,7 @@
 #include <memory>
 #include <string>
 
+#include "runtime/actor/execution_options.h"
 #include "runtime/actor/fwd.h"
 #include "runtime/actor/object_state.h"
 #include "runtime/core/ids.h"
@@ -35,7 +36,7 @@ struct CallReply {
 };
 
 struct CallNotice {
-  enum class Kind { kCancel, kArgumentsReleased, kResultReleased };
+  enum class Kind { kCancel, kArgumentsReleased, kResultReleased, kForceCancel };
   ActorId actor;
   std::uint64_t sequence = 0;
   Kind kind = Kind::kCancel;
@@ -59,8 +60,8 @@ Status decode_reply(const Buffer& meta, Buffer payload, const std::shared_ptr<Pr
 Result<CallNotice> decode_notice(const Buffer& meta);
 
 /// What spawn() gives to a constructor, as the opaque bytes of an ActorSpec. Small arguments lie in the message.
-Result<std::string> encode_constructor(const std::string& signature, const ObjectValue& arguments);
+Result<std::string> encode_constructor(const std::string& signature, const ObjectValue& arguments, const ExecutionOptions& execution);
 Status decode_constructor(const std::string& bytes, const std::shared_ptr<Process>& process, std::string* signature,
-                          ObjectValue* arguments);
+                          ObjectValue* arguments, ExecutionOptions* execution);
 
 }  // namespace runtime

@@ -15,6 +15,7 @@ struct OutgoingCall;
 
 class ActorClass;
 class ActorClient;
+class CallContext;
 class Decoder;
 class Encoder;
 class ObjectState;

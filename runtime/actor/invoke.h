@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "runtime/actor/array_view.h"
+#include "runtime/actor/call_context.h"
 #include "runtime/actor/codec.h"
 #include "runtime/actor/method.h"
 #include "runtime/actor/object_ref.h"
@@ -23,9 +24,18 @@ struct InvokeOutput {
   std::shared_ptr<const void> result;
 };
 
-/// Calls the method on `actor`. The method's exceptions pass through. Errors: kInvalidArgument (malformed arguments), the failure of
-/// an argument that is a reference, the method's own.
-using Invoker = Status (*)(void* actor, const MethodKey& method, Decoder& arguments, Deadline deadline, InvokeOutput& output);
+/// One call to be made. Everything outlives the call.
+struct Invocation {
+  void* actor;
+  const MethodKey& method;
+  Decoder& arguments;
+  const CallContext& context;
+  InvokeOutput& output;
+};
+
+/// Calls the method. Its exceptions pass through. Errors: kInvalidArgument (malformed arguments), the failure of an argument that is a
+/// reference, the method's own.
+using Invoker = Status (*)(Invocation& call);
 
 namespace invoke_detail {
 
@@ -103,27 +113,40 @@ Params decode_arguments(Decoder& decoder, Deadline deadline, Status& failure) {
   }(std::make_index_sequence<std::tuple_size_v<Params>>());
 }
 
+/// Encodes a method's result.
+template <class R>
+void keep_result(InvokeOutput& output, R value) {
+  if constexpr (Packable<R>) {
+    encode_value(output.encoder, value);
+  } else {
+    auto kept = std::make_shared<const R>(std::move(value));
+    encode_value(output.encoder, *kept);
+    output.result = std::move(kept);
+  }
+}
+
 /// The Invoker of method type M on class T.
 template <class T, class M>
-Status invoke_method(void* actor, const MethodKey& method, Decoder& decoder, Deadline deadline, InvokeOutput& output) {
+Status invoke_method(Invocation& invocation) {
   using Traits = MethodTraits<M>;
   using Return = std::decay_t<typename Traits::Return>;
   static_assert(std::is_base_of_v<typename Traits::Class, T>);
   static_assert(!Traits::kMutableReference, "a method's parameter cannot be a mutable reference: arguments are copies");
   Status failure;
-  auto arguments = decode_arguments<typename Traits::Params>(decoder, deadline, failure);
-  if (Status status = decoder.finish(); !status.ok()) return status;
+  auto arguments = decode_arguments<typename Traits::Params>(invocation.arguments, invocation.context.deadline(), failure);
+  if (Status status = invocation.arguments.finish(); !status.ok()) return status;
   if (!failure.ok()) return failure;
-  T& self = *static_cast<T*>(actor);
+  T& self = *static_cast<T*>(invocation.actor);
   auto call = [&]() -> decltype(auto) {
-    return std::apply([&](auto&... argument) -> decltype(auto) { return (self.*method.as<M>())(std::move(argument)...); }, arguments);
+    return std::apply(
+        [&](auto&... argument) -> decltype(auto) {
+          const M method = invocation.method.as<M>();
+          if constexpr (Traits::kTakesContext) return (self.*method)(invocation.context, std::move(argument)...);
+          else return (self.*method)(std::move(argument)...);
+        },
+        arguments);
   };
-  auto keep = [&](auto value) {
-    if constexpr (Packable<decltype(value)>) return encode_value(output.encoder, value);
-    auto kept = std::make_shared<const decltype(value)>(std::move(value));
-    encode_value(output.encoder, *kept);
-    output.result = std::move(kept);
-  };
+  auto keep = [&](auto value) { keep_result(invocation.output, std::move(value)); };
   if constexpr (std::is_void_v<Return>) {
     call();
   } else if constexpr (std::is_same_v<Return, Status>) {

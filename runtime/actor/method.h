@@ -10,22 +10,35 @@
 #include <typeindex>
 #include <utility>
 
+#include "runtime/actor/fwd.h"
 #include "runtime/core/result.h"
 
 namespace runtime {
 
 using MethodId = std::uint64_t;
 
-/// A member function with a name of its own: `register_actor<Shape>("Shape", method("area", &Shape::area))`. Needed for virtual methods
-/// and where programs are stripped but should understand each other's actors; else the name comes from the program's symbols.
+struct MethodOptions {
+  /// The group of ActorOptions::concurrency_groups whose threads run it; empty, or a group that the actor was not given: the default one.
+  std::string concurrency_group{};
+};
+
+/// A member function with a name or options of its own. A name is needed for virtual methods and where programs are stripped but should
+/// understand each other's actors; else it comes from the program's symbols.
 template <class M>
 struct NamedMethod {
   std::string name;
   M pointer;
+  MethodOptions options;
 };
+/// `register_actor<Shape>("Shape", method("area", &Shape::area), method(&Shape::load, {.concurrency_group = "io"}))`
 template <class M>
-NamedMethod<M> method(std::string name, M pointer) {
-  return {std::move(name), pointer};
+NamedMethod<M> method(std::string name, M pointer, MethodOptions options = {}) {
+  return {std::move(name), pointer, std::move(options)};
+}
+template <class M>
+  requires std::is_member_function_pointer_v<M>
+NamedMethod<M> method(M pointer, MethodOptions options = {}) {
+  return {{}, pointer, std::move(options)};
 }
 
 namespace method_detail {
@@ -43,11 +56,23 @@ struct Unwrapped<Result<R>> {
   using type = R;
 };
 
+/// A method's parameters without what the runtime gives it.
+template <class... P>
+struct Parameters {
+  using Arguments = std::tuple<P...>;
+  static constexpr bool kTakesContext = false;
+};
+template <class... P>
+struct Parameters<CallContext, P...> {
+  using Arguments = std::tuple<P...>;
+  static constexpr bool kTakesContext = true;
+};
+
 template <class C, class R, class... P>
-struct Traits {
+struct Traits : Parameters<std::decay_t<P>...> {
   using Class = C;
   using Return = R;
-  using Params = std::tuple<std::decay_t<P>...>;
+  using Params = typename Parameters<std::decay_t<P>...>::Arguments;
   /// What a caller gets: R itself, R of Result<R>, void for Status.
   using Value = typename Unwrapped<std::decay_t<R>>::type;
   static constexpr bool kMutableReference = ((std::is_lvalue_reference_v<P> && !std::is_const_v<std::remove_reference_t<P>>) || ...);

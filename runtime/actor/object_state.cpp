@@ -47,8 +47,14 @@ void ObjectState::settle(std::unique_lock<std::mutex>& lock) {
     node = next;
   }
   auto actions = std::move(actions_);
+  producer_.reset();
   lock.unlock();
   for (auto& action : actions) action();
+}
+
+std::shared_ptr<OutgoingCall> ObjectState::producer() const {
+  std::lock_guard lock(mutex_);
+  return producer_.lock();
 }
 
 bool ObjectState::add_waiter(WaitNode& node) const {

@@ -57,6 +57,11 @@ class ObjectState {
   static ObjectStatePtr ready(std::shared_ptr<Process> process, ObjectValue value);
   static ObjectStatePtr failed(std::shared_ptr<Process> process, Status why);
 
+  /// Says which call makes it, so that it can be cancelled. Before the state is shared.
+  void set_producer(std::weak_ptr<OutgoingCall> call) { producer_ = std::move(call); }
+  /// Null: no call makes it, or it is settled.
+  std::shared_ptr<OutgoingCall> producer() const;
+
   /// Settles the object; the waiters go on. Later calls are ignored.
   void fulfil(ObjectValue value);
   void fail(Status why);
@@ -92,6 +97,7 @@ class ObjectState {
   mutable std::mutex mutex_;
   mutable std::vector<UniqueFunction<void()>> actions_;
   mutable WaitNode* waiters_ = nullptr;
+  std::weak_ptr<OutgoingCall> producer_;  // forgotten once settled
   ObjectValue value_;  // this and failure_ are constant once settled
   Status failure_;
 };

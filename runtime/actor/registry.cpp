@@ -59,6 +59,10 @@ const MethodEntry* ActorClass::find(MethodId id) const {
   return found == by_id_.end() ? nullptr : &methods_[found->second];
 }
 
+bool ActorClass::has_group(const std::string& group) const {
+  return std::any_of(methods_.begin(), methods_.end(), [&](const MethodEntry& method) { return method.concurrency_group == group; });
+}
+
 void ActorClass::add(MethodEntry entry) {
   entry.symbol = entry.name;
   methods_.push_back(std::move(entry));

@@ -22,6 +22,8 @@ struct MethodEntry {
   std::string symbol;     // what identifies it beside the signature
   MethodId id = 0;
   Invoker invoke = nullptr;
+  std::string concurrency_group;  // empty: the default one
+  bool takes_context = false;
 };
 
 /// A registered class: its wire name and its methods. Immutable after registration, apart from the lazily resolved names.
@@ -36,6 +38,8 @@ class ActorClass {
   const MethodEntry* find(const MethodKey& key) const;
   const MethodEntry* find(MethodId id) const;
   const std::vector<MethodEntry>& methods() const { return methods_; }
+  /// Whether a method is assigned to the concurrency group.
+  bool has_group(const std::string& group) const;
 
   void add(MethodEntry entry);
 

@@ -60,6 +60,7 @@ void Worker::run() {
 void Worker::on_shutdown(const Status& reason) {
   LOG(debug, "ending: {}", reason.message());
   executor_.stop();
+  actors_->cancel_running();
   // A method that runs does not end by itself; the process must.
   auto timer = std::make_shared<asio::steady_timer>(process_->loop().executor(), kGrace);
   timer->async_wait([timer](const boost::system::error_code& ec) {

@@ -56,6 +56,7 @@ struct CallNotice {
     cancel @2 :Void;         # the caller does not want the result any more
     argumentsReleased @3 :Void;
     resultReleased @4 :Void;
+    forceCancel @5 :Void;    # and if the call runs, the process is to be ended
   }
 }
 
@@ -63,4 +64,13 @@ struct CallNotice {
 struct ConstructorCall {
   signature @0 :Text;
   arguments @1 :Value;
+  maxConcurrency @2 :UInt32 = 1;  # calls at once in the default group
+  concurrencyGroups @3 :List(ConcurrencyGroup);
+  cpuAffinity @4 :List(UInt32);   # cores that the process is pinned to; empty: as it was started
+}
+
+# Calls of the methods assigned to it run beside those of other groups.
+struct ConcurrencyGroup {
+  name @0 :Text;
+  maxConcurrency @1 :UInt32;
 }

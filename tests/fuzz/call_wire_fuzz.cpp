@@ -1,6 +1,8 @@
 // The messages that callers and actors exchange.
 #include "runtime/actor/call_wire.h"
 
+#include <cstdlib>
+
 #include "runtime/actor/registry.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
@@ -16,6 +18,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   (void)decode_notice(meta).ok();
   std::string signature;
   ObjectValue constructor_arguments;
-  (void)decode_constructor(std::string(meta.text()), nullptr, &signature, &constructor_arguments);
+  ExecutionOptions execution;
+  if (decode_constructor(std::string(meta.text()), nullptr, &signature, &constructor_arguments, &execution).ok() && !execution.check().ok()) std::abort();
   return 0;
 }

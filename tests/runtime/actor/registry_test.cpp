@@ -48,7 +48,9 @@ Status invoke(const ActorClass& known, Machine& machine, M pointer, InvokeOutput
   const MethodEntry* entry = known.find(MethodKey::of(pointer));
   CHECK(entry != nullptr);
   Decoder decoder(std::move(bytes));
-  return entry->invoke(&machine, entry->key, decoder, Deadline::max(), output);
+  CallContext context;
+  Invocation invocation{&machine, entry->key, decoder, context, output};
+  return entry->invoke(invocation);
 }
 
 template <class T>
@@ -148,7 +150,9 @@ TEST(Invoke, RefusesMalformedArguments) {
   for (std::string bytes : {std::string(), std::string("\x00\x01", 2), std::string("\x09\x01\x00\x00\x00", 5), std::string("\x01\x00", 2)}) {
     Decoder decoder(Buffer::copy_of(bytes));
     InvokeOutput output;
-    EXPECT_EQ(entry->invoke(&machine, entry->key, decoder, Deadline::max(), output).code(), ErrorCode::kInvalidArgument);
+    CallContext context;
+    Invocation invocation{&machine, entry->key, decoder, context, output};
+    EXPECT_EQ(entry->invoke(invocation).code(), ErrorCode::kInvalidArgument);
   }
   EXPECT_EQ(machine.total, 0) << "a method must not run on malformed arguments";
 }

@@ -10,6 +10,7 @@
 #include <unistd.h>
 #include <vector>
 
+#include "execution_actors.h"
 #include "runtime/runtime.h"
 
 namespace runtime::test {
@@ -160,6 +161,7 @@ struct NeverRegistered {
 };
 
 inline void register_test_actors(Runtime& rt) {
+  register_execution_actors(rt);
   rt.register_actor<Counter>("Counter", &Counter::add, &Counter::add_after, &Counter::total, &Counter::refuse, &Counter::fail, &Counter::fail_oddly,
                              &Counter::sleep_ms, &Counter::pid, &Counter::print, &Counter::crash_here, &Counter::abort_here,
                              &Counter::variable);

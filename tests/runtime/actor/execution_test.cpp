@@ -1,0 +1,181 @@
+// How an actor runs its calls: at once or one by one, in groups, cancelled, pinned.
+#include "cluster_fixture.h"
+
+namespace runtime::test {
+namespace {
+
+class ExecutionTest : public ClusterTest {
+ protected:
+  template <class T>
+  ActorHandle<T> make(const ActorOptions& options = {}) {
+    auto made = rt_->spawn<T>(options);
+    EXPECT_TRUE(made.ok()) << made.status().to_string();
+    return made.value_or(ActorHandle<T>());
+  }
+  static ActorOptions with_groups(ConcurrencyGroups groups) {
+    ActorOptions options;
+    options.concurrency_groups = std::move(groups);
+    return options;
+  }
+};
+
+TEST_F(ExecutionTest, OneCallAtATimeUnlessAskedFor) {
+  auto actor = make<Busy>();
+  std::vector<ObjectRef<void>> refs;
+  for (int i = 0; i < 8; ++i) refs.push_back(actor.call(&Busy::work, 10));
+  ASSERT_TRUE(rt_->gather(refs, 20s).ok());
+  EXPECT_EQ(get(actor.call(&Busy::peak, "work")), 1);
+}
+
+TEST_F(ExecutionTest, MaxConcurrencyRunsThatManyAtOnce) {
+  ActorOptions options;
+  options.max_concurrency = 4;
+  auto actor = make<Busy>(options);
+  std::vector<ObjectRef<void>> refs;
+  for (int i = 0; i < 4; ++i) refs.push_back(actor.call(&Busy::meet, "a", 4));
+  Status status = rt_->gather(refs, 20s);
+  EXPECT_TRUE(status.ok()) << status.to_string();
+  refs.clear();
+  for (int i = 0; i < 40; ++i) refs.push_back(actor.call(&Busy::work, 5));
+  EXPECT_TRUE(rt_->gather(refs, 20s).ok());
+  EXPECT_LE(get(actor.call(&Busy::peak, "work")), 4);
+  EXPECT_GE(get(actor.call(&Busy::peak, "work")), 2);
+}
+
+TEST_F(ExecutionTest, ManyCallsOverManyThreadsAllRunOnce) {
+  ActorOptions options;
+  options.max_concurrency = 8;
+  auto actor = make<Busy>(options);
+  std::vector<ObjectRef<int>> refs;
+  for (int i = 0; i < 20'000; ++i) refs.push_back(actor.call(&Busy::add, 1));
+  ASSERT_TRUE(rt_->gather(refs, 60s).ok());
+  EXPECT_EQ(get(actor.call(&Busy::total)), 20'000);
+}
+
+TEST_F(ExecutionTest, GroupsDoNotWaitForEachOther) {
+  auto actor = make<Busy>(with_groups({{"io", 3}, {"compute", 1}}));
+  auto busy = actor.call(&Busy::work, 1500);
+  std::vector<ObjectRef<void>> refs;
+  for (int i = 0; i < 3; ++i) refs.push_back(actor.call(&Busy::io, 3));
+  for (int i = 0; i < 4; ++i) refs.push_back(actor.call(&Busy::compute, 1));
+  Status status = rt_->gather(refs, 20s);
+  EXPECT_TRUE(status.ok()) << status.to_string();
+  EXPECT_EQ(get(actor.call(&Busy::total)), 0) << "total is in io too";
+  EXPECT_FALSE(busy.is_ready()) << "the default group was at work all the time";
+  EXPECT_EQ(get(actor.call(&Busy::peak, "compute")), 1);
+}
+
+TEST_F(ExecutionTest, WrongConcurrencyIsExplained) {
+  const auto refused = [&](const ActorOptions& options) { return rt_->spawn<Busy>(options).status(); };
+  ActorOptions none;
+  none.max_concurrency = 0;
+  expect_failure(refused(none), ErrorCode::kInvalidArgument, {"max_concurrency", "0"});
+  ActorOptions many;
+  many.max_concurrency = 5000;
+  expect_failure(refused(many), ErrorCode::kInvalidArgument, {"5000"});
+  expect_failure(refused(with_groups({{"oi", 1}})), ErrorCode::kInvalidArgument, {"oi", "Busy"});
+  expect_failure(refused(with_groups({{"io", 0}})), ErrorCode::kInvalidArgument, {"io"});
+}
+
+TEST_F(ExecutionTest, AnActorIsPinnedToItsCores) {
+  const int all = get(make<Busy>().call(&Busy::cores));
+  cpu_set_t mine;
+  ASSERT_EQ(::sched_getaffinity(0, sizeof mine, &mine), 0);
+  std::uint32_t core = 0;
+  while (!CPU_ISSET(core, &mine)) ++core;
+  ActorOptions options;
+  options.cpu_affinity = {core};
+  options.max_concurrency = 2;
+  EXPECT_EQ(get(make<Busy>(options).call(&Busy::cores)), 1);
+  EXPECT_EQ(all, CPU_COUNT(&mine));
+  options.cpu_affinity = {1000};
+  expect_failure(rt_->spawn<Busy>(options).status(), ErrorCode::kInvalidArgument, {"cpu_affinity"});
+}
+
+TEST_F(ExecutionTest, ACancelledCallInLineNeverRuns) {
+  auto actor = make<Patient>(with_groups({{"ask", 1}}));
+  auto first = actor.call(&Patient::block, 300);
+  auto second = actor.call(&Patient::block, 1);
+  auto third = actor.call(&Patient::block, 1);
+  ASSERT_TRUE(eventually([&] { return get(actor.call(&Patient::started)) == 1; }));
+  ASSERT_TRUE(rt_->cancel(second).ok());
+  expect_failure(rt_->get(second, 10s).status(), ErrorCode::kCancelled, {"Patient", "block", "before it ran"});
+  EXPECT_FALSE(first.is_ready()) << "it is answered at once";
+  EXPECT_EQ(get(third), 1);
+  EXPECT_EQ(get(actor.call(&Patient::started)), 2);
+}
+
+TEST_F(ExecutionTest, ACancelledCallThatWaitsForItsArgumentLetsTheNextGo) {
+  auto slow = make<Patient>();
+  auto actor = make<Patient>();
+  auto stuck = actor.call(&Patient::block, slow.call(&Patient::block, 3000));
+  auto next = actor.call(&Patient::block, 1);
+  ASSERT_TRUE(rt_->cancel(stuck).ok());
+  expect_failure(rt_->get(stuck, 10s).status(), ErrorCode::kCancelled, {"before it was sent"});
+  auto start = std::chrono::steady_clock::now();
+  EXPECT_EQ(get(next), 1);
+  EXPECT_LT(std::chrono::steady_clock::now() - start, 2s);
+}
+
+TEST_F(ExecutionTest, ARunningCallIsToldOfItsCancellation) {
+  auto actor = make<Patient>(with_groups({{"ask", 1}}));
+  auto call = actor.call(&Patient::wait, 30'000);
+  ASSERT_TRUE(eventually([&] { return get(actor.call(&Patient::started)) == 1; }));
+  auto start = std::chrono::steady_clock::now();
+  ASSERT_TRUE(rt_->cancel(call).ok());
+  expect_failure(rt_->get(call, 20s).status(), ErrorCode::kCancelled, {"wait", "while it ran"});
+  EXPECT_LT(std::chrono::steady_clock::now() - start, 10s);
+  // A method that goes on gives its result.
+  auto stubborn = actor.call(&Patient::ignore, 30'000);
+  ASSERT_TRUE(eventually([&] { return get(actor.call(&Patient::started)) == 2; }));
+  ASSERT_TRUE(rt_->cancel(stubborn).ok());
+  EXPECT_EQ(get(stubborn), -1);
+  EXPECT_TRUE(rt_->cancel(stubborn).ok()) << "nothing happens to what is settled";
+}
+
+TEST_F(ExecutionTest, ACallIsToldOfItsDeadlineAndOfItsEnd) {
+  auto actor = make<Patient>(with_groups({{"ask", 1}}));
+  auto left = get(actor.call(CallOptions{.timeout = 5s}, &Patient::time_left_ms));
+  EXPECT_GT(left, 0);
+  EXPECT_LE(left, 5000);
+  auto late = actor.call(CallOptions{.timeout = 300ms}, &Patient::wait, 60'000);
+  expect_failure(rt_->get(late).status(), ErrorCode::kDeadlineExceeded, {"wait"});
+  EXPECT_TRUE(eventually([&] { return get(actor.call(&Patient::interrupted)) == 1; })) << "the method was told";
+}
+
+TEST_F(ExecutionTest, AForcedCancellationEndsTheProcess) {
+  auto actor = make<Patient>(with_groups({{"ask", 1}}));
+  const int pid = get(actor.call(&Patient::pid));
+  auto behind = actor.call(&Patient::block, 60'000);
+  auto queued = actor.call(&Patient::block, 1);
+  ASSERT_TRUE(eventually([&] { return get(actor.call(&Patient::started)) == 1; }));
+  ASSERT_TRUE(rt_->cancel(queued, CancelMode::kForce).ok());
+  EXPECT_EQ(rt_->get(queued, 10s).status().code(), ErrorCode::kCancelled);
+  EXPECT_EQ(get(actor.call(&Patient::started)), 1) << "a call in line ends without its actor";
+  auto other = actor.call(&Patient::block, 1);
+  ASSERT_TRUE(rt_->cancel(behind, CancelMode::kForce).ok());
+  expect_failure(rt_->get(behind, 10s).status(), ErrorCode::kCancelled, {"by force"});
+  EXPECT_EQ(rt_->get(other, 10s).status().code(), ErrorCode::kActorDied);
+  EXPECT_TRUE(eventually([&] { return ::kill(pid, 0) != 0; }));
+}
+
+TEST_F(ExecutionTest, OnlyCallsCanBeCancelled) {
+  EXPECT_EQ(rt_->cancel(ObjectRef<int>()).code(), ErrorCode::kInvalidArgument);
+  auto actor = make<Patient>();
+  auto all = rt_->when_all(std::vector{actor.call(&Patient::block, 300)});
+  EXPECT_EQ(rt_->cancel(all).code(), ErrorCode::kInvalidArgument);
+  EXPECT_TRUE(rt_->cancel(*rt_->put(1)).ok());
+}
+
+TEST_F(ExecutionTest, TheEndOfAnActorIsToldToItsCalls) {
+  auto actor = make<Patient>();
+  auto call = actor.call(&Patient::wait, 60'000);
+  std::this_thread::sleep_for(100ms);
+  auto start = std::chrono::steady_clock::now();
+  ASSERT_TRUE(rt_->kill(actor).ok());
+  EXPECT_EQ(rt_->get(call, 20s).status().code(), ErrorCode::kActorDied);
+  EXPECT_LT(std::chrono::steady_clock::now() - start, 10s);
+}
+
+}  // namespace
+}  // namespace runtime::test
