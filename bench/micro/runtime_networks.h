@@ -1,4 +1,4 @@
-// Calls between nodes in two network namespaces. A process has one cluster, so this one's figures come from another process of the same
+// Calls and pulls between nodes in two network namespaces. A process has one cluster, so this one's figures come from another process of the same
 // program, started with --networks-driver.
 #pragma once
 
@@ -27,13 +27,33 @@ inline std::string last_line_of(const std::string& command) {
   return ::pclose(pipe) == 0 ? last : "";
 }
 
-/// In the driver: calls an actor of a node that is not its own.
+inline constexpr std::size_t kPullBytes = std::size_t{1} << 30;
+
+/// Bytes a second of bringing an object of another node here, into memory that an earlier one was in.
+inline double pull_bytes_per_s(runtime::Runtime& rt, const runtime::ActorHandle<Target>& far) {
+  constexpr int kPulls = 4;  // the first goes into fresh memory and does not count
+  std::vector<double> taken;
+  for (int i = 0; i < kPulls; ++i) {
+    auto ref = far.call(&Target::make, std::uint64_t{kPullBytes});
+    rt.wait(std::vector{ref}, 1);
+    auto start = Clock::now();
+    auto view = take(rt.get_view(ref));
+    if (i > 0) taken.push_back(seconds_since(start));
+    if (view[0] != 1.0F || view[view.size() - 1] != 1.0F) fail("the pulled view has other values than were made");
+  }
+  return static_cast<double>(kPullBytes) / median(std::move(taken));
+}
+
+/// In the driver: calls an actor of a node that is not its own, and pulls what it makes.
 inline nlohmann::ordered_json measure_far_calls(runtime::Runtime& rt, double seconds) {
   for (const runtime::NodeInfo& node : take(rt.cluster_state()).nodes) {
     if (node.node == rt.node_id()) continue;
     runtime::ActorOptions options{.node = node.node};
     auto actor = take(rt.spawn<Target>(options));
-    return {{"call_tcp_per_s", 1 / time_per_call(seconds, 20, [&] { take(rt.get(actor.call(&Target::echo, 1))); })}};
+    nlohmann::ordered_json figures;
+    figures["call_tcp_per_s"] = 1 / time_per_call(seconds, 20, [&] { take(rt.get(actor.call(&Target::echo, 1))); });
+    figures["pull_1gib_gbps"] = pull_bytes_per_s(rt, actor) / 1e9;
+    return figures;
   }
   fail("the cluster has no second node");
 }
@@ -44,12 +64,15 @@ inline nlohmann::ordered_json far_calls(double seconds) {
   if (!networks) return {};
   nlohmann::ordered_json figures;
   figures["tcp_round_trip_us"] = tcp_round_trip(networks->far().c_str(), seconds, [&] { networks->enter(); }) * 1e6;
+  figures["raw_tcp_gbps"] = static_cast<double>(kPullBytes) / tcp_copy(networks->far().c_str(), kPullBytes, [&] { networks->enter(); }) / 1e9;
   const std::string starling = take(runtime::find_starling_program()).string();
   const std::filesystem::path sessions = "/tmp/starling-bench-" + std::to_string(::getpid()) + "n";
   const std::string environment = "env -u STARLING_ADDRESS STARLING_SESSION_ROOT=" + sessions.string() + " ";
+  // Room for one object and a half: the next copy takes the memory of the one before.
+  const std::string memory = " --object-store-memory " + std::to_string(kPullBytes + kPullBytes / 2);
   const std::string log = " 2>>" + sessions.string() + ".log";
-  std::string head = last_line_of(environment + starling + " start --head --port 0 --bind " + networks->near() + log);
-  std::string far = last_line_of(networks->on_far_side() + environment + starling + " start --address " + head + " --bind " + networks->far() + log);
+  std::string head = last_line_of(environment + starling + " start --head --port 0 --bind " + networks->near() + memory + log);
+  std::string far = last_line_of(networks->on_far_side() + environment + starling + " start --address " + head + " --bind " + networks->far() + memory + log);
   std::error_code error;
   const std::string program = std::filesystem::read_symlink("/proc/self/exe", error).string();
   std::string said;

@@ -11,6 +11,7 @@
 
 #include <csignal>
 #include <cstddef>
+#include <vector>
 
 #include "bench/support/timing.h"
 
@@ -58,16 +59,16 @@ inline double unix_round_trip(double seconds) {
   return result;
 }
 
-/// Over TCP without Nagle's delay, to a process that `enter` (run in it first) takes to where `address` is.
-template <class Enter>
-double tcp_round_trip(const char* address, double seconds, Enter&& enter) {
+/// A TCP connection without Nagle's delay to a process that `enter` (run in it first) takes to where `address` is, and that then serves it with `serve(fd)`.
+template <class Enter, class Serve>
+int connect_to_child(const char* address, pid_t& child, Enter&& enter, Serve&& serve) {
   int ready[2];
   if (::pipe(ready) != 0) fail("pipe");
   int on = 1;
   sockaddr_in name{};
   name.sin_family = AF_INET;
   ::inet_pton(AF_INET, address, &name.sin_addr);
-  pid_t child = ::fork();
+  child = ::fork();
   if (child == 0) {
     ::prctl(PR_SET_PDEATHSIG, SIGKILL);
     enter();
@@ -78,18 +79,53 @@ double tcp_round_trip(const char* address, double seconds, Enter&& enter) {
     (void)!::write(ready[1], &name.sin_port, sizeof name.sin_port);
     int fd = ::accept(listener, nullptr, nullptr);
     ::setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
-    echo_and_exit(fd);
+    serve(fd);
+    ::_exit(0);
   }
   ::close(ready[1]);
-  if (::read(ready[0], &name.sin_port, sizeof name.sin_port) != sizeof name.sin_port) fail("the echoing process ended");
+  if (::read(ready[0], &name.sin_port, sizeof name.sin_port) != sizeof name.sin_port) fail("the serving process ended");
   ::close(ready[0]);
   int fd = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-  if (::connect(fd, reinterpret_cast<sockaddr*>(&name), sizeof name) != 0) fail("connect to the echoing process");
+  if (::connect(fd, reinterpret_cast<sockaddr*>(&name), sizeof name) != 0) fail("connect to the serving process");
   ::setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+  return fd;
+}
+
+template <class Enter>
+double tcp_round_trip(const char* address, double seconds, Enter&& enter) {
+  pid_t child = 0;
+  int fd = connect_to_child(address, child, enter, [](int peer) { echo_and_exit(peer); });
   double result = ping_pong(fd, seconds);
   ::close(fd);
   ::waitpid(child, nullptr, 0);
   return result;
+}
+
+/// Seconds to receive `bytes` into memory that has been touched: the median of a few.
+template <class Enter>
+double tcp_copy(const char* address, std::size_t bytes, Enter&& enter) {
+  constexpr int kCopies = 3;
+  pid_t child = 0;
+  int fd = connect_to_child(address, child, enter, [bytes](int peer) {
+    std::vector<char> from(bytes, 1);
+    for (char go; read_all(peer, &go, 1);) {
+      for (std::size_t done = 0; done < from.size();) {
+        ssize_t sent = ::send(peer, from.data() + done, from.size() - done, MSG_NOSIGNAL);
+        if (sent <= 0) return;
+        done += static_cast<std::size_t>(sent);
+      }
+    }
+  });
+  std::vector<char> to(bytes, 2);
+  std::vector<double> taken;
+  for (int i = 0; i < kCopies; ++i) {
+    auto start = Clock::now();
+    if (::send(fd, "g", 1, MSG_NOSIGNAL) != 1 || !read_all(fd, to.data(), to.size())) fail("copy over a socket");
+    taken.push_back(seconds_since(start));
+  }
+  ::close(fd);
+  ::waitpid(child, nullptr, 0);
+  return median(std::move(taken));
 }
 
 }  // namespace bench

@@ -27,6 +27,11 @@ inline double percentile(std::vector<float> values, double share) {
   return values[at];
 }
 
+inline double median(std::vector<double> values) {
+  std::sort(values.begin(), values.end());
+  return values[values.size() / 2];
+}
+
 /// Seconds per call of `step`: the median over the rounds, each of at least `batch` calls.
 template <class Step>
 double time_per_call(double seconds, int batch, Step&& step) {
@@ -41,8 +46,7 @@ double time_per_call(double seconds, int batch, Step&& step) {
     } while (seconds_since(start) < seconds / kRounds);
     rounds.push_back(seconds_since(start) / static_cast<double>(calls));
   }
-  std::sort(rounds.begin(), rounds.end());
-  return rounds[rounds.size() / 2];
+  return median(std::move(rounds));
 }
 
 [[noreturn]] inline void fail(const std::string& what) {

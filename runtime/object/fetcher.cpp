@@ -1,5 +1,7 @@
 #include <algorithm>
 #include <cstring>
+#include <deque>
+#include <map>
 #include <utility>
 #include <vector>
 
@@ -13,6 +15,9 @@ namespace runtime::object_detail {
 namespace {
 
 constexpr std::chrono::seconds kConnectTimeout{5};
+// Without a connection and without a byte in between, so often (each after twice the pause of the one before) until a node counts as gone.
+constexpr int kReconnectsMax = 5;
+constexpr std::chrono::milliseconds kReconnectPause{20};
 
 }  // namespace
 
@@ -40,10 +45,14 @@ struct Fetcher::Pull {
   const std::uint64_t extent;
   ObjectLocation source;
   std::shared_ptr<Replica> replica;
-  std::shared_ptr<Channel> channel;
-  std::uint64_t asked = 0;     // bytes
+  std::map<int, std::shared_ptr<Channel>> streams;  // those that are open
+  int opening = 0;
+  int failures = 0;            // to connect, since the last part came
+  std::uint64_t asked = 0;     // bytes, up to here
+  std::deque<ByteRange> again; // asked for on a connection that broke
   std::uint64_t received = 0;
   int in_flight = 0;
+  int last_stream = -1;
   bool over = false;
   bool keep = false;           // the copy is whole: the extent stays
 };
@@ -89,42 +98,60 @@ void Fetcher::start(const ObjectLocation& location, Deadline room_deadline, std:
   if (memory_->balance) memory_->balance();
 }
 
-void Fetcher::pull_into(const Extent& leased, const ObjectLocation& location, std::shared_ptr<Replica> replica) {
-  const Extent* extent = &leased;
-  const std::string what = "object " + location.id.short_hex() + " of " + std::to_string(location.size) + " bytes";
-  if (Status status = memory_->segment->populate(extent->range.begin, extent->range.size); !status.ok()) {
-    memory_->table.give_back(extent->id, kStoreItself);
-    return finish(replica, status.with_context(what));
-  }
-  auto pull = std::make_shared<Pull>(memory_, extent->id);
+void Fetcher::pull_into(const Extent& extent, const ObjectLocation& location, std::shared_ptr<Replica> replica) {
+  auto pull = std::make_shared<Pull>(memory_, extent.id);
   pull->source = location;
   pull->replica = replica;
-  replica->bytes = extent->range.size;
+  replica->bytes = extent.range.size;
   replica->location.node = options_.credentials.node;
   replica->location.segment = 0;
-  replica->location.extent = extent->id;
-  replica->location.offset = extent->range.begin + sizeof(ObjectHeader);
+  replica->location.extent = extent.id;
+  replica->location.offset = extent.range.begin + sizeof(ObjectHeader);
   memory_->segment->stamp(replica->location, ObjectHeader::kWriting);
-  with_peer(location, [self = shared_from_this(), pull](Result<std::shared_ptr<Channel>> channel) {
-    if (self->stopped_) return;
-    if (!channel.ok()) {
-      pull->over = true;
-      return self->finish(pull->replica,
-                          channel.status().with_context("object " + pull->source.id.short_hex() + ": its node cannot be reached"));
-    }
-    pull->channel = std::move(*channel);
-    self->pump(pull);
+  const std::uint64_t parts = (location.size + options_.chunk_bytes - 1) / options_.chunk_bytes;
+  for (int stream = 0; stream < options_.streams && (stream == 0 || static_cast<std::uint64_t>(stream) < parts); ++stream) open_stream(pull, stream);
+}
+
+void Fetcher::open_stream(const std::shared_ptr<Pull>& pull, int stream) {
+  ++pull->opening;
+  with_peer(pull->source.endpoint, stream, [self = shared_from_this(), pull, stream](Result<std::shared_ptr<Channel>> channel) {
+    self->on_stream(pull, stream, std::move(channel));
   });
 }
 
-void Fetcher::with_peer(const ObjectLocation& location, UniqueFunction<void(Result<std::shared_ptr<Channel>>)> then) {
-  auto& peer = peers_[location.endpoint];
+void Fetcher::on_stream(const std::shared_ptr<Pull>& pull, int stream, Result<std::shared_ptr<Channel>> channel) {
+  --pull->opening;
+  if (stopped_ || pull->over) return;
+  if (!channel.ok()) return lost_stream(pull, stream, channel.status());
+  pull->streams[stream] = std::move(*channel);
+  pump(pull);
+}
+
+// The others go on without it. With none left it is opened again, after a pause.
+void Fetcher::lost_stream(const std::shared_ptr<Pull>& pull, int stream, Status why) {
+  pull->streams.erase(stream);
+  if (!pull->streams.empty()) return pump(pull);
+  if (pull->opening > 0) return;
+  if (pull->failures >= kReconnectsMax) {
+    pull->over = true;
+    return finish(pull->replica, why.with_context("object " + pull->source.id.short_hex() + ": its node cannot be reached"));
+  }
+  auto pause = std::make_shared<asio::steady_timer>(memory_->loop.context(), kReconnectPause * (1 << pull->failures++));
+  ++pull->opening;
+  pause->async_wait([self = shared_from_this(), pull, stream, pause](const boost::system::error_code&) {
+    --pull->opening;
+    if (!self->stopped_ && !pull->over) self->open_stream(pull, stream);
+  });
+}
+
+void Fetcher::with_peer(const std::string& where, int stream, UniqueFunction<void(Result<std::shared_ptr<Channel>>)> then) {
+  auto& peer = peers_[{where, stream}];
   if (!peer) peer = std::make_shared<Peer>();
   if (peer->channel && !peer->channel->closed()) return then(peer->channel);
   peer->channel.reset();
   peer->waiting.push_back(std::move(then));
   if (peer->waiting.size() > 1) return;  // being made
-  auto endpoint = Endpoint::parse(location.endpoint);
+  auto endpoint = Endpoint::parse(where);
   auto tell = [weak = weak_from_this(), peer](Result<std::shared_ptr<Channel>> channel) {
     if (channel.ok()) {
       if (weak.expired()) return (*channel)->close(cancelled("the object store was stopped"));
@@ -140,38 +167,69 @@ void Fetcher::with_peer(const ObjectLocation& location, UniqueFunction<void(Resu
 
 void Fetcher::pump(const std::shared_ptr<Pull>& pull) {
   const std::uint64_t size = pull->source.size;
-  std::byte* data = memory_->segment->writable() + pull->replica->location.offset;
-  while (!pull->over && pull->in_flight < options_.chunks_in_flight_max && (pull->asked < size || (size == 0 && pull->in_flight == 0))) {
-    std::uint64_t from = pull->asked;
-    std::uint64_t length = std::min(options_.chunk_bytes, size - from);
-    pull->asked += length;
-    ++pull->in_flight;
-    Message request;
-    request.kind = FrameKind::kObject;
-    request.meta = object_wire::encode_request(object_wire::Read{pull->source, from, length});
-    pull->channel->request_into(std::move(request), deadline_after(options_.chunk_timeout), {data + from, length}, pull,
-                                [self = shared_from_this(), pull, from, length](Result<Message> reply) {
-                                  self->on_chunk(pull, from, length, std::move(reply));
-                                });
+  const int in_flight_max = std::max(options_.chunks_in_flight_max, static_cast<int>(pull->streams.size()));
+  while (!pull->over && !pull->streams.empty() && pull->in_flight < in_flight_max) {
+    ByteRange part;
+    if (!pull->again.empty()) {
+      part = pull->again.front();
+      pull->again.pop_front();
+    } else if (pull->asked < size || (size == 0 && pull->in_flight == 0)) {
+      part = {pull->asked, std::min(options_.chunk_bytes, size - pull->asked)};
+      pull->asked += part.size;
+    } else {
+      return;
+    }
+    // By turns: what is asked next goes where the part before it did not.
+    auto stream = pull->streams.upper_bound(pull->last_stream);
+    if (stream == pull->streams.end()) stream = pull->streams.begin();
+    pull->last_stream = stream->first;
+    ask(pull, stream->first, part);
   }
 }
 
-void Fetcher::on_chunk(const std::shared_ptr<Pull>& pull, std::uint64_t from, std::uint64_t length, Result<Message> reply) {
+void Fetcher::ask(const std::shared_ptr<Pull>& pull, int stream, ByteRange part) {
+  const std::uint64_t at = pull->replica->location.offset + part.begin;
+  // Touched a part at a time, so that other connections get their turn in between.
+  const std::uint64_t page = at / kPageBytes * kPageBytes;
+  if (part.size >= kPageBytes && !memory_->segment->is_populated(page, at + part.size - page)) {
+    if (Status status = memory_->segment->populate(page, at + part.size - page); !status.ok()) {
+      pull->over = true;
+      return finish(pull->replica, status.with_context("object " + pull->source.id.short_hex()));
+    }
+  }
+  ++pull->in_flight;
+  Message request;
+  request.kind = FrameKind::kObject;
+  request.meta = object_wire::encode_request(object_wire::Read{pull->source, part.begin, part.size});
+  pull->streams[stream]->request_into(std::move(request), deadline_after(options_.chunk_timeout), {memory_->segment->writable() + at, part.size}, pull,
+                                      [self = shared_from_this(), pull, stream, part](Result<Message> reply) {
+                                        self->on_chunk(pull, stream, part, std::move(reply));
+                                      });
+}
+
+void Fetcher::on_chunk(const std::shared_ptr<Pull>& pull, int stream, ByteRange part, Result<Message> reply) {
   --pull->in_flight;
   if (pull->over) return;
+  if (!reply.ok() && reply.status().code() == ErrorCode::kUnavailable) {
+    pull->again.push_back(part);
+    auto open = pull->streams.find(stream);
+    if (open == pull->streams.end() || !open->second->closed()) return pump(pull);  // another of its parts has seen to it
+    return lost_stream(pull, stream, reply.status());
+  }
   Status status = reply.status();
   if (status.ok()) status = object_wire::decode_reply(reply->meta).status();
-  if (status.ok() && reply->payload.size() != length) {
-    status = invalid_argument("a chunk of " + std::to_string(reply->payload.size()) + " bytes came instead of " + std::to_string(length));
+  if (status.ok() && reply->payload.size() != part.size) {
+    status = invalid_argument("a chunk of " + std::to_string(reply->payload.size()) + " bytes came instead of " + std::to_string(part.size));
   }
   if (!status.ok()) {
     pull->over = true;
     return finish(pull->replica, status.with_context("object " + pull->source.id.short_hex()));
   }
   // Small ones arrive in a block of the connection.
-  std::byte* target = memory_->segment->writable() + pull->replica->location.offset + from;
-  if (length > 0 && reply->payload.first().data() != target) std::memcpy(target, reply->payload.first().data(), length);
-  pull->received += length;
+  std::byte* target = memory_->segment->writable() + pull->replica->location.offset + part.begin;
+  if (part.size > 0 && reply->payload.first().data() != target) std::memcpy(target, reply->payload.first().data(), part.size);
+  pull->failures = 0;
+  pull->received += part.size;
   if (pull->received < pull->source.size) return pump(pull);
   pull->over = true;
   pull->keep = true;

@@ -284,7 +284,7 @@ Result<std::unique_ptr<ObjectStore>> ObjectStore::create(EventLoop& loop, Object
     return invalid_argument("object store: a slab of " + std::to_string(options.slab_bytes) + " bytes: expected whole pages, from 64 KiB to the capacity of " +
                             std::to_string(capacity) + " bytes");
   }
-  if (options.chunk_bytes == 0 || options.chunks_in_flight_max < 1) return invalid_argument("object store: fetching needs chunks");
+  if (options.chunk_bytes == 0 || options.chunks_in_flight_max < 1 || options.streams < 1) return invalid_argument("object store: fetching needs chunks");
   if (!(options.spill.low_water > 0 && options.spill.low_water <= options.spill.high_water && options.spill.high_water <= 1)) {
     return invalid_argument("object store: expected 0 < low-water mark <= high-water mark <= 1");
   }

@@ -32,6 +32,7 @@ struct ObjectStoreOptions {
   std::uint64_t retained_bytes_max = 256ull << 20;  // free memory kept for reuse rather than given back to the system
   std::uint64_t chunk_bytes = 4 << 20;  // a fetch asks for so much at a time
   int chunks_in_flight_max = 4;
+  int streams = 2;                      // connections to a node that objects are fetched over
   std::chrono::milliseconds chunk_timeout{30000};
   std::chrono::milliseconds wait_max{600000};  // nobody waits in line for room longer than that
   SpillOptions spill;

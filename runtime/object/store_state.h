@@ -2,6 +2,7 @@
 #pragma once
 
 #include <functional>
+#include <map>
 #include <memory>
 #include <unordered_map>
 
@@ -50,7 +51,8 @@ class StoreMemory : public std::enable_shared_from_this<StoreMemory> {
   bool trimming_ = false;
 };
 
-/// Copies of objects of other nodes: brings each here once, however many ask, and keeps it until room is needed.
+/// Copies of objects of other nodes: brings each here once, however many ask, and keeps it until room is needed. An object comes in parts over several
+/// connections, straight into its place; when one breaks, what it still owed is asked for again, and what has come stays.
 class Fetcher : public std::enable_shared_from_this<Fetcher> {
  public:
   using Done = UniqueFunction<void(Result<ObjectLocation>)>;
@@ -72,15 +74,19 @@ class Fetcher : public std::enable_shared_from_this<Fetcher> {
 
   void start(const ObjectLocation& location, Deadline room_deadline, std::shared_ptr<Replica> replica);
   void pull_into(const Extent& extent, const ObjectLocation& location, std::shared_ptr<Replica> replica);
-  void with_peer(const ObjectLocation& location, UniqueFunction<void(Result<std::shared_ptr<Channel>>)> then);
+  void with_peer(const std::string& endpoint, int stream, UniqueFunction<void(Result<std::shared_ptr<Channel>>)> then);
+  void open_stream(const std::shared_ptr<Pull>& pull, int stream);
+  void on_stream(const std::shared_ptr<Pull>& pull, int stream, Result<std::shared_ptr<Channel>> channel);
+  void lost_stream(const std::shared_ptr<Pull>& pull, int stream, Status why);
   void pump(const std::shared_ptr<Pull>& pull);
-  void on_chunk(const std::shared_ptr<Pull>& pull, std::uint64_t from, std::uint64_t length, Result<Message> reply);
+  void ask(const std::shared_ptr<Pull>& pull, int stream, ByteRange part);
+  void on_chunk(const std::shared_ptr<Pull>& pull, int stream, ByteRange part, Result<Message> reply);
   void finish(const std::shared_ptr<Replica>& replica, Status status);
 
   std::shared_ptr<StoreMemory> memory_;
   const ObjectStoreOptions options_;
   std::unordered_map<ObjectId, std::shared_ptr<Replica>> replicas_;
-  std::unordered_map<std::string, std::shared_ptr<Peer>> peers_;  // by endpoint
+  std::map<std::pair<std::string, int>, std::shared_ptr<Peer>> peers_;  // by endpoint and stream
   std::uint64_t replica_bytes_ = 0;
   std::uint64_t uses_ = 0;
   bool stopped_ = false;

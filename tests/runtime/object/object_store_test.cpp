@@ -269,6 +269,33 @@ TEST(ObjectStore, FetchesForManyAtOnce) {
   EXPECT_LT(near.stats().replica_bytes, 9u << 20);
 }
 
+TEST(ObjectStore, ResumesAPullWhoseConnectionsBreak) {
+  StoreNode near(256 << 20), far(256 << 20);
+  StoreUser writer(near), reader(far);
+  auto data = pattern(100 << 20);
+  auto location = writer.objects->put(data);
+  ASSERT_TRUE(location.ok()) << location.status().to_string();
+  std::atomic<bool> done = false;
+  std::atomic<int> cuts = 0;
+  std::thread cutter([&] {
+    for (; !done && cuts < 3; std::this_thread::sleep_for(milliseconds(3))) {
+      near.on_loop([&] {
+        for (auto& channel : near.channels) {
+          if (channel->peer().role != Role::kNode || channel->closed()) continue;
+          channel->close(unavailable("cut by the test"));
+          ++cuts;
+        }
+      });
+    }
+  });
+  auto view = reader.objects->get(*location, soon());
+  done = true;
+  cutter.join();
+  ASSERT_TRUE(view.ok()) << view.status().to_string();
+  EXPECT_TRUE(equal(view->bytes(), data));
+  EXPECT_GE(cuts, 1);
+}
+
 TEST(ObjectStore, MakesRoomForNewCopies) {
   StoreNode far(64 << 20), near(8 << 20);
   StoreUser writer(far), reader(near);
