@@ -40,6 +40,7 @@
 #include "runtime/actor/object_ref.h"
 #include "runtime/actor/pending_actor.h"
 #include "runtime/actor/registry.h"
+#include "runtime/actor/stream.h"
 #include "runtime/core/ids.h"
 #include "runtime/core/log.h"
 #include "runtime/core/result.h"
@@ -164,6 +165,12 @@ class Runtime {
   Result<T> get(const ObjectRef<T>& ref, Until until = {});
   /// For methods without a result.
   Status get(const ObjectRef<void>& ref, Until until = {});
+
+  /// The same for coroutine methods, which let other calls run meanwhile; defined in runtime/coroutine.h. Errors: also kCancelled, when the
+  /// awaiting call is. Large values of other nodes are still brought here in a blocking way.
+  template <class T>
+  boost::asio::awaitable<Result<T>, boost::asio::any_io_executor> async_get(ObjectRef<T> ref, Until until = {});
+  boost::asio::awaitable<Status, boost::asio::any_io_executor> async_get(ObjectRef<void> ref, Until until = {});
 
   /// Waits for an array and gives it in place, without copying: the view pins it. Same-node cost is independent of the size; from
   /// another node the bytes are first brought to this one. Errors: as get().

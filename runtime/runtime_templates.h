@@ -11,8 +11,10 @@ template <class T, class M>
 MethodEntry method_entry(M pointer) {
   MethodEntry entry;
   entry.key = MethodKey::of(pointer);
-  entry.invoke = &invoke_method<T, M>;
+  if constexpr (MethodTraits<M>::kIsCoroutine) entry.coroutine = &invoke_coroutine<T, M>;
+  else entry.invoke = &invoke_method<T, M>;
   entry.takes_context = MethodTraits<M>::kTakesContext;
+  entry.is_stream = MethodTraits<M>::kIsStream;
   return entry;
 }
 template <class T, class M>

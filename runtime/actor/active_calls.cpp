@@ -6,13 +6,24 @@ namespace runtime {
 
 CallContext ActiveCalls::begin(const Channel* channel, ActorId actor, std::uint64_t sequence, Deadline deadline) {
   std::lock_guard lock(mutex_);
-  return CallContext(calls_[{channel, actor, sequence}].get_token(), deadline);
+  return CallContext(calls_[{channel, actor, sequence}].stop.get_token(), deadline);
 }
 
 void ActiveCalls::end(const Channel* channel, ActorId actor, std::uint64_t sequence) {
   Calls::node_type ended;  // dropped outside of the lock
   std::lock_guard lock(mutex_);
   ended = calls_.extract({channel, actor, sequence});
+}
+
+void ActiveCalls::set_stream(const Channel* channel, ActorId actor, std::uint64_t sequence, std::shared_ptr<StreamSender> stream) {
+  std::lock_guard lock(mutex_);
+  calls_[{channel, actor, sequence}].stream = std::move(stream);
+}
+
+std::shared_ptr<StreamSender> ActiveCalls::stream(const Channel* channel, ActorId actor, std::uint64_t sequence) {
+  std::lock_guard lock(mutex_);
+  auto found = calls_.find({channel, actor, sequence});
+  return found == calls_.end() ? nullptr : found->second.stream;
 }
 
 template <class Which>
@@ -22,7 +33,7 @@ void ActiveCalls::cancel_between(const Key& first, Which&& which) {
     std::lock_guard lock(mutex_);
     for (auto at = calls_.lower_bound(first); at != calls_.end(); ++at) {
       const auto [take, go_on] = which(at->first);
-      if (take) sources.push_back(at->second);
+      if (take) sources.push_back(at->second.stop);
       if (!go_on) break;
     }
   }

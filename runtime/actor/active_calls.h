@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <mutex>
 #include <stop_token>
 #include <tuple>
@@ -18,6 +19,10 @@ class ActiveCalls {
   /// The context of a call that is about to run. end() it.
   CallContext begin(const Channel* channel, ActorId actor, std::uint64_t sequence, Deadline deadline);
   void end(const Channel* channel, ActorId actor, std::uint64_t sequence);
+  /// The stream that the call yields its values through, until its end.
+  void set_stream(const Channel* channel, ActorId actor, std::uint64_t sequence, std::shared_ptr<StreamSender> stream);
+  /// Null: the call yields none, or has ended.
+  std::shared_ptr<StreamSender> stream(const Channel* channel, ActorId actor, std::uint64_t sequence);
 
   void cancel(const Channel* channel, ActorId actor, std::uint64_t sequence);
   /// All calls of a caller that is gone. Cost: linear in its calls.
@@ -28,7 +33,11 @@ class ActiveCalls {
 
  private:
   using Key = std::tuple<const Channel*, ActorId, std::uint64_t>;
-  using Calls = std::map<Key, std::stop_source>;
+  struct Call {
+    std::stop_source stop;
+    std::shared_ptr<StreamSender> stream;
+  };
+  using Calls = std::map<Key, Call>;
 
   template <class Which>
   void cancel_between(const Key& first, Which&& which);

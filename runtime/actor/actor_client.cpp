@@ -6,6 +6,7 @@
 #include "runtime/actor/call_wire.h"
 #include "runtime/actor/process.h"
 #include "runtime/actor/registry.h"
+#include "runtime/actor/stream_state.h"
 #include "runtime/actor/worker_link.h"
 #include "runtime/transport/channel.h"
 
@@ -19,6 +20,7 @@ struct OutgoingCall {
   ObjectStatePtr result;
   std::uint64_t sequence = 0;        // 0: not sent
   std::shared_ptr<Channel> channel;  // it was sent on
+  std::shared_ptr<StreamState> stream;  // of a method that yields values
   std::atomic<bool> forced{false};   // cancelled by force: the actor's process may end because of it
 
   /// The first argument that is not there yet.
@@ -134,6 +136,18 @@ Result<const MethodEntry*> ActorClient::find_method(std::type_index type, const 
 }
 
 ObjectStatePtr ActorClient::call(std::type_index type, const MethodKey& key, Encoder& encoder, std::chrono::milliseconds timeout) {
+  return call(type, key, encoder, timeout, nullptr);
+}
+
+ObjectStatePtr ActorClient::call_stream(std::type_index type, const MethodKey& key, Encoder& encoder, std::chrono::milliseconds timeout,
+                                        std::shared_ptr<StreamState> stream) {
+  ObjectStatePtr result = call(type, key, encoder, timeout, stream);
+  result->then([stream, result = result.get()] { stream->end(result->failure()); });
+  return result;
+}
+
+ObjectStatePtr ActorClient::call(std::type_index type, const MethodKey& key, Encoder& encoder, std::chrono::milliseconds timeout,
+                                 std::shared_ptr<StreamState> stream) {
   Result<const MethodEntry*> method = find_method(type, key);
   if (!method.ok()) return ObjectState::failed(process_, method.status());
   const Deadline deadline = deadline_after(timeout);
@@ -141,11 +155,11 @@ ObjectStatePtr ActorClient::call(std::type_index type, const MethodKey& key, Enc
     ObjectValue arguments;
     arguments.bytes = encoder.to_buffer();  // the frame carries them to the other node
     arguments.refs = encoder.take_refs();
-    return submit(*method, std::move(arguments), deadline);
+    return submit(*method, std::move(arguments), deadline, std::move(stream));
   }
   Result<ObjectValue> arguments = process_->store(encoder);
   if (!arguments.ok()) return ObjectState::failed(process_, arguments.status().with_context("arguments of " + (*method)->name));
-  return submit(*method, *std::move(arguments), deadline);
+  return submit(*method, *std::move(arguments), deadline, std::move(stream));
 }
 
 std::vector<ObjectStatePtr> ActorClient::call_all(std::span<ActorClient* const> clients, std::type_index type, const MethodKey& key,
@@ -164,7 +178,7 @@ std::vector<ObjectStatePtr> ActorClient::call_all(std::span<ActorClient* const> 
   return results;
 }
 
-ObjectStatePtr ActorClient::submit(const MethodEntry* method, ObjectValue arguments, Deadline deadline) {
+ObjectStatePtr ActorClient::submit(const MethodEntry* method, ObjectValue arguments, Deadline deadline, std::shared_ptr<StreamState> stream) {
   auto call = std::make_shared<OutgoingCall>();
   call->client = shared_from_this();
   call->method = method;
@@ -172,6 +186,8 @@ ObjectStatePtr ActorClient::submit(const MethodEntry* method, ObjectValue argume
   call->deadline = deadline;
   call->result = std::make_shared<ObjectState>(process_);
   call->result->set_producer(call);
+  if (stream) stream->set_call(call);
+  call->stream = std::move(stream);
   ObjectStatePtr result = call->result;
 
   Section section(*this);
@@ -258,11 +274,17 @@ void ActorClient::send(const CallPtr& call, Section& section) {
       .sequence = sequence_ + 1,
       .acknowledged = acknowledged_,
       .lends = call->arguments.refers(),
+      .stream_window = call->stream ? call->stream->window() : 0,
   };
   Result<Buffer> meta = encode_call(request, call->arguments);
   if (!meta.ok()) return section.fail(call, meta.status());
   call->sequence = ++sequence_;
   call->channel = channel_;
+  if (call->stream) {
+    if (!streams_) streams_ = std::make_unique<std::map<std::uint64_t, std::weak_ptr<StreamState>>>();
+    std::erase_if(*streams_, [](const auto& entry) { return entry.second.expired(); });
+    streams_->emplace(call->sequence, call->stream);
+  }
   Message message;
   message.kind = FrameKind::kCall;
   message.meta = *std::move(meta);
@@ -390,7 +412,40 @@ void ActorClient::acknowledge(std::uint64_t sequence) {
   }
 }
 
-void ActorClient::on_notice(const CallNotice& notice) {
+void ActorClient::tell_taken(const CallPtr& call, std::uint64_t count) {
+  ActorClient& self = *call->client;
+  Message notice;
+  std::shared_ptr<Channel> channel;
+  {
+    std::lock_guard lock(self.mutex_);
+    channel = call->channel;
+    notice.kind = FrameKind::kCancel;
+    notice.meta = encode_notice({self.id_, call->sequence, CallNotice::Kind::kStreamTaken, count});
+  }
+  (void)channel->send(std::move(notice), Flush::kSoon);  // not sent: then the connection is gone, and the stream with it
+}
+
+void ActorClient::on_stream_item(std::uint64_t sequence, const Message& message) {
+  std::shared_ptr<StreamState> stream;
+  {
+    std::lock_guard lock(mutex_);
+    if (streams_) {
+      if (auto found = streams_->find(sequence); found != streams_->end()) stream = found->second.lock();
+    }
+  }
+  Buffer payload = message.payload.first();
+  if (payload.size() <= 1024) payload = Buffer::copy_of(payload.bytes());  // as small results
+  Result<ObjectValue> value =
+      decode_stream_item(message.meta, std::move(payload), process_, [&](std::uint64_t lend_id) {
+        return std::make_shared<const ResultLease>(shared_from_this(), lend_id);
+      });
+  if (!stream) return;  // nobody reads it any more; the value's lease has told the actor
+  if (value.ok()) stream->put(*std::move(value));
+  else stream->end(value.status());
+}
+
+void ActorClient::on_notice(const CallNotice& notice, const Message& message) {
+  if (notice.kind == CallNotice::Kind::kStreamItem) return on_stream_item(notice.sequence, message);
   if (notice.kind != CallNotice::Kind::kArgumentsReleased) return;
   Section section(*this);
   if (auto found = lent_.find(notice.sequence); found != lent_.end()) {

@@ -48,6 +48,12 @@ class ActorClient : public std::enable_shared_from_this<ActorClient> {
   static std::vector<ObjectStatePtr> call_all(std::span<ActorClient* const> clients, std::type_index type, const MethodKey& method,
                                               Encoder& arguments, std::chrono::milliseconds timeout);
 
+  /// The same of a method that yields values: they come through the stream, and the result settles (without a value) when it has returned.
+  ObjectStatePtr call_stream(std::type_index type, const MethodKey& method, Encoder& arguments, std::chrono::milliseconds timeout,
+                             std::shared_ptr<StreamState> stream);
+  /// Tells the actor how many values of the call's stream were taken.
+  static void tell_taken(const std::shared_ptr<OutgoingCall>& call, std::uint64_t count);
+
   /// Wants the call to end; its result settles when the actor has answered. At once if it has not been sent.
   static void cancel(const std::shared_ptr<OutgoingCall>& call, CancelMode mode);
 
@@ -56,7 +62,7 @@ class ActorClient : public std::enable_shared_from_this<ActorClient> {
 
   // For the WorkerLink, on the event loop.
   void on_connected(Result<std::shared_ptr<Channel>> channel);
-  void on_notice(const CallNotice& notice);
+  void on_notice(const CallNotice& notice, const Message& message);
   void on_channel_closed(const Channel* channel, Status reason);
 
  private:
@@ -72,7 +78,10 @@ class ActorClient : public std::enable_shared_from_this<ActorClient> {
   class ResultLease;
   class Section;
 
-  ObjectStatePtr submit(const MethodEntry* method, ObjectValue arguments, Deadline deadline);
+  ObjectStatePtr submit(const MethodEntry* method, ObjectValue arguments, Deadline deadline, std::shared_ptr<StreamState> stream = nullptr);
+  ObjectStatePtr call(std::type_index type, const MethodKey& method, Encoder& arguments, std::chrono::milliseconds timeout,
+                      std::shared_ptr<StreamState> stream);
+  void on_stream_item(std::uint64_t sequence, const Message& message);
   Result<const MethodEntry*> find_method(std::type_index type, const MethodKey& method);
 
   // With mutex_ held.
@@ -110,6 +119,8 @@ class ActorClient : public std::enable_shared_from_this<ActorClient> {
   std::uint64_t acknowledged_ = 0;             // all calls up to here have ended
   std::set<std::uint64_t> ended_beyond_;       // ended after an earlier one that has not
   std::map<std::uint64_t, ObjectValue> lent_;  // by sequence of the call
+  /// By sequence of the call; null while there was none.
+  std::unique_ptr<std::map<std::uint64_t, std::weak_ptr<StreamState>>> streams_;
   std::shared_ptr<ActorClient> self_while_busy_;         // handles may go while calls are in line or something is lent
 };
 

@@ -129,6 +129,7 @@ class ActorGroup {
   auto call(const CallOptions& options, M method, const Args&... args) const {
     using Traits = MethodTraits<M>;
     static_assert(std::is_base_of_v<typename Traits::Class, T>, "not a method of these actors");
+    static_assert(!Traits::kIsStream, "call a method that yields values on each member: for (const auto& member : group) ...");
     std::vector<ObjectRef<typename Traits::Value>> results;
     results.reserve(size());
     if constexpr (!(group_detail::kDiffers<Args> || ...)) {

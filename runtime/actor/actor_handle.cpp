@@ -2,6 +2,7 @@
 
 #include "runtime/actor/actor_group.h"
 #include "runtime/actor/process.h"
+#include "runtime/actor/stream_state.h"
 
 namespace runtime::handle_detail {
 
@@ -40,6 +41,15 @@ std::shared_ptr<ActorClient> decode_handle(Decoder& decoder, std::chrono::millis
 
 ObjectStatePtr empty_handle() {
   return ObjectState::failed(nullptr, invalid_argument("a call through an ActorHandle that refers to no actor"));
+}
+
+OpenStream open_stream(ActorClient* client, std::type_index type, const MethodKey& method, Encoder& arguments,
+                       std::chrono::milliseconds timeout, std::uint32_t window) {
+  if (!client) return {nullptr, empty_handle()};
+  if (window == 0) return {nullptr, ObjectState::failed(nullptr, invalid_argument("a stream_window of 0: no value could ever come"))};
+  auto stream = std::make_shared<StreamState>(client->process(), window);
+  ObjectStatePtr result = client->call_stream(type, method, arguments, timeout, stream);
+  return {std::move(stream), std::move(result)};
 }
 
 }  // namespace runtime::handle_detail

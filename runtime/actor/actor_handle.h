@@ -18,6 +18,9 @@ namespace handle_detail {
 void encode_handle(Encoder& encoder, const ActorClient* client, std::chrono::milliseconds call_timeout);
 std::shared_ptr<ActorClient> decode_handle(Decoder& decoder, std::chrono::milliseconds* call_timeout);
 ObjectStatePtr empty_handle();
+/// Calls a method that yields values. `client` may be null.
+OpenStream open_stream(ActorClient* client, std::type_index type, const MethodKey& method, Encoder& arguments,
+                       std::chrono::milliseconds timeout, std::uint32_t window);
 }  // namespace handle_detail
 
 /// Copyable and serialisable; any thread may use it. It does not keep the actor alive: an actor lives until it is killed, its
@@ -41,6 +44,7 @@ class ActorHandle {
   /// The result of a method returning R or Result<R> is an R, of one returning Status or void it is void. Failures arrive with the result: the
   /// method's own Status; kTaskFailed (it threw), kActorDied (with the cause), kDeadlineExceeded, kInvalidArgument (the actor is of a
   /// program with other methods), kUnavailable (connection lost: it may have run).
+  /// A method that takes a StreamWriter<V> gives a Stream<V>, which is to be kept and read.
   template <class M, class... Args>
   auto call(M method, const Args&... args) const {
     return call(CallOptions{}, method, args...);
@@ -50,11 +54,17 @@ class ActorHandle {
   auto call(const CallOptions& options, M method, const Args&... args) const {
     using Traits = MethodTraits<M>;
     static_assert(std::is_base_of_v<typename Traits::Class, T>, "not a method of this actor");
-    using Ref = ObjectRef<typename Traits::Value>;
-    if (!client_) return Ref(handle_detail::empty_handle());
-    auto timeout = options.timeout.count() > 0 ? options.timeout : call_timeout_;
-    return with_arguments<typename Traits::Params>(
-        [&](Encoder& encoder) { return Ref(client_->call(typeid(T), MethodKey::of(method), encoder, timeout)); }, args...);
+    const auto timeout = options.timeout.count() > 0 ? options.timeout : call_timeout_;
+    const auto with = [&](Encoder& encoder) {
+      if constexpr (Traits::kIsStream) {
+        return Stream<typename Traits::Item>(
+            handle_detail::open_stream(client_.get(), typeid(T), MethodKey::of(method), encoder, timeout, options.stream_window));
+      } else {
+        if (!client_) return ObjectRef<typename Traits::Value>(handle_detail::empty_handle());
+        return ObjectRef<typename Traits::Value>(client_->call(typeid(T), MethodKey::of(method), encoder, timeout));
+      }
+    };
+    return with_arguments<typename Traits::Params>(with, args...);
   }
 
   bool operator==(const ActorHandle& other) const { return id() == other.id(); }

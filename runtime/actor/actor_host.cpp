@@ -6,8 +6,10 @@
 #include <utility>
 
 #include "runtime/actor/actor_executor.h"
+#include "runtime/actor/coroutine_call.h"
 #include "runtime/actor/process.h"
 #include "runtime/actor/stored_object.h"
+#include "runtime/actor/stream_sender.h"
 #include "runtime/core/log.h"
 
 namespace runtime {
@@ -15,17 +17,19 @@ namespace runtime {
 namespace {
 
 /// The exception being handled, as what a caller is told. Call it in a catch block.
-Status thrown() {
+Status thrown() { return status_of(std::current_exception()); }
+
+}  // namespace
+
+Status status_of(std::exception_ptr failure) {
   try {
-    throw;
+    std::rethrow_exception(std::move(failure));
   } catch (const std::exception& e) {
     return task_failed(std::string("threw: ") + e.what());
   } catch (...) {
     return task_failed("threw something that is no std::exception");
   }
 }
-
-}  // namespace
 
 void refuse_call(const ActorJob& job, Status why, bool gone, Flush flush) {
   Result<Buffer> meta = encode_reply({.status = std::move(why), .gone = gone}, {});
@@ -36,6 +40,8 @@ void refuse_call(const ActorJob& job, Status why, bool gone, Flush flush) {
 /// What a thread does for the actor between run() and its return.
 struct ActorHost::Turn {
   std::unique_ptr<ActorJob> job;
+  UniqueFunction<void()> task;  // or this
+  bool busy = false;     // with one of them
   Lane* lane = nullptr;  // of the job that runs
   Running running{};
   CallContext context;
@@ -48,10 +54,19 @@ bool ActorHost::run(std::size_t jobs_max) {
   Turn turn;
   for (std::size_t i = 0;; ++i) {
     next(turn, i < jobs_max);
+    if (turn.task) {
+      turn.task();
+      turn.task = nullptr;
+      continue;
+    }
     if (!turn.job) return turn.more;
     if (turn.job->answer) {
       Status status = construct(*turn.job);
       turn.job->answer(std::move(status));
+      continue;
+    }
+    if (turn.job->method && turn.job->method->coroutine) {
+      begin_coroutine(turn);
       continue;
     }
     InvokeOutput output;
@@ -71,25 +86,33 @@ void ActorHost::next(Turn& turn, bool take) {
     std::lock_guard lock(mutex_);
     if (turn.lane) {
       --std::exchange(turn.lane, nullptr)->active;
-      --jobs_;
       std::erase(running_, turn.running);
     }
-    if (stopping_) {
-      --turns_;
-      finishes = jobs_ == 0 && !std::exchange(finished_, jobs_ == 0);
+    if (std::exchange(turn.busy, false)) --jobs_;
+    if (take && has_tasks()) {
+      ++jobs_;
+      turn.busy = true;
+      turn.task = std::move(coroutines_->tasks.front());
+      coroutines_->tasks.pop_front();
+    } else if (stopping_) {
+      turn.more = has_tasks();
+      if (!turn.more) --turns_;
+      finishes = !turn.more && !finished_ && is_at_rest();
+      finished_ = finished_ || finishes;
     } else if (!take) {
-      turn.more = lanes_.is_runnable();
+      turn.more = has_tasks() || lanes_.is_runnable();
       if (!turn.more) --turns_;
     } else if ((turn.job = lanes_.pop(&turn.lane)) == nullptr) {
       --turns_;
     } else {
       ++jobs_;
+      turn.busy = true;
       turn.last = turn.lane->line.empty();
       ActorJob& job = *turn.job;
       turn.running = {job.channel.get(), job.call.sequence};
       running_.push_back(turn.running);
       // Here, so that a cancellation finds the call either in line or among the active ones.
-      turn.registered = job.method != nullptr && job.method->takes_context;
+      turn.registered = job.method != nullptr && (job.method->takes_context || job.method->is_stream || job.method->coroutine);
       turn.context = turn.registered ? context_->active.begin(job.channel.get(), id_, job.call.sequence, job.deadline)
                                      : CallContext({}, job.deadline);
       another = turns_ == jobs_ && turns_ < turns_max_ && lanes_.is_runnable();
@@ -103,9 +126,11 @@ void ActorHost::next(Turn& turn, bool take) {
 void ActorHost::finish() {
   actor_.reset();
   JobLine dropped;
+  std::deque<UniqueFunction<void()>> tasks;  // of coroutines that a process which ends left suspended
   std::function<void()> stopped;
   {
     std::lock_guard lock(mutex_);
+    if (coroutines_) tasks.swap(coroutines_->tasks);
     while (auto job = lanes_.drain()) dropped.push(std::move(job));
     stopped = std::move(stopped_);
   }
@@ -128,9 +153,52 @@ void ActorHost::stop(std::function<void()> done) {
       if (idle) ++turns_;
     }
   }
-  if (idle) return context_->executor.post(shared_from_this());
+  if (idle) context_->executor.post(shared_from_this());
   if (first) context_->active.cancel_all(id_);
   else if (done) done();
+}
+
+void ActorHost::run_in_turn(UniqueFunction<void()> task) {
+  bool idle = false;
+  {
+    std::lock_guard lock(mutex_);
+    if (finished_) return;  // the coroutine is destroyed with its task
+    coroutines_->tasks.push_back(std::move(task));
+    idle = turns_ == 0;
+    if (idle) ++turns_;
+  }
+  if (idle) context_->executor.post(shared_from_this());
+}
+
+void ActorHost::begin_coroutine(Turn& turn) {
+  ActorJob& job = *turn.job;
+  InvokeOutput nothing;
+  Buffer arguments;
+  Status status = prepare_call(job, arguments);
+  if (!status.ok()) {
+    if (turn.registered) context_->active.end(turn.running.channel, id_, turn.running.sequence);
+    return reply(std::move(turn.job), std::move(status), nothing, turn.last ? Flush::kNow : Flush::kSoon);
+  }
+  auto call = std::make_shared<CoroutineCall>(actor_, job.method->key, std::move(arguments), job.arguments.refs, context_->process,
+                                              turn.context);
+  call->host = shared_from_this();
+  {
+    std::lock_guard lock(mutex_);
+    ++coroutines_->in_progress;
+    std::erase(running_, turn.running);
+    call->lane = std::exchange(turn.lane, nullptr);  // stays active until the end
+  }
+  call->job = std::move(turn.job);
+  const CoroutineInvoker invoke = call->job->method->coroutine;
+  start_coroutine(std::move(call), context_->process->loop().context(), invoke);
+}
+
+void ActorHost::end_coroutine(CoroutineCall& call, Status status) {
+  context_->active.end(call.job->channel.get(), id_, call.job->call.sequence);
+  reply(std::move(call.job), std::move(status), call.output, Flush::kSoon);
+  std::lock_guard lock(mutex_);
+  --coroutines_->in_progress;
+  --call.lane->active;
 }
 
 void ActorHost::stop_at_rest() {
@@ -184,14 +252,14 @@ void ActorHost::build(ActorSpec spec, std::function<void(Status)> answer) {
   push(std::move(job));
 }
 
-Status ActorHost::prepare(const ExecutionOptions& execution) const {
+Status ActorHost::prepare(const ExecutionOptions& execution, bool one_thread) const {
   if (!execution.cpu_affinity.empty()) {
     if (!context_->options.owns_process) return invalid_argument("cpu_affinity needs a process of the actor's own");
     if (Status status = pin_process(execution.cpu_affinity); !status.ok()) return status;
   }
   std::size_t threads = execution.max_concurrency;
   for (const auto& [name, limit] : execution.concurrency_groups) threads += limit;
-  if (threads > 1) context_->executor.want_threads(threads);
+  if (threads > 1 && !one_thread) context_->executor.want_threads(threads);
   return {};
 }
 
@@ -203,7 +271,7 @@ Status ActorHost::construct(ActorJob& job) {
   ExecutionOptions execution;
   Status status = decode_constructor(job.spec->constructor_args, context_->process, &signature, &arguments, &execution);
   if (!status.ok()) return status;
-  if (status = prepare(execution); !status.ok()) return status.with_context(job.spec->class_name);
+  if (status = prepare(execution, (*found)->has_coroutines()); !status.ok()) return status.with_context(job.spec->class_name);
   const ConstructorEntry* constructor = find_constructor((*found)->type(), signature);
   if (!constructor) {
     return invalid_argument("this program makes no " + job.spec->class_name + " from such arguments: it is not the program that called spawn");
@@ -222,14 +290,15 @@ Status ActorHost::construct(ActorJob& job) {
     std::lock_guard lock(mutex_);
     class_ = *found;
     lanes_.configure(execution, *class_);
-    turns_max_ = lanes_.limit();
+    if (class_->has_coroutines()) coroutines_ = std::make_unique<Coroutines>();
+    else turns_max_ = lanes_.limit();
     return {};
   } catch (...) {
     return thrown().with_context("constructor of " + job.spec->class_name);
   }
 }
 
-Status ActorHost::execute(ActorJob& job, const CallContext& context, InvokeOutput& output) {
+Status ActorHost::prepare_call(ActorJob& job, Buffer& arguments) {
   if (job.channel->closed()) return cancelled("the caller gave up");
   if (std::chrono::steady_clock::now() >= job.deadline) return deadline_exceeded("the call's time was up while it waited in line; it did not run");
   if (!actor_) return unavailable("the actor is not built");
@@ -237,15 +306,27 @@ Status ActorHost::execute(ActorJob& job, const CallContext& context, InvokeOutpu
     return invalid_argument("class " + class_->name() + " of the actor's program has no method of this name and signature (it has " +
                             std::to_string(class_->methods().size()) + " others)");
   }
-  Buffer bytes = std::move(job.arguments.bytes);
+  arguments = std::move(job.arguments.bytes);
   if (job.arguments.stored) {
     Result<Buffer> opened = job.arguments.stored->open(job.deadline);
     if (!opened.ok()) return opened.status().with_context("arguments");
-    bytes = *std::move(opened);
+    arguments = *std::move(opened);
   }
+  return {};
+}
+
+Status ActorHost::execute(ActorJob& job, const CallContext& context, InvokeOutput& output) {
+  Buffer bytes;
+  if (Status status = prepare_call(job, bytes); !status.ok()) return status;
   try {
     Decoder decoder(std::move(bytes), job.arguments.refs, context_->process);
-    Invocation invocation{actor_.get(), job.method->key, decoder, context, output};
+    std::shared_ptr<StreamSender> stream;
+    if (job.method->is_stream) {
+      if (job.call.stream_window == 0) return invalid_argument("the method yields values, and the call has no room for them");
+      stream = std::make_shared<StreamSender>(context_->process, context_->held, job.channel, id_, job.call.sequence, job.call.stream_window, context);
+      context_->active.set_stream(job.channel.get(), id_, job.call.sequence, stream);
+    }
+    Invocation invocation{actor_.get(), job.method->key, decoder, context, output, stream.get()};
     return job.method->invoke(invocation);
   } catch (...) {
     return thrown();

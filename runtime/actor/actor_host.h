@@ -6,6 +6,8 @@
 #pragma once
 
 #include <cstdint>
+#include <deque>
+#include <exception>
 #include <functional>
 #include <memory>
 #include <mutex>
@@ -22,10 +24,12 @@
 #include "runtime/actor/invoke.h"
 #include "runtime/actor/registry.h"
 #include "runtime/core/result.h"
+#include "runtime/transport/unique_function.h"
 
 namespace runtime {
 
 class ActorExecutor;
+struct CoroutineCall;
 
 struct ActorHostOptions {
   std::size_t calls_max = 1 << 20;  // in line; more are refused with kResourceExhausted
@@ -65,6 +69,11 @@ class ActorHost : public std::enable_shared_from_this<ActorHost> {
   /// The same at once on the calling thread, when the executor has come to rest.
   void stop_at_rest();
 
+  /// For coroutines: runs the task in a turn, also of an actor that is being stopped.
+  void run_in_turn(UniqueFunction<void()> task);
+  /// In a turn: the coroutine has ended; answers the call and lets the next one go.
+  void end_coroutine(CoroutineCall& call, Status status);
+
   /// For the executor: one turn, of at most so many jobs. Whether it goes on.
   bool run(std::size_t jobs_max);
 
@@ -76,9 +85,19 @@ class ActorHost : public std::enable_shared_from_this<ActorHost> {
     bool operator==(const Running&) const = default;
   };
 
+  /// What an actor with coroutine methods has besides.
+  struct Coroutines {
+    std::deque<UniqueFunction<void()>> tasks;
+    std::uint32_t in_progress = 0;
+  };
+
   void next(Turn& turn, bool take);
+  bool has_tasks() const { return coroutines_ && !coroutines_->tasks.empty(); }
+  bool is_at_rest() const { return jobs_ == 0 && !(coroutines_ && coroutines_->in_progress > 0); }
+  void begin_coroutine(Turn& turn);
   void finish();
-  Status prepare(const ExecutionOptions& execution) const;
+  Status prepare(const ExecutionOptions& execution, bool one_thread) const;
+  Status prepare_call(ActorJob& job, Buffer& arguments);
   Status construct(ActorJob& job);
   Status execute(ActorJob& job, const CallContext& context, InvokeOutput& output);
   void reply(std::unique_ptr<ActorJob> job, Status status, InvokeOutput& output, Flush flush);
@@ -94,6 +113,7 @@ class ActorHost : public std::enable_shared_from_this<ActorHost> {
   const ActorClass* class_ = nullptr;  // null until the actor is built
   ActorLanes lanes_;
   std::vector<Running> running_;  // calls inside of turns
+  std::unique_ptr<Coroutines> coroutines_;  // null: the class has none
   std::function<void()> stopped_;
   std::uint32_t turns_ = 0;
   std::uint32_t jobs_ = 0;  // turns inside of a job
@@ -101,6 +121,9 @@ class ActorHost : public std::enable_shared_from_this<ActorHost> {
   bool stopping_ = false;
   bool finished_ = false;
 };
+
+/// What a caller is told of an exception that a method threw.
+Status status_of(std::exception_ptr failure);
 
 /// Answers a call with a failure. `gone`: there is no such actor here (any more); the caller asks the head what became of it.
 void refuse_call(const ActorJob& job, Status why, bool gone, Flush flush);

@@ -51,6 +51,8 @@ enum class CancelMode {
 struct CallOptions {
   /// From the call to its reply, waiting in line and for arguments included. 0: the handle's call_timeout.
   std::chrono::milliseconds timeout{0};
+  /// Of a method with a StreamWriter: how many values it may be ahead of the caller; at least 1.
+  std::uint32_t stream_window = 64;
 };
 
 }  // namespace runtime

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "runtime/actor/process.h"
+#include "runtime/actor/stream_sender.h"
 
 namespace runtime {
 
@@ -66,7 +67,9 @@ void ActorTable::on_message(const std::shared_ptr<Channel>& channel, Message mes
   if (message.kind != FrameKind::kCancel) return;
   Result<CallNotice> notice = decode_notice(message.meta);
   if (!notice.ok()) return;
-  if (notice->kind == CallNotice::Kind::kResultReleased) {
+  if (notice->kind == CallNotice::Kind::kStreamTaken) {
+    if (auto stream = context_->active.stream(channel.get(), notice->actor, notice->sequence)) stream->on_taken(notice->taken);
+  } else if (notice->kind == CallNotice::Kind::kResultReleased) {
     context_->held.release(channel.get(), notice->actor, notice->sequence);
   } else if (notice->kind == CallNotice::Kind::kCancel || notice->kind == CallNotice::Kind::kForceCancel) {
     const CancelMode mode = notice->kind == CallNotice::Kind::kForceCancel ? CancelMode::kForce : CancelMode::kCooperative;

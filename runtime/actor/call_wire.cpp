@@ -104,6 +104,7 @@ Result<Buffer> encode_call(const CallRequest& call, const ObjectValue& arguments
     out.setSequence(call.sequence);
     out.setAcknowledged(call.acknowledged);
     out.setLends(call.lends);
+    out.setStreamWindow(call.stream_window);
     return write_value(out.initArguments(), arguments, Own::kPayload, 0);
   });
 }
@@ -127,6 +128,8 @@ Buffer encode_notice(const CallNotice& notice) {
       case CallNotice::Kind::kArgumentsReleased: out.setArgumentsReleased(); break;
       case CallNotice::Kind::kResultReleased: out.setResultReleased(); break;
       case CallNotice::Kind::kForceCancel: out.setForceCancel(); break;
+      case CallNotice::Kind::kStreamItem: out.initStreamItem(); break;
+      case CallNotice::Kind::kStreamTaken: out.setStreamTaken(notice.taken); break;
     }
   });
 }
@@ -145,6 +148,7 @@ Status decode_call(const Buffer& meta, Buffer payload, const std::shared_ptr<Pro
     call->sequence = in.getSequence();
     call->acknowledged = in.getAcknowledged();
     call->lends = in.getLends();
+    call->stream_window = in.getStreamWindow();
     if (call->deadline_ms == 0) return invalid_argument("a call without a deadline");
     std::shared_ptr<const void> lease;
     if (call->lends) lease = make_lease(*call);
@@ -179,12 +183,41 @@ Result<CallNotice> decode_notice(const Buffer& meta) {
       case schema::CallNotice::ARGUMENTS_RELEASED: notice.kind = CallNotice::Kind::kArgumentsReleased; break;
       case schema::CallNotice::RESULT_RELEASED: notice.kind = CallNotice::Kind::kResultReleased; break;
       case schema::CallNotice::FORCE_CANCEL: notice.kind = CallNotice::Kind::kForceCancel; break;
+      case schema::CallNotice::STREAM_ITEM: notice.kind = CallNotice::Kind::kStreamItem; break;
+      case schema::CallNotice::STREAM_TAKEN:
+        notice.kind = CallNotice::Kind::kStreamTaken;
+        notice.taken = in.getStreamTaken();
+        break;
       default: return unimplemented("a notice of a kind that this version does not know");
     }
     return {};
   });
   if (!status.ok()) return status;
   return notice;
+}
+
+Result<Buffer> encode_stream_item(ActorId actor, std::uint64_t sequence, std::uint64_t lend_id, const ObjectValue& value) {
+  return encode_or_fail<schema::CallNotice>([&](schema::CallNotice::Builder out) {
+    out.setActorId(to_data(actor));
+    out.setSequence(sequence);
+    auto item = out.initStreamItem();
+    item.setLendId(lend_id);
+    return write_value(item.initValue(), value, Own::kPayload, 0);
+  });
+}
+
+Result<ObjectValue> decode_stream_item(const Buffer& meta, Buffer payload, const std::shared_ptr<Process>& process,
+                                       const std::function<std::shared_ptr<const void>(std::uint64_t lend_id)>& make_lease) {
+  ObjectValue value;
+  Status status = decode<schema::CallNotice>(meta, "stream item", [&](schema::CallNotice::Reader in) -> Status {
+    if (in.which() != schema::CallNotice::STREAM_ITEM) return invalid_argument("no stream item");
+    auto item = in.getStreamItem();
+    std::shared_ptr<const void> lease;
+    if (item.getLendId() != 0) lease = make_lease(item.getLendId());
+    return read_value(item.getValue(), std::move(payload), {process, lease}, 0, &value);
+  });
+  if (!status.ok()) return status;
+  return value;
 }
 
 Result<std::string> encode_constructor(const std::string& signature, const ObjectValue& arguments, const ExecutionOptions& execution) {

@@ -27,6 +27,7 @@ struct CallRequest {
   std::uint64_t sequence = 0;
   std::uint64_t acknowledged = 0;
   bool lends = false;
+  std::uint32_t stream_window = 0;
 };
 
 struct CallReply {
@@ -36,10 +37,11 @@ struct CallReply {
 };
 
 struct CallNotice {
-  enum class Kind { kCancel, kArgumentsReleased, kResultReleased, kForceCancel };
+  enum class Kind { kCancel, kArgumentsReleased, kResultReleased, kForceCancel, kStreamItem, kStreamTaken };
   ActorId actor;
   std::uint64_t sequence = 0;
   Kind kind = Kind::kCancel;
+  std::uint64_t taken = 0;  // of kStreamTaken
 };
 
 /// Makes the lease of a value that lends objects; called at most once, while it is decoded.
@@ -58,6 +60,11 @@ Status decode_call(const Buffer& meta, Buffer payload, const std::shared_ptr<Pro
 Status decode_reply(const Buffer& meta, Buffer payload, const std::shared_ptr<Process>& process, const MakeLease& make_lease,
                     CallReply* reply, ObjectValue* value);
 Result<CallNotice> decode_notice(const Buffer& meta);
+
+/// A notice of kind kStreamItem with its value. `lend_id`: 0, or what its release names. Errors: as encode_call.
+Result<Buffer> encode_stream_item(ActorId actor, std::uint64_t sequence, std::uint64_t lend_id, const ObjectValue& value);
+Result<ObjectValue> decode_stream_item(const Buffer& meta, Buffer payload, const std::shared_ptr<Process>& process,
+                                       const std::function<std::shared_ptr<const void>(std::uint64_t lend_id)>& make_lease);
 
 /// What spawn() gives to a constructor, as the opaque bytes of an ActorSpec. Small arguments lie in the message.
 Result<std::string> encode_constructor(const std::string& signature, const ObjectValue& arguments, const ExecutionOptions& execution);

@@ -4,7 +4,15 @@
 #include <chrono>
 #include <memory>
 
+namespace boost::asio {
+class any_io_executor;
+template <class T, class Executor>
+class awaitable;
+}  // namespace boost::asio
+
 namespace runtime {
+
+struct CoroutineState;
 
 class Channel;
 class Event;
@@ -23,6 +31,8 @@ class Process;
 class Registry;
 class Runtime;
 class StoredObject;
+class StreamSender;
+class StreamState;
 class WorkerLink;
 
 template <class T>
@@ -33,6 +43,10 @@ template <class T>
 class ArrayView;
 template <class T>
 class ObjectRef;
+template <class T>
+class Stream;
+template <class T>
+class StreamWriter;
 template <class T>
 struct Codec;
 

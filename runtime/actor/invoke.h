@@ -11,6 +11,7 @@
 #include "runtime/actor/codec.h"
 #include "runtime/actor/method.h"
 #include "runtime/actor/object_ref.h"
+#include "runtime/actor/stream.h"
 #include "runtime/core/status.h"
 
 namespace runtime {
@@ -31,11 +32,16 @@ struct Invocation {
   Decoder& arguments;
   const CallContext& context;
   InvokeOutput& output;
+  StreamSender* stream = nullptr;  // of a method that yields values
 };
 
 /// Calls the method. Its exceptions pass through. Errors: kInvalidArgument (malformed arguments), the failure of an argument that is a
 /// reference, the method's own.
 using Invoker = Status (*)(Invocation& call);
+/// The same for a coroutine method, not started yet. The template behind it is in runtime/coroutine.h: where this is undefined, include that.
+using CoroutineInvoker = boost::asio::awaitable<Status, boost::asio::any_io_executor> (*)(std::shared_ptr<CoroutineState> call);
+template <class T, class M>
+boost::asio::awaitable<Status, boost::asio::any_io_executor> invoke_coroutine(std::shared_ptr<CoroutineState> call);
 
 namespace invoke_detail {
 
@@ -137,14 +143,20 @@ Status invoke_method(Invocation& invocation) {
   if (Status status = invocation.arguments.finish(); !status.ok()) return status;
   if (!failure.ok()) return failure;
   T& self = *static_cast<T*>(invocation.actor);
+  const M method = invocation.method.as<M>();
+  auto call_with = [&](auto&... given) -> decltype(auto) {
+    return std::apply([&](auto&... argument) -> decltype(auto) { return (self.*method)(given..., std::move(argument)...); }, arguments);
+  };
   auto call = [&]() -> decltype(auto) {
-    return std::apply(
-        [&](auto&... argument) -> decltype(auto) {
-          const M method = invocation.method.as<M>();
-          if constexpr (Traits::kTakesContext) return (self.*method)(invocation.context, std::move(argument)...);
-          else return (self.*method)(std::move(argument)...);
-        },
-        arguments);
+    if constexpr (Traits::kIsStream) {
+      StreamWriter<typename Traits::Item> writer(*invocation.stream);
+      if constexpr (Traits::kTakesContext) return call_with(invocation.context, writer);
+      else return call_with(writer);
+    } else if constexpr (Traits::kTakesContext) {
+      return call_with(invocation.context);
+    } else {
+      return call_with();
+    }
   };
   auto keep = [&](auto value) { keep_result(invocation.output, std::move(value)); };
   if constexpr (std::is_void_v<Return>) {

@@ -56,16 +56,40 @@ struct Unwrapped<Result<R>> {
   using type = R;
 };
 
-/// A method's parameters without what the runtime gives it.
+/// A method's parameters without what the runtime gives it: first a CallContext, then a StreamWriter, each or none.
 template <class... P>
-struct Parameters {
+struct WithoutWriter {
   using Arguments = std::tuple<P...>;
+  using Item = void;
+};
+template <class T, class... P>
+struct WithoutWriter<StreamWriter<T>, P...> {
+  using Arguments = std::tuple<P...>;
+  using Item = T;
+};
+template <class... P>
+struct Parameters : WithoutWriter<P...> {
   static constexpr bool kTakesContext = false;
 };
 template <class... P>
-struct Parameters<CallContext, P...> {
-  using Arguments = std::tuple<P...>;
+struct Parameters<CallContext, P...> : WithoutWriter<P...> {
   static constexpr bool kTakesContext = true;
+};
+
+template <class P>
+inline constexpr bool kIsWriter = false;
+template <class T>
+inline constexpr bool kIsWriter<StreamWriter<T>> = true;
+
+template <class R>
+struct AwaitedOf {
+  using type = R;
+  static constexpr bool kIsCoroutine = false;
+};
+template <class R>
+struct AwaitedOf<boost::asio::awaitable<R, boost::asio::any_io_executor>> {
+  using type = R;
+  static constexpr bool kIsCoroutine = true;
 };
 
 template <class C, class R, class... P>
@@ -73,9 +97,17 @@ struct Traits : Parameters<std::decay_t<P>...> {
   using Class = C;
   using Return = R;
   using Params = typename Parameters<std::decay_t<P>...>::Arguments;
+  static constexpr bool kIsCoroutine = AwaitedOf<std::decay_t<R>>::kIsCoroutine;
+  /// What the method returns, or its coroutine in the end.
+  using Awaited = typename AwaitedOf<std::decay_t<R>>::type;
   /// What a caller gets: R itself, R of Result<R>, void for Status.
-  using Value = typename Unwrapped<std::decay_t<R>>::type;
-  static constexpr bool kMutableReference = ((std::is_lvalue_reference_v<P> && !std::is_const_v<std::remove_reference_t<P>>) || ...);
+  using Value = typename Unwrapped<std::decay_t<Awaited>>::type;
+  static constexpr bool kMutableReference =
+      ((std::is_lvalue_reference_v<P> && !std::is_const_v<std::remove_reference_t<P>> && !kIsWriter<std::remove_reference_t<P>>) || ...);
+  /// Whether it yields many values, of type Item.
+  static constexpr bool kIsStream = !std::is_void_v<typename Parameters<std::decay_t<P>...>::Item>;
+  static_assert(!kIsStream || (!kIsCoroutine && std::is_void_v<Value>),
+                "a method that yields values through a StreamWriter returns Status or void, and is no coroutine");
 };
 
 }  // namespace method_detail

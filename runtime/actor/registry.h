@@ -22,8 +22,10 @@ struct MethodEntry {
   std::string symbol;     // what identifies it beside the signature
   MethodId id = 0;
   Invoker invoke = nullptr;
+  CoroutineInvoker coroutine = nullptr;  // instead of invoke
   std::string concurrency_group;  // empty: the default one
   bool takes_context = false;
+  bool is_stream = false;  // yields values through a StreamWriter
 };
 
 /// A registered class: its wire name and its methods. Immutable after registration, apart from the lazily resolved names.
@@ -38,6 +40,8 @@ class ActorClass {
   const MethodEntry* find(const MethodKey& key) const;
   const MethodEntry* find(MethodId id) const;
   const std::vector<MethodEntry>& methods() const { return methods_; }
+  /// Whether a method is a coroutine: then the actor runs on one thread.
+  bool has_coroutines() const;
   /// Whether a method is assigned to the concurrency group.
   bool has_group(const std::string& group) const;
 

@@ -111,7 +111,7 @@ void WorkerLink::on_message(const Message& message) {
     std::lock_guard lock(mutex_);
     if (auto found = users_.find(notice->actor); found != users_.end()) client = found->second.lock();
   }
-  if (client) client->on_notice(*notice);
+  if (client) client->on_notice(*notice, message);
 }
 
 void WorkerLink::on_closed(const Channel* channel, const Status& reason) {

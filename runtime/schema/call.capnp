@@ -38,6 +38,7 @@ struct CallRequest {
   sequence @5 :UInt64;       # of the call within session and actor, from 1
   acknowledged @6 :UInt64;   # the caller has the replies of all calls up to here
   arguments @7 :Value;
+  streamWindow @9 :UInt32;   # of a method that yields values: how many it may be ahead of the caller
   lends @8 :Bool;            # the arguments refer to objects; the callee says argumentsReleased when it holds none of them any more
 }
 
@@ -57,7 +58,15 @@ struct CallNotice {
     argumentsReleased @3 :Void;
     resultReleased @4 :Void;
     forceCancel @5 :Void;    # and if the call runs, the process is to be ended
+    streamItem @6 :StreamItem;
+    streamTaken @7 :UInt64;  # how many values of the call's stream the caller has taken in all
   }
+}
+
+# One of the values that a call yields; they come in order, before the reply.
+struct StreamItem {
+  value @0 :Value;           # may be in the frame's payload
+  lendId @1 :UInt64;         # the value refers to objects; the caller says resultReleased with this as the sequence. 0: it does not
 }
 
 # What the creator of an actor gives its constructor; opaque to nodes.

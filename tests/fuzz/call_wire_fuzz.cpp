@@ -16,6 +16,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   ObjectValue value;
   (void)decode_reply(meta, {}, nullptr, no_lease, &reply, &value);
   (void)decode_notice(meta).ok();
+  (void)decode_stream_item(meta, {}, nullptr, no_lease).ok();
   std::string signature;
   ObjectValue constructor_arguments;
   ExecutionOptions execution;

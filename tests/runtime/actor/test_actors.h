@@ -160,8 +160,14 @@ struct NeverRegistered {
   int method() { return 0; }
 };
 
+/// Beside their tests.
+void register_stream_actors(Runtime& rt);
+void register_coroutine_actors(Runtime& rt);
+
 inline void register_test_actors(Runtime& rt) {
   register_execution_actors(rt);
+  register_stream_actors(rt);
+  register_coroutine_actors(rt);
   rt.register_actor<Counter>("Counter", &Counter::add, &Counter::add_after, &Counter::total, &Counter::refuse, &Counter::fail, &Counter::fail_oddly,
                              &Counter::sleep_ms, &Counter::pid, &Counter::print, &Counter::crash_here, &Counter::abort_here,
                              &Counter::variable);

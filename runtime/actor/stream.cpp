@@ -1,0 +1,13 @@
+#include "runtime/actor/stream.h"
+
+#include "runtime/actor/stream_sender.h"
+#include "runtime/actor/stream_state.h"
+
+namespace runtime::stream_detail {
+
+Result<ObjectStatePtr> next(StreamState& stream, Deadline deadline) { return stream.next(deadline); }
+bool ended(const StreamState& stream) { return stream.ended(); }
+void abandon(StreamState& stream) { stream.abandon(); }
+Status write(StreamSender& sender, Encoder& value) { return sender.write(value); }
+
+}  // namespace runtime::stream_detail
