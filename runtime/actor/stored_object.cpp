@@ -6,20 +6,13 @@ StoredObject::StoredObject(std::shared_ptr<ObjectClient> client, ObjectLocation 
     : client_(std::move(client)), location_(std::move(location)), owned_(owned) {}
 
 StoredObject::~StoredObject() {
-  view_ = {};
   if (owned_) client_->free(location_);
 }
 
 Result<Buffer> StoredObject::open(Deadline deadline) {
-  {
-    std::lock_guard lock(mutex_);
-    if (!view_.empty()) return view_;
-  }
   Result<ObjectView> view = client_->get(location_, deadline);
   if (!view.ok()) return view.status();
-  std::lock_guard lock(mutex_);
-  if (view_.empty()) view_ = view->buffer();
-  return view_;
+  return view->buffer();
 }
 
 }  // namespace runtime

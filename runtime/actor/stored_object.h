@@ -2,7 +2,6 @@
 #pragma once
 
 #include <memory>
-#include <mutex>
 
 #include "runtime/core/result.h"
 #include "runtime/object/object_client.h"
@@ -19,15 +18,14 @@ class StoredObject {
 
   const ObjectLocation& location() const { return location_; }
 
-  /// Pins the object on this node, fetching it if it is on another; blocks. Later calls return the same view.
+  /// Pins the object on this node while the buffer lives, fetching it if it is on another and bringing it back if it is on disk; blocks. While
+  /// another view of it lives in this process it costs no message. A reference alone pins nothing, so that the store may move what nobody reads.
   Result<Buffer> open(Deadline deadline);
 
  private:
   const std::shared_ptr<ObjectClient> client_;
   const ObjectLocation location_;
   const bool owned_;
-  std::mutex mutex_;
-  Buffer view_;  // empty until opened
 };
 
 }  // namespace runtime

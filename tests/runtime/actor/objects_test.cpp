@@ -1,0 +1,102 @@
+// Objects of a real cluster: a store that is smaller than what is put into it, and what a view promises.
+#include <fstream>
+
+#include "cluster_fixture.h"
+
+namespace runtime::test {
+namespace {
+
+constexpr std::size_t kFloats = 1 << 20;  // 4 MiB
+
+/// Its store holds 64 MiB.
+class SmallStore : public ClusterTest {
+ protected:
+  void SetUp() override {
+    ::unsetenv("STARLING_ADDRESS");
+    ::setenv("STARLING_PROGRAM", STARLING_BIN_DIR "/starling", 1);
+    char root[] = "/tmp/starling-test-XXXXXX";
+    root_ = ::mkdtemp(root);
+    ::setenv("STARLING_SESSION_ROOT", (root_ / "s").c_str(), 1);
+    static char name[] = "test_runtime_actor";
+    static char* argv[] = {name, nullptr};
+    RuntimeOptions options;
+    options.start_arguments = {"--object-store-memory", "67108864", "--spill-dir", (root_ / "spill").string(), "--spill-limit", "100000000"};
+    rt_ = std::make_unique<Runtime>(1, argv, options);
+    register_test_actors(*rt_);
+    Status status = rt_->start();
+    ASSERT_TRUE(status.ok()) << status.to_string();
+  }
+  /// Bytes in the node's spill folder.
+  std::uintmax_t spilled() const {
+    std::uintmax_t bytes = 0;
+    std::error_code error;
+    for (std::filesystem::recursive_directory_iterator at(root_ / "spill", error), end; !error && at != end; at.increment(error)) {
+      std::error_code ignored;
+      if (at->is_regular_file(ignored)) bytes += at->file_size(ignored);
+    }
+    return bytes;
+  }
+};
+
+TEST_F(SmallStore, TakesMoreThanItHoldsAndGivesItBackToEveryone) {
+  auto reader = broker("reader");
+  std::vector<ObjectRef<std::vector<float>>> refs;
+  for (int i = 0; i < 30; ++i) {  // 120 MiB: half of it the driver's, half the actor's
+    if (i % 2 == 0) {
+      auto ref = rt_->put(std::vector<float>(kFloats, static_cast<float>(i)));
+      ASSERT_TRUE(ref.ok()) << ref.status().to_string();
+      refs.push_back(*ref);
+    } else {
+      refs.push_back(reader.call(&Broker::make, std::uint64_t{kFloats}, static_cast<float>(i)));
+    }
+  }
+  for (std::size_t i = 0; i < refs.size(); ++i) {
+    auto view = rt_->get_view(refs[i], 20s);
+    ASSERT_TRUE(view.ok()) << view.status().to_string();
+    EXPECT_EQ((*view)[0], static_cast<float>(i));
+    EXPECT_EQ((*view)[kFloats - 1], static_cast<float>(i));
+  }
+  EXPECT_GT(spilled(), 0u);
+  for (std::size_t i = 0; i < refs.size(); i += 7) {
+    EXPECT_EQ(get(reader.call(&Broker::sum_ref, refs[i])), static_cast<double>(i) * kFloats);
+  }
+  refs.clear();
+  EXPECT_TRUE(eventually([&] { return spilled() == 0; }));
+}
+
+TEST_F(SmallStore, SaysWhatIsFullAtThePutsDeadline) {
+  std::vector<ObjectRef<std::vector<float>>> refs;
+  Status status;
+  while (status.ok() && refs.size() < 100) {
+    auto ref = rt_->put(std::vector<float>(kFloats, 1), 300ms);
+    status = ref.status();
+    if (ref.ok()) refs.push_back(*ref);
+  }
+  expect_failure(status, ErrorCode::kResourceExhausted, {"is full", (root_ / "spill").string()});
+  EXPECT_GE(refs.size(), 30u);
+  refs.resize(5);
+  EXPECT_TRUE(rt_->put(std::vector<float>(kFloats, 1), 10s).ok());
+}
+
+TEST_F(ClusterTest, AViewIsAlignedReadOnlyAndOutlivesTheReference) {
+  auto maker = broker("maker");
+  auto ref = maker.call(&Broker::make, std::uint64_t{kFloats}, 3.0F);
+  auto view = rt_->get_view(ref, 20s);
+  ASSERT_TRUE(view.ok()) << view.status().to_string();
+  const auto at = reinterpret_cast<std::uintptr_t>(view->data());
+  EXPECT_EQ(at % 64, 0u);
+  std::string permissions;
+  std::ifstream maps("/proc/self/maps");
+  for (std::string line; std::getline(maps, line);) {
+    std::uintptr_t begin = 0, end = 0;
+    char text[5] = {};
+    if (std::sscanf(line.c_str(), "%lx-%lx %4s", &begin, &end, text) == 3 && begin <= at && at < end) permissions = text;
+  }
+  EXPECT_EQ(permissions, "r--s");
+  ref = {};
+  ASSERT_TRUE(rt_->kill(maker).ok());
+  EXPECT_EQ((*view)[kFloats - 1], 3.0F);
+}
+
+}  // namespace
+}  // namespace runtime::test
