@@ -9,7 +9,7 @@ FUZZ_KEEP ?= 0
 JOBS ?= $(shell awk -v n=$$(nproc) '/MemAvailable/ {m = int($$2 / 2097152); if (m < 1) m = 1; print (m < n ? m : n)}' /proc/meminfo)
 BUILD := build/$(PRESET)
 WHEELS := cpu $(if $(filter 1,$(GPU)),gpu)
-CTEST := ctest --test-dir $(BUILD) --output-on-failure --timeout 600
+CTEST := .ci/run_tests.sh ctest --test-dir $(BUILD) --output-on-failure --timeout 600
 
 .DEFAULT_GOAL := build
 .PHONY: help deps configure build demo test test-all asan tsan fuzz install clean
@@ -40,7 +40,7 @@ test-all: build ## the slow tests too, and the runtime's under the sanitizers
 	@$(MAKE) asan tsan
 
 asan tsan: deps ## the runtime's tests with address (and undefined) or thread sanitizer
-	@cmake --preset $@ && cmake --build build/$@ -j $(JOBS) && ctest --test-dir build/$@ --output-on-failure --timeout 600 -LE slow -j 2
+	@cmake --preset $@ && cmake --build build/$@ -j $(JOBS) && .ci/run_tests.sh ctest --test-dir build/$@ --output-on-failure --timeout 600 -LE slow -j 2
 
 fuzz: deps ## libFuzzer on every decoder of outside bytes, FUZZ_SECONDS=20 each (needs clang)
 	@command -v clang++ >/dev/null || { echo "clang++ is not installed: apt-get install clang"; exit 1; }

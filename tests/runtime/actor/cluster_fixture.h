@@ -10,6 +10,7 @@
 
 #include "command.h"
 #include "test_actors.h"
+#include "tests/support/temporary_folder.h"
 
 namespace runtime::test {
 
@@ -20,8 +21,6 @@ class ClusterTest : public testing::Test {
   void SetUp() override {
     ::unsetenv("STARLING_ADDRESS");
     ::setenv("STARLING_PROGRAM", STARLING_BIN_DIR "/starling", 1);
-    char root[] = "/tmp/starling-test-XXXXXX";
-    root_ = ::mkdtemp(root);
     ::setenv("STARLING_SESSION_ROOT", (root_ / "s").c_str(), 1);
     static char name[] = "test_runtime_actor";
     static char* argv[] = {name, nullptr};
@@ -32,11 +31,7 @@ class ClusterTest : public testing::Test {
     Status status = rt_->start();
     ASSERT_TRUE(status.ok()) << status.to_string();
   }
-  void TearDown() override {
-    rt_.reset();
-    std::error_code ignored;
-    std::filesystem::remove_all(root_, ignored);
-  }
+  void TearDown() override { rt_.reset(); }
 
   ActorHandle<Counter> counter(int start = 0, ActorOptions options = {}) {
     auto made = rt_->spawn<Counter>(options, start);
@@ -69,7 +64,8 @@ class ClusterTest : public testing::Test {
     return false;
   }
 
-  std::filesystem::path root_;
+  support::TemporaryFolder folder_;
+  const std::filesystem::path& root_ = folder_.path();
   std::unique_ptr<Runtime> rt_;
 };
 

@@ -14,6 +14,8 @@
 #include <string>
 #include <vector>
 
+#include "tests/support/temporary_folder.h"
+
 namespace runtime::test {
 
 struct CommandResult {
@@ -25,9 +27,7 @@ struct CommandResult {
 class Command {
  public:
   explicit Command(std::vector<std::string> argv) {
-    char name[] = "/tmp/starling-test-output-XXXXXX";
-    int fd = ::mkstemp(name);
-    path_ = name;
+    int fd = ::open(path_.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
     std::vector<char*> arguments;
     for (std::string& argument : argv) arguments.push_back(argument.data());
     arguments.push_back(nullptr);
@@ -48,7 +48,6 @@ class Command {
       ::kill(pid_, SIGKILL);
       wait();
     }
-    ::unlink(path_.c_str());
   }
 
   pid_t pid() const { return pid_; }
@@ -69,7 +68,8 @@ class Command {
   }
 
  private:
-  std::string path_;
+  support::TemporaryFolder folder_;
+  std::string path_ = folder_.file("output");
   pid_t pid_ = 0;
 };
 

@@ -13,6 +13,7 @@
 #include "cutting_forwarder.h"
 #include "ledger.h"
 #include "tests/runtime/actor/command.h"
+#include "tests/support/temporary_folder.h"
 
 namespace runtime::test {
 namespace {
@@ -40,8 +41,6 @@ class ChaosTest : public testing::Test {
   void SetUp() override {
     ::unsetenv("STARLING_ADDRESS");
     ::setenv("STARLING_PROGRAM", STARLING_BIN_DIR "/starling", 1);
-    char root[] = "/tmp/starling-chaos-XXXXXX";
-    root_ = ::mkdtemp(root);
     ::setenv("STARLING_SESSION_ROOT", (root_ / "s").c_str(), 1);
     static char name[] = "test_runtime_chaos";
     static char* argv[] = {name, nullptr};
@@ -54,8 +53,6 @@ class ChaosTest : public testing::Test {
   }
   void TearDown() override {
     rt_.reset();
-    std::error_code ignored;
-    fs::remove_all(root_, ignored);
   }
 
   std::string address() {
@@ -111,7 +108,8 @@ class ChaosTest : public testing::Test {
     }
   }
 
-  fs::path root_;
+  support::TemporaryFolder folder_;
+  const fs::path& root_ = folder_.path();
   std::unique_ptr<Runtime> rt_;
 };
 

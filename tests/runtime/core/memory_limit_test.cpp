@@ -7,6 +7,8 @@
 #include <fstream>
 #include <string>
 
+#include "tests/support/temporary_folder.h"
+
 namespace runtime {
 namespace {
 
@@ -14,17 +16,13 @@ namespace fs = std::filesystem;
 
 class MemoryLimit : public testing::Test {
  protected:
-  void SetUp() override {
-    char name[] = "/tmp/starling-test-XXXXXX";
-    root_ = ::mkdtemp(name);
-  }
-  void TearDown() override { fs::remove_all(root_); }
   void file(const std::string& path, const std::string& text) {
     fs::create_directories((root_ / path).parent_path());
     std::ofstream(root_ / path) << text;
   }
 
-  fs::path root_;
+  support::TemporaryFolder folder_;
+  const fs::path& root_ = folder_.path();
 };
 
 TEST_F(MemoryLimit, IsTheMachinesWithoutCgroups) {

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "runtime/node/session.h"
-#include "tests/runtime/node/temporary_folder.h"
+#include "tests/support/temporary_folder.h"
 
 namespace runtime {
 
@@ -58,12 +58,12 @@ class ClusterTest : public ::testing::Test {
   /// Ends everything and checks that nothing is left.
   void TearDown() override;
 
-  TemporaryFolder folder_;
-  ScopedVariable root_{"STARLING_SESSION_ROOT", folder_.path().c_str()};
-  ScopedVariable address_{"STARLING_ADDRESS", nullptr};
-  ScopedVariable token_{"STARLING_TOKEN", nullptr};
-  ScopedVariable token_file_{"STARLING_TOKEN_FILE", nullptr};
-  ScopedVariable job_{"STARLING_JOB", nullptr};
+  support::TemporaryFolder folder_;
+  support::ScopedVariable root_{"STARLING_SESSION_ROOT", folder_.path().c_str()};
+  support::ScopedVariable address_{"STARLING_ADDRESS", nullptr};
+  support::ScopedVariable token_{"STARLING_TOKEN", nullptr};
+  support::ScopedVariable token_file_{"STARLING_TOKEN_FILE", nullptr};
+  support::ScopedVariable job_{"STARLING_JOB", nullptr};
 };
 
 }  // namespace runtime

@@ -107,7 +107,7 @@ TEST_F(Cluster, APortInUseIsAnErrorAndLeavesNothing) {
 TEST_F(Cluster, JoiningNobodyIsAnError) {
   std::string head = start_head();
   SessionInfo session = session_of(head);
-  ScopedVariable token("STARLING_TOKEN", "some token");
+  support::ScopedVariable token("STARLING_TOKEN", "some token");
   CommandResult joined = starling({"start", "--address", "127.0.0.1:1"});
   EXPECT_EQ(joined.code, 1);
   EXPECT_NE(joined.err.find("127.0.0.1:1"), std::string::npos) << joined.err;
@@ -117,7 +117,7 @@ TEST_F(Cluster, JoiningNobodyIsAnError) {
 TEST_F(Cluster, AWrongTokenIsRefused) {
   std::string head = start_head();
   {
-    ScopedVariable token("STARLING_TOKEN", "wrong");
+    support::ScopedVariable token("STARLING_TOKEN", "wrong");
     for (std::vector<std::string> command : std::vector<std::vector<std::string>>{
              {"start", "--address", head}, {"status", "--address", head}, {"stop", "--address", head}, {"submit", "--address", head, "--", "true"}}) {
       CommandResult refused = starling(command);

@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "runtime/node/file_util.h"
-#include "tests/runtime/node/temporary_folder.h"
+#include "tests/support/temporary_folder.h"
 
 namespace runtime {
 namespace {
@@ -40,7 +40,7 @@ TEST(Tail, KeepsTheEnd) {
 }
 
 TEST(LogFile, RotatesAtItsLimit) {
-  TemporaryFolder folder;
+  support::TemporaryFolder folder;
   auto log = LogFile::open(folder.path() / "x.log", 100);
   ASSERT_TRUE(log.ok());
   for (int i = 0; i < 30; ++i) log->append("0123456789");

@@ -9,7 +9,7 @@
 #include "runtime/node/control_codec.h"
 #include "runtime/node/file_util.h"
 #include "runtime/transport/listener.h"
-#include "tests/runtime/node/temporary_folder.h"
+#include "tests/support/temporary_folder.h"
 
 namespace runtime {
 namespace {
@@ -81,7 +81,7 @@ class ProgramFilesTest : public ::testing::Test {
     return credentials;
   }
 
-  TemporaryFolder folder_;
+  support::TemporaryFolder folder_;
   fs::path program_ = folder_.path() / "driver";
   Credentials credentials_ = make_credentials();
   EventLoop loop_;

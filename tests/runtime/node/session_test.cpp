@@ -5,7 +5,7 @@
 #include <unistd.h>
 
 #include "runtime/node/file_util.h"
-#include "tests/runtime/node/temporary_folder.h"
+#include "tests/support/temporary_folder.h"
 
 namespace runtime {
 namespace {
@@ -31,11 +31,11 @@ class SessionTest : public ::testing::Test {
     return info;
   }
 
-  TemporaryFolder folder_;
-  ScopedVariable root_{"STARLING_SESSION_ROOT", (folder_.path() / "s").c_str()};
-  ScopedVariable address_{"STARLING_ADDRESS", nullptr};
-  ScopedVariable token_{"STARLING_TOKEN", nullptr};
-  ScopedVariable token_file_{"STARLING_TOKEN_FILE", nullptr};
+  support::TemporaryFolder folder_;
+  support::ScopedVariable root_{"STARLING_SESSION_ROOT", (folder_.path() / "s").c_str()};
+  support::ScopedVariable address_{"STARLING_ADDRESS", nullptr};
+  support::ScopedVariable token_{"STARLING_TOKEN", nullptr};
+  support::ScopedVariable token_file_{"STARLING_TOKEN_FILE", nullptr};
   ClusterId a_ = ClusterId::random();
   ClusterId b_ = ClusterId::random();
 };
@@ -66,7 +66,7 @@ TEST_F(SessionTest, RefusesARootThatIsALink) {
 
 TEST_F(SessionTest, RefusesFoldersTooLongForSockets) {
   std::string lengthy = (folder_.path() / std::string(60, 'x')).string();
-  ScopedVariable root("STARLING_SESSION_ROOT", lengthy.c_str());
+  support::ScopedVariable root("STARLING_SESSION_ROOT", lengthy.c_str());
   auto made = create_session(a_, NodeId::random(), "t");
   EXPECT_EQ(made.status().code(), ErrorCode::kInvalidArgument);
   EXPECT_NE(made.status().message().find("too long"), std::string::npos);
@@ -79,7 +79,7 @@ TEST_F(SessionTest, ExplicitThenVariableThenLast) {
   EXPECT_EQ(find_cluster("")->token, "token-of-" + b_.short_hex());
   EXPECT_EQ(find_cluster("127.0.0.1:1")->cluster, a_);
   EXPECT_EQ(find_cluster("localhost:1")->cluster, a_);
-  ScopedVariable variable("STARLING_ADDRESS", "127.0.0.1:1");
+  support::ScopedVariable variable("STARLING_ADDRESS", "127.0.0.1:1");
   EXPECT_EQ(find_cluster("")->cluster, a_);
   EXPECT_EQ(find_cluster("127.0.0.1:2")->cluster, b_);
 }
@@ -102,9 +102,9 @@ TEST_F(SessionTest, AHeadElsewhereIsReachedThroughTheNodeHere) {
 TEST_F(SessionTest, AnAddressElsewhereNeedsAToken) {
   EXPECT_EQ(find_cluster("10.1.1.1:6399").status().code(), ErrorCode::kNotFound);
   ASSERT_TRUE(write_file_atomic(folder_.path() / "t", "secret\n", 0600).ok());
-  ScopedVariable file("STARLING_TOKEN_FILE", (folder_.path() / "t").c_str());
+  support::ScopedVariable file("STARLING_TOKEN_FILE", (folder_.path() / "t").c_str());
   EXPECT_EQ(find_cluster("10.1.1.1:6399")->token, "secret");
-  ScopedVariable token("STARLING_TOKEN", "more secret");
+  support::ScopedVariable token("STARLING_TOKEN", "more secret");
   EXPECT_EQ(find_cluster("10.1.1.1:6399")->token, "more secret");
 }
 

@@ -4,7 +4,6 @@
 #include <gtest/gtest.h>
 
 #include <cstring>
-#include <filesystem>
 #include <future>
 #include <memory>
 #include <string>
@@ -14,6 +13,7 @@
 #include "runtime/object/object_client.h"
 #include "runtime/object/object_store.h"
 #include "runtime/transport/listener.h"
+#include "tests/support/temporary_folder.h"
 
 namespace runtime {
 
@@ -35,8 +35,6 @@ inline bool equal(std::span<const std::byte> a, std::span<const std::byte> b) {
 class StoreNode {
  public:
   explicit StoreNode(std::uint64_t capacity = 64 << 20, std::uint64_t slab = 1 << 20, std::uint64_t retained = 256 << 20, SpillOptions spill = {}) {
-    char name[] = "/tmp/starling-test-XXXXXX";
-    dir = ::mkdtemp(name);
     credentials.token = "secret";
     credentials.role = Role::kNode;
     credentials.node = NodeId::random();
@@ -50,7 +48,7 @@ class StoreNode {
     auto made = ObjectStore::create(loop, options);
     EXPECT_TRUE(made.ok()) << made.status().to_string();
     store = std::move(*made);
-    unix_listener = serve(*Endpoint::unix_socket(dir + "/node"));
+    unix_listener = serve(*Endpoint::unix_socket(dir.file("node")));
     tcp_listener = serve(Endpoint::tcp("127.0.0.1", 0));
     store->set_endpoint(tcp_listener->endpoint().to_string());
     on_loop([] {});
@@ -66,7 +64,6 @@ class StoreNode {
     // The closing itself comes behind, and what a handler posts may come behind what we post meanwhile.
     on_loop([] {});
     on_loop([] {});
-    std::filesystem::remove_all(dir);
   }
 
   std::unique_ptr<Listener> serve(const Endpoint& endpoint) {
@@ -110,7 +107,7 @@ class StoreNode {
     return false;
   }
 
-  std::string dir;
+  support::TemporaryFolder dir;
   EventLoop loop;
   Credentials credentials;
   std::unique_ptr<ObjectStore> store;

@@ -15,15 +15,7 @@ constexpr std::size_t kLarge = 2 << 20;
 /// A folder for one store, gone with the test.
 class SpillFolderPath {
  public:
-  SpillFolderPath() {
-    char name[] = "/tmp/starling-spill-XXXXXX";
-    root_ = ::mkdtemp(name);
-  }
-  ~SpillFolderPath() {
-    std::error_code ignored;
-    std::filesystem::remove_all(root_, ignored);
-  }
-  std::string path() const { return (root_ / "objects").string(); }
+  std::string path() const { return root_.file("objects"); }
   std::size_t files() const {
     std::error_code error;
     std::filesystem::directory_iterator entries(path(), error);
@@ -31,7 +23,7 @@ class SpillFolderPath {
   }
 
  private:
-  std::filesystem::path root_;
+  support::TemporaryFolder root_;
 };
 
 SpillOptions into(const std::string& folder, std::uint64_t limit = 1 << 30) { return {.folder = folder, .limit_bytes = limit}; }

@@ -1,4 +1,4 @@
-// What the transport tests share: two loops as if two processes, a scratch folder, a connected pair of channels.
+// What the transport tests share: two loops as if two processes, a connected pair of channels.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -7,31 +7,17 @@
 #include <unistd.h>
 
 #include <cstring>
-#include <filesystem>
 #include <future>
 #include <memory>
 #include <string>
 
 #include "runtime/transport/listener.h"
+#include "tests/support/temporary_folder.h"
 
 namespace runtime {
 
 using std::chrono::milliseconds;
 using std::chrono::seconds;
-
-/// A folder of its own, removed at the end.
-class ScratchDir {
- public:
-  ScratchDir() {
-    char name[] = "/tmp/starling-test-XXXXXX";
-    path_ = ::mkdtemp(name);
-  }
-  ~ScratchDir() { std::filesystem::remove_all(path_); }
-  std::string file(const std::string& name) const { return path_ + "/" + name; }
-
- private:
-  std::string path_;
-};
 
 inline Credentials credentials_of(Role role, std::string token = "secret") {
   Credentials credentials;
@@ -91,7 +77,7 @@ class Pair {
     });
   }
 
-  ScratchDir dir;
+  support::TemporaryFolder dir;
   EventLoop server_loop;
   EventLoop client_loop;
   std::function<void(std::shared_ptr<Channel>)> on_server_channel;

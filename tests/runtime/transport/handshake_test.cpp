@@ -43,7 +43,7 @@ struct Server {
     return fd;
   }
 
-  ScratchDir dir;
+  support::TemporaryFolder dir;
   EventLoop loop;
   std::vector<PeerInfo> peers;
   std::promise<Status> refusal;
@@ -275,7 +275,7 @@ TEST(Listener, SaysThatTheAddressIsInUse) {
 }
 
 TEST(Listener, ReplacesAStaleSocketFileAndRemovesItsOwn) {
-  ScratchDir dir;
+  support::TemporaryFolder dir;
   std::string path = dir.file("s");
   int fd = ::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
   sockaddr_un address{};
@@ -296,7 +296,7 @@ TEST(Listener, ReplacesAStaleSocketFileAndRemovesItsOwn) {
 
 // A node that hands connections to a worker: caller and worker then talk with no hop between them.
 TEST(Listener, HandsAConnectionToAWorker) {
-  ScratchDir dir;
+  support::TemporaryFolder dir;
   EventLoop node_loop, worker_loop, caller_loop;
   Credentials worker = credentials_of(Role::kWorker);
   worker.worker = WorkerId::random();

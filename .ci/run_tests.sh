@@ -1,0 +1,9 @@
+#!/usr/bin/env bash
+# Runs a command with a TMPDIR of its own, and fails if anything is left in it: run_tests.sh COMMAND ARGUMENT...
+set -uo pipefail
+TMPDIR=$(mktemp -d /tmp/st.XXXX)  # short: names of Unix sockets have at most 107 characters
+export TMPDIR
+trap 'rm -rf "$TMPDIR"' EXIT
+"$@" || exit
+left=$(find "$TMPDIR" -mindepth 1 -maxdepth 1)
+[ -z "$left" ] || { echo "error: the tests passed and left behind:"; echo "$left"; exit 1; }

@@ -1,0 +1,62 @@
+// What a test needs of the machine and gives back: folders and environment variables.
+#pragma once
+
+#include <stdlib.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+#include <string>
+#include <system_error>
+
+namespace support {
+
+/// A folder that lasts as long as this, under TMPDIR or /tmp. Its name is short, since names of Unix sockets have at most 107 characters.
+class TemporaryFolder {
+ public:
+  TemporaryFolder() {
+    const char* base = std::getenv("TMPDIR");
+    std::string name = std::string(base && *base ? base : "/tmp") + "/t-XXXXXX";
+    if (::mkdtemp(name.data()) == nullptr) {
+      std::perror(name.c_str());
+      std::abort();
+    }
+    path_ = name;
+  }
+  TemporaryFolder(const TemporaryFolder&) = delete;
+  TemporaryFolder& operator=(const TemporaryFolder&) = delete;
+  ~TemporaryFolder() {
+    std::error_code ignored;
+    std::filesystem::remove_all(path_, ignored);
+  }
+
+  const std::filesystem::path& path() const { return path_; }
+  /// The path of a file in it.
+  std::string file(const std::string& name) const { return (path_ / name).string(); }
+
+ private:
+  std::filesystem::path path_;
+};
+
+/// Sets an environment variable (null: unsets it) and puts it back.
+class ScopedVariable {
+ public:
+  ScopedVariable(const char* name, const char* value) : name_(name) {
+    if (const char* old = std::getenv(name)) old_ = old, had_ = true;
+    set(value);
+  }
+  ScopedVariable(const ScopedVariable&) = delete;
+  ScopedVariable& operator=(const ScopedVariable&) = delete;
+  ~ScopedVariable() { set(had_ ? old_.c_str() : nullptr); }
+
+ private:
+  void set(const char* value) {
+    if (value) ::setenv(name_, value, 1);
+    else ::unsetenv(name_);
+  }
+  const char* name_;
+  std::string old_;
+  bool had_ = false;
+};
+
+}  // namespace support
