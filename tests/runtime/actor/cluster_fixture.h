@@ -18,14 +18,15 @@ using namespace std::chrono_literals;
 
 class ClusterTest : public testing::Test {
  protected:
-  void SetUp() override {
+  void SetUp() override { start({"--num-cpus", "4"}); }
+  void start(std::vector<std::string> start_arguments) {
     ::unsetenv("STARLING_ADDRESS");
     ::setenv("STARLING_PROGRAM", STARLING_BIN_DIR "/starling", 1);
     ::setenv("STARLING_SESSION_ROOT", (root_ / "s").c_str(), 1);
     static char name[] = "test_runtime_actor";
     static char* argv[] = {name, nullptr};
     RuntimeOptions options;
-    options.start_arguments = {"--num-cpus", "4"};
+    options.start_arguments = std::move(start_arguments);
     rt_ = std::make_unique<Runtime>(1, argv, options);
     register_test_actors(*rt_);
     Status status = rt_->start();

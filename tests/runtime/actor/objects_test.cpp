@@ -11,21 +11,7 @@ constexpr std::size_t kFloats = 1 << 20;  // 4 MiB
 /// Its store holds 64 MiB.
 class SmallStore : public ClusterTest {
  protected:
-  void SetUp() override {
-    ::unsetenv("STARLING_ADDRESS");
-    ::setenv("STARLING_PROGRAM", STARLING_BIN_DIR "/starling", 1);
-    char root[] = "/tmp/starling-test-XXXXXX";
-    root_ = ::mkdtemp(root);
-    ::setenv("STARLING_SESSION_ROOT", (root_ / "s").c_str(), 1);
-    static char name[] = "test_runtime_actor";
-    static char* argv[] = {name, nullptr};
-    RuntimeOptions options;
-    options.start_arguments = {"--object-store-memory", "67108864", "--spill-dir", (root_ / "spill").string(), "--spill-limit", "100000000"};
-    rt_ = std::make_unique<Runtime>(1, argv, options);
-    register_test_actors(*rt_);
-    Status status = rt_->start();
-    ASSERT_TRUE(status.ok()) << status.to_string();
-  }
+  void SetUp() override { start({"--object-store-memory", "67108864", "--spill-dir", (root_ / "spill").string(), "--spill-limit", "100000000"}); }
   /// Bytes in the node's spill folder.
   std::uintmax_t spilled() const {
     std::uintmax_t bytes = 0;
