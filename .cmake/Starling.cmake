@@ -164,6 +164,7 @@ endfunction()
 # bench/**/bench_*.cpp: one program each.
 function(starling_benchmarks)
   file(GLOB_RECURSE bench_files CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/bench/*/bench_*.cpp ${CMAKE_SOURCE_DIR}/bench/bench_*.cpp)
+  list(FILTER bench_files EXCLUDE REGEX /bench/peers/)  # built by their own scripts, with the peer's headers
   foreach(file ${bench_files})
     get_filename_component(bench_name ${file} NAME_WE)
     file(STRINGS ${file} uses_rl REGEX "#include \"rl/" LIMIT_COUNT 1)
