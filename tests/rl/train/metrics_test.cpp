@@ -1,21 +1,16 @@
 #include "rl/train/metrics.h"
 
 #include <gtest/gtest.h>
-#include <unistd.h>
 
 #include <cmath>
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <sstream>
 
+#include "tests/support/temporary_folder.h"
+
 namespace rl {
 namespace {
-
-std::filesystem::path scratch(const std::string& name) {
-  const auto path = std::filesystem::temp_directory_path() / ("starling-metrics-" + std::to_string(::getpid()) + "-" + name);
-  std::filesystem::remove_all(path);
-  return path;
-}
 
 std::string read(const std::filesystem::path& path) {
   std::ifstream in(path);
@@ -60,7 +55,8 @@ TEST(ConsoleSink, BarFitsItsWidth) {
 }
 
 TEST(JsonLinesSink, WritesOneObjectALineAndNullForNan) {
-  const auto path = scratch("lines") / "deep" / "metrics.jsonl";
+  const support::TemporaryFolder folder;
+  const auto path = folder.path() / "deep" / "metrics.jsonl";
   auto sink = JsonLinesSink::open(path, 0);
   ASSERT_TRUE(sink.ok()) << sink.status().to_string();
   ASSERT_TRUE((*sink)->write({1, 2, 0, {{"a", 0.5}, {"b", std::nan("")}}}).ok());
@@ -68,7 +64,8 @@ TEST(JsonLinesSink, WritesOneObjectALineAndNullForNan) {
 }
 
 TEST(JsonLinesSink, ResumingDropsLaterStepsAndATornLine) {
-  const auto path = scratch("resume");
+  const support::TemporaryFolder folder;
+  const auto path = folder.path() / "metrics.jsonl";
   std::ofstream(path) << "{\"step\":1}\n{\"step\":2}\n{\"step\":3}\nnonsense\n{\"step\":2";
   auto sink = JsonLinesSink::open(path, 2);
   ASSERT_TRUE(sink.ok());
