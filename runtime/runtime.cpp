@@ -135,6 +135,7 @@ Status Runtime::start() {
   auto program = describe_this_program();
   if (!program.ok()) return program.status();
   program->warm_workers = options.warm_workers;
+  program->name_space = options.name_space;
   auto job = process->ask<JobId>([&](NodeClient::Callback<JobId> done) {
     process->node().register_driver(*std::move(program), deadline, std::move(done));
   });
@@ -172,7 +173,8 @@ Result<PendingActor> Runtime::start_actor(std::type_index type, std::string_view
   for (const auto& ref : arguments.refs()) {
     if (!ref->is_settled()) return deadline_exceeded("an object that the constructor needs was not there in time");
   }
-  auto value = process.store(arguments);
+  // What outlives this process takes its arguments along, instead of leaving large ones in this process's part of the store.
+  auto value = options.detached ? Result<ObjectValue>(process.inlined(arguments)) : process.store(arguments);
   if (!value.ok()) return value.status().with_context("arguments of " + (*known)->name());
   ExecutionOptions execution{options.max_concurrency, options.concurrency_groups, options.cpu_affinity};
   if (Status status = execution.check(); !status.ok()) return status.with_context((*known)->name());
@@ -197,6 +199,17 @@ Result<PendingActor> Runtime::start_actor(std::type_index type, std::string_view
   spec.bundle = options.bundle;
   spec.node = options.node;
   spec.labels = options.labels;
+  spec.name_space = options.name_space;
+  spec.get_if_exists = options.get_if_exists;
+  spec.detached = options.detached;
+  spec.max_restarts = options.max_restarts;
+  spec.create_timeout = options.create_timeout;
+  spec.log_prefix = options.log_prefix;
+  if (!options.detached) {
+    const ActorInstance owner = process.current_actor();
+    spec.owner = owner.actor;
+    spec.owner_incarnation = owner.incarnation;
+  }
   spec.constructor_args = *std::move(encoded);
   std::vector<ObjectStatePtr> lent;
   if (value->refers()) lent.push_back(ObjectState::ready(impl_->process, *std::move(value)));
@@ -214,7 +227,7 @@ Result<std::shared_ptr<ActorClient>> Runtime::finish_actor(const PendingActor& p
 
 void Runtime::explain_wait(ActorId actor) {
   const auto state = impl_->process->ask<ActorState>([&](NodeClient::Callback<ActorState> done) {
-    impl_->process->node().actor_state(actor, deadline_after(kSilentWait), std::move(done));
+    impl_->process->node().actor_state(actor, 0, deadline_after(kSilentWait), std::move(done));
   });
   if (!state.ok() || state->pending_reason.empty()) return;  // it is being built, or gone: the answer comes by itself
   LOG(warn, "actor {} {} has to wait for a place: {}", state->class_name, actor.short_hex(), state->pending_reason);
@@ -229,19 +242,23 @@ Result<std::vector<std::shared_ptr<ActorClient>>> Runtime::finish_group(const st
     else if (first.ok()) first = client.status().with_context("rank " + std::to_string(rank));
   }
   if (first.ok()) return clients;
-  for (const auto& client : clients) {
-    Status status = kill_actor(client->id(), deadline_after(std::chrono::seconds(10)));
+  for (std::size_t rank = 0, made = 0; rank < pending.size() && made < clients.size(); ++rank) {
+    if (!pending[rank].ok() || !pending[rank]->created->failure().ok()) continue;
+    const auto& client = clients[made++];
+    if (client->id() != pending[rank]->actor) continue;  // get_if_exists: it was there before
+    Status status = kill_actor(client->id(), Restarts::kNone, deadline_after(std::chrono::seconds(10)));
     if (!status.ok()) LOG(warn, "of a group that could not be created: {}", status.message());
   }
   return first;
 }
 
-Result<std::shared_ptr<ActorClient>> Runtime::find_actor(std::type_index type, const std::string& name, Deadline deadline) {
+Result<std::shared_ptr<ActorClient>> Runtime::find_actor(std::type_index type, const std::string& name, const std::string& name_space,
+                                                         Deadline deadline) {
   if (Status status = require_started(); !status.ok()) return status;
   auto known = impl_->registry->find(type);
   if (!known.ok()) return known.status();
   auto address = impl_->process->ask<ActorAddress>([&](NodeClient::Callback<ActorAddress> done) {
-    impl_->process->node().resolve_name(name, bounded(deadline), std::move(done));
+    impl_->process->node().resolve_name(name, name_space, bounded(deadline), std::move(done));
   });
   if (!address.ok()) return address.status();
   if (address->class_name != (*known)->name()) {
@@ -250,10 +267,28 @@ Result<std::shared_ptr<ActorClient>> Runtime::find_actor(std::type_index type, c
   return impl_->process->client_for(*address);
 }
 
-Status Runtime::kill_actor(ActorId actor, Deadline deadline) {
+Status Runtime::kill_actor(ActorId actor, Restarts restarts, Deadline deadline) {
   if (Status status = require_started(); !status.ok()) return status;
   if (actor.is_none()) return invalid_argument("kill of an ActorHandle that refers to no actor");
-  return impl_->process->ask([&](NodeClient::Done done) { impl_->process->node().kill_actor(actor, bounded(deadline), std::move(done)); });
+  return impl_->process->ask([&](NodeClient::Done done) {
+    impl_->process->node().kill_actor(actor, restarts == Restarts::kAllowed, bounded(deadline), std::move(done));
+  });
+}
+
+Status Runtime::terminate_actor(ActorId actor, Deadline deadline) {
+  if (Status status = require_started(); !status.ok()) return status;
+  if (actor.is_none()) return invalid_argument("terminate of an ActorHandle that refers to no actor");
+  return impl_->process->ask([&](NodeClient::Done done) { impl_->process->node().terminate_actor(actor, bounded(deadline), std::move(done)); });
+}
+
+Watch Runtime::watch_actor(ActorId actor, std::function<void(const ActorEvent&)> callback) {
+  if (!require_started().ok() || actor.is_none()) return {};
+  return Watch::on_actor(impl_->process, actor, std::move(callback));
+}
+
+Watch Runtime::watch_nodes(std::function<void(const NodeEvent&)> callback) {
+  if (!require_started().ok()) return {};
+  return Watch::on_nodes(impl_->process, std::move(callback));
 }
 
 Result<ObjectStatePtr> Runtime::put_encoded(Encoder& encoder, Deadline deadline) {

@@ -21,6 +21,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -40,7 +41,9 @@
 #include "runtime/actor/object_ref.h"
 #include "runtime/actor/pending_actor.h"
 #include "runtime/actor/registry.h"
+#include "runtime/actor/scoped_actor.h"
 #include "runtime/actor/stream.h"
+#include "runtime/actor/watch.h"
 #include "runtime/core/ids.h"
 #include "runtime/core/log.h"
 #include "runtime/core/result.h"
@@ -69,6 +72,9 @@ class Until {
 };
 
 struct RuntimeOptions {
+  /// Where the job's actors have their names, unless ActorOptions say otherwise. Empty: a namespace of the job's own, so that two runs of a
+  /// program on one cluster do not meet.
+  std::string name_space{};
   /// HOST:PORT of a node. Empty: `--address` among the arguments, else STARLING_ADDRESS, else the last `starling start` on this machine.
   std::string address;
   /// With no cluster to be found: start one on this machine that lives as long as this Runtime. Else start() fails with kNotFound.
@@ -88,6 +94,9 @@ struct WaitResult {
   std::vector<ObjectRef<T>> ready;
   std::vector<ObjectRef<T>> pending;
 };
+
+/// Whether an actor that is killed may be started again.
+enum class Restarts { kNone, kAllowed };
 
 /// A program's connection to its cluster; one per process. Make it first in main, register the actors, then run(). All methods
 /// may be called from any thread once the runtime is started, except where they say otherwise. Blocking methods wait for other processes; in an
@@ -136,14 +145,35 @@ class Runtime {
   template <class T, class... Args>
   Result<ActorGroup<T>> spawn_group(const std::vector<ActorOptions>& options, const Args&... args);
 
-  /// The actor of that name, of whichever job. Waits while it is being created. Errors: kNotFound, kActorDied,
+  /// The actor of that name in the job's namespace. Waits while it is being created or restarted. Errors: kNotFound, kActorDied,
   /// kInvalidArgument (the actor is of another class).
   template <class T>
   Result<ActorHandle<T>> get_actor(const std::string& name, Until until = std::chrono::seconds(30));
+  /// In another namespace, of whichever job.
+  template <class T>
+  Result<ActorHandle<T>> get_actor(const std::string& name, const std::string& name_space, Until until = std::chrono::seconds(30));
 
-  /// Ends the actor's process; returns when it is gone. Outstanding calls fail with kActorDied.
+  /// Ends the actor at once and for good; returns when it is gone. Outstanding calls fail with kActorDied.
   template <class T>
   Status kill(const ActorHandle<T>& actor, Until until = std::chrono::seconds(10));
+  /// With Restarts::kAllowed the actor comes back as after a crash, if its max_restarts allow that.
+  template <class T>
+  Status kill(const ActorHandle<T>& actor, Restarts restarts, Until until = std::chrono::seconds(10));
+  /// Ends the actor once it has run the calls that wait, and has been destroyed; later ones fail. What has not ended at the
+  /// deadline is killed. Returns when it is gone.
+  template <class T>
+  Status terminate(const ActorHandle<T>& actor, Until until = std::chrono::seconds(30));
+  /// As spawn(); the actor is terminated at the end of the returned object's scope.
+  template <class T, class... Args>
+  Result<ScopedActor<T>> spawn_scoped(const ActorOptions& options, const Args&... args);
+
+  /// Calls back when the actor's process ends (with the cause), when it runs again, and when it is dead for good; at once if it is
+  /// dead already. Callbacks run one after another on a thread of their own, may use the runtime, and end with the returned object, or when the
+  /// runtime stops.
+  template <class T>
+  Watch watch(const ActorHandle<T>& actor, std::function<void(const ActorEvent&)> callback);
+  /// Calls back for each node that the cluster has now, and for those that come and go. A node that comes and goes between two looks may be missed.
+  Watch watch_nodes(std::function<void(const NodeEvent&)> callback);
   template <class T>
   Status kill(const ActorGroup<T>& group, Until until = std::chrono::seconds(10));
 
@@ -238,8 +268,10 @@ class Runtime {
   Result<std::shared_ptr<ActorClient>> finish_actor(const PendingActor& pending);
   void explain_wait(ActorId actor);
   Result<std::vector<std::shared_ptr<ActorClient>>> finish_group(const std::vector<Result<PendingActor>>& pending);
-  Result<std::shared_ptr<ActorClient>> find_actor(std::type_index type, const std::string& name, Deadline deadline);
-  Status kill_actor(ActorId actor, Deadline deadline);
+  Result<std::shared_ptr<ActorClient>> find_actor(std::type_index type, const std::string& name, const std::string& name_space, Deadline deadline);
+  Status kill_actor(ActorId actor, Restarts restarts, Deadline deadline);
+  Status terminate_actor(ActorId actor, Deadline deadline);
+  Watch watch_actor(ActorId actor, std::function<void(const ActorEvent&)> callback);
   Result<ObjectStatePtr> put_encoded(Encoder& encoder, Deadline deadline);
   std::size_t wait_for(const std::vector<ObjectStatePtr>& objects, std::size_t count, Deadline deadline);
   /// Waits until all have settled or one has failed. The position whose get() now gives the failure of the whole; none: all have values.

@@ -72,7 +72,7 @@ Result<ActorHandle<T>> Runtime::spawn(const ActorOptions& options, const Args&..
   if (!pending.ok()) return pending.status();
   Result<std::shared_ptr<ActorClient>> client = finish_actor(*pending);
   if (!client.ok()) return client.status();
-  return ActorHandle<T>(*std::move(client), options.call_timeout);
+  return ActorHandle<T>(*std::move(client), {options.call_timeout, options.max_task_retries});
 }
 
 template <class T, class... Args>
@@ -94,27 +94,55 @@ Result<ActorGroup<T>> Runtime::spawn_group(const std::vector<ActorOptions>& opti
   auto clients = finish_group(pending);
   if (!clients.ok()) return clients.status();
   std::vector<ActorHandle<T>> members;
-  for (std::size_t rank = 0; rank < options.size(); ++rank) members.emplace_back((*clients)[rank], options[rank].call_timeout);
+  for (std::size_t rank = 0; rank < options.size(); ++rank) members.push_back(ActorHandle<T>((*clients)[rank], {options[rank].call_timeout, options[rank].max_task_retries}));
   return ActorGroup<T>(std::move(members));
 }
 
 template <class T>
 Result<ActorHandle<T>> Runtime::get_actor(const std::string& name, Until until) {
-  auto client = find_actor(typeid(T), name, until.at());
+  return get_actor<T>(name, std::string(), until);
+}
+
+template <class T>
+Result<ActorHandle<T>> Runtime::get_actor(const std::string& name, const std::string& name_space, Until until) {
+  auto client = find_actor(typeid(T), name, name_space, until.at());
   if (!client.ok()) return client.status();
-  return ActorHandle<T>(*std::move(client), kDefaultCallTimeout);
+  return ActorHandle<T>(*std::move(client));
 }
 
 template <class T>
 Status Runtime::kill(const ActorHandle<T>& actor, Until until) {
-  return kill_actor(actor.id(), until.at());
+  return kill_actor(actor.id(), Restarts::kNone, until.at());
+}
+
+template <class T>
+Status Runtime::kill(const ActorHandle<T>& actor, Restarts restarts, Until until) {
+  return kill_actor(actor.id(), restarts, until.at());
+}
+
+template <class T>
+Status Runtime::terminate(const ActorHandle<T>& actor, Until until) {
+  return terminate_actor(actor.id(), until.at());
+}
+
+template <class T, class... Args>
+Result<ScopedActor<T>> Runtime::spawn_scoped(const ActorOptions& options, const Args&... args) {
+  Result<ActorHandle<T>> actor = spawn<T>(options, args...);
+  if (!actor.ok()) return actor.status();
+  auto end = [this, id = actor->id()] { (void)terminate_actor(id, Until(std::chrono::seconds(30)).at()); };
+  return ScopedActor<T>(*std::move(actor), std::move(end));
+}
+
+template <class T>
+Watch Runtime::watch(const ActorHandle<T>& actor, std::function<void(const ActorEvent&)> callback) {
+  return watch_actor(actor.id(), std::move(callback));
 }
 
 template <class T>
 Status Runtime::kill(const ActorGroup<T>& group, Until until) {
   Status first;
   for (const auto& member : group) {
-    Status status = kill_actor(member.id(), until.at());
+    Status status = kill_actor(member.id(), Restarts::kNone, until.at());
     if (first.ok()) first = status;
   }
   return first;

@@ -18,6 +18,8 @@ struct OutgoingCall {
   ObjectValue arguments;
   Deadline deadline;
   ObjectStatePtr result;
+  std::int32_t retries_left = 0;     // below zero: without limit
+  std::uint64_t order = 0;           // among the client's calls
   std::uint64_t sequence = 0;        // 0: not sent
   std::shared_ptr<Channel> channel;  // it was sent on
   std::shared_ptr<StreamState> stream;  // of a method that yields values
@@ -90,13 +92,13 @@ class ActorClient::Section {
 
 ActorClient::ActorClient(std::shared_ptr<Process> process, std::shared_ptr<WorkerLink> worker, const ActorAddress& address)
     : process_(std::move(process)),
-      worker_(std::move(worker)),
       id_(address.actor),
-      incarnation_(address.incarnation),
-      class_name_(address.class_name) {}
+      class_name_(address.class_name),
+      worker_(std::move(worker)),
+      incarnation_(address.incarnation) {}
 
 ActorClient::~ActorClient() {
-  worker_->detach(id_);
+  worker_->detach(id_);  // nobody else has this client any more
   process_->forget_client(id_);
 }
 
@@ -104,9 +106,15 @@ ActorAddress ActorClient::address() const {
   ActorAddress address;
   address.actor = id_;
   address.class_name = class_name_;
+  std::lock_guard lock(mutex_);
   address.incarnation = incarnation_;
   worker_->describe(address);
   return address;
+}
+
+std::shared_ptr<const WorkerLink> ActorClient::worker() const {
+  std::lock_guard lock(mutex_);
+  return worker_;
 }
 
 std::string ActorClient::describe() const { return class_name_ + " " + id_.short_hex(); }
@@ -135,35 +143,37 @@ Result<const MethodEntry*> ActorClient::find_method(std::type_index type, const 
   return method;
 }
 
-ObjectStatePtr ActorClient::call(std::type_index type, const MethodKey& key, Encoder& encoder, std::chrono::milliseconds timeout) {
-  return call(type, key, encoder, timeout, nullptr);
+ObjectStatePtr ActorClient::call(std::type_index type, const MethodKey& key, Encoder& encoder, std::chrono::milliseconds timeout,
+                                 std::int32_t retries) {
+  return call(type, key, encoder, timeout, retries, nullptr);
 }
 
 ObjectStatePtr ActorClient::call_stream(std::type_index type, const MethodKey& key, Encoder& encoder, std::chrono::milliseconds timeout,
                                         std::shared_ptr<StreamState> stream) {
-  ObjectStatePtr result = call(type, key, encoder, timeout, stream);
+  // Never sent again: values that were taken would come twice.
+  ObjectStatePtr result = call(type, key, encoder, timeout, 0, stream);
   result->then([stream, result = result.get()] { stream->end(result->failure()); });
   return result;
 }
 
 ObjectStatePtr ActorClient::call(std::type_index type, const MethodKey& key, Encoder& encoder, std::chrono::milliseconds timeout,
-                                 std::shared_ptr<StreamState> stream) {
+                                 std::int32_t retries, std::shared_ptr<StreamState> stream) {
   Result<const MethodEntry*> method = find_method(type, key);
   if (!method.ok()) return ObjectState::failed(process_, method.status());
   const Deadline deadline = deadline_after(timeout);
-  if (!worker_->is_local()) {
+  if (!worker()->is_local()) {
     ObjectValue arguments;
     arguments.bytes = encoder.to_buffer();  // the frame carries them to the other node
     arguments.refs = encoder.take_refs();
-    return submit(*method, std::move(arguments), deadline, std::move(stream));
+    return submit(*method, std::move(arguments), deadline, retries, std::move(stream));
   }
   Result<ObjectValue> arguments = process_->store(encoder);
   if (!arguments.ok()) return ObjectState::failed(process_, arguments.status().with_context("arguments of " + (*method)->name));
-  return submit(*method, *std::move(arguments), deadline, std::move(stream));
+  return submit(*method, *std::move(arguments), deadline, retries, std::move(stream));
 }
 
 std::vector<ObjectStatePtr> ActorClient::call_all(std::span<ActorClient* const> clients, std::type_index type, const MethodKey& key,
-                                                  Encoder& encoder, std::chrono::milliseconds timeout) {
+                                                  Encoder& encoder, std::chrono::milliseconds timeout, std::int32_t retries) {
   std::vector<ObjectStatePtr> results;
   if (clients.empty()) return results;
   const Deadline deadline = deadline_after(timeout);
@@ -173,17 +183,19 @@ std::vector<ObjectStatePtr> ActorClient::call_all(std::span<ActorClient* const> 
     Result<const MethodEntry*> method = client->find_method(type, key);
     if (!method.ok()) results.push_back(ObjectState::failed(client->process_, method.status()));
     else if (!arguments.ok()) results.push_back(ObjectState::failed(client->process_, arguments.status().with_context("arguments of " + (*method)->name)));
-    else results.push_back(client->submit(*method, *arguments, deadline));
+    else results.push_back(client->submit(*method, *arguments, deadline, retries));
   }
   return results;
 }
 
-ObjectStatePtr ActorClient::submit(const MethodEntry* method, ObjectValue arguments, Deadline deadline, std::shared_ptr<StreamState> stream) {
+ObjectStatePtr ActorClient::submit(const MethodEntry* method, ObjectValue arguments, Deadline deadline, std::int32_t retries,
+                                   std::shared_ptr<StreamState> stream) {
   auto call = std::make_shared<OutgoingCall>();
   call->client = shared_from_this();
   call->method = method;
   call->arguments = std::move(arguments);
   call->deadline = deadline;
+  call->retries_left = retries;
   call->result = std::make_shared<ObjectState>(process_);
   call->result->set_producer(call);
   if (stream) stream->set_call(call);
@@ -195,6 +207,7 @@ ObjectStatePtr ActorClient::submit(const MethodEntry* method, ObjectValue argume
     section.fail(std::move(call), closed_);
     return result;
   }
+  call->order = ++order_;
   line_.push_back(std::move(call));
   pump(section);
   if (!line_.empty()) arm_timer(deadline);
@@ -202,6 +215,7 @@ ObjectStatePtr ActorClient::submit(const MethodEntry* method, ObjectValue argume
 }
 
 void ActorClient::pump(Section& section) {
+  if (link_ == Link::kNone && !line_.empty() && stale_) resolve();
   if (link_ == Link::kNone && !line_.empty()) {
     channel_ = worker_->attach(id_, shared_from_this());
     link_ = channel_ ? Link::kOpen : Link::kConnecting;
@@ -288,15 +302,20 @@ void ActorClient::send(const CallPtr& call, Section& section) {
   Message message;
   message.kind = FrameKind::kCall;
   message.meta = *std::move(meta);
-  message.payload = std::move(call->arguments.bytes);
-  if (request.lends) lent_.emplace(call->sequence, std::move(call->arguments));
+  if (call->retries_left == 0) {
+    message.payload = std::move(call->arguments.bytes);
+    if (request.lends) lent_.emplace(call->sequence, std::move(call->arguments));
+  } else {  // it may have to be sent again
+    message.payload = call->arguments.bytes;
+    if (request.lends) lent_.emplace(call->sequence, call->arguments);
+  }
   channel_->request(std::move(message), call->deadline,
                     [call](Result<Message> reply) { call->client->on_reply(call, std::move(reply)); });
 }
 
-void ActorClient::on_connected(Result<std::shared_ptr<Channel>> channel) {
+void ActorClient::on_connected(const WorkerLink* worker, Result<std::shared_ptr<Channel>> channel) {
   Section section(*this);
-  if (link_ != Link::kConnecting) return;  // closed meanwhile
+  if (link_ != Link::kConnecting || worker != worker_.get()) return;  // closed meanwhile, or the actor was started again elsewhere
   if (channel.ok()) {
     link_ = Link::kOpen;
     channel_ = *std::move(channel);
@@ -320,33 +339,110 @@ void ActorClient::on_channel_closed(const Channel* channel, Status reason) {
 void ActorClient::ask_cause(Status reason) {
   link_ = Link::kAsking;
   channel_.reset();
-  process_->node().actor_state(id_, deadline_after(std::chrono::seconds(5)),
-                               [self = shared_from_this(), reason = std::move(reason)](Result<ActorState> state) {
-                                 self->on_cause(reason, std::move(state));
+  process_->node().actor_state(id_, incarnation_, deadline_after(std::chrono::seconds(5)),
+                               [self = shared_from_this(), incarnation = incarnation_, reason = std::move(reason)](Result<ActorState> state) {
+                                 self->on_cause(incarnation, reason, std::move(state));
                                });
 }
 
-void ActorClient::on_cause(Status reason, Result<ActorState> state) {
+void ActorClient::on_cause(std::uint64_t incarnation, Status reason, Result<ActorState> state) {
   Section section(*this);
   if (link_ != Link::kAsking) return;
   const bool dead = state.ok() && state->phase == ActorPhase::kDead;
+  const bool restarts = state.ok() && !dead && (state->is_restarting() || state->incarnation != incarnation);
   // The head knows every living actor, and of dead ones the last.
   const bool forgotten = state.status().code() == ErrorCode::kNotFound;
-  Status why = dead                                             ? death_status(*state)
+  Status why = dead || restarts                                 ? death_status(*state)
                : forgotten                                      ? actor_died("actor " + describe() + " has ended: " + reason.message())
                : state.status().code() == ErrorCode::kActorDied ? state.status()
                : reason.code() == ErrorCode::kInvalidArgument   ? reason
                                                                 : unavailable("connection lost, the call may have run: " + reason.message());
-  section.fail_all(orphans_, why);
-  if (why.code() == ErrorCode::kActorDied) {
+  if (why.code() == ErrorCode::kActorDied && !restarts) {
+    section.fail_all(orphans_, why);
     link_ = Link::kClosed;
     closed_ = why;
     section.fail_all(line_, why);
     section.drop_lent();
-  } else {
-    link_ = Link::kNone;
-    pump(section);
+    return;
   }
+  settle_orphans(section, why, restarts);
+  stale_ = restarts && incarnation_ == incarnation;  // else a newer address came meanwhile
+  link_ = Link::kNone;
+  pump(section);
+}
+
+void ActorClient::settle_orphans(Section& section, const Status& why, bool keep_unsent) {
+  std::vector<CallPtr> again;
+  for (CallPtr& call : std::exchange(orphans_, {})) {
+    const bool unsent = call->sequence == 0;
+    if (unsent ? !keep_unsent && call->retries_left == 0 : call->retries_left == 0) {
+      section.fail(std::move(call), why);
+      continue;
+    }
+    if (!unsent || !keep_unsent) call->retries_left -= call->retries_left > 0 ? 1 : 0;
+    if (!unsent) acknowledge(call->sequence);  // the next time it has another number
+    call->sequence = 0;
+    call->channel.reset();
+    again.push_back(std::move(call));
+  }
+  if (again.empty()) return;
+  line_.insert(line_.end(), std::make_move_iterator(again.begin()), std::make_move_iterator(again.end()));
+  line_.sort([](const CallPtr& a, const CallPtr& b) { return a->order < b->order; });
+  watched_ = nullptr;
+  Deadline earliest = Deadline::max();
+  for (const CallPtr& call : line_) earliest = std::min(earliest, call->deadline);
+  arm_timer(earliest);
+}
+
+void ActorClient::resolve() {
+  // Asked again as long as calls wait; each of them ends at its own deadline.
+  constexpr std::chrono::seconds kPatience{60};
+  link_ = Link::kResolving;
+  process_->node().resolve_actor(id_, deadline_after(kPatience),
+                                 [self = shared_from_this()](Result<ActorAddress> address) { self->on_resolved(std::move(address)); });
+}
+
+void ActorClient::on_resolved(Result<ActorAddress> address) {
+  Section section(*this);
+  if (link_ != Link::kResolving) return;
+  link_ = Link::kNone;
+  if (address.ok()) {
+    if (address->incarnation > incarnation_) move_to(*address);
+    stale_ = false;
+  } else if (address.status().code() == ErrorCode::kUnavailable) {
+    section.fail_all(line_, address.status());
+  } else if (address.status().code() != ErrorCode::kDeadlineExceeded) {
+    link_ = Link::kClosed;
+    closed_ = address.status();
+    section.fail_all(line_, closed_);
+    return;
+  }
+  pump(section);
+}
+
+void ActorClient::move_to(const ActorAddress& newer) {
+  worker_ = process_->link_for(newer);
+  incarnation_ = newer.incarnation;
+  stale_ = false;
+}
+
+void ActorClient::adopt(const ActorAddress& newer) {
+  std::shared_ptr<WorkerLink> older;
+  {
+    Section section(*this);
+    if (link_ == Link::kClosed || newer.incarnation <= incarnation_) return;
+    older = worker_;
+    move_to(newer);
+    if (older == worker_) older = nullptr;
+    if (link_ != Link::kAsking) {  // else it goes on with the new address once it has its answer
+      if (link_ == Link::kOpen) section.drop_lent();
+      channel_.reset();
+      link_ = Link::kNone;
+      pump(section);
+    }
+  }
+  // That process is gone, or cut off from the cluster: nobody should wait for its replies.
+  if (older) older->close(unavailable("the actor was started again"));
 }
 
 void ActorClient::on_reply(const CallPtr& call, Result<Message> reply) {
@@ -363,7 +459,12 @@ void ActorClient::on_reply(const CallPtr& call, Result<Message> reply) {
       if (closed_.ok()) {
         orphans_.push_back(call);
         // Usually on_channel_closed() is about to come; but not if this was sent on a connection that had ended already.
-        if (link_ == Link::kNone || (link_ == Link::kOpen && call->channel != channel_)) ask_cause(reply.status());
+        if (link_ == Link::kNone) {
+          ask_cause(reply.status());
+        } else if (link_ != Link::kAsking && call->channel != channel_) {
+          settle_orphans(section, unavailable("connection lost, the call may have run: " + reply.status().message()), true);
+          pump(section);
+        }
         return;
       }
       reply = closed_;
@@ -397,7 +498,12 @@ void ActorClient::on_gone(const CallPtr& call, const Status& reason) {
   Section section(*this);
   if (!closed_.ok()) return section.fail(call, closed_);
   orphans_.push_back(call);
-  if (link_ == Link::kOpen) ask_cause(reason);
+  if (link_ == Link::kOpen || link_ == Link::kNone) {
+    ask_cause(reason);
+  } else if (link_ != Link::kAsking) {  // the next incarnation is being reached already
+    settle_orphans(section, actor_died("actor " + describe() + " was started again: " + reason.message()), true);
+    pump(section);
+  }
 }
 
 void ActorClient::acknowledge(std::uint64_t sequence) {
@@ -486,7 +592,8 @@ void ActorClient::on_timer() {
   auto now = std::chrono::steady_clock::now();
   std::erase_if(line_, [&](const CallPtr& call) {
     if (call->deadline > now) return false;
-    section.fail(call, deadline_exceeded("the call's time was up before it could be sent"));
+    section.fail(call, deadline_exceeded(std::string("the call's time was up before it could be sent") +
+                                         (link_ == Link::kResolving ? ": the actor is being restarted" : "")));
     return true;
   });
   pump(section);

@@ -1,7 +1,8 @@
 // ActorClient: the caller's side of one actor, shared by all handles to it in a process.
 //
-// Invariants: calls leave in the order in which they were made, also when one waits for its arguments or for the connection; none leaves
-// twice; each result is settled by its deadline. A process may have very many: what an idle one takes is counted in bytes. What a call lends (objects its arguments refer to) is held until the actor says
+// Invariants: calls leave in the order in which they were made, also when one waits for its arguments, for the connection or for the
+// actor's restart; none leaves twice unless it may be retried; each result is settled by its deadline; once a newer incarnation of the actor
+// is known, nothing of an older one counts any more. A process may have very many: what an idle one takes is counted in bytes. What a call lends (objects its arguments refer to) is held until the actor says
 // that it holds none of it any more, or the connection ends.
 #pragma once
 
@@ -35,18 +36,21 @@ class ActorClient : public std::enable_shared_from_this<ActorClient> {
   ~ActorClient();
 
   ActorId id() const { return id_; }
-  std::uint64_t incarnation() const { return incarnation_; }
-  const WorkerLink& worker() const { return *worker_; }
+  /// The process of the newest incarnation known.
+  std::shared_ptr<const WorkerLink> worker() const;
   ActorAddress address() const;
+  /// Where the actor is, as another process knew it: what is older is given up.
+  void adopt(const ActorAddress& newer);
   const std::shared_ptr<Process>& process() const { return process_; }
   /// "Counter 7f3a0011", for messages.
   std::string describe() const;
 
   /// Sends a call, or puts it in line. Never blocks on the network; what goes wrong ends up in the returned object. Any thread.
-  ObjectStatePtr call(std::type_index type, const MethodKey& method, Encoder& arguments, std::chrono::milliseconds timeout);
+  ObjectStatePtr call(std::type_index type, const MethodKey& method, Encoder& arguments, std::chrono::milliseconds timeout,
+                      std::int32_t retries = 0);
   /// One call of each client, all of one process, with the same arguments, encoded and stored once, and the same deadline.
   static std::vector<ObjectStatePtr> call_all(std::span<ActorClient* const> clients, std::type_index type, const MethodKey& method,
-                                              Encoder& arguments, std::chrono::milliseconds timeout);
+                                              Encoder& arguments, std::chrono::milliseconds timeout, std::int32_t retries = 0);
 
   /// The same of a method that yields values: they come through the stream, and the result settles (without a value) when it has returned.
   ObjectStatePtr call_stream(std::type_index type, const MethodKey& method, Encoder& arguments, std::chrono::milliseconds timeout,
@@ -61,7 +65,7 @@ class ActorClient : public std::enable_shared_from_this<ActorClient> {
   void close(Status reason);
 
   // For the WorkerLink, on the event loop.
-  void on_connected(Result<std::shared_ptr<Channel>> channel);
+  void on_connected(const WorkerLink* worker, Result<std::shared_ptr<Channel>> channel);
   void on_notice(const CallNotice& notice, const Message& message);
   void on_channel_closed(const Channel* channel, Status reason);
 
@@ -72,15 +76,17 @@ class ActorClient : public std::enable_shared_from_this<ActorClient> {
     kConnecting,
     kOpen,
     kAsking,      // the connection is gone; the node is asked why
+    kResolving,   // the actor is being restarted; the node will say where it is
     kClosed,      // for good, see closed_
   };
   struct Timer;
   class ResultLease;
   class Section;
 
-  ObjectStatePtr submit(const MethodEntry* method, ObjectValue arguments, Deadline deadline, std::shared_ptr<StreamState> stream = nullptr);
+  ObjectStatePtr submit(const MethodEntry* method, ObjectValue arguments, Deadline deadline, std::int32_t retries,
+                        std::shared_ptr<StreamState> stream = nullptr);
   ObjectStatePtr call(std::type_index type, const MethodKey& method, Encoder& arguments, std::chrono::milliseconds timeout,
-                      std::shared_ptr<StreamState> stream);
+                      std::int32_t retries, std::shared_ptr<StreamState> stream);
   void on_stream_item(std::uint64_t sequence, const Message& message);
   Result<const MethodEntry*> find_method(std::type_index type, const MethodKey& method);
 
@@ -89,23 +95,30 @@ class ActorClient : public std::enable_shared_from_this<ActorClient> {
   void send(const CallPtr& call, Section& section);
   void acknowledge(std::uint64_t sequence);
   void ask_cause(Status reason);
+  void resolve();
+  void move_to(const ActorAddress& newer);
+  /// Puts those that may be sent (again) back in line; the others fail.
+  void settle_orphans(Section& section, const Status& why, bool keep_unsent);
   void arm_timer(Deadline at);
 
   void settle(const CallPtr& call, const Status& why);
   void watch(const ObjectStatePtr& blocker);
-  void on_cause(Status reason, Result<ActorState> state);
+  void on_cause(std::uint64_t incarnation, Status reason, Result<ActorState> state);
+  void on_resolved(Result<ActorAddress> address);
   void on_reply(const CallPtr& call, Result<Message> reply);
   void on_gone(const CallPtr& call, const Status& reason);
   void on_timer();
   void result_released(std::uint64_t sequence);
 
   const std::shared_ptr<Process> process_;
-  const std::shared_ptr<WorkerLink> worker_;
   const ActorId id_;
-  const std::uint64_t incarnation_;
   const std::string class_name_;
 
-  std::mutex mutex_;  // guards what follows; held while a call is handed to the channel, so that calls keep their order
+  mutable std::mutex mutex_;  // guards what follows; held while a call is handed to the channel, so that calls keep their order
+  std::shared_ptr<WorkerLink> worker_;
+  std::uint64_t incarnation_;
+  bool stale_ = false;       // that incarnation has ended: resolve() before connecting
+  std::uint64_t order_ = 0;  // calls made
   Link link_ = Link::kNone;
   Status closed_;
   const ActorClass* class_ = nullptr;  // known after the first call

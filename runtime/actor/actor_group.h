@@ -92,7 +92,10 @@ template <class T>
 std::vector<ActorClient*> clients_of(const std::vector<ActorHandle<T>>& members) {
   std::vector<ActorClient*> clients;
   for (const auto& member : members) {
-    if (!member.is_valid() || member.call_timeout() != members.front().call_timeout()) return {};
+    if (!member.is_valid() || member.call_timeout() != members.front().call_timeout() ||
+        member.defaults().max_task_retries != members.front().defaults().max_task_retries) {
+      return {};
+    }
     clients.push_back(member.client().get());
   }
   return clients;
@@ -135,9 +138,10 @@ class ActorGroup {
     if constexpr (!(group_detail::kDiffers<Args> || ...)) {
       if (auto clients = group_detail::clients_of(members_); !clients.empty()) {
         auto timeout = options.timeout.count() > 0 ? options.timeout : members_.front().call_timeout();
+        auto retries = options.max_task_retries.value_or(members_.front().defaults().max_task_retries);
         with_arguments<typename Traits::Params>(
             [&](Encoder& encoder) {
-              for (auto& state : ActorClient::call_all(clients, typeid(T), MethodKey::of(method), encoder, timeout)) {
+              for (auto& state : ActorClient::call_all(clients, typeid(T), MethodKey::of(method), encoder, timeout, retries)) {
                 results.emplace_back(std::move(state));
               }
             },

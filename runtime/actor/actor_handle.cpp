@@ -6,7 +6,7 @@
 
 namespace runtime::handle_detail {
 
-void encode_handle(Encoder& encoder, const ActorClient* client, std::chrono::milliseconds call_timeout) {
+void encode_handle(Encoder& encoder, const ActorClient* client, const CallDefaults& defaults) {
   encode_value(encoder, client != nullptr);
   if (!client) return;
   const ActorAddress address = client->address();
@@ -18,10 +18,11 @@ void encode_handle(Encoder& encoder, const ActorClient* client, std::chrono::mil
   encode_value(encoder, address.node_address);
   encode_value(encoder, address.incarnation);
   encode_value(encoder, address.pid);
-  encode_value(encoder, call_timeout);
+  encode_value(encoder, defaults.timeout);
+  encode_value(encoder, defaults.max_task_retries);
 }
 
-std::shared_ptr<ActorClient> decode_handle(Decoder& decoder, std::chrono::milliseconds* call_timeout) {
+std::shared_ptr<ActorClient> decode_handle(Decoder& decoder, CallDefaults* defaults) {
   if (!decoder.read_bool()) return nullptr;
   ActorAddress address;
   decode_value(decoder, address.actor);
@@ -32,8 +33,9 @@ std::shared_ptr<ActorClient> decode_handle(Decoder& decoder, std::chrono::millis
   decode_value(decoder, address.node_address);
   decode_value(decoder, address.incarnation);
   decode_value(decoder, address.pid);
-  decode_value(decoder, *call_timeout);
-  if (call_timeout->count() <= 0) decoder.fail("an actor handle without a time for its calls");
+  decode_value(decoder, defaults->timeout);
+  decode_value(decoder, defaults->max_task_retries);
+  if (defaults->timeout.count() <= 0) decoder.fail("an actor handle without a time for its calls");
   if (!decoder.process()) decoder.fail("an actor handle outside of a running program");
   if (!decoder.ok()) return nullptr;
   return decoder.process()->client_for(address);

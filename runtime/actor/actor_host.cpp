@@ -51,6 +51,7 @@ struct ActorHost::Turn {
 };
 
 bool ActorHost::run(std::size_t jobs_max) {
+  ActorScope scope({id_, incarnation_});
   Turn turn;
   for (std::size_t i = 0;; ++i) {
     next(turn, i < jobs_max);
@@ -89,6 +90,7 @@ void ActorHost::next(Turn& turn, bool take) {
       std::erase(running_, turn.running);
     }
     if (std::exchange(turn.busy, false)) --jobs_;
+    if (draining_ && !has_tasks() && lanes_.size() == 0 && is_at_rest()) stopping_ = true;
     if (take && has_tasks()) {
       ++jobs_;
       turn.busy = true;
@@ -148,7 +150,7 @@ void ActorHost::stop(std::function<void()> done) {
     std::lock_guard lock(mutex_);
     first = !std::exchange(stopping_, true);
     if (first) {
-      stopped_ = std::move(done);
+      if (done) stopped_ = std::move(done);  // else that of drain() stays
       idle = turns_ == 0;  // else whoever has a turn sees
       if (idle) ++turns_;
     }
@@ -156,6 +158,21 @@ void ActorHost::stop(std::function<void()> done) {
   if (idle) context_->executor.post(shared_from_this());
   if (first) context_->active.cancel_all(id_);
   else if (done) done();
+}
+
+void ActorHost::drain(std::function<void()> done) {
+  bool idle = false;
+  {
+    std::lock_guard lock(mutex_);
+    if (!stopping_ && !draining_) {
+      draining_ = true;
+      stopped_ = std::exchange(done, nullptr);
+      idle = turns_ == 0;  // else whoever has a turn comes to the end of the line
+      if (idle) ++turns_;
+    }
+  }
+  if (idle) context_->executor.post(shared_from_this());
+  if (done) done();
 }
 
 void ActorHost::run_in_turn(UniqueFunction<void()> task) {
@@ -215,7 +232,7 @@ void ActorHost::push(std::unique_ptr<ActorJob> job) {
   bool another = false;
   {
     std::lock_guard lock(mutex_);
-    gone = stopping_;
+    gone = stopping_ || draining_;
     if (!gone && lanes_.size() < context_->options.calls_max) {
       if (class_) job->method = class_->find(job->call.method);
       lanes_.push(std::move(job));

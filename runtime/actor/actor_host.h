@@ -66,7 +66,9 @@ class ActorHost : public std::enable_shared_from_this<ActorHost> {
   /// Ends the actor after the jobs that are running, which are told: it is destroyed, what is in line is answered that it is gone, then `done` runs (at once
   /// when the actor was stopped before).
   void stop(std::function<void()> done);
-  /// The same at once on the calling thread, when the executor has come to rest.
+  /// Takes no more calls; ends as stop() does once those in line have run.
+  void drain(std::function<void()> done);
+  /// The same as stop() at once on the calling thread, when the executor has come to rest.
   void stop_at_rest();
 
   /// For coroutines: runs the task in a turn, also of an actor that is being stopped.
@@ -118,6 +120,7 @@ class ActorHost : public std::enable_shared_from_this<ActorHost> {
   std::uint32_t turns_ = 0;
   std::uint32_t jobs_ = 0;  // turns inside of a job
   std::uint32_t turns_max_ = 1;
+  bool draining_ = false;   // stops when no call is left
   bool stopping_ = false;
   bool finished_ = false;
 };

@@ -18,7 +18,18 @@ inline constexpr std::chrono::hours kDefaultCallTimeout{1};
 
 /// `ActorOptions options{.name = "trainer", .cpus = 2};`
 struct ActorOptions {
-  std::string name{};                  // to be found with Runtime::get_actor; empty: anonymous. Unique in the cluster
+  std::string name{};                  // to be found with Runtime::get_actor; empty: anonymous. Unique among the living of its namespace
+  std::string name_space{};            // of the name; empty: the job's (RuntimeOptions::name_space)
+  bool get_if_exists = false;          // spawn() returns the living actor of that name and class if there is one, and makes it otherwise
+  /// No owner: it lives on when its creator, driver and job have ended, until it is killed or terminated. Needs a name and a namespace
+  /// that others can say. References among its constructor's arguments are its creator's, and end with it.
+  bool detached = false;
+  /// How often the actor is started again after its process ended unasked, on whichever node has room; -1: always. Its constructor runs
+  /// again with the same arguments (see docs/guide/actors.md for keeping state). Starts that follow one another fast are held back, at most 10 s.
+  std::int32_t max_restarts = 0;
+  /// How often a call that was lost with the actor's process (or with the connection) is sent again, in order, within its deadline; -1: always.
+  /// Such a call may run more than once. Unless CallOptions say otherwise.
+  std::int32_t max_task_retries = 0;
   double cpus = 0;                   // reserved on its node while it lives; 0: it shares what is left
   double gpus = 0;
   ResourceMap resources{};             // further amounts, by name
@@ -34,8 +45,9 @@ struct ActorOptions {
   std::optional<BundleSlot> bundle{};  // run in this bundle of a placement group
   std::optional<NodeId> node{};        // run there or nowhere
   Labels labels{};                     // the node must have these
+  std::string log_prefix{};            // before its lines in the driver's output, instead of the class: "(left pid=123) "
 
-  /// For placing the actor and running its constructor.
+  /// For placing the actor and running its constructor, at each start.
   std::chrono::milliseconds create_timeout = std::chrono::minutes(5);
   /// For calls through the handle that spawn() returns, unless CallOptions say otherwise.
   std::chrono::milliseconds call_timeout = kDefaultCallTimeout;
@@ -53,6 +65,8 @@ struct CallOptions {
   std::chrono::milliseconds timeout{0};
   /// Of a method with a StreamWriter: how many values it may be ahead of the caller; at least 1.
   std::uint32_t stream_window = 64;
+  /// Instead of the actor's.
+  std::optional<std::int32_t> max_task_retries{};
 };
 
 }  // namespace runtime

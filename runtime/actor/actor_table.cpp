@@ -43,6 +43,8 @@ void ActorTable::build(ActorSpec spec, std::uint64_t incarnation, std::function<
     place->second->stop({});
     place->second = host;
   }
+  // With one actor in the process, threads that it starts spawn for it; with several, only threads that run them do.
+  context_->process->set_resident(hosts_.size() == 1 ? ActorInstance{id, incarnation} : ActorInstance{});
   host->build(std::move(spec), [self = weak_from_this(), id, incarnation, answer = std::move(answer)](Status built) {
     answer(built);
     if (built.ok()) return;
@@ -60,6 +62,15 @@ void ActorTable::stop(ActorId actor, std::uint64_t incarnation, std::function<vo
   std::shared_ptr<ActorHost> host = std::move(found->second);
   hosts_.erase(found);
   host->stop(std::move(done));
+}
+
+void ActorTable::drain(ActorId actor, std::uint64_t incarnation, std::function<void()> done) {
+  auto found = hosts_.find(actor);
+  if (found == hosts_.end() || found->second->incarnation() != incarnation) return done();
+  found->second->drain([self = weak_from_this(), actor, incarnation, done = std::move(done)] {
+    if (auto table = self.lock()) table->context_->process->loop().post([table, actor, incarnation] { table->stop(actor, incarnation, {}); });
+    done();
+  });
 }
 
 void ActorTable::on_message(const std::shared_ptr<Channel>& channel, Message message) {

@@ -24,6 +24,9 @@ class ActorTable : public std::enable_shared_from_this<ActorTable> {
   /// Takes the actor out and ends it after the call it runs; `done` is called once, from any thread. An actor that is not there has ended.
   void stop(ActorId actor, std::uint64_t incarnation, std::function<void()> done);
 
+  /// Lets the actor run the calls in line and ends it then; `done` as for stop().
+  void drain(ActorId actor, std::uint64_t incarnation, std::function<void()> done);
+
   /// A frame of a caller: a call, or a notice.
   void on_message(const std::shared_ptr<Channel>& channel, Message message);
   /// A caller's connection has ended: its calls still in line will not run, running ones are told, and what it held is released.

@@ -57,22 +57,35 @@ void Process::shut_down() {
   loop_.post([&] { loop_.post([&] { drained.set(); }); });
   loop_.run_until(drained, Deadline::max());
   loop_.stop();
+  callbacks_.stop();
 }
 
 std::shared_ptr<ActorClient> Process::client_for(const ActorAddress& address) {
-  std::shared_ptr<ActorClient> older;  // dropped outside of the lock
+  std::shared_ptr<ActorClient> known;  // dropped outside of the lock
+  {
+    std::lock_guard lock(mutex_);
+    if (auto found = clients_.find(address.actor); found != clients_.end()) known = found->second.lock();
+  }
+  if (known) {
+    known->adopt(address);
+    return known;
+  }
+  std::shared_ptr<WorkerLink> link = link_for(address);
+  auto made = std::make_shared<ActorClient>(shared_from_this(), std::move(link), address);
   std::lock_guard lock(mutex_);
   auto& slot = clients_[address.actor];
-  if (auto known = slot.lock()) {
-    if (known->incarnation() >= address.incarnation) return known;
-    older = std::move(known);
-  }
-  auto& link_slot = links_[address.worker];
-  std::shared_ptr<WorkerLink> link = link_slot.lock();
-  if (!link) link_slot = link = std::make_shared<WorkerLink>(shared_from_this(), address);
-  auto client = std::make_shared<ActorClient>(shared_from_this(), std::move(link), address);
-  slot = client;
-  return client;
+  known = slot.lock();
+  if (known) return known;  // made by another thread meanwhile
+  slot = made;
+  return made;
+}
+
+std::shared_ptr<WorkerLink> Process::link_for(const ActorAddress& address) {
+  std::lock_guard lock(mutex_);
+  auto& slot = links_[address.worker];
+  std::shared_ptr<WorkerLink> link = slot.lock();
+  if (!link) slot = link = std::make_shared<WorkerLink>(shared_from_this(), address);
+  return link;
 }
 
 void Process::forget_client(ActorId actor) {
@@ -100,6 +113,24 @@ Result<ObjectValue> Process::store(Encoder& encoder, Deadline deadline) {
   return value;
 }
 
+ObjectValue Process::inlined(Encoder& encoder) {
+  ObjectValue value;
+  value.bytes = encoder.to_buffer();
+  value.refs = encoder.take_refs();
+  return value;
+}
+
+void Process::set_resident(ActorInstance actor) {
+  std::lock_guard lock(mutex_);
+  resident_ = actor;
+}
+
+ActorInstance Process::current_actor() const {
+  if (ActorInstance scoped = ActorScope::current(); !scoped.actor.is_none()) return scoped;
+  std::lock_guard lock(mutex_);
+  return resident_;
+}
+
 std::shared_ptr<StoredObject> Process::borrow(ObjectLocation location) {
   return std::make_shared<StoredObject>(objects_, std::move(location), false);
 }
@@ -114,6 +145,14 @@ PendingActor Process::start_actor(ActorSpec spec, std::vector<ObjectStatePtr> le
   }
   node_->create_actor(std::move(spec), deadline_after(timeout), [self, pending, actor](Result<ActorAddress> address) {
     if (address.ok()) {
+      std::vector<ObjectStatePtr> unused;  // get_if_exists found another; dropped outside of the lock
+      if (address->actor != actor) {
+        std::lock_guard lock(self->mutex_);
+        if (auto found = self->lent_to_constructors_.find(actor); found != self->lent_to_constructors_.end()) {
+          unused = std::move(found->second);
+          self->lent_to_constructors_.erase(found);
+        }
+      }
       *pending.address = *std::move(address);
       pending.created->fulfil({});
     } else {

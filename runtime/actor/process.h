@@ -15,6 +15,8 @@
 #include <vector>
 
 #include "runtime/actor/actor_executor.h"
+#include "runtime/actor/actor_scope.h"
+#include "runtime/actor/callback_thread.h"
 #include "runtime/actor/countdown.h"
 #include "runtime/actor/encoder.h"
 #include "runtime/actor/fwd.h"
@@ -54,6 +56,8 @@ class Process : public std::enable_shared_from_this<Process> {
 
   /// The one client of this process for the actor; a newer incarnation replaces an older one.
   std::shared_ptr<ActorClient> client_for(const ActorAddress& address);
+  /// The connection to the worker process of that address, shared by the clients of its actors.
+  std::shared_ptr<WorkerLink> link_for(const ActorAddress& address);
   /// For the destructors of clients and links; not with the mutex held.
   void forget_client(ActorId actor);
   void forget_link(WorkerId worker);
@@ -61,12 +65,22 @@ class Process : public std::enable_shared_from_this<Process> {
   /// The encoded value: small ones as bytes, large ones (from kLargeArrayBytes) in the node's shared memory.
   /// Errors: kResourceExhausted (no room by the deadline), kUnavailable.
   Result<ObjectValue> store(Encoder& encoder, Deadline deadline = deadline_after(kStoreWait));
+  /// The encoded value as bytes, of whatever size.
+  ObjectValue inlined(Encoder& encoder);
   /// An object of another process.
   std::shared_ptr<StoredObject> borrow(ObjectLocation location);
 
   /// Asks for an actor. `arguments` may hold references: they are kept until the actor is dead.
   PendingActor start_actor(ActorSpec spec, std::vector<ObjectStatePtr> lent, std::chrono::milliseconds timeout);
   void on_actor_died(const ActorState& state);
+
+  /// The one actor that this process runs, whose children what it spawns are; none when it runs several.
+  void set_resident(ActorInstance actor);
+  /// The actor on whose behalf the calling thread runs: of its ActorScope, else the process's resident. None in a driver.
+  ActorInstance current_actor() const;
+
+  /// Runs a user's callback on a thread of its own, after those before it; not once shut down.
+  void run_callback(std::function<void()> callback) { callbacks_.run(std::move(callback)); }
 
   /// Blocks until `count` of the objects are settled or the deadline passes; with OnFailure::kReturn also when one has failed.
   void wait(std::span<const ObjectStatePtr> objects, std::size_t count, Deadline deadline, OnFailure on_failure = OnFailure::kCount);
@@ -84,7 +98,9 @@ class Process : public std::enable_shared_from_this<Process> {
   std::shared_ptr<ObjectClient> objects_;
   std::atomic<bool> shut_down_{false};
 
-  std::mutex mutex_;
+  mutable std::mutex mutex_;
+  ActorInstance resident_;
+  CallbackThread callbacks_;
   std::unordered_map<ActorId, std::weak_ptr<ActorClient>> clients_;
   std::unordered_map<WorkerId, std::weak_ptr<WorkerLink>> links_;
   std::unordered_map<ActorId, std::vector<ObjectStatePtr>> lent_to_constructors_;

@@ -18,6 +18,9 @@ Worker::Worker(std::shared_ptr<Process> process, Runtime& runtime)
       actors_(std::make_shared<ActorTable>(std::make_shared<const HostContext>(process_, runtime, executor_))) {}
 
 Worker::~Worker() {
+  // A worker that was drained ends while its node is still there to call.
+  process_->node().set_on_shutdown({});
+  process_->node().set_on_drain_actor({});
   if (listener_) listener_->stop();
 }
 
@@ -44,6 +47,12 @@ Result<std::unique_ptr<Worker>> Worker::start(std::shared_ptr<Process> process, 
   client.set_on_shutdown([raw = worker.get()](const Status& reason) { raw->on_shutdown(reason); });
   client.set_on_actor_died([weak = std::weak_ptr(process)](const ActorState& state) {
     if (auto self = weak.lock()) self->on_actor_died(state);
+  });
+  client.set_on_drain_actor([raw = worker.get()](ActorId actor, std::uint64_t incarnation, NodeClient::Done answer) {
+    raw->actors_->drain(actor, incarnation, [raw, answer = std::move(answer)] {
+      answer({});
+      raw->executor_.stop();  // what was drained was all there is to this process
+    });
   });
   // Last: from here on the node's requests come in.
   client.set_on_create_actor([actors = worker->actors_](ActorSpec spec, std::uint64_t incarnation, NodeClient::Done answer) {

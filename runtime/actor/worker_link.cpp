@@ -99,7 +99,7 @@ void WorkerLink::on_connected(Result<std::shared_ptr<Channel>> channel) {
     }
     waiting_.clear();
   }
-  for (const auto& client : clients) client->on_connected(why.ok() ? channel : Result<std::shared_ptr<Channel>>(why));
+  for (const auto& client : clients) client->on_connected(this, why.ok() ? channel : Result<std::shared_ptr<Channel>>(why));
 }
 
 void WorkerLink::on_message(const Message& message) {

@@ -23,8 +23,8 @@ Json to_json(const NodeInfo& node) {
 }
 
 Json to_json(const ActorState& actor) {
-  Json json{{"id", actor.actor.hex()}, {"name", actor.name}, {"class", actor.class_name}, {"state", std::string(to_string(actor.phase))},
-            {"node", actor.node.is_none() ? "" : actor.node.hex()}, {"pid", actor.pid}, {"restarts", 0},
+  Json json{{"id", actor.actor.hex()}, {"name", actor.name}, {"namespace", actor.name_space}, {"detached", actor.detached}, {"class", actor.class_name}, {"state", std::string(to_string(actor.phase))},
+            {"node", actor.node.is_none() ? "" : actor.node.hex()}, {"pid", actor.pid}, {"restarts", actor.restarts},
             {"pending_reason", actor.pending_reason}, {"job", actor.job.hex()}, {"resources", actor.resources}};
   if (actor.phase == ActorPhase::kDead) json["death_cause"] = actor.death.text;
   return json;
@@ -81,6 +81,8 @@ void print_actors(const ClusterState& state, bool with_dead) {
   for (const ActorState& actor : state.actors) {
     if (actor.phase == ActorPhase::kDead && !with_dead) continue;
     std::string detail = actor.phase == ActorPhase::kDead ? actor.death.text : actor.pending_reason;
+    if (actor.restarts > 0) detail = "restarts " + std::to_string(actor.restarts) + (detail.empty() ? "" : "  " + detail);
+    if (actor.detached) detail = "detached in namespace " + actor.name_space + (detail.empty() ? "" : "  " + detail);
     std::printf("  %s  %-8s %s%s%s  node %s  pid %d  %s\n", actor.actor.short_hex().c_str(), std::string(to_string(actor.phase)).c_str(),
                 actor.class_name.c_str(), actor.name.empty() ? "" : " ", actor.name.c_str(),
                 actor.node.is_none() ? "-" : actor.node.short_hex().c_str(), actor.pid, detail.c_str());

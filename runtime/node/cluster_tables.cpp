@@ -29,6 +29,11 @@ ActorState ActorRecord::state() const {
   state.pid = address.pid;
   state.resources = spec.resources;
   state.death = death;
+  state.restarts = restarts;
+  state.incarnation = incarnation;
+  state.name_space = spec.name_space;
+  state.detached = spec.detached;
+  state.version = version;
   return state;
 }
 
@@ -38,9 +43,19 @@ void ClusterTables::apply(const HeadCommand& command) {
 
 const ActorRecord* ClusterTables::actor(ActorId id) const { return lookup(actors_, id); }
 
-const ActorRecord* ClusterTables::actor_named(const std::string& name) const {
-  const ActorId* id = lookup(names_, name);
+const ActorRecord* ClusterTables::actor_named(const std::string& name_space, const std::string& name) const {
+  const ActorId* id = lookup(names_, std::pair(name_space, name));
   return id ? actor(*id) : nullptr;
+}
+
+std::vector<ActorId> ClusterTables::owned_by(ActorId owner) const {
+  const std::set<ActorId>* owned = lookup(owned_, owner);
+  return owned ? std::vector<ActorId>(owned->begin(), owned->end()) : std::vector<ActorId>();
+}
+
+std::string ClusterTables::name_space(JobId id) const {
+  const JobRecord* record = job(id);
+  return record && !record->driver.name_space.empty() ? record->driver.name_space : "job-" + id.hex();
 }
 
 const JobRecord* ClusterTables::job(JobId id) const { return lookup(jobs_, id); }
@@ -49,6 +64,8 @@ bool ClusterTables::job_runs(JobId id) const {
   const JobRecord* record = job(id);
   return record && record->info.running;
 }
+
+bool ClusterTables::job_serves(JobId id) const { return job_runs(id) || outliving_.contains(id); }
 
 const GroupState* ClusterTables::group(GroupId id) const { return lookup(groups_, id); }
 
@@ -68,9 +85,15 @@ ActorRecord& ClusterTables::existing(ActorId id) {
   return found->second;
 }
 
-void ClusterTables::on(const command::AddNode& c) { nodes_[c.info.node] = c.info; }
+void ClusterTables::on(const command::AddNode& c) {
+  nodes_[c.info.node] = c.info;
+  ++nodes_version_;
+}
 
-void ClusterTables::on(const command::RemoveNode& c) { nodes_.erase(c.node); }
+void ClusterTables::on(const command::RemoveNode& c) {
+  nodes_.erase(c.node);
+  ++nodes_version_;
+}
 
 void ClusterTables::on(const command::StartJob& c) {
   std::erase(ended_jobs_, c.info.job);
@@ -83,11 +106,20 @@ void ClusterTables::on(const command::EndJob& c) {
   auto found = jobs_.find(c.job);
   CHECK(found != jobs_.end());
   found->second.info.running = false;
-  pairs_.erase(c.job);
+  if (!outliving_.contains(c.job)) pairs_.erase(c.job);
   ended_jobs_.push_back(c.job);
-  if (ended_jobs_.size() > kEndedJobsKept) {
-    jobs_.erase(ended_jobs_.front());
-    ended_jobs_.erase(ended_jobs_.begin());
+  forget_ended_jobs();
+}
+
+void ClusterTables::forget_ended_jobs() {
+  // What outlives a job is restarted from the job's program, which therefore stays known.
+  for (auto job = ended_jobs_.begin(); job != ended_jobs_.end() && ended_jobs_.size() > kEndedJobsKept;) {
+    if (outliving_.contains(*job)) {
+      ++job;
+      continue;
+    }
+    jobs_.erase(*job);
+    job = ended_jobs_.erase(job);
   }
 }
 
@@ -97,9 +129,11 @@ void ClusterTables::on(const command::AddActor& c) {
   record.spec = c.spec;
   record.job = c.job;
   if (!c.spec.name.empty()) {
-    CHECK(!names_.contains(c.spec.name));
-    names_[c.spec.name] = c.spec.actor;
+    const bool added = names_.emplace(std::pair(c.spec.name_space, c.spec.name), c.spec.actor).second;
+    CHECK(added);
   }
+  if (!c.spec.owner.is_none()) owned_[c.spec.owner].insert(c.spec.actor);
+  if (c.spec.outlives_job) ++outliving_[c.job];
 }
 
 void ClusterTables::on(const command::ActorWaits& c) { existing(c.actor).pending_reason = c.reason; }
@@ -112,6 +146,7 @@ void ClusterTables::on(const command::ActorPlaced& c) {
   record.pending_reason.clear();
   record.node = c.node;
   record.incarnation = c.incarnation;
+  ++record.version;
 }
 
 void ClusterTables::on(const command::ActorAlive& c) {
@@ -119,7 +154,22 @@ void ClusterTables::on(const command::ActorAlive& c) {
   CHECK(record.phase == ActorPhase::kStarting);
   record.phase = ActorPhase::kAlive;
   record.address = c.address;
+  ++record.version;
 }
+
+void ClusterTables::on(const command::ActorEnds& c) { existing(c.actor).ending = true; }
+
+void ClusterTables::on(const command::ActorRestarts& c) {
+  ActorRecord& record = existing(c.actor);
+  CHECK(record.phase == ActorPhase::kStarting || record.phase == ActorPhase::kAlive);
+  record.phase = ActorPhase::kPending;
+  record.pending_reason = "its process ended: " + c.cause.text;
+  record.death = c.cause;
+  ++record.restarts;
+  ++record.version;
+}
+
+void ClusterTables::on(const command::ActorStateSaved& c) { existing(c.actor).spec.saved_state = c.state; }
 
 void ClusterTables::on(const command::ActorDead& c) {
   ActorRecord& record = existing(c.actor);
@@ -128,7 +178,18 @@ void ClusterTables::on(const command::ActorDead& c) {
   record.pending_reason.clear();
   record.death = c.cause;
   record.spec.constructor_args.clear();
-  if (!record.spec.name.empty()) names_.erase(record.spec.name);
+  record.spec.saved_state.reset();
+  ++record.version;
+  if (!record.spec.name.empty()) names_.erase(std::pair(record.spec.name_space, record.spec.name));
+  if (auto owned = owned_.find(record.spec.owner); owned != owned_.end()) {
+    owned->second.erase(c.actor);
+    if (owned->second.empty()) owned_.erase(owned);
+  }
+  if (record.spec.outlives_job && --outliving_.at(record.job) == 0) {
+    outliving_.erase(record.job);
+    if (!job_runs(record.job)) pairs_.erase(record.job);
+    forget_ended_jobs();
+  }
   dead_.push_back(c.actor);
   if (dead_.size() > kDeadActorsKept) {
     actors_.erase(dead_.front());

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <map>
+#include <set>
 #include <string>
 #include <variant>
 
@@ -23,7 +24,7 @@ struct StartJob {
   JobInfo info;
   DriverInfo driver;
 };
-/// Its key-value pairs go at once; its actors die one by one as their processes end.
+/// Its actors die one by one as their processes end; its key-value pairs go at once, or with the last actor that outlives it.
 struct EndJob {
   JobId job;
 };
@@ -42,6 +43,20 @@ struct ActorPlaced {
 };
 struct ActorAlive {
   ActorAddress address;
+};
+/// It is to end and not to come back.
+struct ActorEnds {
+  ActorId actor;
+};
+/// Its process ended; it waits for a place again.
+struct ActorRestarts {
+  ActorId actor;
+  DeathCause cause;
+};
+/// What the next incarnation is to begin with.
+struct ActorStateSaved {
+  ActorId actor;
+  std::string state;
 };
 struct ActorDead {
   ActorId actor;
@@ -76,18 +91,22 @@ struct RemoveGroup {
 
 using HeadCommand =
     std::variant<command::AddNode, command::RemoveNode, command::StartJob, command::EndJob, command::AddActor,
-                 command::ActorWaits, command::ActorPlaced, command::ActorAlive, command::ActorDead, command::PutKey,
+                 command::ActorWaits, command::ActorPlaced, command::ActorAlive, command::ActorEnds, command::ActorRestarts,
+                 command::ActorStateSaved, command::ActorDead, command::PutKey,
                  command::DeleteKey, command::AddGroup, command::GroupWaits, command::GroupPlaced, command::RemoveGroup>;
 
 struct ActorRecord {
-  ActorSpec spec;  // without constructor_args once dead
+  ActorSpec spec;  // without constructor_args and saved_state once dead
   JobId job;
   ActorPhase phase = ActorPhase::kPending;
   std::string pending_reason;
   NodeId node;
   std::uint64_t incarnation = 0;
+  std::uint32_t restarts = 0;
+  bool ending = false;        // was told to end: no restart
+  std::uint64_t version = 1;  // grows with every change of the phase
   ActorAddress address;
-  DeathCause death;
+  DeathCause death;           // of the last incarnation that ended
 
   ActorState state() const;
 };
@@ -113,14 +132,22 @@ class ClusterTables {
 
   const ActorRecord* actor(ActorId id) const;
   /// The living (or coming) actor of that name; none if there is none.
-  const ActorRecord* actor_named(const std::string& name) const;
+  const ActorRecord* actor_named(const std::string& name_space, const std::string& name) const;
+  /// Those that this actor created and that end with it.
+  std::vector<ActorId> owned_by(ActorId owner) const;
+  /// The namespace of a job's actors that name none themselves.
+  std::string name_space(JobId job) const;
   const JobRecord* job(JobId id) const;
   bool job_runs(JobId id) const;
+  /// It runs, or an actor that outlives it does.
+  bool job_serves(JobId id) const;
   const GroupState* group(GroupId id) const;
   const std::string* value(JobId job, const std::string& key) const;
   std::size_t keys(JobId job) const;
   /// The incarnation for the next start of any actor: larger than every one before.
   std::uint64_t next_incarnation() const { return incarnation_ + 1; }
+  /// Grows when a node joins or leaves.
+  std::uint64_t nodes_version() const { return nodes_version_; }
 
  private:
   void on(const command::AddNode& c);
@@ -131,6 +158,9 @@ class ClusterTables {
   void on(const command::ActorWaits& c);
   void on(const command::ActorPlaced& c);
   void on(const command::ActorAlive& c);
+  void on(const command::ActorEnds& c);
+  void on(const command::ActorRestarts& c);
+  void on(const command::ActorStateSaved& c);
   void on(const command::ActorDead& c);
   void on(const command::PutKey& c);
   void on(const command::DeleteKey& c);
@@ -139,16 +169,20 @@ class ClusterTables {
   void on(const command::GroupPlaced& c);
   void on(const command::RemoveGroup& c);
   ActorRecord& existing(ActorId id);
+  void forget_ended_jobs();
 
   std::map<NodeId, NodeInfo> nodes_;
   std::map<ActorId, ActorRecord> actors_;
-  std::map<std::string, ActorId> names_;
+  std::map<std::pair<std::string, std::string>, ActorId> names_;  // by namespace and name
+  std::map<ActorId, std::set<ActorId>> owned_;
+  std::map<JobId, std::size_t> outliving_;  // living actors that outlive their job
   std::map<JobId, JobRecord> jobs_;
   std::map<GroupId, GroupState> groups_;
   std::map<JobId, std::map<std::string, std::string>> pairs_;
   std::vector<ActorId> dead_;       // oldest first
   std::vector<JobId> ended_jobs_;   // oldest first
   std::uint64_t incarnation_ = 0;
+  std::uint64_t nodes_version_ = 1;
 };
 
 }  // namespace runtime

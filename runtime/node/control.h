@@ -30,15 +30,18 @@ struct CreateActor {
 struct ResolveActor {
   ActorId actor;
   std::string name;
+  std::string name_space;  // empty: the job's
   bool operator==(const ResolveActor&) const = default;
 };
-/// Waits up to a second for a living actor's death to be known.
+/// Waits up to a second for the end of that incarnation to be known; of incarnation 0: of the present one.
 struct QueryActor {
   ActorId actor;
+  std::uint64_t incarnation = 0;
   bool operator==(const QueryActor&) const = default;
 };
 struct KillActor {
   ActorId actor;
+  bool may_restart = false;  // as after a crash
   bool operator==(const KillActor&) const = default;
 };
 struct KvPut {
@@ -125,6 +128,9 @@ struct StartActor {
 struct StopActor {
   ActorId actor;
   std::uint64_t incarnation = 0;
+  std::chrono::milliseconds grace{0};  // until it is killed
+  bool drain = false;                  // within that time it may serve the calls that wait
+  std::string reason = "killed on request";
   bool operator==(const StopActor&) const = default;
 };
 
@@ -144,7 +150,48 @@ struct FetchFile {
   bool operator==(const FetchFile&) const = default;
 };
 
+// From drivers and workers, for the head.
+
+/// Ends an actor once it has served the calls that wait; at the request's deadline by force. Answered when it is gone.
+struct TerminateActor {
+  ActorId actor;
+  bool operator==(const TerminateActor&) const = default;
+};
+/// Answered with the actor's state as soon as its version is another than this one.
+struct WatchActor {
+  ActorId actor;
+  std::uint64_t version = 0;
+  bool operator==(const WatchActor&) const = default;
+};
+/// Answered with the cluster's nodes as soon as their version is another than this one.
+struct WatchNodes {
+  std::uint64_t version = 0;
+  bool operator==(const WatchNodes&) const = default;
+};
+/// What the actor's next incarnation is to begin with. Refused from an incarnation that is not the present one.
+struct SaveState {
+  ActorId actor;
+  std::uint64_t incarnation = 0;
+  std::string state;
+  bool operator==(const SaveState&) const = default;
+};
+
+// From a node to a worker.
+
+/// Serve what waits, destroy the actor, end.
+struct DrainActor {
+  ActorId actor;
+  std::uint64_t incarnation = 0;
+  bool operator==(const DrainActor&) const = default;
+};
+
 // Answers and events.
+
+struct NodeList {
+  std::uint64_t version = 0;
+  std::vector<NodeInfo> nodes;
+  bool operator==(const NodeList&) const = default;
+};
 
 struct LogChunk {
   std::string text;
@@ -179,7 +226,9 @@ struct ControlRequest {
                             control::KvDelete, control::QueryCluster, control::CreateGroup, control::RemoveGroup,
                             control::SubmitJob, control::CancelJob, control::ReadLog, control::StopNode,
                             control::RegisterNode, control::StartJob, control::EndJob, control::ActorExited,
-                            control::StartActor, control::StopActor, control::BuildActor, control::FetchFile>;
+                            control::StartActor, control::StopActor, control::BuildActor, control::FetchFile,
+                            control::TerminateActor, control::WatchActor, control::WatchNodes, control::SaveState,
+                            control::DrainActor>;
   JobId job;                          // on whose behalf
   std::chrono::milliseconds timeout;  // time left
   Body body;
@@ -188,7 +237,7 @@ struct ControlRequest {
 
 /// What a request was answered with. std::string: bytes; std::int64_t: a number or a truth value.
 using ControlAnswer = std::variant<std::monostate, JobId, ActorAddress, ActorState, std::string, std::int64_t, ClusterState,
-                                   GroupState, control::LogChunk>;
+                                   GroupState, control::LogChunk, control::NodeList>;
 
 /// Answers one request, exactly once.
 using ControlAnswerer = UniqueFunction<void(Result<ControlAnswer>)>;

@@ -14,8 +14,10 @@ using schema_values::data;
 using schema_values::load;
 using schema_values::load_bytes;
 using schema_values::load_id;
+using schema_values::load_list;
 using schema_values::load_text;
 using schema_values::store;
+using schema_values::store_list;
 using schema_values::text;
 
 /// Reads a message's root with `read`, which returns a Result.
@@ -41,9 +43,18 @@ struct BodyWriter {
     auto resolve = to.initResolveActor();
     resolve.setActor(data(body.actor));
     resolve.setName(text(body.name));
+    resolve.setNameSpace(text(body.name_space));
   }
-  void operator()(const control::QueryActor& body) { to.initQueryActor().setActor(data(body.actor)); }
-  void operator()(const control::KillActor& body) { to.initKillActor().setActor(data(body.actor)); }
+  void operator()(const control::QueryActor& body) {
+    auto query = to.initQueryActor();
+    query.setActor(data(body.actor));
+    query.setIncarnation(body.incarnation);
+  }
+  void operator()(const control::KillActor& body) {
+    auto kill = to.initKillActor();
+    kill.setActor(data(body.actor));
+    kill.setMayRestart(body.may_restart);
+  }
   void operator()(const control::KvPut& body) {
     auto put = to.initKvPut();
     put.setKey(text(body.key));
@@ -100,6 +111,9 @@ struct BodyWriter {
     auto stop = to.initStopActor();
     stop.setActor(data(body.actor));
     stop.setIncarnation(body.incarnation);
+    stop.setGraceMs(static_cast<std::uint64_t>(std::max<std::int64_t>(0, body.grace.count())));
+    stop.setDrain(body.drain);
+    stop.setReason(text(body.reason));
   }
   void operator()(const control::BuildActor& body) {
     auto build = to.initBuildActor();
@@ -110,6 +124,24 @@ struct BodyWriter {
     auto fetch = to.initFetchFile();
     fetch.setHash(text(body.hash));
     fetch.setOffset(body.offset);
+  }
+  void operator()(const control::TerminateActor& body) { to.initTerminateActor().setActor(data(body.actor)); }
+  void operator()(const control::WatchActor& body) {
+    auto watch = to.initWatchActor();
+    watch.setActor(data(body.actor));
+    watch.setVersion(body.version);
+  }
+  void operator()(const control::WatchNodes& body) { to.initWatchNodes().setVersion(body.version); }
+  void operator()(const control::SaveState& body) {
+    auto save = to.initSaveState();
+    save.setActor(data(body.actor));
+    save.setIncarnation(body.incarnation);
+    save.setState(data(body.state));
+  }
+  void operator()(const control::DrainActor& body) {
+    auto drain = to.initDrainActor();
+    drain.setActor(data(body.actor));
+    drain.setIncarnation(body.incarnation);
   }
 };
 
@@ -127,11 +159,15 @@ Result<ControlRequest> load_request(schema::ControlRequest::Reader from) {
     case Kind::CREATE_ACTOR: to.body = control::CreateActor{load(from.getCreateActor().getSpec())}; return to;
     case Kind::RESOLVE_ACTOR: {
       auto body = from.getResolveActor();
-      to.body = control::ResolveActor{load_id<ActorId>(body.getActor()), load_text(body.getName())};
+      to.body = control::ResolveActor{load_id<ActorId>(body.getActor()), load_text(body.getName()), load_text(body.getNameSpace())};
       return to;
     }
-    case Kind::QUERY_ACTOR: to.body = control::QueryActor{load_id<ActorId>(from.getQueryActor().getActor())}; return to;
-    case Kind::KILL_ACTOR: to.body = control::KillActor{load_id<ActorId>(from.getKillActor().getActor())}; return to;
+    case Kind::QUERY_ACTOR:
+      to.body = control::QueryActor{load_id<ActorId>(from.getQueryActor().getActor()), from.getQueryActor().getIncarnation()};
+      return to;
+    case Kind::KILL_ACTOR:
+      to.body = control::KillActor{load_id<ActorId>(from.getKillActor().getActor()), from.getKillActor().getMayRestart()};
+      return to;
     case Kind::KV_PUT:
       to.body = control::KvPut{load_text(from.getKvPut().getKey()), load_bytes(from.getKvPut().getValue())};
       return to;
@@ -167,14 +203,30 @@ Result<ControlRequest> load_request(schema::ControlRequest::Reader from) {
                                     load_text(body.getDriverNode())};
       return to;
     }
-    case Kind::STOP_ACTOR:
-      to.body = control::StopActor{load_id<ActorId>(from.getStopActor().getActor()), from.getStopActor().getIncarnation()};
+    case Kind::STOP_ACTOR: {
+      auto body = from.getStopActor();
+      to.body = control::StopActor{load_id<ActorId>(body.getActor()), body.getIncarnation(),
+                                   std::chrono::milliseconds(std::min(body.getGraceMs(), kTimeoutMaxMs)), body.getDrain(), load_text(body.getReason())};
       return to;
+    }
     case Kind::BUILD_ACTOR:
       to.body = control::BuildActor{load(from.getBuildActor().getSpec()), from.getBuildActor().getIncarnation()};
       return to;
     case Kind::FETCH_FILE:
       to.body = control::FetchFile{load_text(from.getFetchFile().getHash()), from.getFetchFile().getOffset()};
+      return to;
+    case Kind::TERMINATE_ACTOR: to.body = control::TerminateActor{load_id<ActorId>(from.getTerminateActor().getActor())}; return to;
+    case Kind::WATCH_ACTOR:
+      to.body = control::WatchActor{load_id<ActorId>(from.getWatchActor().getActor()), from.getWatchActor().getVersion()};
+      return to;
+    case Kind::WATCH_NODES: to.body = control::WatchNodes{from.getWatchNodes().getVersion()}; return to;
+    case Kind::SAVE_STATE: {
+      auto body = from.getSaveState();
+      to.body = control::SaveState{load_id<ActorId>(body.getActor()), body.getIncarnation(), load_bytes(body.getState())};
+      return to;
+    }
+    case Kind::DRAIN_ACTOR:
+      to.body = control::DrainActor{load_id<ActorId>(from.getDrainActor().getActor()), from.getDrainActor().getIncarnation()};
       return to;
   }
   return unimplemented("a control request of kind " + std::to_string(static_cast<int>(from.which())) +
@@ -198,6 +250,11 @@ struct AnswerWriter {
     log.setText(data(chunk.text));
     log.setNextOffset(chunk.next_offset);
   }
+  void operator()(const control::NodeList& list) {
+    auto nodes = to.initNodes();
+    nodes.setVersion(list.version);
+    store_list(list.nodes, nodes.initNodes(static_cast<unsigned>(list.nodes.size())));
+  }
 };
 
 Result<ControlAnswer> load_reply(schema::ControlReply::Reader from) {
@@ -213,6 +270,7 @@ Result<ControlAnswer> load_reply(schema::ControlReply::Reader from) {
     case Kind::CLUSTER: return ControlAnswer(load(from.getCluster()));
     case Kind::GROUP: return ControlAnswer(load(from.getGroup()));
     case Kind::LOG: return ControlAnswer(control::LogChunk{load_bytes(from.getLog().getText()), from.getLog().getNextOffset()});
+    case Kind::NODES: return ControlAnswer(control::NodeList{from.getNodes().getVersion(), load_list<NodeInfo>(from.getNodes().getNodes())});
   }
   return unimplemented("a control reply of a newer version");
 }

@@ -9,16 +9,8 @@ namespace runtime {
 
 namespace {
 
-// A node answers a start at its deadline; whoever waits for that hears the node's reason if the head waits a little longer.
+// Whoever waits for something hears its reason for failing at its deadline if the head waits a little longer.
 constexpr auto kAnswerGrace = std::chrono::milliseconds(250);
-
-std::chrono::milliseconds time_left(Deadline now, Deadline deadline) {
-  return std::max(std::chrono::milliseconds(1), std::chrono::duration_cast<std::chrono::milliseconds>(deadline - now));
-}
-
-std::string describe(const ActorSpec& spec) {
-  return "actor " + spec.class_name + " " + spec.actor.short_hex();
-}
 
 }  // namespace
 
@@ -54,7 +46,26 @@ void Head::on(const Call& call, control::RegisterNode& body, ControlAnswerer ans
   commit(command::AddNode{body.info});
   LOG(info, "node {} at {} joined", body.info.node.short_hex(), body.info.address);
   answer(ControlAnswer{});
+  tell_node_watchers();
   place_pending();
+}
+
+void Head::tell_node_watchers() {
+  for (ControlAnswerer& answer : node_watchers_.take({})) answer(ControlAnswer{node_list()});
+}
+
+control::NodeList Head::node_list() const {
+  control::NodeList list{tables_.nodes_version(), {}};
+  for (const auto& [id, info] : tables_.nodes()) {
+    list.nodes.push_back(info);
+    list.nodes.back().available = scheduler_->available(id);
+  }
+  return list;
+}
+
+void Head::on(const Call& call, control::WatchNodes& body, ControlAnswerer answer) {
+  if (body.version != tables_.nodes_version()) return answer(ControlAnswer{node_list()});
+  node_watchers_.add({}, call.deadline, std::move(answer));
 }
 
 void Head::node_lost(NodeId node, const std::string& why) {
@@ -72,13 +83,14 @@ void Head::node_lost(NodeId node, const std::string& why) {
     DeathCause cause;
     cause.text = text;
     cause.pid = record.address.pid;
-    actor_dead(record.spec.actor, cause, actor_died(describe(record.spec) + " died: " + text));
+    incarnation_ended(record.spec.actor, cause);
   }
   std::vector<JobId> jobs;
   for (const auto& [id, record] : tables_.jobs()) {
     if (record.info.running && record.info.node == node) jobs.push_back(id);
   }
   for (JobId job : jobs) end_job(job);
+  tell_node_watchers();
   place_pending();
 }
 
@@ -110,7 +122,7 @@ void Head::end_job(JobId job) {
   }
   std::vector<ActorId> unplaced;
   for (const auto& [id, record] : tables_.actors()) {
-    if (record.job == job && record.phase == ActorPhase::kPending) unplaced.push_back(id);
+    if (record.job == job && record.phase == ActorPhase::kPending && !record.spec.outlives_job) unplaced.push_back(id);
   }
   for (ActorId id : unplaced) {
     DeathCause cause;
@@ -123,172 +135,6 @@ void Head::end_job(JobId job) {
   }
   for (GroupId id : groups) drop_group(id, cancelled("job " + job.short_hex() + " ended"));
   place_pending();
-}
-
-// -- Actors
-
-Status Head::check_new_actor(const Call& call, const ActorSpec& spec) const {
-  if (spec.actor.is_none()) return invalid_argument("an actor needs an id");
-  if (spec.class_name.empty()) return invalid_argument("an actor needs a class");
-  if (!tables_.job_runs(call.job)) {
-    return invalid_argument(describe(spec) + ": job " + call.job.short_hex() + " is not running; register a driver first");
-  }
-  if (!spec.name.empty()) {
-    if (const ActorRecord* other = tables_.actor_named(spec.name)) {
-      return invalid_argument("the actor name '" + spec.name + "' is taken by " + describe(other->spec) + " of job " +
-                              other->job.short_hex());
-    }
-  }
-  if (pending_actors_.size() >= options_.pending_max) {
-    return resource_exhausted(std::to_string(pending_actors_.size()) + " actors wait for a place already");
-  }
-  return {};
-}
-
-void Head::on(const Call& call, control::CreateActor& body, ControlAnswerer answer) {
-  ActorId id = body.spec.actor;
-  // The same request again (its first answer was lost): join the first.
-  if (const ActorRecord* known = tables_.actor(id); known && known->job == call.job) {
-    return wait_for_address(id, call.deadline, std::move(answer));
-  }
-  if (tables_.actor(id)) return answer(invalid_argument("actor " + id.short_hex() + " exists in another job"));
-  if (Status status = check_new_actor(call, body.spec); !status.ok()) return answer(status);
-  commit(command::AddActor{call.job, std::move(body.spec)});
-  address_waiters_.add(id, call.deadline + kAnswerGrace, std::move(answer));
-  if (!try_place_actor(id, call.deadline)) pending_actors_.push_back({id, call.deadline});
-}
-
-bool Head::try_place_actor(ActorId actor, Deadline deadline) {
-  const ActorRecord* record = tables_.actor(actor);
-  if (!record || record->phase != ActorPhase::kPending) return true;  // it died waiting
-  if (record->spec.bundle) {
-    const GroupState* group = tables_.group(record->spec.bundle->group);
-    if (group && !group->placed) {
-      commit(command::ActorWaits{actor, "its placement group waits: " + group->pending_reason});
-      return false;
-    }
-  }
-  auto node = scheduler_->place_actor(record->spec);
-  if (node.ok()) {
-    commit(command::ActorPlaced{actor, *node, tables_.next_incarnation()});
-    start_actor(actor, deadline);
-    return true;
-  }
-  if (node.status().code() == ErrorCode::kResourceExhausted) {
-    commit(command::ActorWaits{actor, node.status().message()});
-    return false;
-  }
-  DeathCause cause;
-  cause.text = node.status().message();
-  actor_dead(actor, cause, node.status());
-  return true;
-}
-
-void Head::start_actor(ActorId actor, Deadline deadline) {
-  const ActorRecord& record = *tables_.actor(actor);
-  const JobRecord* job = tables_.job(record.job);
-  CHECK(job != nullptr);  // pending actors die with their job
-  control::StartActor start{record.spec, record.incarnation, job->driver, ""};
-  auto driver_node = tables_.nodes().find(job->info.node);
-  if (driver_node != tables_.nodes().end()) start.driver_node = driver_node->second.address;
-  ControlRequest request{record.job, time_left(now_(), deadline), std::move(start)};
-  links_.request(record.node, std::move(request), [this, actor, incarnation = record.incarnation](Result<ControlAnswer> started) {
-    on_started(actor, incarnation, std::move(started));
-  });
-}
-
-void Head::on_started(ActorId actor, std::uint64_t incarnation, Result<ControlAnswer> started) {
-  const ActorRecord* record = tables_.actor(actor);
-  if (!record || record->phase != ActorPhase::kStarting || record->incarnation != incarnation) return;
-  if (started.ok() && !std::holds_alternative<ActorAddress>(*started)) {
-    started = internal_error("node " + record->node.short_hex() + " answered a start without an address");
-  }
-  if (!started.ok()) {
-    if (started.status().code() == ErrorCode::kDeadlineExceeded) stop_actor(*record);
-    DeathCause cause;
-    cause.text = started.status().message();
-    actor_dead(actor, cause, started.status());
-    return place_pending();
-  }
-  ActorAddress address = std::get<ActorAddress>(*std::move(started));
-  address.actor = actor;
-  address.incarnation = incarnation;
-  commit(command::ActorAlive{address});
-  for (ControlAnswerer& answer : address_waiters_.take(actor)) answer(ControlAnswer{address});
-}
-
-void Head::wait_for_address(ActorId actor, Deadline deadline, ControlAnswerer answer) {
-  const ActorRecord& record = *tables_.actor(actor);
-  switch (record.phase) {
-    case ActorPhase::kAlive: return answer(ControlAnswer{record.address});
-    case ActorPhase::kDead: return answer(death_status(record.state()));
-    default: return address_waiters_.add(actor, deadline, std::move(answer));
-  }
-}
-
-void Head::on(const Call& call, control::ResolveActor& body, ControlAnswerer answer) {
-  const ActorRecord* record = body.actor.is_none() ? tables_.actor_named(body.name) : tables_.actor(body.actor);
-  if (!record) {
-    std::string what = body.actor.is_none() ? "actor is named '" + body.name + "'" : "actor has the id " + body.actor.hex();
-    return answer(not_found("no " + what + " (a dead actor's name is free again)"));
-  }
-  wait_for_address(record->spec.actor, call.deadline, std::move(answer));
-}
-
-void Head::on(const Call& call, control::QueryActor& body, ControlAnswerer answer) {
-  const ActorRecord* record = tables_.actor(body.actor);
-  if (!record) return answer(not_found("no actor has the id " + body.actor.hex()));
-  if (record->phase == ActorPhase::kDead) return answer(ControlAnswer{record->state()});
-  Deadline until = std::min(call.deadline, now_() + options_.death_wait);
-  death_waiters_.add(body.actor, until, [this, actor = body.actor, answer = std::move(answer)](const ActorRecord* dead) mutable {
-    const ActorRecord* current = dead ? dead : tables_.actor(actor);
-    if (current) answer(ControlAnswer{current->state()});
-    else answer(not_found("no actor has the id " + actor.hex()));
-  });
-}
-
-void Head::on(const Call& call, control::KillActor& body, ControlAnswerer answer) {
-  const ActorRecord* record = tables_.actor(body.actor);
-  if (!record) return answer(not_found("no actor has the id " + body.actor.hex()));
-  if (record->phase == ActorPhase::kDead) return answer(ControlAnswer{});
-  if (record->phase == ActorPhase::kPending) {
-    DeathCause cause;
-    cause.text = "killed before it had a place";
-    actor_dead(body.actor, cause, cancelled(describe(record->spec) + " was killed before it had a place"));
-    return answer(ControlAnswer{});
-  }
-  death_waiters_.add(body.actor, call.deadline, [actor = body.actor, answer = std::move(answer)](const ActorRecord* dead) mutable {
-    if (dead) answer(ControlAnswer{});
-    else answer(deadline_exceeded("actor " + actor.short_hex() + " has not ended yet"));
-  });
-  stop_actor(*record);
-}
-
-void Head::stop_actor(const ActorRecord& record) {
-  ControlRequest request{record.job, std::chrono::seconds(30), control::StopActor{record.spec.actor, record.incarnation}};
-  links_.request(record.node, std::move(request), [](Result<ControlAnswer>) {});
-}
-
-void Head::on(const Call& call, control::ActorExited& body, ControlAnswerer answer) {
-  answer(ControlAnswer{});
-  const ActorRecord* record = tables_.actor(body.actor);
-  if (!record || record->phase == ActorPhase::kDead || record->incarnation != body.incarnation) return;
-  ActorState state = record->state();
-  state.death = body.cause;
-  actor_dead(body.actor, body.cause, death_status(state));
-  place_pending();
-}
-
-void Head::actor_dead(ActorId actor, const DeathCause& cause, const Status& why) {
-  commit(command::ActorDead{actor, cause});
-  scheduler_->release_actor(actor);
-  std::erase_if(pending_actors_, [&](const PendingActor& pending) { return pending.actor == actor; });
-  const ActorRecord* record = tables_.actor(actor);
-  for (ControlAnswerer& answer : address_waiters_.take(actor)) answer(why);
-  for (DeathAnswerer& answer : death_waiters_.take(actor)) answer(record);
-  if (record->incarnation == 0) return;  // never started: nobody can hold a handle but its creator
-  ControlEvent event = control::ActorDied{record->state()};
-  for (const auto& [node, info] : tables_.nodes()) links_.event(node, event);
 }
 
 // -- Placement groups
@@ -328,10 +174,15 @@ bool Head::try_place_group(GroupId id) {
 
 void Head::drop_group(GroupId id, const Status& why) {
   std::vector<ActorId> waiting;
+  std::vector<ActorId> standing;
   for (const auto& [actor, record] : tables_.actors()) {
     if (!record.spec.bundle || record.spec.bundle->group != id || record.phase == ActorPhase::kDead) continue;
     if (record.phase == ActorPhase::kPending) waiting.push_back(actor);
-    else stop_actor(record);  // what it stands on is given to others
+    else standing.push_back(actor);  // what it stands on is given to others
+  }
+  for (ActorId actor : standing) {
+    commit(command::ActorEnds{actor});
+    stop_actor(*tables_.actor(actor), std::chrono::milliseconds(0), "its placement group is gone: " + why.message());
   }
   scheduler_->remove_group(id);
   commit(command::RemoveGroup{id});
@@ -358,15 +209,16 @@ void Head::place_pending() {
     if (!try_place_group(pending.group)) pending_groups_.push_back(pending);
   }
   std::vector<PendingActor> actors = std::exchange(pending_actors_, {});
+  const Deadline now = now_();
   for (const PendingActor& pending : actors) {
-    if (!try_place_actor(pending.actor, pending.deadline)) pending_actors_.push_back(pending);
+    if (pending.not_before > now || !try_place_actor(pending.actor, pending.deadline)) pending_actors_.push_back(pending);
   }
 }
 
 // -- Key-value pairs
 
 Status Head::put_value(JobId job, const std::string& key, std::string value) {
-  if (!job.is_none() && !tables_.job_runs(job)) return cancelled("job " + job.short_hex() + " has ended");
+  if (!job.is_none() && !tables_.job_serves(job)) return cancelled("job " + job.short_hex() + " has ended");
   if (key.empty() || key.size() > options_.key_bytes_max) {
     return invalid_argument("a key has 1 to " + std::to_string(options_.key_bytes_max) + " bytes, not " + std::to_string(key.size()));
   }
@@ -426,6 +278,13 @@ void Head::handle_event(NodeId from, const ControlEvent& event) {
 
 void Head::tick() {
   Deadline now = now_();
+  const auto is_due = [&](const PendingActor& pending) { return pending.not_before != Deadline::min() && pending.not_before <= now; };
+  if (std::any_of(pending_actors_.begin(), pending_actors_.end(), is_due)) {
+    for (PendingActor& pending : pending_actors_) {
+      if (is_due(pending)) pending.not_before = Deadline::min();
+    }
+    place_pending();
+  }
   for (std::size_t i = 0; i < pending_groups_.size();) {
     if (pending_groups_[i].deadline > now) {
       ++i;
@@ -451,7 +310,9 @@ void Head::tick() {
     answer(deadline_exceeded("actor " + actor.short_hex() + " is still " + phase +
                              (record && !record->pending_reason.empty() ? ": " + record->pending_reason : "")));
   }
-  for (auto& [actor, answer] : death_waiters_.expire(now)) answer(nullptr);
+  for (auto& [actor, answer] : end_waiters_.expire(now)) answer(nullptr);
+  for (auto& [actor, answer] : actor_watchers_.expire(now)) answer(deadline_exceeded("nothing has happened to actor " + actor.short_hex()));
+  for (auto& [none, answer] : node_watchers_.expire(now)) answer(deadline_exceeded("no node has come or gone"));
   for (auto& [group, answer] : group_waiters_.expire(now)) {
     answer(deadline_exceeded("placement group " + group.short_hex() + " is still not placed"));
   }
@@ -459,8 +320,12 @@ void Head::tick() {
 }
 
 Deadline Head::next_tick() const {
-  Deadline next = std::min({address_waiters_.earliest(), death_waiters_.earliest(), group_waiters_.earliest(), key_waiters_.earliest()});
-  for (const PendingActor& pending : pending_actors_) next = std::min(next, pending.deadline);
+  Deadline next = std::min({address_waiters_.earliest(), end_waiters_.earliest(), actor_watchers_.earliest(), node_watchers_.earliest(),
+                            group_waiters_.earliest(), key_waiters_.earliest()});
+  for (const PendingActor& pending : pending_actors_) {
+    next = std::min(next, pending.deadline);
+    if (pending.not_before != Deadline::min()) next = std::min(next, pending.not_before);
+  }
   for (const PendingGroup& pending : pending_groups_) next = std::min(next, pending.deadline);
   return next;
 }

@@ -32,6 +32,12 @@ struct HeadOptions {
   std::size_t pending_max = 100'000;  // actors and groups that wait for a place
   /// How long a question about an actor waits for its death to be known.
   std::chrono::milliseconds death_wait{1000};
+  std::size_t state_bytes_max = 1 << 20;  // of one actor's saved state
+  /// Between the end of an actor's process and its next start: nothing after the first end, then from this, doubling with every
+  /// incarnation that lived for less than `restart_calm`.
+  std::chrono::milliseconds restart_delay_first{100};
+  std::chrono::milliseconds restart_delay_max{10'000};
+  std::chrono::milliseconds restart_calm{60'000};
 };
 
 /// Call it from one thread.
@@ -61,8 +67,8 @@ class Head {
     JobId job;
     Deadline deadline;
   };
-  /// Called with the actor once it is dead, or with null at the deadline.
-  using DeathAnswerer = UniqueFunction<void(const ActorRecord* dead)>;
+  /// Called with the actor once its present incarnation has ended, or with null at the deadline.
+  using EndAnswerer = UniqueFunction<void(const ActorRecord* ended)>;
 
   void on(const Call& call, control::RegisterNode& body, ControlAnswerer answer);
   void on(const Call& call, control::StartJob& body, ControlAnswerer answer);
@@ -71,6 +77,10 @@ class Head {
   void on(const Call& call, control::ResolveActor& body, ControlAnswerer answer);
   void on(const Call& call, control::QueryActor& body, ControlAnswerer answer);
   void on(const Call& call, control::KillActor& body, ControlAnswerer answer);
+  void on(const Call& call, control::TerminateActor& body, ControlAnswerer answer);
+  void on(const Call& call, control::WatchActor& body, ControlAnswerer answer);
+  void on(const Call& call, control::WatchNodes& body, ControlAnswerer answer);
+  void on(const Call& call, control::SaveState& body, ControlAnswerer answer);
   void on(const Call& call, control::ActorExited& body, ControlAnswerer answer);
   void on(const Call& call, control::CreateGroup& body, ControlAnswerer answer);
   void on(const Call& call, control::RemoveGroup& body, ControlAnswerer answer);
@@ -86,13 +96,27 @@ class Head {
   void commit(const HeadCommand& command);
   Status put_value(JobId job, const std::string& key, std::string value);
   Status check_new_actor(const Call& call, const ActorSpec& spec) const;
+  /// Fills in what the head decides: namespace, owner, whether it outlives the job. Errors: its owner has ended.
+  Status complete(const Call& call, ActorSpec& spec) const;
+  std::string name_space(const Call& call, const std::string& wanted) const;
   void place_pending();
   /// False while it has to wait.
   bool try_place_actor(ActorId actor, Deadline deadline);
   bool try_place_group(GroupId group);
   void start_actor(ActorId actor, Deadline deadline);
   void on_started(ActorId actor, std::uint64_t incarnation, Result<ControlAnswer> started);
-  void stop_actor(const ActorRecord& record);
+  /// Without a grace: kills it.
+  void stop_actor(const ActorRecord& record, std::chrono::milliseconds grace = {}, std::string reason = "killed on request", bool drain = false);
+  /// Ends it for good, if it has not ended yet.
+  void end_actor(ActorId actor, const std::string& reason);
+  /// What it owns ends; it is started again if its options allow that, else it is dead.
+  void incarnation_ended(ActorId actor, const DeathCause& cause);
+  bool may_restart(const ActorRecord& record) const;
+  void restart(ActorId actor, const DeathCause& cause);
+  void end_owned(ActorId owner);
+  void tell_actor_watchers(ActorId actor);
+  void tell_node_watchers();
+  control::NodeList node_list() const;
   void actor_dead(ActorId actor, const DeathCause& cause, const Status& why);
   void drop_group(GroupId group, const Status& why);
   void end_job(JobId job);
@@ -101,6 +125,12 @@ class Head {
   struct PendingActor {
     ActorId actor;
     Deadline deadline;
+    Deadline not_before = Deadline::min();  // of a restart that is held back
+  };
+  /// How fast an actor's incarnations follow one another.
+  struct RestartPace {
+    Deadline placed;  // the last one
+    std::uint32_t short_lived = 0;
   };
   struct PendingGroup {
     GroupId group;
@@ -118,7 +148,10 @@ class Head {
   std::vector<PendingActor> pending_actors_;  // in order of arrival
   std::vector<PendingGroup> pending_groups_;
   Waiters<ActorId, ControlAnswerer> address_waiters_;
-  Waiters<ActorId, DeathAnswerer> death_waiters_;
+  std::map<ActorId, RestartPace> restart_paces_;  // of actors that were restarted
+  Waiters<ActorId, EndAnswerer> end_waiters_;
+  Waiters<ActorId, ControlAnswerer> actor_watchers_;
+  Waiters<std::monostate, ControlAnswerer> node_watchers_;
   Waiters<GroupId, ControlAnswerer> group_waiters_;
   Waiters<std::pair<JobId, std::string>, ControlAnswerer> key_waiters_;
 };

@@ -28,6 +28,7 @@ Status death_status(const ActorState& state) {
   text += " " + state.actor.short_hex();
   if (state.death.pid != 0) text += " (pid " + std::to_string(state.death.pid) + " on node " + state.node.short_hex() + ")";
   text += " died: " + (state.death.text.empty() ? std::string("cause unknown") : state.death.text);
+  if (state.phase != ActorPhase::kDead) text += "; it is being restarted (restart " + std::to_string(state.restarts) + ")";
   if (!state.death.output_tail.empty()) text += "\n" + state.death.output_tail;
   return actor_died(std::move(text));
 }

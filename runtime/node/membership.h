@@ -45,6 +45,7 @@ struct DriverInfo {
   std::string working_dir;          // workers start there where the folder exists
   std::int32_t pid = 0;
   std::uint32_t warm_workers = 0;  // started ahead on the driver's node, so that the first actors need no exec
+  std::string name_space;          // of the job's named actors; empty: the job's own, which no other job shares
   bool operator==(const DriverInfo&) const = default;
 };
 
@@ -52,7 +53,9 @@ struct DriverInfo {
 struct ActorSpec {
   ActorId actor;                  // chosen by the creator, so that a repeated request is recognised
   std::string class_name;         // as registered by the program
-  std::string name;               // empty: anonymous. Unique among the cluster's living actors
+  std::string name;               // empty: anonymous. Unique among the living actors of its namespace
+  std::string name_space;         // empty in a request: the job's
+  bool get_if_exists = false;     // a living actor of that name and class is the answer
   ResourceMap resources;          // reserved for the actor's life; inside a bundle: out of the bundle
   Environment env;                // added to the worker's environment before it starts
   std::uint32_t threads = 0;      // compute threads (OMP_NUM_THREADS, MKL_NUM_THREADS); 0: the CPUs asked for, at least 1
@@ -60,6 +63,14 @@ struct ActorSpec {
   std::optional<NodeId> node;     // run there or nowhere
   Labels labels;                  // the node must have these
   std::string constructor_args;   // encoded by the caller; opaque here
+  bool detached = false;          // no owner: lives until it is killed
+  bool outlives_job = false;      // the head fills it in: detached, or owned by one that is
+  std::int32_t max_restarts = 0;  // after its process ended; below zero: without limit
+  std::chrono::milliseconds create_timeout = std::chrono::minutes(5);  // for each start
+  ActorId owner;                  // the actor that asked for it, whose end ends it; none: the job's driver
+  std::uint64_t owner_incarnation = 0;
+  std::string log_prefix;         // before lines of its output; empty: its class
+  std::optional<std::string> saved_state;  // for a restart: what save_state() returned last; opaque here
   bool operator==(const ActorSpec&) const = default;
 };
 
@@ -100,11 +111,19 @@ struct ActorState {
   std::string pending_reason;  // why it is not placed yet
   std::int32_t pid = 0;
   ResourceMap resources;
-  DeathCause death;  // meaningful when dead
+  DeathCause death;  // of the last incarnation that ended
+  std::uint32_t restarts = 0;
+  std::uint64_t incarnation = 0;
+  std::string name_space;
+  bool detached = false;
+  std::uint64_t version = 0;  // grows with every change of the phase
+
+  /// Its process ended and it has none yet again.
+  bool is_restarting() const { return restarts > 0 && (phase == ActorPhase::kPending || phase == ActorPhase::kStarting); }
   bool operator==(const ActorState&) const = default;
 };
 
-/// The error a caller of a dead actor gets: kActorDied "actor Counter 7f3a (pid 12 on node 33aa) died: killed by SIGKILL".
+/// The error a caller of a dead (or restarting) actor gets: kActorDied "actor Counter 7f3a (pid 12 on node 33aa) died: killed by SIGKILL".
 Status death_status(const ActorState& state);
 
 enum class GroupStrategy : std::uint16_t { kPack = 0, kSpread = 1, kStrictPack = 2, kStrictSpread = 3 };
@@ -166,7 +185,7 @@ struct LogLines {
   JobId job;
   WorkerId worker;
   NodeId node;
-  std::string class_name;  // empty until the worker runs an actor
+  std::string class_name;  // or the actor's log prefix; empty until the worker runs an actor
   std::int32_t pid = 0;
   bool is_stderr = false;
   std::vector<std::string> lines;  // without line ends

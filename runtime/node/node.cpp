@@ -267,7 +267,9 @@ void Node::serve_client(const std::shared_ptr<Channel>& channel, ControlRequest 
                   std::holds_alternative<control::KvPut>(request.body) || std::holds_alternative<control::KvGet>(request.body) ||
                   std::holds_alternative<control::KvAdd>(request.body) || std::holds_alternative<control::KvDelete>(request.body) ||
                   std::holds_alternative<control::QueryCluster>(request.body) || std::holds_alternative<control::CreateGroup>(request.body) ||
-                  std::holds_alternative<control::RemoveGroup>(request.body);
+                  std::holds_alternative<control::RemoveGroup>(request.body) || std::holds_alternative<control::TerminateActor>(request.body) ||
+                  std::holds_alternative<control::WatchActor>(request.body) || std::holds_alternative<control::WatchNodes>(request.body) ||
+                  std::holds_alternative<control::SaveState>(request.body);
   if (!for_head) return answer(unimplemented("a node does not serve this to its clients"));
   request.job = client.job;
   to_head(std::move(request), std::move(answer));
@@ -287,7 +289,7 @@ void Node::serve_head(ControlRequest request, ControlAnswerer answer) {
     return workers_->start_actor(request.job, std::move(*start), deadline_after(request.timeout), std::move(answer));
   }
   if (auto* stop = std::get_if<control::StopActor>(&request.body)) {
-    workers_->stop_actor(stop->actor, stop->incarnation);
+    workers_->stop_actor(*stop);
   } else if (auto* end = std::get_if<control::EndJob>(&request.body)) {
     workers_->end_job(end->job);
   } else if (std::holds_alternative<control::StopNode>(request.body)) {

@@ -24,6 +24,7 @@ struct NodeClient::State : std::enable_shared_from_this<State> {
   std::mutex mutex;  // guards what follows: set from the owner's threads, read on the loop
   JobId job;
   CreateActorHandler on_create_actor;
+  DrainActorHandler on_drain_actor;
   std::function<void(FileDescriptor, const Preamble&)> on_attach;
   std::function<void(LogLines)> on_log;
   std::function<void(ActorState)> on_actor_died;
@@ -53,14 +54,20 @@ struct NodeClient::State : std::enable_shared_from_this<State> {
     ControlAnswerer answer = answerer_for(from, message);
     auto request = decode_control_request(message.meta);
     if (!request.ok()) return answer(request.status());
-    auto* build = std::get_if<control::BuildActor>(&request->body);
-    auto handler = get(&State::on_create_actor);
-    if (!build || !handler) return answer(unimplemented("this process builds no actors"));
     auto shared = std::make_shared<ControlAnswerer>(std::move(answer));
-    handler(std::move(build->spec), build->incarnation, [shared](Status built) {
-      if (built.ok()) (*shared)(ControlAnswer{});
-      else (*shared)(std::move(built));
-    });
+    Done done = [shared](Status status) {
+      if (status.ok()) (*shared)(ControlAnswer{});
+      else (*shared)(std::move(status));
+    };
+    auto on_build = get(&State::on_create_actor);
+    auto on_drain = get(&State::on_drain_actor);
+    if (auto* build = std::get_if<control::BuildActor>(&request->body); build && on_build) {
+      on_build(std::move(build->spec), build->incarnation, std::move(done));
+    } else if (auto* drain = std::get_if<control::DrainActor>(&request->body); drain && on_drain) {
+      on_drain(drain->actor, drain->incarnation, std::move(done));
+    } else {
+      done(unimplemented("this process runs no actors"));
+    }
   }
 
   void on_event(const Message& message) {
@@ -235,19 +242,38 @@ void NodeClient::create_actor(ActorSpec spec, Deadline deadline, Callback<ActorA
 }
 
 void NodeClient::resolve_actor(ActorId actor, Deadline deadline, Callback<ActorAddress> done) {
-  state_->ask(control::ResolveActor{actor, ""}, deadline, std::move(done));
+  state_->ask(control::ResolveActor{actor, "", ""}, deadline, std::move(done));
 }
 
-void NodeClient::resolve_name(std::string name, Deadline deadline, Callback<ActorAddress> done) {
-  state_->ask(control::ResolveActor{{}, std::move(name)}, deadline, std::move(done));
+void NodeClient::resolve_name(std::string name, std::string name_space, Deadline deadline, Callback<ActorAddress> done) {
+  state_->ask(control::ResolveActor{{}, std::move(name), std::move(name_space)}, deadline, std::move(done));
 }
 
-void NodeClient::actor_state(ActorId actor, Deadline deadline, Callback<ActorState> done) {
-  state_->ask(control::QueryActor{actor}, deadline, std::move(done));
+void NodeClient::actor_state(ActorId actor, std::uint64_t incarnation, Deadline deadline, Callback<ActorState> done) {
+  state_->ask(control::QueryActor{actor, incarnation}, deadline, std::move(done));
 }
 
-void NodeClient::kill_actor(ActorId actor, Deadline deadline, Done done) {
-  state_->tell(control::KillActor{actor}, deadline, std::move(done));
+void NodeClient::kill_actor(ActorId actor, bool may_restart, Deadline deadline, Done done) {
+  state_->tell(control::KillActor{actor, may_restart}, deadline, std::move(done));
+}
+
+void NodeClient::terminate_actor(ActorId actor, Deadline deadline, Done done) {
+  state_->tell(control::TerminateActor{actor}, deadline, std::move(done));
+}
+
+void NodeClient::watch_actor(ActorId actor, std::uint64_t version, Deadline deadline, Callback<ActorState> done) {
+  state_->ask(control::WatchActor{actor, version}, deadline, std::move(done));
+}
+
+void NodeClient::watch_nodes(std::uint64_t version, Deadline deadline, Callback<NodeList> done) {
+  state_->ask<control::NodeList>(control::WatchNodes{version}, deadline, [done = std::move(done)](Result<control::NodeList> list) {
+    if (list.ok()) done(NodeList{list->version, std::move(list->nodes)});
+    else done(list.status());
+  });
+}
+
+void NodeClient::save_state(ActorId actor, std::uint64_t incarnation, std::string state, Deadline deadline, Done done) {
+  state_->tell(control::SaveState{actor, incarnation, std::move(state)}, deadline, std::move(done));
 }
 
 void NodeClient::kv_put(std::string key, std::string value, Deadline deadline, Done done) {
@@ -287,6 +313,11 @@ void NodeClient::set_on_create_actor(CreateActorHandler handler) {
     state_->on_create_actor = std::move(handler);
   }
   state_->watch();
+}
+
+void NodeClient::set_on_drain_actor(DrainActorHandler handler) {
+  std::lock_guard lock(state_->mutex);
+  state_->on_drain_actor = std::move(handler);
 }
 
 void NodeClient::set_on_attach(std::function<void(FileDescriptor, const Preamble&)> handler) {

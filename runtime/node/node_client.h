@@ -56,12 +56,25 @@ class NodeClient {
   void create_actor(ActorSpec spec, Deadline deadline, Callback<ActorAddress> done);
   /// Waits for an actor that is still being created. Errors: kNotFound, kActorDied with the cause.
   void resolve_actor(ActorId actor, Deadline deadline, Callback<ActorAddress> done);
-  void resolve_name(std::string name, Deadline deadline, Callback<ActorAddress> done);
+  /// An empty namespace is the job's.
+  void resolve_name(std::string name, std::string name_space, Deadline deadline, Callback<ActorAddress> done);
   /// Asked by a caller whose connection to the actor broke: waits up to a second for the process to be reaped, so that the
   /// answer has the cause. death_status() turns it into the caller's error.
-  void actor_state(ActorId actor, Deadline deadline, Callback<ActorState> done);
-  /// Ends the actor's process. Answers once it is gone; ending a dead actor is no error.
-  void kill_actor(ActorId actor, Deadline deadline, Done done);
+  void actor_state(ActorId actor, std::uint64_t incarnation, Deadline deadline, Callback<ActorState> done);
+  /// Ends the actor's process. Answers once it is gone; ending a dead actor is no error. `may_restart`: as if it had crashed.
+  void kill_actor(ActorId actor, bool may_restart, Deadline deadline, Done done);
+  /// Ends the actor once it has served the calls that wait, by force at the deadline. Answers once it is gone.
+  void terminate_actor(ActorId actor, Deadline deadline, Done done);
+  /// Answers with the actor's state as soon as its version is another than `version`. kDeadlineExceeded: nothing happened.
+  void watch_actor(ActorId actor, std::uint64_t version, Deadline deadline, Callback<ActorState> done);
+  struct NodeList {
+    std::uint64_t version = 0;
+    std::vector<NodeInfo> nodes;
+  };
+  /// The same for the cluster's nodes.
+  void watch_nodes(std::uint64_t version, Deadline deadline, Callback<NodeList> done);
+  /// What the actor's next incarnation begins with. kCancelled: this incarnation has been replaced. kResourceExhausted: it is too large.
+  void save_state(ActorId actor, std::uint64_t incarnation, std::string state, Deadline deadline, Done done);
 
   /// Key-value pairs of this job (gone when the job ends). Values are bytes, at most 1 MiB.
   void kv_put(std::string key, std::string value, Deadline deadline, Done done);
@@ -83,6 +96,9 @@ class NodeClient {
   /// before this is set, since the node asks as soon as it listens: set it last.
   using CreateActorHandler = std::function<void(ActorSpec spec, std::uint64_t incarnation, Done answer)>;
   void set_on_create_actor(CreateActorHandler handler);
+  /// Serve the calls that wait at the actor, then end it; answer when it has ended.
+  using DrainActorHandler = std::function<void(ActorId actor, std::uint64_t incarnation, Done answer)>;
+  void set_on_drain_actor(DrainActorHandler handler);
   /// A connection that came in through the node's port for this worker: give it to Listener::adopt.
   void set_on_attach(std::function<void(FileDescriptor socket, const Preamble& preamble)> handler);
 

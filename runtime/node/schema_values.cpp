@@ -34,19 +34,6 @@ FileSpec load(schema::FileSpec::Reader from) {
   return {load_text(from.getPath()), from.getBytes(), load_text(from.getHash())};
 }
 
-template <class T, class ListBuilder>
-void store_list(const std::vector<T>& from, ListBuilder to) {
-  for (unsigned i = 0; i < from.size(); ++i) schema_values::store(from[i], to[i]);
-}
-
-template <class T, class ListReader>
-std::vector<T> load_list(ListReader from) {
-  std::vector<T> to;
-  to.reserve(from.size());
-  for (auto item : from) to.push_back(schema_values::load(item));
-  return to;
-}
-
 unsigned count(const auto& container) { return static_cast<unsigned>(container.size()); }
 
 }  // namespace
@@ -90,6 +77,7 @@ void store(const DriverInfo& from, schema::DriverInfo::Builder to) {
   to.setPid(from.pid);
   to.setWarmWorkers(from.warm_workers);
   to.setWorkingDir(text(from.working_dir));
+  to.setNameSpace(text(from.name_space));
 }
 
 DriverInfo load(schema::DriverInfo::Reader from) {
@@ -100,6 +88,7 @@ DriverInfo load(schema::DriverInfo::Reader from) {
   to.pid = from.getPid();
   to.warm_workers = from.getWarmWorkers();
   to.working_dir = load_text(from.getWorkingDir());
+  to.name_space = load_text(from.getNameSpace());
   return to;
 }
 
@@ -117,6 +106,17 @@ void store(const ActorSpec& from, schema::ActorSpec::Builder to) {
   if (from.node) to.setNode(data(*from.node));
   store(from.labels, to.initLabels(count(from.labels)));
   to.setConstructorArgs(data(from.constructor_args));
+  to.setNameSpace(text(from.name_space));
+  to.setGetIfExists(from.get_if_exists);
+  to.setDetached(from.detached);
+  to.setOutlivesJob(from.outlives_job);
+  to.setMaxRestarts(from.max_restarts);
+  to.setCreateTimeoutMs(static_cast<std::uint64_t>(std::max<std::int64_t>(0, from.create_timeout.count())));
+  if (!from.owner.is_none()) to.setOwner(data(from.owner));
+  to.setOwnerIncarnation(from.owner_incarnation);
+  to.setLogPrefix(text(from.log_prefix));
+  to.setHasSavedState(from.saved_state.has_value());
+  if (from.saved_state) to.setSavedState(data(*from.saved_state));
 }
 
 ActorSpec load(schema::ActorSpec::Reader from) {
@@ -131,6 +131,17 @@ ActorSpec load(schema::ActorSpec::Reader from) {
   if (from.getNode().size() > 0) to.node = load_id<NodeId>(from.getNode());
   to.labels = load(from.getLabels());
   to.constructor_args = load_bytes(from.getConstructorArgs());
+  to.name_space = load_text(from.getNameSpace());
+  to.get_if_exists = from.getGetIfExists();
+  to.detached = from.getDetached();
+  to.outlives_job = from.getOutlivesJob();
+  to.max_restarts = from.getMaxRestarts();
+  constexpr std::uint64_t kCreateTimeoutMaxMs = 7ull * 24 * 3600 * 1000;
+  if (std::uint64_t ms = from.getCreateTimeoutMs(); ms > 0) to.create_timeout = std::chrono::milliseconds(std::min(ms, kCreateTimeoutMaxMs));
+  to.owner = load_id<ActorId>(from.getOwner());
+  to.owner_incarnation = from.getOwnerIncarnation();
+  to.log_prefix = load_text(from.getLogPrefix());
+  if (from.getHasSavedState()) to.saved_state = load_bytes(from.getSavedState());
   return to;
 }
 
@@ -182,6 +193,11 @@ void store(const ActorState& from, schema::ActorState::Builder to) {
   to.setPid(from.pid);
   store(from.resources, to.initResources(count(from.resources)));
   store(from.death, to.initDeath());
+  to.setRestarts(from.restarts);
+  to.setIncarnation(from.incarnation);
+  to.setNameSpace(text(from.name_space));
+  to.setDetached(from.detached);
+  to.setVersion(from.version);
 }
 
 ActorState load(schema::ActorState::Reader from) {
@@ -197,6 +213,11 @@ ActorState load(schema::ActorState::Reader from) {
   to.pid = from.getPid();
   to.resources = load(from.getResources());
   to.death = load(from.getDeath());
+  to.restarts = from.getRestarts();
+  to.incarnation = from.getIncarnation();
+  to.name_space = load_text(from.getNameSpace());
+  to.detached = from.getDetached();
+  to.version = from.getVersion();
   return to;
 }
 

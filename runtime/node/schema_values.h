@@ -59,4 +59,17 @@ JobInfo load(schema::JobInfo::Reader from);
 ClusterState load(schema::ClusterState::Reader from);
 LogLines load(schema::LogLines::Reader from);
 
+template <class T, class ListBuilder>
+void store_list(const std::vector<T>& from, ListBuilder to) {
+  for (unsigned i = 0; i < from.size(); ++i) schema_values::store(from[i], to[i]);
+}
+
+template <class T, class ListReader>
+std::vector<T> load_list(ListReader from) {
+  std::vector<T> to;
+  to.reserve(from.size());
+  for (auto item : from) to.push_back(schema_values::load(item));
+  return to;
+}
+
 }  // namespace runtime::schema_values

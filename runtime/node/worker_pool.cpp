@@ -232,7 +232,7 @@ void WorkerPool::send_lines(Worker& worker, bool is_stderr, std::vector<std::str
   event.job = worker.job;
   event.worker = worker.id;
   event.node = options_.node;
-  event.class_name = worker.spec.class_name;
+  event.class_name = worker.spec.log_prefix.empty() ? worker.spec.class_name : worker.spec.log_prefix;
   event.pid = worker.process->pid();
   event.is_stderr = is_stderr;
   event.lines = std::move(lines);
@@ -281,23 +281,38 @@ void WorkerPool::end_worker(Worker& worker, const std::string& reason, std::chro
   worker.process->end(grace);
 }
 
-void WorkerPool::stop_actor(ActorId actor, std::uint64_t incarnation) {
+void WorkerPool::stop_actor(const control::StopActor& stop) {
   for (const auto& start : starts_) {
-    if (start->answer && start->request.spec.actor == actor) std::exchange(start->answer, nullptr)(cancelled("killed on request"));
+    const bool wanted = start->request.spec.actor == stop.actor && start->request.incarnation == stop.incarnation;
+    if (wanted && start->answer) std::exchange(start->answer, nullptr)(cancelled(stop.reason));
   }
   for (const auto& [id, worker] : workers_) {
-    if (worker->spec.actor == actor && worker->incarnation == incarnation) {
-      end_worker(*worker, "killed on request", std::chrono::milliseconds(0));
-    }
+    if (worker->spec.actor != stop.actor || worker->incarnation != stop.incarnation) continue;
+    if (stop.drain && worker->serving && worker->channel) drain(worker, stop.grace, stop.reason);
+    else end_worker(*worker, stop.reason, stop.grace);
   }
+}
+
+void WorkerPool::drain(const WorkerPtr& worker, std::chrono::milliseconds grace, const std::string& reason) {
+  if (!worker->end_reason.empty()) return;
+  worker->end_reason = reason;
+  ControlRequest request{worker->job, grace, control::DrainActor{worker->spec.actor, worker->incarnation}};
+  send_request(*worker->channel, request, [](Result<ControlAnswer>) {});  // its end is the answer
+  worker->timer.expires_after(grace);
+  worker->timer.async_wait([this, alive = alive_, weak = std::weak_ptr<Worker>(worker)](boost::system::error_code ec) {
+    WorkerPtr late = weak.lock();
+    if (ec || !late || !*alive) return;
+    late->end_reason += "; it had not served its calls in time and was killed";
+    late->process->end(std::chrono::milliseconds(0));
+  });
 }
 
 void WorkerPool::end_job(JobId job) {
   for (const auto& start : starts_) {
-    if (start->answer && start->job == job) std::exchange(start->answer, nullptr)(cancelled("its job ended"));
+    if (start->answer && start->job == job && !start->request.spec.outlives_job) std::exchange(start->answer, nullptr)(cancelled("its job ended"));
   }
   for (const auto& [id, worker] : workers_) {
-    if (worker->job == job) end_worker(*worker, "its job ended", options_.end_grace);
+    if (worker->job == job && !worker->spec.outlives_job) end_worker(*worker, "its job ended", options_.end_grace);
   }
 }
 

@@ -57,7 +57,9 @@ class WorkerPool {
   /// A connection for one of the workers came in through the node's port.
   Status attach(const Preamble& preamble, FileDescriptor& socket);
 
-  void stop_actor(ActorId actor, std::uint64_t incarnation);
+  /// At once, or within a grace; a worker that is to drain serves what waits at the actor and ends by itself.
+  void stop_actor(const control::StopActor& stop);
+  /// Ends the job's workers, except those whose actors outlive it.
   void end_job(JobId job);
   /// Ends all workers; `done` runs when the last is reaped.
   void end_all(std::function<void()> done);
@@ -79,6 +81,7 @@ class WorkerPool {
   void end_worker(Worker& worker, const std::string& reason, std::chrono::milliseconds grace);
   WorkerPtr take_warm(JobId job, const control::StartActor& start, std::uint32_t threads);
   void arm_timer(const WorkerPtr& worker);
+  void drain(const WorkerPtr& worker, std::chrono::milliseconds grace, const std::string& reason);
 
   EventLoop& loop_;
   ProgramFiles& programs_;

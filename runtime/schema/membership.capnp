@@ -18,6 +18,7 @@ struct DriverInfo {
   pid @3 :Int32;
   warmWorkers @4 :UInt32;
   workingDir @5 :Text;
+  nameSpace @6 :Text;        # of the job's actors; empty: the job's own
 }
 
 struct ActorSpec {
@@ -32,6 +33,17 @@ struct ActorSpec {
   node @8 :Data;             # empty: any
   labels @9 :List(Pair);
   constructorArgs @10 :Data;
+  nameSpace @11 :Text;       # empty in a request: the job's
+  getIfExists @12 :Bool;
+  detached @13 :Bool;
+  outlivesJob @14 :Bool;     # filled in by the head: detached, or owned by one that is
+  maxRestarts @15 :Int32;    # below zero: without limit
+  createTimeoutMs @16 :UInt64;  # for each start; 0: the default
+  owner @17 :Data;           # the actor that asked for it; empty: the job's driver
+  ownerIncarnation @18 :UInt64;
+  logPrefix @19 :Text;
+  hasSavedState @20 :Bool;
+  savedState @21 :Data;      # for a restart: what the class's save_state() returned last
 }
 
 struct ActorAddress {
@@ -64,7 +76,12 @@ struct ActorState {
   pendingReason @7 :Text;
   pid @8 :Int32;
   resources @9 :List(Amount);
-  death @10 :DeathCause;
+  death @10 :DeathCause;     # of the last incarnation that ended
+  restarts @11 :UInt32;
+  incarnation @12 :UInt64;
+  nameSpace @13 :Text;
+  detached @14 :Bool;
+  version @15 :UInt64;       # grows with every change of the phase
 }
 
 struct GroupSpec {
@@ -129,9 +146,9 @@ struct ControlRequest {
     # From drivers, workers and the command line; the node answers or passes on to the head.
     registerDriver :group { info @3 :DriverInfo; }
     createActor :group { spec @4 :ActorSpec; }
-    resolveActor :group { actor @5 :Data; name @6 :Text; }
-    queryActor :group { actor @7 :Data; }
-    killActor :group { actor @8 :Data; }
+    resolveActor :group { actor @5 :Data; name @6 :Text; nameSpace @43 :Text; }
+    queryActor :group { actor @7 :Data; incarnation @44 :UInt64; }
+    killActor :group { actor @8 :Data; mayRestart @45 :Bool; }
     kvPut :group { key @9 :Text; value @10 :Data; }
     kvGet :group { key @11 :Text; wait @12 :Bool; }
     kvAdd :group { key @13 :Text; amount @14 :Int64; }
@@ -150,11 +167,18 @@ struct ControlRequest {
     actorExited :group { actor @30 :Data; incarnation @31 :UInt64; cause @32 :DeathCause; }
     # From the head to a node.
     startActor :group { spec @33 :ActorSpec; incarnation @34 :UInt64; driver @35 :DriverInfo; driverNode @36 :Text; }
-    stopActor :group { actor @37 :Data; incarnation @38 :UInt64; }
+    stopActor :group { actor @37 :Data; incarnation @38 :UInt64; graceMs @46 :UInt64; drain @47 :Bool; reason @48 :Text; }
     # From a node to a worker.
     buildActor :group { spec @39 :ActorSpec; incarnation @40 :UInt64; }
     # From a node to the driver's node.
     fetchFile :group { hash @41 :Text; offset @42 :UInt64; }
+    # From drivers and workers, for the head.
+    terminateActor :group { actor @49 :Data; }
+    watchActor :group { actor @50 :Data; version @51 :UInt64; }
+    watchNodes :group { version @52 :UInt64; }
+    saveState :group { actor @53 :Data; incarnation @54 :UInt64; state @55 :Data; }
+    # From a node to a worker.
+    drainActor :group { actor @56 :Data; incarnation @57 :UInt64; }
   }
 }
 
@@ -171,6 +195,7 @@ struct ControlReply {
     cluster @8 :ClusterState;
     group @9 :GroupState;
     log :group { text @10 :Data; nextOffset @11 :UInt64; }
+    nodes :group { version @12 :UInt64; nodes @13 :List(NodeInfo); }
   }
 }
 

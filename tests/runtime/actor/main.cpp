@@ -19,7 +19,9 @@ bool is_older_program(int argc, char** argv) {
 }
 
 int run_older_program(int argc, char** argv) {
-  runtime::Runtime rt(argc, argv);
+  runtime::RuntimeOptions shared;
+  shared.name_space = "shared";
+  runtime::Runtime rt(argc, argv, shared);
   rt.register_actor<OldCounter>("Counter", &OldCounter::add, &OldCounter::total);
   return rt.run([](runtime::Runtime& driver) {
     runtime::ActorOptions options{.name = "old"};
@@ -33,10 +35,47 @@ int run_older_program(int argc, char** argv) {
   });
 }
 
+bool is_program(int argc, char** argv, const char* name) { return argc > 2 && std::strcmp(argv[1], name) == 0; }
+
+/// Leaves a detached actor behind; argv[2] is its diary.
+int run_detached_maker(int argc, char** argv) {
+  runtime::Runtime rt(argc, argv);
+  runtime::test::register_test_actors(rt);
+  return rt.run([](runtime::Runtime& driver) {
+    runtime::ActorOptions options{.name = "service", .name_space = "common", .detached = true, .max_restarts = -1};
+    return driver.spawn<runtime::test::Phoenix>(options, driver.arguments()[2]).status();
+  });
+}
+
+/// A parent on the node beside the driver's, its child on the driver's, and a call at the child that does not end.
+int run_family(int argc, char** argv) {
+  runtime::Runtime rt(argc, argv);
+  runtime::test::register_test_actors(rt);
+  return rt.run([](runtime::Runtime& driver) {
+    auto state = driver.cluster_state();
+    if (!state.ok()) return state.status();
+    runtime::ActorOptions beside;
+    for (const auto& node : state->nodes) {
+      if (node.node != driver.node_id()) beside.node = node.node;
+    }
+    auto parent = driver.spawn<runtime::test::Parent>(beside);
+    if (!parent.ok()) return parent.status();
+    auto child = driver.get(parent->call(&runtime::test::Parent::bear, driver.arguments()[2], "", false));
+    if (!child.ok()) return child.status();
+    auto endless = child->call(&runtime::test::Phoenix::slow_note, 600'000, "never");
+    std::printf("ready %d %d\n", parent->pid(), child->pid());
+    std::fflush(stdout);
+    ::pause();
+    return runtime::Status();
+  });
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
   if (is_older_program(argc, argv)) return run_older_program(argc, argv);
+  if (!runtime::is_worker_process() && is_program(argc, argv, "--detached-maker")) return run_detached_maker(argc, argv);
+  if (!runtime::is_worker_process() && is_program(argc, argv, "--family")) return run_family(argc, argv);
   if (runtime::is_worker_process()) {
     runtime::Runtime rt(argc, argv);
     runtime::test::register_test_actors(rt);

@@ -67,7 +67,7 @@ TEST_F(ProgramsTest, UnreachableAndUnknownClustersAreExplained) {
 TEST_F(ProgramsTest, AnOlderProgramsActorRefusesAChangedMethod) {
   Command older({std::filesystem::read_symlink("/proc/self/exe").string(), "--older-program", "--address", address()});
   ASSERT_TRUE(eventually([&] { return older.output().find("ready") != std::string::npos; })) << older.output();
-  auto actor = rt_->get_actor<Counter>("old");
+  auto actor = rt_->get_actor<Counter>("old", "shared");
   ASSERT_TRUE(actor.ok()) << actor.status().to_string();
   expect_failure(rt_->get(actor->call(&Counter::add, 1)).status(), ErrorCode::kInvalidArgument, {"Counter", "add", "no method"});
   expect_failure(rt_->get(actor->call(&Counter::total)).status(), ErrorCode::kInvalidArgument, {"total"});
@@ -76,12 +76,12 @@ TEST_F(ProgramsTest, AnOlderProgramsActorRefusesAChangedMethod) {
 TEST_F(ProgramsTest, AKilledDriversActorsEnd) {
   Command older({std::filesystem::read_symlink("/proc/self/exe").string(), "--older-program", "--address", address()});
   ASSERT_TRUE(eventually([&] { return older.output().find("ready") != std::string::npos; })) << older.output();
-  auto actor = rt_->get_actor<Counter>("old");
+  auto actor = rt_->get_actor<Counter>("old", "shared");
   ASSERT_TRUE(actor.ok()) << actor.status().to_string();
   pid_t pid = actor->pid();
   older.signal(SIGKILL);
   EXPECT_TRUE(eventually([&] { return ::kill(pid, 0) != 0; }));
-  EXPECT_TRUE(eventually([&] { return rt_->get_actor<Counter>("old", 1s).status().code() == ErrorCode::kNotFound; }));
+  EXPECT_TRUE(eventually([&] { return rt_->get_actor<Counter>("old", "shared", 1s).status().code() == ErrorCode::kNotFound; }));
 }
 
 /// The processes that this one started.

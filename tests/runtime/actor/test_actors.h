@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "execution_actors.h"
+#include "lifecycle_actors.h"
 #include "runtime/runtime.h"
 
 namespace runtime::test {
@@ -168,6 +169,7 @@ inline void register_test_actors(Runtime& rt) {
   register_execution_actors(rt);
   register_stream_actors(rt);
   register_coroutine_actors(rt);
+  register_lifecycle_actors(rt);
   rt.register_actor<Counter>("Counter", &Counter::add, &Counter::add_after, &Counter::total, &Counter::refuse, &Counter::fail, &Counter::fail_oddly,
                              &Counter::sleep_ms, &Counter::pid, &Counter::print, &Counter::crash_here, &Counter::abort_here,
                              &Counter::variable);

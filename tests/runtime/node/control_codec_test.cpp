@@ -19,6 +19,16 @@ ActorSpec full_spec() {
   spec.node = NodeId::random();
   spec.labels = {{"zone", "b"}};
   spec.constructor_args = std::string("\0\1\2binary", 9);
+  spec.name_space = "team";
+  spec.get_if_exists = true;
+  spec.detached = true;
+  spec.outlives_job = true;
+  spec.max_restarts = -1;
+  spec.create_timeout = std::chrono::milliseconds(1234);
+  spec.owner = ActorId::random();
+  spec.owner_incarnation = 17;
+  spec.log_prefix = "left";
+  spec.saved_state = std::string("\0state", 6);
   return spec;
 }
 
@@ -30,6 +40,7 @@ DriverInfo full_driver() {
   driver.working_dir = "/home/someone";
   driver.pid = 77;
   driver.warm_workers = 2;
+  driver.name_space = "team";
   return driver;
 }
 
@@ -51,9 +62,9 @@ std::vector<ControlRequest::Body> all_bodies() {
   return {control::Heartbeat{},
           control::RegisterDriver{full_driver()},
           control::CreateActor{full_spec()},
-          control::ResolveActor{ActorId::random(), "name"},
-          control::QueryActor{ActorId::random()},
-          control::KillActor{ActorId::random()},
+          control::ResolveActor{ActorId::random(), "name", "team"},
+          control::QueryActor{ActorId::random(), 4},
+          control::KillActor{ActorId::random(), true},
           control::KvPut{"key", std::string("\0value", 6)},
           control::KvGet{"key", true},
           control::KvAdd{"key", -5},
@@ -70,9 +81,14 @@ std::vector<ControlRequest::Body> all_bodies() {
           control::EndJob{JobId::random()},
           control::ActorExited{ActorId::random(), 7, full_cause()},
           control::StartActor{full_spec(), 8, full_driver(), "10.0.0.2:1"},
-          control::StopActor{ActorId::random(), 9},
+          control::StopActor{ActorId::random(), 9, std::chrono::milliseconds(500), true, "its owner ended"},
           control::BuildActor{full_spec(), 10},
-          control::FetchFile{"abc", 4 << 20}};
+          control::FetchFile{"abc", 4 << 20},
+          control::TerminateActor{ActorId::random()},
+          control::WatchActor{ActorId::random(), 6},
+          control::WatchNodes{7},
+          control::SaveState{ActorId::random(), 8, std::string("\0s", 2)},
+          control::DrainActor{ActorId::random(), 9}};
 }
 
 TEST(ControlCodec, EveryRequestComesBackEqual) {
@@ -96,6 +112,11 @@ TEST(ControlCodec, EveryAnswerComesBackEqual) {
   state.pending_reason = "no GPU";
   state.resources = {{"CPU", 1}};
   state.death = full_cause();
+  state.restarts = 2;
+  state.incarnation = 5;
+  state.name_space = "team";
+  state.detached = true;
+  state.version = 9;
   ActorAddress address{ActorId::random(), WorkerId::random(), NodeId::random(), "Counter", "/tmp/w.sock", "h:1", 77, 12};
   GroupState group;
   group.spec = {GroupId::random(), "g", GroupStrategy::kSpread, {{{"CPU", 1}}}};
@@ -108,7 +129,8 @@ TEST(ControlCodec, EveryAnswerComesBackEqual) {
   cluster.groups = {group};
   cluster.jobs.resize(1);
   std::vector<ControlAnswer> answers{std::monostate{}, JobId::random(), address, state, std::string("a\0b", 3), std::int64_t{-3},
-                                     cluster, group, control::LogChunk{"text\xff", 99}};
+                                     cluster, group, control::LogChunk{"text\xff", 99},
+                                     control::NodeList{3, std::vector<NodeInfo>(2)}};
   ASSERT_EQ(answers.size(), std::variant_size_v<ControlAnswer>);
   for (const ControlAnswer& answer : answers) {
     auto decoded = decode_control_reply(encode(Result<ControlAnswer>(answer)));

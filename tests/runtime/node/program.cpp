@@ -89,12 +89,12 @@ Result<ActorAddress> TestDriver::create(const std::string& class_name, ResourceM
 
 Result<ActorState> TestDriver::state(ActorId actor) {
   Deadline deadline = deadline_after(kTimeout);
-  return wait_for<ActorState>(loop_, deadline, [&](auto done) { client_->actor_state(actor, deadline, done); });
+  return wait_for<ActorState>(loop_, deadline, [&](auto done) { client_->actor_state(actor, 0, deadline, done); });
 }
 
 Status TestDriver::kill(ActorId actor) {
   Deadline deadline = deadline_after(kTimeout);
-  return wait_done(loop_, deadline, [&](auto done) { client_->kill_actor(actor, deadline, done); });
+  return wait_done(loop_, deadline, [&](auto done) { client_->kill_actor(actor, false, deadline, done); });
 }
 
 Result<ClusterState> TestDriver::cluster() {

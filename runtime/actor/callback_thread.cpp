@@ -1,0 +1,45 @@
+#include "runtime/actor/callback_thread.h"
+
+#include <utility>
+
+#include "runtime/core/check.h"
+
+namespace runtime {
+
+void CallbackThread::run(std::function<void()> callback) {
+  std::lock_guard lock(mutex_);
+  if (stopping_) return;
+  waiting_.push_back(std::move(callback));
+  if (!thread_.joinable()) thread_ = std::thread(&CallbackThread::serve, this);
+  changed_.notify_one();
+}
+
+void CallbackThread::stop() {
+  std::thread ended;
+  std::deque<std::function<void()>> dropped;  // destroyed outside of the lock
+  {
+    std::lock_guard lock(mutex_);
+    stopping_ = true;
+    dropped.swap(waiting_);
+    changed_.notify_one();
+    CHECK(thread_.get_id() != std::this_thread::get_id());  // a callback stops its own runtime
+    ended.swap(thread_);
+  }
+  if (ended.joinable()) ended.join();
+}
+
+void CallbackThread::serve() {
+  std::unique_lock lock(mutex_);
+  for (;;) {
+    changed_.wait(lock, [&] { return stopping_ || !waiting_.empty(); });
+    if (stopping_) return;
+    std::function<void()> callback = std::move(waiting_.front());
+    waiting_.pop_front();
+    lock.unlock();
+    callback();
+    callback = nullptr;
+    lock.lock();
+  }
+}
+
+}  // namespace runtime

@@ -1,0 +1,34 @@
+// CallbackThread: runs users' callbacks, one after another, off the event loop.
+#pragma once
+
+#include <condition_variable>
+#include <deque>
+#include <functional>
+#include <mutex>
+#include <thread>
+
+namespace runtime {
+
+/// The thread starts with the first callback. Any thread may call its methods.
+class CallbackThread {
+ public:
+  CallbackThread() = default;
+  CallbackThread(const CallbackThread&) = delete;
+  CallbackThread& operator=(const CallbackThread&) = delete;
+  ~CallbackThread() { stop(); }
+
+  void run(std::function<void()> callback);
+  /// Waits for the callback that runs; the others do not run. Not from a callback. Idempotent.
+  void stop();
+
+ private:
+  void serve();
+
+  std::mutex mutex_;  // guards what follows
+  std::condition_variable changed_;
+  std::deque<std::function<void()>> waiting_;
+  std::thread thread_;
+  bool stopping_ = false;
+};
+
+}  // namespace runtime

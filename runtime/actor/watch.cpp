@@ -1,0 +1,173 @@
+#include "runtime/actor/watch.h"
+
+#include <condition_variable>
+#include <map>
+#include <mutex>
+#include <optional>
+#include <thread>
+#include <utility>
+
+#include "runtime/actor/process.h"
+#include "runtime/core/log.h"
+
+namespace runtime {
+
+namespace {
+/// How long one question to the head stays open; then it is asked again, so that a head forgets those who went away.
+constexpr std::chrono::minutes kPollTime{10};
+}  // namespace
+
+/// Asks the head again and again for what is newer than what is known. Kept alive by its Watch alone.
+class Watch::State : public std::enable_shared_from_this<State> {
+ public:
+  explicit State(const std::shared_ptr<Process>& process) : process_(process) {}
+  virtual ~State() = default;
+
+  virtual void ask(Process& process) = 0;
+
+  void poll() {
+    if (auto process = process_.lock(); process && !process->is_shut_down()) ask(*process);
+  }
+
+  void stop() {
+    std::unique_lock lock(mutex_);
+    stopped_ = true;
+    if (caller_ == std::this_thread::get_id()) return;
+    idle_.wait(lock, [&] { return caller_ == std::thread::id(); });
+  }
+
+ protected:
+  /// Runs `call` on the process's callback thread, unless stopped by then.
+  void deliver(std::function<void()> call) {
+    auto process = process_.lock();
+    if (!process) return;
+    process->run_callback([self = shared_from_this(), call = std::move(call)] {
+      {
+        std::lock_guard lock(self->mutex_);
+        if (self->stopped_) return;
+        self->caller_ = std::this_thread::get_id();
+      }
+      call();
+      std::lock_guard lock(self->mutex_);
+      self->caller_ = {};
+      self->idle_.notify_all();
+    });
+  }
+
+  /// Whether to ask again after this failure: time passed without news.
+  static bool is_no_news(const Status& status) { return status.code() == ErrorCode::kDeadlineExceeded; }
+
+ private:
+  const std::weak_ptr<Process> process_;
+  std::mutex mutex_;
+  std::condition_variable idle_;
+  std::thread::id caller_;  // in a callback now
+  bool stopped_ = false;
+};
+
+class Watch::OfActor final : public State {
+ public:
+  OfActor(const std::shared_ptr<Process>& process, ActorId actor, std::function<void(const ActorEvent&)> callback)
+      : State(process), actor_(actor), callback_(std::move(callback)) {}
+
+  void ask(Process& process) override {
+    process.node().watch_actor(actor_, known_ ? known_->version : 0, deadline_after(kPollTime),
+                               [weak = std::weak_ptr<State>(shared_from_this())](Result<ActorState> state) {
+                                 if (auto self = weak.lock()) static_cast<OfActor&>(*self).on_answer(std::move(state));
+                               });
+  }
+
+ private:
+  void on_answer(Result<ActorState> answer) {
+    if (!answer.ok() && is_no_news(answer.status())) return poll();
+    if (!answer.ok()) {
+      // The head remembers a bounded number of the dead.
+      if (answer.status().code() != ErrorCode::kNotFound) return LOG(debug, "watching actor {}: {}", actor_.short_hex(), answer.status().message());
+      ActorState gone = known_.value_or(ActorState{});
+      gone.actor = actor_;
+      gone.phase = ActorPhase::kDead;
+      gone.death.text = answer.status().message();
+      return tell(ActorEvent::Kind::kDead, gone);
+    }
+    const ActorState before = known_.value_or(*answer);
+    known_ = *answer;
+    // Two changes may have become one answer; no death is left out.
+    if (answer->restarts > before.restarts) tell(ActorEvent::Kind::kRestarting, *answer);
+    const bool again = answer->restarts > before.restarts || before.is_restarting();
+    if (answer->phase == ActorPhase::kAlive && again) tell(ActorEvent::Kind::kAlive, *answer);
+    if (answer->phase == ActorPhase::kDead) return tell(ActorEvent::Kind::kDead, *answer);
+    poll();
+  }
+
+  void tell(ActorEvent::Kind kind, const ActorState& state) {
+    deliver([this, event = ActorEvent{kind, state}] { callback_(event); });
+  }
+
+  const ActorId actor_;
+  const std::function<void(const ActorEvent&)> callback_;
+  std::optional<ActorState> known_;  // touched on the loop
+};
+
+class Watch::OfNodes final : public State {
+ public:
+  OfNodes(const std::shared_ptr<Process>& process, std::function<void(const NodeEvent&)> callback)
+      : State(process), callback_(std::move(callback)) {}
+
+  void ask(Process& process) override {
+    process.node().watch_nodes(version_, deadline_after(kPollTime), [weak = std::weak_ptr<State>(shared_from_this())](Result<NodeClient::NodeList> list) {
+      if (auto self = weak.lock()) static_cast<OfNodes&>(*self).on_answer(std::move(list));
+    });
+  }
+
+ private:
+  void on_answer(Result<NodeClient::NodeList> answer) {
+    if (!answer.ok() && is_no_news(answer.status())) return poll();
+    if (!answer.ok()) return LOG(debug, "watching nodes: {}", answer.status().message());
+    version_ = answer->version;
+    std::map<NodeId, NodeInfo> now;
+    for (NodeInfo& node : answer->nodes) now.emplace(node.node, std::move(node));
+    for (const auto& [id, node] : known_) {
+      if (!now.contains(id)) tell(NodeEvent::Kind::kLeft, node);
+    }
+    for (const auto& [id, node] : now) {
+      if (!known_.contains(id)) tell(NodeEvent::Kind::kJoined, node);
+    }
+    known_ = std::move(now);
+    poll();
+  }
+
+  void tell(NodeEvent::Kind kind, NodeInfo node) {
+    if (kind == NodeEvent::Kind::kLeft) node.alive = false;
+    deliver([this, event = NodeEvent{kind, std::move(node)}] { callback_(event); });
+  }
+
+  const std::function<void(const NodeEvent&)> callback_;
+  std::uint64_t version_ = 0;         // touched on the loop, as is
+  std::map<NodeId, NodeInfo> known_;  // what was told
+};
+
+Watch& Watch::operator=(Watch&& other) noexcept {
+  if (this != &other) {
+    stop();
+    state_ = std::move(other.state_);
+  }
+  return *this;
+}
+
+void Watch::stop() {
+  if (state_) std::exchange(state_, nullptr)->stop();
+}
+
+Watch Watch::on_actor(const std::shared_ptr<Process>& process, ActorId actor, std::function<void(const ActorEvent&)> callback) {
+  auto state = std::make_shared<OfActor>(process, actor, std::move(callback));
+  state->poll();
+  return Watch(std::move(state));
+}
+
+Watch Watch::on_nodes(const std::shared_ptr<Process>& process, std::function<void(const NodeEvent&)> callback) {
+  auto state = std::make_shared<OfNodes>(process, std::move(callback));
+  state->poll();
+  return Watch(std::move(state));
+}
+
+}  // namespace runtime

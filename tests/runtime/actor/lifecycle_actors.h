@@ -1,0 +1,61 @@
+// Actors for the tests of how actors begin, end and come back.
+#pragma once
+
+#include <fstream>
+#include <string>
+#include <thread>
+#include <unistd.h>
+
+#include "runtime/runtime.h"
+
+namespace runtime::test {
+
+/// Writes down what happens to it, since it cannot tell afterwards.
+class Phoenix {
+ public:
+  explicit Phoenix(std::string diary) : diary_(std::move(diary)) { note("made"); }
+  ~Phoenix() { note("destroyed"); }
+  int pid() const { return ::getpid(); }
+  int add(int n) { return total_ += n; }
+  /// Dies in its first life, answers in the second.
+  int die_once(const std::string& marker) {
+    if (std::ifstream(marker).good()) return ++survived_;
+    std::ofstream(marker) << "died";
+    ::kill(::getpid(), SIGKILL);
+    return -1;
+  }
+  void slow_note(int ms, const std::string& text) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(ms));
+    note(text);
+  }
+
+ private:
+  void note(const std::string& text) { std::ofstream(diary_, std::ios::app) << text << "\n"; }
+  std::string diary_;
+  int total_ = 0;
+  int survived_ = 0;
+};
+
+/// Has children of its own.
+class Parent {
+ public:
+  explicit Parent(Runtime& runtime) : runtime_(runtime) {}
+  Result<ActorHandle<Phoenix>> bear(std::string diary, std::string name, bool detached) {
+    ActorOptions options{.name = std::move(name), .name_space = detached ? "family" : "", .detached = detached};
+    auto child = runtime_.spawn<Phoenix>(options, diary);
+    if (child.ok()) child_ = *child;
+    return child;
+  }
+  int pid() const { return ::getpid(); }
+
+ private:
+  Runtime& runtime_;
+  ActorHandle<Phoenix> child_;
+};
+
+inline void register_lifecycle_actors(Runtime& rt) {
+  rt.register_actor<Phoenix>("Phoenix", &Phoenix::pid, &Phoenix::add, &Phoenix::die_once, &Phoenix::slow_note);
+  rt.register_actor<Parent>("Parent", &Parent::bear, &Parent::pid);
+}
+
+}  // namespace runtime::test

@@ -1,0 +1,167 @@
+// A head driven by hand: a scheduler that counts, links that keep what is sent, a clock that is told.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <deque>
+
+#include "runtime/node/head.h"
+
+namespace runtime {
+
+/// Counts CPUs, nothing else: how the head uses a scheduler does not depend on what that one weighs.
+class CpuScheduler final : public Scheduler {
+ public:
+  Status add_node(const NodeInfo& node) override {
+    left_[node.node] = node.resources.contains("CPU") ? node.resources.at("CPU") : 0;
+    return {};
+  }
+  void remove_node(NodeId node) override { left_.erase(node); }
+  Result<NodeId> place_actor(const ActorSpec& actor) override {
+    double cpus = actor.resources.contains("CPU") ? actor.resources.at("CPU") : 0;
+    if (cpus < 0) return invalid_argument("below zero");
+    for (auto& [node, left] : left_) {
+      if (left < cpus) continue;
+      left -= cpus;
+      held_[actor.actor] = {node, cpus};
+      return node;
+    }
+    return resource_exhausted("no node has CPU " + std::to_string(cpus));
+  }
+  void release_actor(ActorId actor) override {
+    auto found = held_.find(actor);
+    if (found == held_.end()) return;
+    if (left_.contains(found->second.first)) left_[found->second.first] += found->second.second;
+    held_.erase(found);
+  }
+  Result<std::vector<NodeId>> place_group(const GroupSpec& group) override {
+    for (auto& [node, left] : left_) {
+      if (left < 1) continue;
+      left -= 1;
+      groups_[group.group] = node;
+      return std::vector<NodeId>(group.bundles.size(), node);
+    }
+    return resource_exhausted("no room for the group");
+  }
+  void remove_group(GroupId group) override {
+    if (groups_.contains(group)) left_[groups_[group]] += 1;
+    groups_.erase(group);
+  }
+  ResourceMap available(NodeId node) const override { return {{"CPU", left_.at(node)}}; }
+
+ private:
+  std::map<NodeId, double> left_;
+  std::map<ActorId, std::pair<NodeId, double>> held_;
+  std::map<GroupId, NodeId> groups_;
+};
+
+struct SentRequest {
+  NodeId node;
+  ControlRequest request;
+  ControlAnswerer answer;
+};
+
+/// Keeps what the head sends, for the test to answer.
+class RecordingLinks final : public HeadLinks {
+ public:
+  void request(NodeId node, ControlRequest request, ControlAnswerer answer) override {
+    requests.push_back({node, std::move(request), std::move(answer)});
+  }
+  void event(NodeId node, const ControlEvent& event) override { events.push_back({node, event}); }
+
+  template <class Body>
+  std::optional<SentRequest> take() {
+    for (auto at = requests.begin(); at != requests.end(); ++at) {
+      if (!std::holds_alternative<Body>(at->request.body)) continue;
+      SentRequest sent = std::move(*at);
+      requests.erase(at);
+      return sent;
+    }
+    return std::nullopt;
+  }
+
+  std::deque<SentRequest> requests;
+  std::vector<std::pair<NodeId, ControlEvent>> events;
+};
+
+using Answer = std::shared_ptr<std::optional<Result<ControlAnswer>>>;
+
+class HeadTest : public ::testing::Test {
+ protected:
+  HeadTest() : head_(ClusterId::random(), std::make_unique<CpuScheduler>(), links_, [this] { return now_; }) {
+    node_ = join(4);
+    start_job(job_);
+  }
+
+  Answer ask(ControlRequest::Body body, JobId job = {}, NodeId from = {}, std::chrono::milliseconds timeout = std::chrono::seconds(10)) {
+    auto answer = std::make_shared<std::optional<Result<ControlAnswer>>>();
+    head_.handle(from.is_none() ? node_ : from, ControlRequest{job.is_none() ? job_ : job, timeout, std::move(body)},
+                 [answer](Result<ControlAnswer> result) {
+                   EXPECT_FALSE(answer->has_value()) << "answered twice";
+                   answer->emplace(std::move(result));
+                 });
+    return answer;
+  }
+  void advance(std::chrono::milliseconds time) {
+    now_ += time;
+    head_.tick();
+  }
+  NodeId join(double cpus) {
+    NodeInfo info;
+    info.node = NodeId::random();
+    info.address = "10.0.0." + std::to_string(++joined_) + ":1";
+    info.resources = {{"CPU", cpus}};
+    Answer joined = ask(control::RegisterNode{info}, {}, info.node);
+    EXPECT_TRUE((*joined)->ok());
+    return info.node;
+  }
+  void start_job(JobId job, NodeId from = {}) {
+    EXPECT_TRUE((*ask(control::StartJob{{job, {}, "./driver", 1, true}, {}}, job, from))->ok());
+  }
+  static ActorSpec actor(double cpus = 1, std::string name = "") {
+    ActorSpec spec;
+    spec.actor = ActorId::random();
+    spec.class_name = "Counter";
+    spec.name = std::move(name);
+    spec.resources = {{"CPU", cpus}};
+    return spec;
+  }
+  /// Creates an actor and answers the start as its node would.
+  ActorSpec living(double cpus = 1, std::string name = "") { return living(actor(cpus, std::move(name))); }
+  ActorSpec living(ActorSpec spec) {
+    Answer created = ask(control::CreateActor{spec});
+    EXPECT_TRUE(started());
+    EXPECT_TRUE(created->has_value() && (*created)->ok());
+    return spec;
+  }
+  /// Answers the next start as the node would; false if the head has asked for none.
+  bool started() {
+    auto start = links_.take<control::StartActor>();
+    if (!start) return false;
+    ActorAddress address;
+    address.worker = WorkerId::random();
+    address.node = start->node;
+    address.pid = 100;
+    start->answer(ControlAnswer{address});
+    return true;
+  }
+  /// Its process ended.
+  void exit(const ActorSpec& spec) {
+    ask(control::ActorExited{spec.actor, incarnation(spec), {"killed by SIGKILL", 100, -1, 9, ""}}, {}, head_.tables().actor(spec.actor)->node);
+  }
+  const ActorRecord& record(const ActorSpec& spec) { return *head_.tables().actor(spec.actor); }
+  std::uint64_t incarnation(const ActorSpec& spec) { return head_.tables().actor(spec.actor)->incarnation; }
+  static Status status(const Answer& answer) {
+    EXPECT_TRUE(answer->has_value()) << "no answer yet";
+    return answer->has_value() ? (*answer)->status() : internal_error("no answer yet");
+  }
+
+  Deadline now_ = std::chrono::steady_clock::now();
+  RecordingLinks links_;
+  Head head_;
+  NodeId node_;
+  JobId job_ = JobId::random();
+  int joined_ = 0;
+};
+
+}  // namespace runtime
