@@ -79,7 +79,7 @@ TEST_F(LifecycleTest, ACallIsNotSentTwiceUnlessItMayBe) {
 }
 
 TEST_F(LifecycleTest, CallsWaitForARestartWithinTheirDeadline) {
-  ActorOptions options{.cpus = 4, .max_restarts = 1};
+  ActorOptions options{.max_restarts = 1, .cpus = 4};
   auto actor = phoenix(options);
   ASSERT_EQ(get(actor.call(&Phoenix::add, 1)), 1);
   ASSERT_EQ(::kill(actor.pid(), SIGSTOP), 0);  // its node cannot start another before this one is reaped
@@ -251,7 +251,7 @@ TEST_F(LifecycleTest, AnActorOfALostNodeIsRestartedOnAnother) {
   Command node({kBin + "/starling", "start", "--address", address(), "--num-cpus", "8", "--block"});
   ASSERT_TRUE(eventually([&] { return rt_->cluster_state()->nodes.size() == 2; })) << node.output();
   auto hog = counter(0, {.cpus = 4, .node = rt_->node_id()});
-  auto actor = phoenix({.cpus = 1, .max_restarts = 1, .max_task_retries = 1});
+  auto actor = phoenix({.max_restarts = 1, .max_task_retries = 1, .cpus = 1});
   ASSERT_NE(actor.node(), rt_->node_id());
   ASSERT_TRUE(rt_->kill(hog).ok());
   auto lost = actor.call(&Phoenix::slow_note, 300, "said");

@@ -5,7 +5,7 @@ namespace {
 
 TEST_F(HeadTest, CreatesAnActorAndAnswersWithItsAddress) {
   ActorSpec spec = living();
-  Answer resolved = ask(control::ResolveActor{spec.actor, ""});
+  Answer resolved = ask(control::ResolveActor{spec.actor, "", ""});
   ASSERT_TRUE(status(resolved).ok());
   auto address = std::get<ActorAddress>(***resolved);
   EXPECT_EQ(address.actor, spec.actor);
@@ -32,9 +32,9 @@ TEST_F(HeadTest, RepeatedCreationJoinsTheFirst) {
 TEST_F(HeadTest, NamesAreUniqueAmongTheLiving) {
   ActorSpec spec = living(1, "model");
   EXPECT_EQ(status(ask(control::CreateActor{actor(1, "model")})).code(), ErrorCode::kInvalidArgument);
-  EXPECT_TRUE(status(ask(control::ResolveActor{{}, "model"})).ok());
+  EXPECT_TRUE(status(ask(control::ResolveActor{{}, "model", ""})).ok());
   ask(control::ActorExited{spec.actor, incarnation(spec), {"killed by SIGKILL", 100, -1, 9, ""}});
-  EXPECT_EQ(status(ask(control::ResolveActor{{}, "model"})).code(), ErrorCode::kNotFound);
+  EXPECT_EQ(status(ask(control::ResolveActor{{}, "model", ""})).code(), ErrorCode::kNotFound);
   living(1, "model");
 }
 
@@ -88,7 +88,7 @@ TEST_F(HeadTest, DeathHasItsCause) {
   EXPECT_EQ(death.code(), ErrorCode::kActorDied);
   for (const char* part : {"Counter", "pid 100", "SIGKILL"}) EXPECT_NE(death.message().find(part), std::string::npos) << death.message();
   // Callers that come later hear the same.
-  EXPECT_EQ(status(ask(control::ResolveActor{spec.actor, ""})), death);
+  EXPECT_EQ(status(ask(control::ResolveActor{spec.actor, "", ""})), death);
   ASSERT_FALSE(links_.events.empty());
   EXPECT_TRUE(std::holds_alternative<control::ActorDied>(links_.events.back().second));
 }
