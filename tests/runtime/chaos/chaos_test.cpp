@@ -67,6 +67,7 @@ class ChaosTest : public testing::Test {
 
   ActorHandle<Ledger> ledger(ActorOptions options = {}) {
     options.name = "ledger";
+    options.name_space = "chaos";  // callers are drivers of their own
     auto made = rt_->spawn<Ledger>(options, entries());
     EXPECT_TRUE(made.ok()) << made.status().to_string();
     return made.value_or(ActorHandle<Ledger>());

@@ -17,7 +17,7 @@ int run_caller(int argc, char** argv) {
     const std::vector<std::string>& words = driver.arguments();  // the program, --caller, ...
     const int caller = std::stoi(words.at(3)), count = std::stoi(words.at(4));
     EntryFile acknowledged(words.at(5));
-    auto ledger = driver.get_actor<Ledger>(words.at(2));
+    auto ledger = driver.get_actor<Ledger>(words.at(2), "chaos");
     if (!ledger.ok()) return 1;
     constexpr std::size_t kInFlight = 200;
     std::deque<ObjectRef<int>> waiting;
