@@ -2,7 +2,6 @@
 # use the package, so that both find the same.
 include(CMakeFindDependencyMacro)
 find_dependency(Threads)
-find_dependency(OpenSSL COMPONENTS Crypto)
 find_dependency(spdlog)
 
 # Headers only. Debian 12 has 1.81 beside its default 1.74; Ubuntu 24.04's default is 1.83.
@@ -16,4 +15,5 @@ endif()
 
 find_dependency(PkgConfig)
 pkg_check_modules(STARLING_CAPNP REQUIRED IMPORTED_TARGET capnp)
+pkg_check_modules(STARLING_SODIUM REQUIRED IMPORTED_TARGET libsodium)
 pkg_check_modules(STARLING_XXHASH REQUIRED IMPORTED_TARGET libxxhash)

@@ -1,7 +1,9 @@
 #include "runtime/transport/event_loop.h"
 
 #include <pthread.h>
+#include <sched.h>
 
+#include <algorithm>
 #include <utility>
 
 #include "runtime/core/check.h"
@@ -29,8 +31,33 @@ thread_local void* driving = nullptr;
 constexpr std::chrono::milliseconds kVacancy{1};
 // How many posted handlers a leaving thread runs at most.
 constexpr int kLastHandlersMax = 64;
+// What a waiting thread spends looking before it sleeps. Waking an idle core takes as long as a whole call between two that are awake.
+constexpr std::chrono::microseconds kLook{50};
+// Waits between two that look, once looking has been in vain again and again.
+constexpr int kSkippedMax = 256;
 // After so many ticks under the same driver the background thread sleeps until that driver leaves.
 constexpr int kIdleTicks = 8;
+
+/// Whether looking is worth it for this thread: it is as long as the last look found something; each one in vain halves how often it is tried.
+class Outlook {
+ public:
+  bool worth_looking() {
+    static const bool several_cores = std::thread::hardware_concurrency() > 1;
+    if (!several_cores) return false;
+    if (left_ == 0) return true;
+    --left_;
+    return false;
+  }
+  void looked(bool found) {
+    skipped_ = found ? 0 : std::min(kSkippedMax, 2 * skipped_ + 1);
+    left_ = skipped_;
+  }
+
+ private:
+  int skipped_ = 0;  // waits after the last look
+  int left_ = 0;
+};
+thread_local Outlook outlook;
 
 }  // namespace
 
@@ -89,8 +116,23 @@ void EventLoop::drive(Waiter& self, const Event* event, Deadline deadline) {
       return std::size_t{1};
     }
   };
-  while (!stopping_.load(std::memory_order_relaxed) && !self.yield.load(std::memory_order_relaxed) &&
-         !(event != nullptr && event->is_set())) {
+  auto finished = [&] {
+    return stopping_.load(std::memory_order_relaxed) || self.yield.load(std::memory_order_relaxed) || (event != nullptr && event->is_set());
+  };
+  while (!finished()) {
+    if (event != nullptr && outlook.worth_looking()) {
+      if (guarded([&] { return context_.poll_one(); }) > 0) continue;
+      const auto until = std::chrono::steady_clock::now() + kLook;
+      std::size_t found = 0;
+      bool in_time = true;
+      while (found == 0 && in_time && !finished()) {
+        ::sched_yield();  // others of this core come first; where they take long, this thread had better sleep
+        found = guarded([&] { return context_.poll_one(); });
+        in_time = std::chrono::steady_clock::now() < until;
+      }
+      outlook.looked(found > 0 && in_time);
+      if (found > 0) continue;
+    }
     std::size_t ran = guarded([&] { return deadline == Deadline::max() ? context_.run_one() : context_.run_one_until(deadline); });
     if (ran == 0) break;
   }

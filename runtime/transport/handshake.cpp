@@ -1,8 +1,7 @@
 #include "runtime/transport/handshake.h"
 
-#include <openssl/crypto.h>
-#include <openssl/evp.h>
-#include <openssl/hmac.h>
+#include <sodium/crypto_auth_hmacsha256.h>
+#include <sodium/utils.h>
 #include <sys/random.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -56,25 +55,25 @@ Nonce fresh_nonce() {
 }
 
 Proof prove(const std::string& token, std::string_view label, const Preamble& preamble, const Nonce& caller, const Nonce& callee) {
-  std::vector<std::byte> text;
-  auto append = [&text](std::span<const std::byte> bytes) { text.insert(text.end(), bytes.begin(), bytes.end()); };
+  crypto_auth_hmacsha256_state state;
+  crypto_auth_hmacsha256_init(&state, reinterpret_cast<const unsigned char*>(token.data()), token.size());
+  auto append = [&state](std::span<const std::byte> bytes) {
+    crypto_auth_hmacsha256_update(&state, reinterpret_cast<const unsigned char*>(bytes.data()), bytes.size());
+  };
   append(std::as_bytes(std::span(label.data(), label.size())));
   append(preamble.encode());
   append(caller);
   append(callee);
   Proof proof;
-  unsigned size = 0;
-  const unsigned char* made = HMAC(EVP_sha256(), token.data(), static_cast<int>(token.size()),
-                                   reinterpret_cast<const unsigned char*>(text.data()), text.size(),
-                                   reinterpret_cast<unsigned char*>(proof.data()), &size);
-  CHECK(made != nullptr && size == proof.size());
+  static_assert(sizeof(Proof) == crypto_auth_hmacsha256_BYTES);
+  crypto_auth_hmacsha256_final(&state, reinterpret_cast<unsigned char*>(proof.data()));
   return proof;
 }
 
 constexpr std::string_view kCallerLabel = "starling caller";
 constexpr std::string_view kCalleeLabel = "starling callee";
 
-bool same(const Proof& a, const Proof& b) { return CRYPTO_memcmp(a.data(), b.data(), a.size()) == 0; }
+bool same(const Proof& a, const Proof& b) { return sodium_memcmp(a.data(), b.data(), a.size()) == 0; }
 
 Status wrong_token(const std::string& address) {
   return invalid_argument(address + ": wrong token: the peer belongs to another cluster, or to an earlier start of this one");
