@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "bench/support/take.h"
 #include "bench/support/timing.h"
 #include "runtime/runtime.h"
 

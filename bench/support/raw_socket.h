@@ -13,6 +13,7 @@
 #include <cstddef>
 #include <vector>
 
+#include "bench/support/take.h"
 #include "bench/support/timing.h"
 
 namespace bench {

@@ -1,15 +1,10 @@
-// What the benchmarks share: how time is taken, and how figures are summed up.
+// How the benchmarks take time and sum figures up. C++17 and nothing of ours, since the peers' programs include it too.
 #pragma once
 
 #include <algorithm>
 #include <chrono>
-#include <cstdio>
-#include <cstdlib>
-#include <string>
 #include <utility>
 #include <vector>
-
-#include "runtime/core/result.h"
 
 namespace bench {
 
@@ -47,17 +42,6 @@ double time_per_call(double seconds, int batch, Step&& step) {
     rounds.push_back(seconds_since(start) / static_cast<double>(calls));
   }
   return median(std::move(rounds));
-}
-
-[[noreturn]] inline void fail(const std::string& what) {
-  std::fprintf(stderr, "error: %s\n", what.c_str());
-  std::exit(1);
-}
-
-template <class T>
-T take(runtime::Result<T> result) {
-  if (!result.ok()) fail(result.status().to_string());
-  return *std::move(result);
 }
 
 }  // namespace bench

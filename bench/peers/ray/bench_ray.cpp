@@ -3,8 +3,6 @@
 //   bench_ray LIBRARY_FOLDER SECONDS
 #include <ray/api.h>
 
-#include <algorithm>
-#include <chrono>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
@@ -12,7 +10,11 @@
 #include <string>
 #include <vector>
 
-using Clock = std::chrono::steady_clock;
+#include "bench/support/timing.h"
+
+using bench::Clock;
+using bench::seconds_since;
+using bench::time_per_call;
 
 class Target {
  public:
@@ -23,28 +25,8 @@ RAY_REMOTE(Target::create, &Target::echo);
 
 namespace {
 
-constexpr int kRounds = 5;  // medians are over these
 constexpr std::size_t kActors = 8;
 constexpr std::size_t kLargeBytes = 100'000'000;
-
-double seconds_since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
-
-template <class Step>
-double time_per_call(double seconds, int batch, Step&& step) {
-  step();
-  std::vector<double> rounds;
-  for (int round = 0; round < kRounds; ++round) {
-    auto start = Clock::now();
-    long calls = 0;
-    do {
-      for (int i = 0; i < batch; ++i) step();
-      calls += batch;
-    } while (seconds_since(start) < seconds / kRounds);
-    rounds.push_back(seconds_since(start) / static_cast<double>(calls));
-  }
-  std::sort(rounds.begin(), rounds.end());
-  return rounds[kRounds / 2];
-}
 
 void wait_for_all(const std::vector<ray::ObjectRef<int>>& refs) { ray::Get(refs); }
 

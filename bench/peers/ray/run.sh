@@ -18,11 +18,11 @@ folder=$(mktemp -d)
 finish() { "$cache/venv/bin/ray" stop --force >/dev/null 2>&1 || true; rm -rf "$folder"; }
 trap finish EXIT
 mkdir "$folder/library"
-compile=(g++ -std=c++17 -O2 -w -D_GLIBCXX_USE_CXX11_ABI=0 -I"$ray/include" bench/peers/ray/bench_ray.cpp -L"$ray/lib" -Wl,-rpath,"$ray/lib" -lray_api -pthread)
+compile=(g++ -std=c++17 -O2 -w -D_GLIBCXX_USE_CXX11_ABI=0 -I"$ray/include" -I. bench/peers/ray/bench_ray.cpp -L"$ray/lib" -Wl,-rpath,"$ray/lib" -lray_api -pthread)
 "${compile[@]}" -fPIC -shared -o "$folder/library/bench_ray.so"
 "${compile[@]}" -o "$folder/bench_ray"
 "$build/bin/bench_runtime" --json --seconds "$seconds" >"$folder/starling.json"
-PATH="$cache/venv/bin:$PATH" timeout 600 "$folder/bench_ray" "$folder/library" "$seconds" 2>"$folder/ray.log" | tail -1 >"$folder/ray.json" ||
+PATH="$cache/venv/bin:$PATH" timeout 600 "$folder/bench_ray" "$folder/library" "$seconds" 2>"$folder/ray.log" | grep '^{' >"$folder/ray.json" ||
   { tail -20 "$folder/ray.log" >&2; echo "error: Ray's run failed" >&2; exit 1; }
 "$cache/venv/bin/python" - "$folder/starling.json" "$folder/ray.json" <<'PYTHON'
 import json, sys
