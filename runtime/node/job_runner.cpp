@@ -11,17 +11,12 @@ namespace runtime {
 
 namespace fs = std::filesystem;
 
-namespace {
-constexpr auto kResumeCheck = std::chrono::milliseconds(20);
-}
-
 struct JobRunner::Job {
-  Job(EventLoop& loop, LogFile log_file) : log(std::move(log_file)), resume(loop.context()) {}
+  explicit Job(LogFile log_file) : log(std::move(log_file)) {}
 
   JobId id;
   std::shared_ptr<Channel> submitter;
   LogFile log;
-  asio::steady_timer resume;
   bool cancelled = false;
   std::unique_ptr<ChildProcess> process;
 };
@@ -36,7 +31,7 @@ Result<std::int32_t> JobRunner::start(JobId id, const control::SubmitJob& reques
   if (jobs_.size() >= options_.jobs_max) return resource_exhausted(std::to_string(jobs_.size()) + " submitted jobs run already");
   auto log = LogFile::open(fs::path(options_.session_dir) / "logs" / ("job-" + id.hex() + ".log"));
   if (!log.ok()) return log.status();
-  auto job = std::make_shared<Job>(loop_, std::move(*log));
+  auto job = std::make_shared<Job>(std::move(*log));
   job->id = id;
   job->submitter = std::move(submitter);
 
@@ -72,13 +67,8 @@ void JobRunner::on_output(const std::shared_ptr<Job>& job, bool is_stderr, std::
 }
 
 void JobRunner::resume_later(const std::shared_ptr<Job>& job) {
-  job->resume.expires_after(kResumeCheck);
-  job->resume.async_wait([this, weak = std::weak_ptr<Job>(job)](boost::system::error_code ec) {
-    auto waiting = weak.lock();
-    if (ec || !waiting) return;
-    bool full = waiting->submitter->queued_bytes() > options_.queued_bytes_max / 2 && !waiting->submitter->closed();
-    if (full) resume_later(waiting);
-    else waiting->process->pause_output(false);
+  job->submitter->when_drained(options_.queued_bytes_max / 2, [weak = std::weak_ptr<Job>(job)] {
+    if (auto waiting = weak.lock()) waiting->process->pause_output(false);
   });
 }
 

@@ -2,6 +2,7 @@
 
 #include <sys/socket.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <optional>
@@ -116,6 +117,7 @@ void Channel::flush(std::unique_lock<std::mutex>& lock) {
     lock.lock();
     if (sent >= 0) {
       writer_.consume(static_cast<std::size_t>(sent));
+      if (!draining_.empty()) check_drained();
     } else if (error == EAGAIN || error == EWOULDBLOCK) {
       blocked_ = true;
       loop_.post([self = shared_from_this()] { self->wait_writable(); });
@@ -132,6 +134,31 @@ void Channel::flush(std::unique_lock<std::mutex>& lock) {
   lock.unlock();
   spent.clear();
   lock.lock();
+}
+
+// With mutex_ held: has those told who wait for no more than this. They run outside of it.
+void Channel::check_drained() {
+  const bool due = std::any_of(draining_.begin(), draining_.end(), [&](const auto& waiting) { return writer_.bytes() <= waiting.first; });
+  if (due) loop_.post([self = shared_from_this()] { self->tell_drained(); });
+}
+
+void Channel::tell_drained() {
+  std::vector<UniqueFunction<void()>> due;
+  {
+    std::lock_guard lock(mutex_);
+    std::erase_if(draining_, [&](auto& waiting) {
+      if (!closed_ && writer_.bytes() > waiting.first) return false;
+      due.push_back(std::move(waiting.second));
+      return true;
+    });
+  }
+  for (auto& drained : due) drained();
+}
+
+void Channel::when_drained(std::size_t bytes, UniqueFunction<void()> drained) {
+  std::lock_guard lock(mutex_);
+  draining_.emplace_back(bytes, std::move(drained));
+  if (closed_ || writer_.bytes() <= bytes) loop_.post([self = shared_from_this()] { self->tell_drained(); });
 }
 
 void Channel::wait_writable() {
@@ -400,6 +427,7 @@ void Channel::finish_close() {
   socket_.close(ignored);
   Status failure = reason.code() == ErrorCode::kUnavailable ? reason : unavailable(reason.message());
   for (auto& entry : entries) entry.reply(failure);
+  tell_drained();
   if (on_close) on_close(reason);
 }
 

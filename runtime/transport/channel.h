@@ -95,6 +95,8 @@ class Channel : public std::enable_shared_from_this<Channel>, private FrameSink 
   /// Back-pressure: while paused nothing is received, so that the peer's queue fills up.
   void pause_receiving();
   void resume_receiving();
+  /// Back-pressure on this side: calls back once, on the loop, when at most `bytes` wait to be sent, or when the connection has ended.
+  void when_drained(std::size_t bytes, UniqueFunction<void()> drained);
 
   /// Ends the connection: outstanding requests fail with kUnavailable and this reason. Frames still queued are tried once. Idempotent.
   void close(Status reason);
@@ -120,6 +122,7 @@ class Channel : public std::enable_shared_from_this<Channel>, private FrameSink 
   void flush(std::unique_lock<std::mutex>& lock);
   void flush_soon();
   void end(Status reason);
+  void check_drained();
 
   // On the loop.
   void wait_writable();
@@ -128,6 +131,7 @@ class Channel : public std::enable_shared_from_this<Channel>, private FrameSink 
   Status receive(bool& drained);
   void arm_timer();
   void on_timer();
+  void tell_drained();
   void finish_close();
 
   void begin_receiving();
@@ -154,6 +158,7 @@ class Channel : public std::enable_shared_from_this<Channel>, private FrameSink 
   std::function<void(Status)> on_close_;
   Status close_reason_;
   Deadline timer_at_ = Deadline::max();
+  std::vector<std::pair<std::size_t, UniqueFunction<void()>>> draining_;  // who waits for how many bytes at most
   bool closed_ = false;
   bool receiving_ = false;  // begin_receiving() was called
   bool paused_ = false;

@@ -4,6 +4,7 @@
 #include <sys/stat.h>
 
 #include <atomic>
+#include <future>
 #include <thread>
 
 #include "fixture.h"
@@ -217,10 +218,33 @@ TEST(Channel, BoundsTheQueueOfASlowReader) {
   EXPECT_LT(sent, 100);
   EXPECT_LE(pair.client->queued_bytes(), options.queued_bytes_max);
 
+  std::promise<std::size_t> drained;
+  std::atomic<bool> early{false};
+  pair.client->when_drained(0, [&] { drained.set_value(pair.client->queued_bytes()); });
+  pair.client->when_drained(std::size_t{1} << 30, [&] { early = true; });
+  for (int i = 0; i < 2000 && !early; ++i) std::this_thread::sleep_for(milliseconds(1));
+  EXPECT_TRUE(early) << "as much as that is always free";
+  auto told = drained.get_future();
+  EXPECT_EQ(told.wait_for(milliseconds(50)), std::future_status::timeout);
   pair.server->resume_receiving();
+  ASSERT_EQ(told.wait_for(std::chrono::seconds(10)), std::future_status::ready);
+  EXPECT_EQ(told.get(), 0u);
   for (int i = 0; i < 2000 && pair.client->queued_bytes() > 0; ++i) std::this_thread::sleep_for(milliseconds(1));
   EXPECT_EQ(pair.client->queued_bytes(), 0u);
   EXPECT_TRUE(pair.client->send(text_message(FrameKind::kControlEvent, "x")).ok());
+}
+
+TEST(Channel, TellsWhoWaitsForRoomOfItsEnd) {
+  Pair pair(true);
+  pair.server->set_handler([](const std::shared_ptr<Channel>&, Message) {});
+  pair.server->pause_receiving();
+  while (pair.client->queued_bytes() == 0) ASSERT_TRUE(pair.client->send(text_message(FrameKind::kControlEvent, "x", 100000)).ok());
+  std::promise<bool> told;
+  pair.client->when_drained(0, [&] { told.set_value(pair.client->closed()); });
+  pair.client->close(cancelled("enough"));
+  auto closed = told.get_future();
+  ASSERT_EQ(closed.wait_for(std::chrono::seconds(10)), std::future_status::ready);
+  EXPECT_TRUE(closed.get());
 }
 
 TEST(Channel, RefusesAFrameOverTheLimitsBeforeSendingIt) {
