@@ -17,4 +17,8 @@ struct Hello {
   pid @8 :Int64;
   refusal @9 :Text;        # not empty: the sender closes now, for this reason
   refusalCode @10 :UInt16; # runtime::ErrorCode of the refusal
+  # A connection that outlives its socket. The caller picks the session; a callee that takes part says the same number.
+  session @11 :UInt64;     # random; 0: the connection ends with its socket
+  resumes @12 :Bool;       # of the caller: there was a socket before; of the callee: the session is known here
+  received @13 :UInt64;    # frames of the session that the sender of this has
 }

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "runtime/core/log.h"
+#include "runtime/transport/channel_lasting.h"
 
 namespace runtime {
 
@@ -47,6 +48,9 @@ Channel::Channel(EventLoop& loop, Socket socket, PeerInfo peer, ChannelOptions o
 
 Channel::~Channel() = default;
 
+// Of the socket; changes with mutex_ held, on the loop.
+std::uint64_t Channel::epoch() const { return lasting_ ? lasting_->epoch : 0; }
+
 // ---- sending
 
 Status Channel::enqueue(std::unique_lock<std::mutex>& lock, Message& message, Flush when) {
@@ -61,10 +65,13 @@ Status Channel::enqueue(std::unique_lock<std::mutex>& lock, Message& message, Fl
                             std::to_string(message.fds.size()) + " descriptors");
   }
   std::size_t bytes = FrameWriter::wire_bytes(message);
-  if (!writer_.empty() && writer_.bytes() + bytes > options_.queued_bytes_max) {
-    return resource_exhausted(describe_peer() + ": " + std::to_string(writer_.bytes()) + " bytes wait to be sent; the peer reads slowly");
+  if (const std::size_t queued = queued_bytes(); queued > 0 && queued + bytes > options_.queued_bytes_max) {
+    return resource_exhausted(describe_peer() + ": " + std::to_string(queued) + " bytes wait to be sent; the peer reads slowly");
   }
-  writer_.append(std::move(message));
+  const bool connected = keep(message);
+  if (connected) writer_.append(std::move(message));
+  note_queued();
+  if (!connected) return {};  // it leaves with the next socket
   if (flushing_ || blocked_) return {};  // whoever is at it takes these along
   // A handler's frames leave together when it returns.
   if ((when == Flush::kNow && !loop_.in_loop()) || writer_.bytes() >= kFlushBytes) {
@@ -88,7 +95,8 @@ void Channel::flush(std::unique_lock<std::mutex>& lock) {
   flushing_ = true;
   std::vector<Buffer> spent;
   const int fd = socket_.native_handle();  // stays open while flushing_ is set
-  for (int round = 0; !writer_.empty() && !closed_; ++round) {
+  const std::uint64_t socket = epoch();
+  for (int round = 0; !writer_.empty() && !closed_ && socket == epoch(); ++round) {
     if (round == kFlushRoundsMax) {
       flush_soon();
       break;
@@ -117,13 +125,20 @@ void Channel::flush(std::unique_lock<std::mutex>& lock) {
     lock.lock();
     if (sent >= 0) {
       writer_.consume(static_cast<std::size_t>(sent));
+      note_queued();
       if (!draining_.empty()) check_drained();
     } else if (error == EAGAIN || error == EWOULDBLOCK) {
       blocked_ = true;
       loop_.post([self = shared_from_this()] { self->wait_writable(); });
       break;
     } else if (error != EINTR) {
-      end(errno_status(error, describe_peer()));
+      Status why = errno_status(error, describe_peer());
+      if (lasting_) {
+        loop_.post([self = shared_from_this(), why = std::move(why), socket] { self->interrupt(why, socket); });
+        blocked_ = true;  // until then
+      } else {
+        end(std::move(why));
+      }
       break;
     }
   }
@@ -138,7 +153,7 @@ void Channel::flush(std::unique_lock<std::mutex>& lock) {
 
 // With mutex_ held: has those told who wait for no more than this. They run outside of it.
 void Channel::check_drained() {
-  const bool due = std::any_of(draining_.begin(), draining_.end(), [&](const auto& waiting) { return writer_.bytes() <= waiting.first; });
+  const bool due = std::any_of(draining_.begin(), draining_.end(), [&](const auto& waiting) { return queued_bytes() <= waiting.first; });
   if (due) loop_.post([self = shared_from_this()] { self->tell_drained(); });
 }
 
@@ -147,7 +162,7 @@ void Channel::tell_drained() {
   {
     std::lock_guard lock(mutex_);
     std::erase_if(draining_, [&](auto& waiting) {
-      if (!closed_ && writer_.bytes() > waiting.first) return false;
+      if (!closed_ && queued_bytes() > waiting.first) return false;
       due.push_back(std::move(waiting.second));
       return true;
     });
@@ -158,13 +173,18 @@ void Channel::tell_drained() {
 void Channel::when_drained(std::size_t bytes, UniqueFunction<void()> drained) {
   std::lock_guard lock(mutex_);
   draining_.emplace_back(bytes, std::move(drained));
-  if (closed_ || writer_.bytes() <= bytes) loop_.post([self = shared_from_this()] { self->tell_drained(); });
+  if (closed_ || queued_bytes() <= bytes) loop_.post([self = shared_from_this()] { self->tell_drained(); });
 }
 
 void Channel::wait_writable() {
   if (shut_) return;
-  socket_.async_wait(Socket::wait_write, [self = shared_from_this()](const boost::system::error_code& ec) {
+  std::unique_lock held(mutex_);
+  if (!blocked_) return;  // of a socket that is gone
+  const std::uint64_t socket = epoch();
+  held.unlock();
+  socket_.async_wait(Socket::wait_write, [self = shared_from_this(), socket](const boost::system::error_code& ec) {
     std::unique_lock lock(self->mutex_);
+    if (socket != self->epoch()) return;
     self->blocked_ = false;
     if (!ec && !self->closed_ && !self->flushing_) self->flush(lock);
   });
@@ -272,9 +292,10 @@ void Channel::resume_receiving() {
 }
 
 void Channel::wait_readable() {
-  if (shut_ || waiting_readable_) return;
+  if (shut_ || waiting_readable_ || !socket_.is_open()) return;
   waiting_readable_ = true;
-  socket_.async_wait(Socket::wait_read, [self = shared_from_this()](const boost::system::error_code& ec) {
+  socket_.async_wait(Socket::wait_read, [self = shared_from_this(), socket = epoch()](const boost::system::error_code& ec) {
+    if (socket != self->epoch()) return;
     self->waiting_readable_ = false;
     if (!ec) self->on_readable();
   });
@@ -288,7 +309,11 @@ void Channel::on_readable() {
       if (closed_ || paused_) return;
       handler_in_use_ = handler_;
     }
-    if (Status status = receive(drained); !status.ok()) return close(std::move(status));
+    const std::uint64_t socket = epoch();
+    Status status = receive(drained);
+    if (socket != epoch()) return;  // a handler, or a frame, gave the socket up
+    if (!status.ok() && status.code() != ErrorCode::kInvalidArgument && interrupt(status, socket)) return;
+    if (!status.ok()) return close(std::move(status));
   }
   wait_readable();
 }
@@ -334,6 +359,7 @@ Status Channel::receive(bool& drained) {
 }
 
 void Channel::on_frame(Message message) {
+  if (!count_received(message)) return;
   if (is_reply(message.kind)) {
     std::optional<PendingTable::Entry> entry;
     {
@@ -399,6 +425,7 @@ void Channel::close(Status reason) {
   if (reason.ok()) reason = unavailable(describe_peer() + ": closed here");
   std::unique_lock lock(mutex_);
   if (closed_) return;
+  say_goodbye();
   if (!flushing_ && !blocked_ && !writer_.empty()) flush(lock);  // what was accepted gets its chance
   if (closed_) return;
   end(std::move(reason));
@@ -410,6 +437,7 @@ void Channel::finish_close() {
   std::function<void(Status)> on_close;
   std::shared_ptr<Handler> handler;
   FrameWriter unsent;
+  std::deque<Message> kept;
   Status reason;
   {
     std::lock_guard lock(mutex_);
@@ -419,10 +447,16 @@ void Channel::finish_close() {
     on_close = std::exchange(on_close_, nullptr);
     handler = std::exchange(handler_, nullptr);
     std::swap(unsent, writer_);
+    if (lasting_) {
+      kept.swap(lasting_->kept);
+      lasting_->kept_bytes = 0;
+    }
+    queued_bytes_.store(0, std::memory_order_relaxed);
     reason = close_reason_;
   }
   handler_in_use_.reset();
   timer_.cancel();
+  if (lasting_) lasting_->give_up.cancel();
   boost::system::error_code ignored;
   socket_.close(ignored);
   Status failure = reason.code() == ErrorCode::kUnavailable ? reason : unavailable(reason.message());
@@ -461,11 +495,6 @@ std::string Channel::describe_peer() const {
   if (peer_.role == Role::kWorker) text += " " + peer_.worker.short_hex();
   if (peer_.pid != 0) text += " (pid " + std::to_string(peer_.pid) + ")";
   return text + " at " + peer_.address;
-}
-
-std::size_t Channel::queued_bytes() const {
-  std::lock_guard lock(mutex_);
-  return writer_.bytes();
 }
 
 std::size_t Channel::outstanding() const {

@@ -8,6 +8,7 @@
 
 #include <sys/types.h>
 
+#include <atomic>
 #include <chrono>
 #include <cstdint>
 #include <functional>
@@ -50,6 +51,8 @@ struct ChannelOptions {
   std::uint64_t payload_bytes_max = 1ull << 30;
   std::size_t queued_bytes_max = 256ull << 20;  // unsent frames; a single frame may exceed it when nothing is queued
   std::size_t requests_max = 1 << 20;           // outstanding
+  /// How long a lasting connection may be without a socket before it ends.
+  std::chrono::milliseconds interruption_max{10'000};
 };
 
 /// When a frame leaves.
@@ -98,6 +101,24 @@ class Channel : public std::enable_shared_from_this<Channel>, private FrameSink 
   /// Back-pressure on this side: calls back once, on the loop, when at most `bytes` wait to be sent, or when the connection has ended.
   void when_drained(std::size_t bytes, UniqueFunction<void()> drained);
 
+  /// Has a TCP connection outlive its socket, under a number that both sides know and nobody else has (channel_lasting.h): what is sent is kept until the
+  /// peer confirms it, and a broken socket neither fails requests nor calls on_close. `on_interrupt` runs on the loop when the socket has broken; of the
+  /// side that connected, it is to resume(). Right after construction. For connect() and Listener.
+  void make_lasting(std::uint64_t session, std::function<void()> on_interrupt);
+  /// What was received, and on how many sockets before.
+  struct Detached {
+    std::uint64_t received = 0;
+    std::uint64_t epoch = 0;
+  };
+  /// Of a lasting connection: gives its socket up, if it has one. On the loop.
+  Detached detach();
+  /// Goes on over a new socket, past the handshake, to a peer that has received so many frames. False: it has ended, or another socket was faster. On the loop.
+  bool resume(Socket socket, std::uint64_t peer_received, const Detached& detached);
+  /// Whether a lasting connection is without a socket now.
+  bool is_interrupted() const;
+  /// Called on the loop when that begins. Nothing else has to be done about it.
+  void set_on_interrupt(std::function<void()> on_interrupt);
+
   /// Ends the connection: outstanding requests fail with kUnavailable and this reason. Frames still queued are tried once. Idempotent.
   void close(Status reason);
   bool closed() const;
@@ -109,10 +130,13 @@ class Channel : public std::enable_shared_from_this<Channel>, private FrameSink 
   std::string describe_peer() const;
   EventLoop& loop() { return loop_; }
   bool is_unix() const { return is_unix_; }
-  std::size_t queued_bytes() const;
+  /// Accepted and not taken by the kernel yet. Cost: an atomic load.
+  std::size_t queued_bytes() const { return queued_bytes_.load(std::memory_order_relaxed); }
   std::size_t outstanding() const;
 
  private:
+  struct Lasting;
+
   void on_frame(Message message) override;
   PayloadTarget payload_target(const FrameHeader& header) override;
 
@@ -123,6 +147,9 @@ class Channel : public std::enable_shared_from_this<Channel>, private FrameSink 
   void flush_soon();
   void end(Status reason);
   void check_drained();
+  bool keep(const Message& message);
+  void say_goodbye();
+  void note_queued();
 
   // On the loop.
   void wait_writable();
@@ -132,6 +159,10 @@ class Channel : public std::enable_shared_from_this<Channel>, private FrameSink 
   void arm_timer();
   void on_timer();
   void tell_drained();
+  bool count_received(const Message& message);
+  void on_confirmed(std::uint64_t through);
+  bool interrupt(const Status& why, std::uint64_t epoch);
+  std::uint64_t epoch() const;
   void finish_close();
 
   void begin_receiving();
@@ -146,9 +177,12 @@ class Channel : public std::enable_shared_from_this<Channel>, private FrameSink 
   Socket socket_;
   asio::steady_timer timer_;
   FrameReader reader_;
+  std::unique_ptr<Lasting> lasting_;  // null: the connection ends with its socket. Constant after make_lasting()
   std::shared_ptr<Handler> handler_in_use_;
   bool waiting_readable_ = false;
   bool shut_ = false;  // finish_close() ran
+
+  std::atomic<std::size_t> queued_bytes_{0};  // writer_.bytes(), to be read without the mutex
 
   mutable std::mutex mutex_;  // guards what follows
   FrameWriter writer_;

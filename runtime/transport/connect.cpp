@@ -1,4 +1,6 @@
 // connect(): from an endpoint to an authenticated channel.
+#include <algorithm>
+#include <cstring>
 #include <optional>
 #include <utility>
 
@@ -9,6 +11,95 @@
 namespace runtime {
 
 namespace {
+
+/// Between tries to make a connection, and to make one again.
+constexpr std::chrono::milliseconds kFirstPause{2};
+constexpr std::chrono::milliseconds kLastFirstPause{64};
+constexpr std::chrono::milliseconds kPauseMax{500};
+
+std::uint64_t random_session() {
+  const auto bytes = ids_detail::random_bytes();
+  std::uint64_t session = 0;
+  std::memcpy(&session, bytes.data(), sizeof session);
+  return session | 1;  // never 0
+}
+
+struct Connected {
+  Channel::Socket socket;
+  PeerInfo peer;
+};
+
+/// `terms`: in, ours; out, the peer's.
+asio::awaitable<Result<Connected>> connect_once(EventLoop& loop, Endpoint endpoint, Credentials credentials, ConnectOptions options, SessionTerms& terms) {
+  Channel::Socket unconnected(loop.context());
+  auto timed = std::make_shared<transport_detail::TimedSocket>(loop.context(), std::move(unconnected));
+  timed->arm(options.deadline);
+  Endpoint place = endpoint.for_worker({});
+  const std::string where = place.to_string();
+
+  Status status = co_await transport_detail::connect_socket(*timed, place);
+  if (!status.ok()) {
+    timed->disarm();
+    co_return timed->explain(status, where + ": could not connect within the deadline; is the machine up and the port open?");
+  }
+  auto peer = co_await handshake_caller(timed->socket, endpoint.target, credentials, where, terms);
+  timed->disarm();
+  if (!peer.ok()) {
+    co_return timed->explain(peer.status(), where + ": no answer to the handshake within the deadline; the process there is stopped, or it is not a Starling port");
+  }
+  if (timed->expired) co_return deadline_exceeded(where + ": the handshake took too long");
+  if (peer->incarnation < options.incarnation_min) {
+    co_return unavailable(where + ": incarnation " + std::to_string(peer->incarnation) + " is older than " +
+                          std::to_string(options.incarnation_min) + ", which was seen before");
+  }
+  Connected connected{std::move(timed->socket), *std::move(peer)};
+  co_return connected;
+}
+
+/// Brings a lasting connection whose socket broke another one, until it has one, has given up, or nobody has it any more.
+class Reconnect : public std::enable_shared_from_this<Reconnect> {
+ public:
+  Reconnect(EventLoop& loop, Endpoint endpoint, Credentials credentials, ConnectOptions options, std::uint64_t session, const std::shared_ptr<Channel>& channel)
+      : loop_(loop), endpoint_(std::move(endpoint)), credentials_(std::move(credentials)), options_(options), session_(session), channel_(channel), pause_(loop.context()) {}
+
+  void begin() {
+    asio::co_spawn(loop_.executor(), run(shared_from_this()), [](std::exception_ptr error) {
+      if (error) LOG(error, "reconnect: a coroutine ended with an exception");
+    });
+  }
+
+ private:
+  static asio::awaitable<void> run(std::shared_ptr<Reconnect> self) {
+    for (auto wait = kFirstPause;; wait = std::min(2 * wait, kPauseMax)) {
+      auto channel = self->channel_.lock();
+      if (!channel || channel->closed() || !channel->is_interrupted()) co_return;
+      const Channel::Detached detached = channel->detach();
+      SessionTerms terms{self->session_, true, detached.received};
+      ConnectOptions options = self->options_;
+      options.deadline = deadline_after(kTryTime);
+      auto connected = co_await connect_once(self->loop_, self->endpoint_, self->credentials_, options, terms);
+      if (connected.ok() && terms.session != self->session_) connected = not_found(self->endpoint_.to_string() + ": the session is not known there any more");
+      if (connected.ok() && channel->resume(std::move(connected->socket), terms.received, detached)) co_return;
+      const ErrorCode code = connected.status().code();
+      const bool again = connected.ok() || code == ErrorCode::kUnavailable || code == ErrorCode::kDeadlineExceeded;
+      if (!again) co_return channel->close(unavailable(connected.status().message()));
+      channel.reset();  // it may end meanwhile
+      self->pause_.expires_after(wait);
+      auto [ec] = co_await self->pause_.async_wait(asio::as_tuple(asio::use_awaitable));
+      if (ec) co_return;
+    }
+  }
+
+  static constexpr std::chrono::seconds kTryTime{2};
+
+  EventLoop& loop_;
+  const Endpoint endpoint_;
+  const Credentials credentials_;
+  const ConnectOptions options_;
+  const std::uint64_t session_;
+  const std::weak_ptr<Channel> channel_;
+  asio::steady_timer pause_;
+};
 
 using Done = UniqueFunction<void(Result<std::shared_ptr<Channel>>)>;
 
@@ -21,28 +112,28 @@ asio::awaitable<void> connect_and_tell(EventLoop& loop, Endpoint endpoint, Crede
 
 asio::awaitable<Result<std::shared_ptr<Channel>>> async_connect(EventLoop& loop, Endpoint endpoint, Credentials credentials,
                                                                  ConnectOptions options) {
-  Channel::Socket unconnected(loop.context());
-  auto timed = std::make_shared<transport_detail::TimedSocket>(loop.context(), std::move(unconnected));
-  timed->arm(options.deadline);
-  Endpoint place = endpoint.for_worker({});
-  const std::string where = place.to_string();
-
-  Status status = co_await transport_detail::connect_socket(*timed, place);
-  if (!status.ok()) {
-    timed->disarm();
-    co_return timed->explain(status, where + ": could not connect within the deadline; is the machine up and the port open?");
+  const bool lasting = options.lasting && !endpoint.is_unix();
+  const std::uint64_t session = lasting ? random_session() : 0;
+  asio::steady_timer pause(loop.context());
+  for (auto wait = kFirstPause;; wait *= 2) {
+    SessionTerms terms;
+    terms.session = session;
+    auto connected = co_await connect_once(loop, endpoint, credentials, options, terms);
+    if (connected.ok()) {
+      auto channel = std::make_shared<Channel>(loop, std::move(connected->socket), std::move(connected->peer), options.channel);
+      if (session != 0 && terms.session == session) {
+        auto reconnect = std::make_shared<Reconnect>(loop, std::move(endpoint), std::move(credentials), options, session, channel);
+        channel->make_lasting(session, [reconnect] { reconnect->begin(); });
+      }
+      co_return channel;
+    }
+    // Cut while it was being made: another try has the same session, should the other side have it already.
+    const bool again = lasting && connected.status().code() == ErrorCode::kUnavailable && wait <= kLastFirstPause;
+    if (!again || std::chrono::steady_clock::now() + wait >= options.deadline) co_return connected.status();
+    pause.expires_after(wait);
+    auto [ec] = co_await pause.async_wait(asio::as_tuple(asio::use_awaitable));
+    if (ec) co_return connected.status();
   }
-  auto peer = co_await handshake_caller(timed->socket, endpoint.target, credentials, where);
-  timed->disarm();
-  if (!peer.ok()) {
-    co_return timed->explain(peer.status(), where + ": no answer to the handshake within the deadline; the process there is stopped, or it is not a Starling port");
-  }
-  if (timed->expired) co_return deadline_exceeded(where + ": the handshake took too long");
-  if (peer->incarnation < options.incarnation_min) {
-    co_return unavailable(where + ": incarnation " + std::to_string(peer->incarnation) + " is older than " +
-                          std::to_string(options.incarnation_min) + ", which was seen before");
-  }
-  co_return std::make_shared<Channel>(loop, std::move(timed->socket), std::move(*peer), options.channel);
 }
 
 void connect(EventLoop& loop, const Endpoint& endpoint, const Credentials& credentials, const ConnectOptions& options, Done done) {

@@ -212,7 +212,7 @@ PeerInfo peer_of(const Hello& hello, Channel::Socket& socket, std::string addres
 // ---- caller
 
 asio::awaitable<Result<PeerInfo>> handshake_caller(Channel::Socket& socket, WorkerId target, const Credentials& credentials,
-                                                   std::string address) {
+                                                   std::string address, SessionTerms& terms) {
   Preamble preamble{.target = target};
   const Nonce nonce = fresh_nonce();
   const std::string gone = address + ": closed the connection during the handshake";
@@ -231,7 +231,9 @@ asio::awaitable<Result<PeerInfo>> handshake_caller(Channel::Socket& socket, Work
 
   bytes.clear();
   append(prove(credentials.token, kCallerLabel, preamble, nonce, peer_nonce));
-  append_hello(bytes, Hello::of(credentials));
+  Hello own = Hello::of(credentials);
+  own.terms = terms;
+  append_hello(bytes, own);
   status = co_await write_all(socket, asio::buffer(bytes), gone);
   if (!status.ok()) co_return status;
 
@@ -251,6 +253,7 @@ asio::awaitable<Result<PeerInfo>> handshake_caller(Channel::Socket& socket, Work
   if (!target.is_none() && hello->worker != target) {
     co_return not_found(address + ": worker " + target.short_hex() + " is gone; another process answers in its place");
   }
+  terms = hello->terms;
   co_return peer_of(*hello, socket, std::move(address));
 }
 
@@ -270,7 +273,7 @@ asio::awaitable<void> refuse(Channel::Socket& socket, Status why) {
 }
 
 asio::awaitable<Result<PeerInfo>> handshake_callee(Channel::Socket& socket, Preamble preamble, const Credentials& credentials,
-                                                   std::string address) {
+                                                   std::string address, const SessionAnswer& answer, SessionTerms& terms) {
   const std::string gone = address + ": closed the connection during the handshake";
   Nonce peer_nonce;
   Status status = co_await read_exactly(socket, asio::buffer(peer_nonce), gone);
@@ -310,6 +313,12 @@ asio::awaitable<Result<PeerInfo>> handshake_callee(Channel::Socket& socket, Prea
   if (!hello.ok()) co_return hello.status();
   status = judge(*hello, credentials, address);
   Hello own = Hello::of(credentials);
+  terms = hello->terms;
+  if (status.ok() && answer && terms.session != 0) {
+    Result<SessionTerms> answered = answer(terms);
+    if (answered.ok()) own.terms = *answered;
+    else status = answered.status();
+  }
   own.refusal = status;
   bytes.clear();
   append(Answer{}.encode());

@@ -12,6 +12,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <span>
 #include <string>
 
@@ -58,6 +59,16 @@ struct Preamble {
 Message encode_attach(const Preamble& preamble, FileDescriptor socket);
 Result<Preamble> decode_attach(Message& message, FileDescriptor* socket);
 
+/// What one side says of a connection that outlives its socket (channel_lasting.h).
+struct SessionTerms {
+  std::uint64_t session = 0;   // 0: none
+  bool resumes = false;        // the sender knows the session from before
+  std::uint64_t received = 0;  // frames of it that the sender has
+};
+
+/// What a callee answers to a caller's terms, or why it refuses them. On the loop.
+using SessionAnswer = std::function<Result<SessionTerms>(const SessionTerms& caller)>;
+
 /// What travels in the Hello frame's message. Errors of decode: kInvalidArgument.
 struct Hello {
   std::uint32_t protocol_min = kProtocolMin;
@@ -70,6 +81,7 @@ struct Hello {
   std::uint64_t incarnation = 0;
   std::int64_t pid = 0;
   Status refusal;  // a failure when the sender ends the connection: why
+  SessionTerms terms;
 
   Buffer encode() const;
   static Result<Hello> decode(const Buffer& meta);
@@ -78,10 +90,11 @@ struct Hello {
 
 /// Both sides of the handshake on a connected socket. They take the time they need: bound them by a timer that cancels the socket.
 /// `address` is what messages call the peer. Errors as connect() lists them.
+/// `terms`: in, what this side offers; out, what the peer says. `answer` and `terms` outlive the handshake; the answer may be empty: no session then.
 asio::awaitable<Result<PeerInfo>> handshake_caller(Channel::Socket& socket, WorkerId target, const Credentials& credentials,
-                                                   std::string address);
+                                                   std::string address, SessionTerms& terms);
 asio::awaitable<Result<PeerInfo>> handshake_callee(Channel::Socket& socket, Preamble preamble, const Credentials& credentials,
-                                                   std::string address);
+                                                   std::string address, const SessionAnswer& answer, SessionTerms& terms);
 /// Reads the preamble, nothing more. Errors: kInvalidArgument when the peer does not speak this protocol.
 asio::awaitable<Result<Preamble>> read_preamble(Channel::Socket& socket);
 /// Tells the caller why it is turned away, in the place of the first answer, and lets it read that before the close.

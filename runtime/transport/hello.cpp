@@ -78,6 +78,9 @@ Buffer Hello::encode() const {
     out.setWorkerId(to_data(worker));
     out.setIncarnation(incarnation);
     out.setPid(pid);
+    out.setSession(terms.session);
+    out.setResumes(terms.resumes);
+    out.setReceived(terms.received);
     if (refusal.ok()) return;
     out.setRefusal(to_text(refusal.message()));
     out.setRefusalCode(static_cast<std::uint16_t>(refusal.code()));
@@ -106,6 +109,7 @@ Result<Hello> Hello::decode(const Buffer& meta) {
     hello.worker = *worker;
     hello.incarnation = in.getIncarnation();
     hello.pid = in.getPid();
+    hello.terms = {in.getSession(), in.getResumes(), in.getReceived()};
     if (in.getRefusal().size() > 0) {
       ErrorCode code = error_code_from_wire(in.getRefusalCode());
       hello.refusal = Status(code == ErrorCode::kOk ? ErrorCode::kInternal : code, to_string(in.getRefusal()));

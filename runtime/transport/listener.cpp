@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include <unordered_map>
 #include <unordered_set>
 #include <utility>
 
@@ -38,8 +39,10 @@ struct Listener::State : std::enable_shared_from_this<Listener::State> {
 
   static asio::awaitable<void> accept_all(std::shared_ptr<State> self);
   static asio::awaitable<void> serve(std::shared_ptr<State> self, std::shared_ptr<TimedSocket> timed, std::optional<Preamble> preamble);
+  struct Handshake;
   asio::awaitable<Result<PeerInfo>> authenticate(std::shared_ptr<TimedSocket> timed, std::optional<Preamble> preamble, std::string address,
-                                                 bool& handed_over);
+                                                 Handshake& handshake);
+  Result<SessionTerms> answer(const SessionTerms& caller, Handshake& handshake);
   void begin(Channel::Socket socket, std::optional<Preamble> preamble);
   void stop();
 
@@ -51,8 +54,32 @@ struct Listener::State : std::enable_shared_from_this<Listener::State> {
   ListenerCallbacks callbacks;
   const ListenerOptions options;
   std::unordered_set<std::shared_ptr<TimedSocket>> handshakes;
+  std::unordered_map<std::uint64_t, std::weak_ptr<Channel>> sessions;  // of lasting connections; those that ended leave with the next that comes
   bool stopped = false;
 };
+
+/// One that is under way.
+struct Listener::State::Handshake {
+  bool handed_over = false;
+  bool lasts = false;                // over TCP
+  SessionTerms terms;                // the caller's
+  std::shared_ptr<Channel> resumes;  // the connection that the socket is for
+  Channel::Detached detached;
+};
+
+Result<SessionTerms> Listener::State::answer(const SessionTerms& caller, Handshake& handshake) {
+  if (!handshake.lasts) return SessionTerms{};
+  std::erase_if(sessions, [](const auto& session) { return session.second.expired(); });
+  auto found = sessions.find(caller.session);
+  std::shared_ptr<Channel> channel = found == sessions.end() ? nullptr : found->second.lock();
+  if (channel && channel->closed()) channel = nullptr;
+  if (!channel && caller.resumes) return not_found("the session is not known here any more: it was interrupted for too long");
+  if (!channel) return SessionTerms{caller.session, false, 0};
+  // The caller has given its old socket up, whatever that looks like from here.
+  handshake.detached = channel->detach();
+  handshake.resumes = std::move(channel);
+  return SessionTerms{caller.session, true, handshake.detached.received};
+}
 
 asio::awaitable<void> Listener::State::accept_all(std::shared_ptr<State> self) {
   while (!self->stopped) {
@@ -87,7 +114,7 @@ void Listener::State::begin(Channel::Socket socket, std::optional<Preamble> prea
 
 // Whether it is for us or for a worker behind us, and then the proof.
 asio::awaitable<Result<PeerInfo>> Listener::State::authenticate(std::shared_ptr<TimedSocket> timed, std::optional<Preamble> preamble,
-                                                                std::string address, bool& handed_over) {
+                                                                std::string address, Handshake& handshake) {
   bool adopted = preamble.has_value();
   if (!adopted) {
     auto read = co_await read_preamble(timed->socket);
@@ -104,7 +131,7 @@ asio::awaitable<Result<PeerInfo>> Listener::State::authenticate(std::shared_ptr<
       if (ec) co_return from_asio(ec, address);
       taken = callbacks.on_preamble(*preamble, fd);
       if (taken.ok()) {
-        handed_over = true;
+        handshake.handed_over = true;
         co_return cancelled("handed over");
       }
       if (!fd) co_return taken;
@@ -115,24 +142,34 @@ asio::awaitable<Result<PeerInfo>> Listener::State::authenticate(std::shared_ptr<
     co_await refuse(timed->socket, taken);
     co_return taken.with_context(address);
   }
-  co_return co_await handshake_callee(timed->socket, *preamble, credentials, address);
+  const SessionAnswer answers = [this, &handshake](const SessionTerms& caller) { return answer(caller, handshake); };
+  co_return co_await handshake_callee(timed->socket, *preamble, credentials, address, answers, handshake.terms);
 }
 
 asio::awaitable<void> Listener::State::serve(std::shared_ptr<State> self, std::shared_ptr<TimedSocket> timed,
                                              std::optional<Preamble> preamble) {
   std::string address = transport_detail::peer_address(timed->socket, self->endpoint);
-  bool handed_over = false;
-  auto peer = co_await self->authenticate(timed, preamble, address, handed_over);
+  Handshake handshake;
+  handshake.lasts = !address.starts_with("unix:");
+  auto peer = co_await self->authenticate(timed, preamble, address, handshake);
   timed->disarm();
   self->handshakes.erase(timed);
-  if (self->stopped || handed_over) co_return;
+  if (self->stopped || handshake.handed_over) co_return;
   if (!peer.ok() || timed->expired) {
     Status why = timed->explain(peer.ok() ? cancelled("expired") : peer.status(), address + ": did not finish the handshake in time");
     LOG(debug, "{}: refused {}", self->endpoint.to_string(), why.message());
     if (self->callbacks.on_refused) self->callbacks.on_refused(address, why);
     co_return;
   }
+  if (handshake.resumes) {
+    (void)handshake.resumes->resume(std::move(timed->socket), handshake.terms.received, handshake.detached);  // else it has ended, or a newer socket came
+    co_return;
+  }
   auto channel = std::make_shared<Channel>(self->loop, std::move(timed->socket), std::move(*peer), self->options.channel);
+  if (handshake.lasts && handshake.terms.session != 0) {
+    channel->make_lasting(handshake.terms.session, nullptr);
+    self->sessions[handshake.terms.session] = channel;
+  }
   self->callbacks.on_channel(std::move(channel));
 }
 

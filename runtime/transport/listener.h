@@ -19,6 +19,9 @@ struct ConnectOptions {
   /// A peer whose incarnation is older is refused: the caller has seen a newer one. kUnavailable.
   std::uint64_t incarnation_min = 0;
   ChannelOptions channel;
+  /// Over TCP the connection outlives its socket: one that breaks is replaced, and what was under way is sent again, so that every frame arrives once and in
+  /// order; for ChannelOptions::interruption_max. With a peer that does not know of this, and on Unix sockets, a lost socket is a lost connection.
+  bool lasting = false;
 };
 
 /// Connects, proves the token both ways, exchanges Hello.
