@@ -7,6 +7,7 @@
 #include <cstdlib>
 #include <string_view>
 
+#include "runtime/actor/actor_client.h"
 #include "runtime/actor/call_wire.h"
 #include "runtime/actor/crash_handler.h"
 #include "runtime/actor/local_cluster.h"
@@ -58,6 +59,14 @@ std::vector<std::string> take_address(int argc, char** argv, std::string& addres
     }
   }
   return rest;
+}
+
+/// No further calls of this process; waits for those that were made, at most until the deadline.
+void hold_until_quiet(Process& process, ActorClient& client, Deadline deadline) {
+  // Shared: at the deadline the calls go on, and so may what tells of their end.
+  auto quiet = std::make_shared<Event>(process.loop());
+  client.hold_calls(actor_died(client.describe() + " is being terminated by this process"), [quiet] { quiet->set(); });
+  block_until(process.loop(), *quiet, deadline);
 }
 
 void print_lines(const LogLines& lines) {
@@ -178,6 +187,10 @@ Result<PendingActor> Runtime::start_actor(std::type_index type, std::string_view
   if (!value.ok()) return value.status().with_context("arguments of " + (*known)->name());
   ExecutionOptions execution{options.max_concurrency, options.concurrency_groups, options.cpu_affinity};
   if (Status status = execution.check(); !status.ok()) return status.with_context((*known)->name());
+  for (const auto& [method, timeout] : options.method_timeouts) {
+    if (timeout.count() <= 0) return invalid_argument("method_timeouts: \"" + method + "\" would have no time");
+    if (!(*known)->has_method(method)) return invalid_argument("method_timeouts: " + (*known)->name() + " has no method \"" + method + "\"");
+  }
   for (const auto& [group, limit] : execution.concurrency_groups) {
     if (!(*known)->has_group(group)) {
       return invalid_argument("no method of " + (*known)->name() + " is in concurrency group \"" + group +
@@ -205,6 +218,7 @@ Result<PendingActor> Runtime::start_actor(std::type_index type, std::string_view
   spec.max_restarts = options.max_restarts;
   spec.create_timeout = options.create_timeout;
   spec.log_prefix = options.log_prefix;
+  spec.caller_options = encode_caller_options({options.out_of_order, options.method_timeouts});
   if (!options.detached) {
     const ActorInstance owner = process.current_actor();
     spec.owner = owner.actor;
@@ -278,12 +292,43 @@ Status Runtime::kill_actor(ActorId actor, Restarts restarts, Deadline deadline) 
 Status Runtime::terminate_actor(ActorId actor, Deadline deadline) {
   if (Status status = require_started(); !status.ok()) return status;
   if (actor.is_none()) return invalid_argument("terminate of an ActorHandle that refers to no actor");
-  return impl_->process->ask([&](NodeClient::Done done) { impl_->process->node().terminate_actor(actor, bounded(deadline), std::move(done)); });
+  const std::shared_ptr<ActorClient> client = impl_->process->find_client(actor);
+  if (client) hold_until_quiet(*impl_->process, *client, deadline);
+  Status status = impl_->process->ask([&](NodeClient::Done done) { impl_->process->node().terminate_actor(actor, false, bounded(deadline), std::move(done)); });
+  if (client) client->resume_calls();  // the head tells of the end, if it came to that
+  return status;
+}
+
+Status Runtime::restart_actor(ActorId actor, Deadline deadline) {
+  if (Status status = require_started(); !status.ok()) return status;
+  if (actor.is_none()) return invalid_argument("restart of an ActorHandle that refers to no actor");
+  return impl_->process->ask([&](NodeClient::Done done) { impl_->process->node().terminate_actor(actor, true, bounded(deadline), std::move(done)); });
+}
+
+Status Runtime::save_actor_state(ActorClient* client, std::type_index type, Deadline deadline) {
+  if (Status status = require_started(); !status.ok()) return status;
+  if (!client) return invalid_argument("save_state of an ActorHandle that refers to no actor");
+  const CallOptions options{.until = bounded(deadline)};
+  Encoder no_arguments;
+  ObjectStatePtr saved = client->call(type, save_state_key(), no_arguments, options.timeout_or(std::chrono::hours(24)));
+  return saved->open(Deadline::max()).status();  // the call has the deadline
+}
+
+Status Runtime::save_own_state(const void* actor, const StateHooks& hooks, Deadline deadline) {
+  if (Status status = require_started(); !status.ok()) return status;
+  return save_state_of(actor, hooks, *impl_->process, deadline);
 }
 
 Watch Runtime::watch_actor(ActorId actor, std::function<void(const ActorEvent&)> callback) {
   if (!require_started().ok() || actor.is_none()) return {};
   return Watch::on_actor(impl_->process, actor, std::move(callback));
+}
+
+ObjectRef<ActorDeath> Runtime::death_of_actor(ActorId actor) {
+  Status status = require_started();
+  if (status.ok() && actor.is_none()) status = invalid_argument("when_dead of an ActorHandle that refers to no actor");
+  if (!status.ok()) return ObjectRef<ActorDeath>(ObjectState::failed(impl_->process, std::move(status)));
+  return ObjectRef<ActorDeath>(death_of(impl_->process, actor));
 }
 
 Watch Runtime::watch_nodes(std::function<void(const NodeEvent&)> callback) {

@@ -27,6 +27,7 @@
 #include <string>
 #include <tuple>
 #include <type_traits>
+#include <typeindex>
 #include <utility>
 #include <vector>
 
@@ -38,6 +39,7 @@
 #include "runtime/actor/codec.h"
 #include "runtime/actor/completion.h"
 #include "runtime/actor/constructor_table.h"
+#include "runtime/actor/death_ref.h"
 #include "runtime/actor/object_ref.h"
 #include "runtime/actor/pending_actor.h"
 #include "runtime/actor/registry.h"
@@ -159,10 +161,23 @@ class Runtime {
   /// With Restarts::kAllowed the actor comes back as after a crash, if its max_restarts allow that.
   template <class T>
   Status kill(const ActorHandle<T>& actor, Restarts restarts, Until until = std::chrono::seconds(10));
-  /// Ends the actor once it has run the calls that wait, and has been destroyed; later ones fail. What has not ended at the
-  /// deadline is killed. Returns when it is gone.
+  /// Ends the actor once it has run the calls that wait, and has been destroyed. Those that this process made before, through whichever handle, are
+  /// among them; its later ones fail with kActorDied at once. What has not ended at the deadline is killed. Returns when it is gone.
   template <class T>
   Status terminate(const ActorHandle<T>& actor, Until until = std::chrono::seconds(30));
+  /// Ends the actor as terminate() does and starts it again, in a new process and with the state that it saves at its end. Calls that come in meanwhile
+  /// wait and run in the new one. Returns when the old process is gone. Errors: kInvalidArgument (no restart left: ActorOptions::max_restarts).
+  template <class T>
+  Status restart(const ActorHandle<T>& actor, Until until = std::chrono::seconds(30));
+  /// Has an actor whose class has save_state() and restore_state() (actor/state_hooks.h) save its state, after the calls that were made before. A
+  /// restart, for whatever reason, begins with the constructor and then what was saved last. Errors: kResourceExhausted (over kActorStateBytesMax, 1 MiB;
+  /// what was saved before stays), kInvalidArgument (the state holds ObjectRefs), what save_state() returned, those of a call.
+  template <class T>
+    requires SavesState<T>
+  Status save_state(const ActorHandle<T>& actor, Until until = std::chrono::seconds(30));
+  /// The same from within one of its methods: `runtime_.save_state(*this)`. When it returns, the state is safe from a crash.
+  template <SavesState T>
+  Status save_state(const T& self, Until until = std::chrono::seconds(30));
   /// As spawn(); the actor is terminated at the end of the returned object's scope.
   template <class T, class... Args>
   Result<ScopedActor<T>> spawn_scoped(const ActorOptions& options, const Args&... args);
@@ -172,6 +187,11 @@ class Runtime {
   /// runtime stops.
   template <class T>
   Watch watch(const ActorHandle<T>& actor, std::function<void(const ActorEvent&)> callback);
+  /// The same as an object, to get, await or pass on: it settles when the actor has ended for good, and says how. Does not block.
+  template <class T>
+  ObjectRef<ActorDeath> when_dead(const ActorHandle<T>& actor) {
+    return death_of_actor(actor.id());
+  }
   /// Calls back for each node that the cluster has now, and for those that come and go. A node that comes and goes between two looks may be missed.
   Watch watch_nodes(std::function<void(const NodeEvent&)> callback);
   template <class T>
@@ -271,7 +291,11 @@ class Runtime {
   Result<std::shared_ptr<ActorClient>> find_actor(std::type_index type, const std::string& name, const std::string& name_space, Deadline deadline);
   Status kill_actor(ActorId actor, Restarts restarts, Deadline deadline);
   Status terminate_actor(ActorId actor, Deadline deadline);
+  Status restart_actor(ActorId actor, Deadline deadline);
+  Status save_actor_state(ActorClient* client, std::type_index type, Deadline deadline);
+  Status save_own_state(const void* actor, const StateHooks& hooks, Deadline deadline);
   Watch watch_actor(ActorId actor, std::function<void(const ActorEvent&)> callback);
+  ObjectRef<ActorDeath> death_of_actor(ActorId actor);
   Result<ObjectStatePtr> put_encoded(Encoder& encoder, Deadline deadline);
   std::size_t wait_for(const std::vector<ObjectStatePtr>& objects, std::size_t count, Deadline deadline);
   /// Waits until all have settled or one has failed. The position whose get() now gives the failure of the whole; none: all have values.

@@ -22,6 +22,7 @@ MethodEntry method_entry(NamedMethod<M> named) {
   MethodEntry entry = method_entry<T>(named.pointer);
   entry.name = std::move(named.name);
   entry.concurrency_group = std::move(named.options.concurrency_group);
+  entry.timeout = named.options.timeout;
   return entry;
 }
 
@@ -48,6 +49,14 @@ template <class T, class... Methods>
 void Runtime::register_actor(std::string name, Methods... methods) {
   ActorClass& added = add_class(std::move(name), typeid(T));
   (added.add(runtime_detail::method_entry<T>(std::move(methods))), ...);
+  if constexpr (SavesState<T>) {
+    added.set_state_hooks(state_hooks<T>());
+    MethodEntry save;
+    save.key = save_state_key();
+    save.name = "save_state";
+    save.invoke = &invoke_save_state<T>;
+    added.add(std::move(save));
+  }
 }
 
 template <class Main>
@@ -123,6 +132,22 @@ Status Runtime::kill(const ActorHandle<T>& actor, Restarts restarts, Until until
 template <class T>
 Status Runtime::terminate(const ActorHandle<T>& actor, Until until) {
   return terminate_actor(actor.id(), until.at());
+}
+
+template <class T>
+Status Runtime::restart(const ActorHandle<T>& actor, Until until) {
+  return restart_actor(actor.id(), until.at());
+}
+
+template <class T>
+  requires SavesState<T>
+Status Runtime::save_state(const ActorHandle<T>& actor, Until until) {
+  return save_actor_state(actor.client().get(), typeid(T), until.at());
+}
+
+template <SavesState T>
+Status Runtime::save_state(const T& self, Until until) {
+  return save_own_state(&self, state_hooks<T>(), until.at());
 }
 
 template <class T, class... Args>

@@ -8,6 +8,7 @@
 #include "runtime/actor/registry.h"
 #include "runtime/actor/stream_state.h"
 #include "runtime/actor/worker_link.h"
+#include "runtime/core/log.h"
 #include "runtime/transport/channel.h"
 
 namespace runtime {
@@ -17,6 +18,7 @@ struct OutgoingCall {
   const MethodEntry* method = nullptr;
   ObjectValue arguments;
   Deadline deadline;
+  std::chrono::milliseconds timeout{0};  // of which it is the end
   ObjectStatePtr result;
   std::int32_t retries_left = 0;     // below zero: without limit
   std::uint64_t order = 0;           // among the client's calls
@@ -24,6 +26,11 @@ struct OutgoingCall {
   std::shared_ptr<Channel> channel;  // it was sent on
   std::shared_ptr<StreamState> stream;  // of a method that yields values
   std::atomic<bool> forced{false};   // cancelled by force: the actor's process may end because of it
+
+  /// `what`, with the limit.
+  Status late(const std::string& what) const {
+    return deadline_exceeded(timeout.count() > 0 ? what + " (of " + std::to_string(timeout.count()) + " ms)" : what);
+  }
 
   /// The first argument that is not there yet.
   ObjectStatePtr blocker() const {
@@ -38,6 +45,12 @@ struct OutgoingCall {
 struct ActorClient::Timer {
   explicit Timer(EventLoop& loop) : timer(loop.executor()) {}
   asio::steady_timer timer;
+};
+
+/// While no calls may be made.
+struct ActorClient::Hold {
+  Status why;
+  std::function<void()> quiet;  // empty once called
 };
 
 /// Keeps the objects of a result alive at the actor, by telling it when the last state that came with the result is gone.
@@ -61,12 +74,15 @@ class ActorClient::Section {
   Section(const Section&) = delete;
   Section& operator=(const Section&) = delete;
   ~Section() {
-    const bool busy = !client_->line_.empty() || !client_->orphans_.empty() || !client_->lent_.empty();
+    const bool busy = client_->is_waiting() || !client_->orphans_.empty() || !client_->lent_.empty();
+    std::function<void()> quiet;
+    if (client_->hold_ && client_->is_quiet()) quiet = std::exchange(client_->hold_->quiet, nullptr);
     std::shared_ptr<ActorClient> idle;
     if (!busy) idle.swap(client_->self_while_busy_);
     else if (!client_->self_while_busy_) client_->self_while_busy_ = client_;
     lock_.unlock();
     for (const auto& [call, why] : failed_) client_->settle(call, why);
+    if (quiet) quiet();
   }
 
   void fail(CallPtr call, Status why) { failed_.emplace_back(std::move(call), std::move(why)); }
@@ -94,8 +110,13 @@ ActorClient::ActorClient(std::shared_ptr<Process> process, std::shared_ptr<Worke
     : process_(std::move(process)),
       id_(address.actor),
       class_name_(address.class_name),
+      encoded_caller_options_(address.caller_options),
       worker_(std::move(worker)),
-      incarnation_(address.incarnation) {}
+      incarnation_(address.incarnation) {
+  Result<CallerOptions> options = decode_caller_options(address.caller_options);
+  if (!options.ok()) LOG(warn, "{}: {}", describe(), options.status().message());
+  else if (!options->is_default()) caller_options_ = std::make_unique<const CallerOptions>(*std::move(options));
+}
 
 ActorClient::~ActorClient() {
   worker_->detach(id_);  // nobody else has this client any more
@@ -106,6 +127,7 @@ ActorAddress ActorClient::address() const {
   ActorAddress address;
   address.actor = id_;
   address.class_name = class_name_;
+  address.caller_options = encoded_caller_options_;
   std::lock_guard lock(mutex_);
   address.incarnation = incarnation_;
   worker_->describe(address);
@@ -160,7 +182,7 @@ ObjectStatePtr ActorClient::call(std::type_index type, const MethodKey& key, Enc
                                  std::int32_t retries, std::shared_ptr<StreamState> stream) {
   Result<const MethodEntry*> method = find_method(type, key);
   if (!method.ok()) return ObjectState::failed(process_, method.status());
-  const Deadline deadline = deadline_after(timeout);
+  const TimeLimit deadline(limit(**method, timeout));
   if (!worker()->is_local()) {
     ObjectValue arguments;
     arguments.bytes = encoder.to_buffer();  // the frame carries them to the other node
@@ -176,25 +198,34 @@ std::vector<ObjectStatePtr> ActorClient::call_all(std::span<ActorClient* const> 
                                                   Encoder& encoder, std::chrono::milliseconds timeout, std::int32_t retries) {
   std::vector<ObjectStatePtr> results;
   if (clients.empty()) return results;
-  const Deadline deadline = deadline_after(timeout);
   // On other nodes too large arguments are read from the store: each node fetches them once, however many members it has.
   Result<ObjectValue> arguments = clients.front()->process_->store(encoder);
   for (ActorClient* client : clients) {
     Result<const MethodEntry*> method = client->find_method(type, key);
     if (!method.ok()) results.push_back(ObjectState::failed(client->process_, method.status()));
     else if (!arguments.ok()) results.push_back(ObjectState::failed(client->process_, arguments.status().with_context("arguments of " + (*method)->name)));
-    else results.push_back(client->submit(*method, *arguments, deadline, retries));
+    else results.push_back(client->submit(*method, *arguments, TimeLimit(client->limit(**method, timeout)), retries));
   }
   return results;
 }
 
-ObjectStatePtr ActorClient::submit(const MethodEntry* method, ObjectValue arguments, Deadline deadline, std::int32_t retries,
+ActorClient::TimeLimit::TimeLimit(std::chrono::milliseconds time) : deadline(deadline_after(time)), timeout(time) {}
+
+std::chrono::milliseconds ActorClient::limit(const MethodEntry& method, std::chrono::milliseconds timeout) const {
+  if (method.timeout.count() > 0) timeout = std::min(timeout, method.timeout);
+  if (!caller_options_) return timeout;
+  auto found = caller_options_->method_timeouts.find(method.name);
+  return found == caller_options_->method_timeouts.end() ? timeout : std::min(timeout, found->second);
+}
+
+ObjectStatePtr ActorClient::submit(const MethodEntry* method, ObjectValue arguments, TimeLimit limit, std::int32_t retries,
                                    std::shared_ptr<StreamState> stream) {
   auto call = std::make_shared<OutgoingCall>();
   call->client = shared_from_this();
   call->method = method;
   call->arguments = std::move(arguments);
-  call->deadline = deadline;
+  call->deadline = limit.deadline;
+  call->timeout = limit.timeout;
   call->retries_left = retries;
   call->result = std::make_shared<ObjectState>(process_);
   call->result->set_producer(call);
@@ -207,10 +238,14 @@ ObjectStatePtr ActorClient::submit(const MethodEntry* method, ObjectValue argume
     section.fail(std::move(call), closed_);
     return result;
   }
+  if (hold_) {
+    section.fail(std::move(call), hold_->why);
+    return result;
+  }
   call->order = ++order_;
   line_.push_back(std::move(call));
   pump(section);
-  if (!line_.empty()) arm_timer(deadline);
+  if (is_waiting()) arm_timer(limit.deadline);
   return result;
 }
 
@@ -223,6 +258,11 @@ void ActorClient::pump(Section& section) {
   while (link_ == Link::kOpen && !line_.empty()) {
     CallPtr call = line_.front();
     if (ObjectStatePtr blocker = call->blocker()) {
+      if (is_out_of_order()) {
+        line_.pop_front();
+        set_aside(std::move(call), std::move(blocker), section);
+        continue;
+      }
       if (watched_ == blocker.get()) break;
       watched_ = blocker.get();
       section.lock().unlock();  // the action may run at once
@@ -233,6 +273,53 @@ void ActorClient::pump(Section& section) {
     line_.pop_front();
     send(call, section);
   }
+}
+
+void ActorClient::set_aside(CallPtr call, ObjectStatePtr blocker, Section& section) {
+  if (!aside_) aside_ = std::make_unique<std::unordered_set<CallPtr>>();
+  std::weak_ptr<OutgoingCall> waiting = call;
+  aside_->insert(std::move(call));
+  section.lock().unlock();  // the action may run at once
+  blocker->then([weak = weak_from_this(), waiting = std::move(waiting)] {
+    auto self = weak.lock();
+    if (auto ready = waiting.lock(); self && ready) self->go_on(ready);
+  });
+  section.lock().lock();
+}
+
+void ActorClient::go_on(const CallPtr& call) {
+  Section section(*this);
+  if (!aside_ || aside_->erase(call) == 0) return;  // its time was up, or it was cancelled
+  if (aside_->empty()) aside_.reset();
+  line_.push_back(call);
+  pump(section);
+}
+
+bool ActorClient::is_quiet() const { return !closed_.ok() || (!is_waiting() && orphans_.empty() && acknowledged_ == sequence_); }
+
+void ActorClient::fail_waiting(Section& section, const Status& why) {
+  section.fail_all(line_, why);
+  if (!aside_) return;
+  for (const CallPtr& call : *aside_) section.fail(call, why);
+  aside_.reset();
+}
+
+Deadline ActorClient::earliest_deadline() const {
+  Deadline earliest = Deadline::max();
+  for (const CallPtr& call : line_) earliest = std::min(earliest, call->deadline);
+  if (!aside_) return earliest;
+  for (const CallPtr& call : *aside_) earliest = std::min(earliest, call->deadline);
+  return earliest;
+}
+
+void ActorClient::hold_calls(Status why, std::function<void()> quiet) {
+  Section section(*this);  // at its end, if nothing is outstanding
+  hold_ = std::make_unique<Hold>(Hold{std::move(why), std::move(quiet)});
+}
+
+void ActorClient::resume_calls() {
+  Section section(*this);
+  hold_.reset();
 }
 
 void ActorClient::watch(const ObjectStatePtr& blocker) {
@@ -256,6 +343,10 @@ void ActorClient::cancel(const CallPtr& call, CancelMode mode) {
       section.fail(call, cancelled("the call was cancelled before it was sent"));
       return self.pump(section);
     }
+    if (self.aside_ && self.aside_->erase(call) > 0) {
+      if (self.aside_->empty()) self.aside_.reset();
+      return section.fail(call, cancelled("the call was cancelled before it was sent"));
+    }
     channel = call->channel;
   }
   if (!channel) return;  // it has failed
@@ -277,7 +368,7 @@ void ActorClient::settle(const CallPtr& call, const Status& why) {
 void ActorClient::send(const CallPtr& call, Section& section) {
   auto left = std::chrono::ceil<std::chrono::milliseconds>(call->deadline - std::chrono::steady_clock::now());
   if (left.count() <= 0) {
-    return section.fail(call, deadline_exceeded("the call's time was up before it could be sent"));
+    return section.fail(call, call->late("the call's time was up before it could be sent"));
   }
   CallRequest request{
       .actor = id_,
@@ -302,13 +393,8 @@ void ActorClient::send(const CallPtr& call, Section& section) {
   Message message;
   message.kind = FrameKind::kCall;
   message.meta = *std::move(meta);
-  if (call->retries_left == 0) {
-    message.payload = std::move(call->arguments.bytes);
-    if (request.lends) lent_.emplace(call->sequence, std::move(call->arguments));
-  } else {  // it may have to be sent again
-    message.payload = call->arguments.bytes;
-    if (request.lends) lent_.emplace(call->sequence, call->arguments);
-  }
+  message.payload = call->arguments.bytes;  // kept: it may have to be sent again
+  if (request.lends) lent_.emplace(call->sequence, call->arguments);
   channel_->request(std::move(message), call->deadline,
                     [call](Result<Message> reply) { call->client->on_reply(call, std::move(reply)); });
 }
@@ -336,18 +422,21 @@ void ActorClient::on_channel_closed(const Channel* channel, Status reason) {
   channel_.reset();
 }
 
-void ActorClient::ask_cause(Status reason) {
+void ActorClient::ask_cause(Status reason, bool refused) {
   link_ = Link::kAsking;
   channel_.reset();
   process_->node().actor_state(id_, incarnation_, deadline_after(std::chrono::seconds(5)),
-                               [self = shared_from_this(), incarnation = incarnation_, reason = std::move(reason)](Result<ActorState> state) {
-                                 self->on_cause(incarnation, reason, std::move(state));
+                               [self = shared_from_this(), incarnation = incarnation_, reason = std::move(reason), refused](Result<ActorState> state) {
+                                 self->on_cause(incarnation, reason, refused, std::move(state));
                                });
 }
 
-void ActorClient::on_cause(std::uint64_t incarnation, Status reason, Result<ActorState> state) {
+void ActorClient::on_cause(std::uint64_t incarnation, Status reason, bool refused, Result<ActorState> state) {
   Section section(*this);
   if (link_ != Link::kAsking) return;
+  // An actor that takes no more calls is about to end; the head waits a moment for that, and is asked again as long as a call has time.
+  const bool ending = refused && state.ok() && state->phase == ActorPhase::kAlive && state->incarnation == incarnation && incarnation_ == incarnation;
+  if (ending && is_waiting()) return ask_cause(std::move(reason), true);
   const bool dead = state.ok() && state->phase == ActorPhase::kDead;
   const bool restarts = state.ok() && !dead && (state->is_restarting() || state->incarnation != incarnation);
   // The head knows every living actor, and of dead ones the last.
@@ -361,7 +450,7 @@ void ActorClient::on_cause(std::uint64_t incarnation, Status reason, Result<Acto
     section.fail_all(orphans_, why);
     link_ = Link::kClosed;
     closed_ = why;
-    section.fail_all(line_, why);
+    fail_waiting(section, why);
     section.drop_lent();
     return;
   }
@@ -375,12 +464,13 @@ void ActorClient::settle_orphans(Section& section, const Status& why, bool keep_
   std::vector<CallPtr> again;
   for (CallPtr& call : std::exchange(orphans_, {})) {
     const bool unsent = call->sequence == 0;
-    if (unsent ? !keep_unsent && call->retries_left == 0 : call->retries_left == 0) {
+    if (!unsent) acknowledge(call->sequence);  // sent again it has another number
+    const bool may_go = unsent && keep_unsent ? true : call->retries_left != 0;
+    if (!may_go || call->forced) {
       section.fail(std::move(call), why);
       continue;
     }
     if (!unsent || !keep_unsent) call->retries_left -= call->retries_left > 0 ? 1 : 0;
-    if (!unsent) acknowledge(call->sequence);  // the next time it has another number
     call->sequence = 0;
     call->channel.reset();
     again.push_back(std::move(call));
@@ -389,9 +479,7 @@ void ActorClient::settle_orphans(Section& section, const Status& why, bool keep_
   line_.insert(line_.end(), std::make_move_iterator(again.begin()), std::make_move_iterator(again.end()));
   line_.sort([](const CallPtr& a, const CallPtr& b) { return a->order < b->order; });
   watched_ = nullptr;
-  Deadline earliest = Deadline::max();
-  for (const CallPtr& call : line_) earliest = std::min(earliest, call->deadline);
-  arm_timer(earliest);
+  arm_timer(earliest_deadline());
 }
 
 void ActorClient::resolve() {
@@ -414,7 +502,7 @@ void ActorClient::on_resolved(Result<ActorAddress> address) {
   } else if (address.status().code() != ErrorCode::kDeadlineExceeded) {
     link_ = Link::kClosed;
     closed_ = address.status();
-    section.fail_all(line_, closed_);
+    fail_waiting(section, closed_);
     return;
   }
   pump(section);
@@ -451,11 +539,15 @@ void ActorClient::on_reply(const CallPtr& call, Result<Message> reply) {
     notice.kind = FrameKind::kCancel;
     notice.meta = encode_notice({id_, call->sequence, CallNotice::Kind::kCancel});
     (void)call->channel->send(std::move(notice), Flush::kSoon);  // not sent: then the connection is gone, and the call with it
-    reply = deadline_exceeded("no reply in time; the call may have run");
+    reply = call->late("no reply in time; the call may have run");
   }
   {
     Section section(*this);
     if (!reply.ok() && (reply.status().code() == ErrorCode::kUnavailable || reply.status().code() == ErrorCode::kCancelled)) {
+      if (closed_.ok() && call->channel == drained_.lock()) {
+        acknowledge(call->sequence);
+        return put_back(call, reply.status());
+      }
       if (closed_.ok()) {
         orphans_.push_back(call);
         // Usually on_channel_closed() is about to come; but not if this was sent on a connection that had ended already.
@@ -497,16 +589,23 @@ void ActorClient::on_reply(const CallPtr& call, Result<Message> reply) {
 void ActorClient::on_gone(const CallPtr& call, const Status& reason) {
   Section section(*this);
   if (!closed_.ok()) return section.fail(call, closed_);
-  orphans_.push_back(call);
-  if (link_ == Link::kOpen || link_ == Link::kNone) {
-    ask_cause(reason);
-  } else if (link_ != Link::kAsking) {  // the next incarnation is being reached already
-    settle_orphans(section, actor_died("actor " + describe() + " was started again: " + reason.message()), true);
-    pump(section);
-  }
+  put_back(call, reason);
+}
+
+// It has not run: back in line, behind those that came back before it, for the next incarnation if there is one.
+void ActorClient::put_back(const CallPtr& call, const Status& reason) {
+  call->sequence = 0;
+  call->channel.reset();
+  auto place = line_.begin();
+  while (place != line_.end() && (*place)->order < call->order) ++place;
+  line_.insert(place, call);
+  watched_ = nullptr;
+  arm_timer(call->deadline);
+  if (link_ == Link::kOpen || link_ == Link::kNone) ask_cause(reason, /*refused=*/true);
 }
 
 void ActorClient::acknowledge(std::uint64_t sequence) {
+  if (sequence <= acknowledged_) return;
   if (sequence != acknowledged_ + 1) {
     ended_beyond_.insert(sequence);
     return;
@@ -550,7 +649,12 @@ void ActorClient::on_stream_item(std::uint64_t sequence, const Message& message)
   else stream->end(value.status());
 }
 
-void ActorClient::on_notice(const CallNotice& notice, const Message& message) {
+void ActorClient::on_notice(const std::shared_ptr<Channel>& from, const CallNotice& notice, const Message& message) {
+  if (notice.kind == CallNotice::Kind::kDrained) {
+    std::lock_guard lock(mutex_);
+    drained_ = from;
+    return;
+  }
   if (notice.kind == CallNotice::Kind::kStreamItem) return on_stream_item(notice.sequence, message);
   if (notice.kind != CallNotice::Kind::kArgumentsReleased) return;
   Section section(*this);
@@ -590,16 +694,19 @@ void ActorClient::on_timer() {
   Section section(*this);
   timer_at_ = Deadline::max();
   auto now = std::chrono::steady_clock::now();
-  std::erase_if(line_, [&](const CallPtr& call) {
+  const auto expire = [&](const CallPtr& call) {
     if (call->deadline > now) return false;
-    section.fail(call, deadline_exceeded(std::string("the call's time was up before it could be sent") +
-                                         (link_ == Link::kResolving ? ": the actor is being restarted" : "")));
+    const char* why = link_ == Link::kResolving ? ": the actor is being restarted" : call->blocker() ? ": an argument was not there" : "";
+    section.fail(call, call->late(std::string("the call's time was up before it could be sent") + why));
     return true;
-  });
+  };
+  std::erase_if(line_, expire);
+  if (aside_) {
+    std::erase_if(*aside_, expire);
+    if (aside_->empty()) aside_.reset();
+  }
   pump(section);
-  Deadline earliest = Deadline::max();
-  for (const auto& call : line_) earliest = std::min(earliest, call->deadline);
-  arm_timer(earliest);
+  arm_timer(earliest_deadline());
 }
 
 void ActorClient::close(Status reason) {
@@ -607,7 +714,7 @@ void ActorClient::close(Status reason) {
   if (link_ == Link::kClosed) return;
   link_ = Link::kClosed;
   closed_ = reason;
-  section.fail_all(line_, reason);
+  fail_waiting(section, reason);
   section.fail_all(orphans_, reason);
   section.drop_lent();
   channel_.reset();

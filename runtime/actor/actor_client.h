@@ -8,6 +8,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <list>
 #include <map>
 #include <memory>
@@ -16,6 +17,7 @@
 #include <span>
 #include <string>
 #include <typeindex>
+#include <unordered_set>
 #include <vector>
 
 #include "runtime/actor/actor_options.h"
@@ -61,12 +63,16 @@ class ActorClient : public std::enable_shared_from_this<ActorClient> {
   /// Wants the call to end; its result settles when the actor has answered. At once if it has not been sent.
   static void cancel(const std::shared_ptr<OutgoingCall>& call, CancelMode mode);
 
+  /// From now on calls fail with `why`; `quiet` is called, once and from any thread, when those made before have ended. Until resume_calls().
+  void hold_calls(Status why, std::function<void()> quiet);
+  void resume_calls();
+
   /// Fails everything in line and everything later with `reason`.
   void close(Status reason);
 
   // For the WorkerLink, on the event loop.
   void on_connected(const WorkerLink* worker, Result<std::shared_ptr<Channel>> channel);
-  void on_notice(const CallNotice& notice, const Message& message);
+  void on_notice(const std::shared_ptr<Channel>& from, const CallNotice& notice, const Message& message);
   void on_channel_closed(const Channel* channel, Status reason);
 
  private:
@@ -80,10 +86,19 @@ class ActorClient : public std::enable_shared_from_this<ActorClient> {
     kClosed,      // for good, see closed_
   };
   struct Timer;
+  struct Hold;
   class ResultLease;
   class Section;
 
-  ObjectStatePtr submit(const MethodEntry* method, ObjectValue arguments, Deadline deadline, std::int32_t retries,
+  /// When a call ends at the latest, and how long that is in all (0: not known), for messages.
+  struct TimeLimit {
+    TimeLimit(Deadline at) : deadline(at) {}  // NOLINT(google-explicit-constructor)
+    explicit TimeLimit(std::chrono::milliseconds time);
+    Deadline deadline;
+    std::chrono::milliseconds timeout{0};
+  };
+
+  ObjectStatePtr submit(const MethodEntry* method, ObjectValue arguments, TimeLimit limit, std::int32_t retries,
                         std::shared_ptr<StreamState> stream = nullptr);
   ObjectStatePtr call(std::type_index type, const MethodKey& method, Encoder& arguments, std::chrono::milliseconds timeout,
                       std::int32_t retries, std::shared_ptr<StreamState> stream);
@@ -94,16 +109,31 @@ class ActorClient : public std::enable_shared_from_this<ActorClient> {
   void pump(Section& section);
   void send(const CallPtr& call, Section& section);
   void acknowledge(std::uint64_t sequence);
-  void ask_cause(Status reason);
+  /// `refused`: the connection is fine, and the actor takes no more calls.
+  void ask_cause(Status reason, bool refused = false);
   void resolve();
   void move_to(const ActorAddress& newer);
+  /// A call that was sent and has not run.
+  void put_back(const CallPtr& call, const Status& reason);
   /// Puts those that may be sent (again) back in line; the others fail.
   void settle_orphans(Section& section, const Status& why, bool keep_unsent);
   void arm_timer(Deadline at);
 
+  // With mutex_ held.
+  bool is_out_of_order() const { return caller_options_ && caller_options_->out_of_order; }
+  bool is_waiting() const { return !line_.empty() || aside_ != nullptr; }
+  bool is_quiet() const;
+  /// Those not sent.
+  void fail_waiting(Section& section, const Status& why);
+  void set_aside(CallPtr call, ObjectStatePtr blocker, Section& section);
+  Deadline earliest_deadline() const;
+
+  /// From the call's wish and what is known of the method.
+  std::chrono::milliseconds limit(const MethodEntry& method, std::chrono::milliseconds timeout) const;
+  void go_on(const CallPtr& call);
   void settle(const CallPtr& call, const Status& why);
   void watch(const ObjectStatePtr& blocker);
-  void on_cause(std::uint64_t incarnation, Status reason, Result<ActorState> state);
+  void on_cause(std::uint64_t incarnation, Status reason, bool refused, Result<ActorState> state);
   void on_resolved(Result<ActorAddress> address);
   void on_reply(const CallPtr& call, Result<Message> reply);
   void on_gone(const CallPtr& call, const Status& reason);
@@ -113,6 +143,8 @@ class ActorClient : public std::enable_shared_from_this<ActorClient> {
   const std::shared_ptr<Process> process_;
   const ActorId id_;
   const std::string class_name_;
+  const std::string encoded_caller_options_;
+  std::unique_ptr<const CallerOptions> caller_options_;  // constant; null: the default ones
 
   mutable std::mutex mutex_;  // guards what follows; held while a call is handed to the channel, so that calls keep their order
   std::shared_ptr<WorkerLink> worker_;
@@ -123,7 +155,11 @@ class ActorClient : public std::enable_shared_from_this<ActorClient> {
   Status closed_;
   const ActorClass* class_ = nullptr;  // known after the first call
   std::shared_ptr<Channel> channel_;
+  std::weak_ptr<Channel> drained_;     // calls on it that have no reply have not run
   std::list<CallPtr> line_;            // calls not sent yet, in order; a list takes no memory while empty
+  /// Of an actor that runs calls out of order: those whose arguments are not there yet. Null: there are none.
+  std::unique_ptr<std::unordered_set<CallPtr>> aside_;
+  std::unique_ptr<Hold> hold_;         // null: calls may be made
   std::vector<CallPtr> orphans_;       // sent, without a reply, and their connection is gone
   const ObjectState* watched_ = nullptr;  // the unsettled argument whose action will call pump()
   std::shared_ptr<Timer> timer_;

@@ -137,7 +137,7 @@ class ActorGroup {
     results.reserve(size());
     if constexpr (!(group_detail::kDiffers<Args> || ...)) {
       if (auto clients = group_detail::clients_of(members_); !clients.empty()) {
-        auto timeout = options.timeout.count() > 0 ? options.timeout : members_.front().call_timeout();
+        auto timeout = options.timeout_or(members_.front().call_timeout());
         auto retries = options.max_task_retries.value_or(members_.front().defaults().max_task_retries);
         with_arguments<typename Traits::Params>(
             [&](Encoder& encoder) {

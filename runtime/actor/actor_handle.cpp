@@ -1,8 +1,21 @@
 #include "runtime/actor/actor_handle.h"
 
+#include <algorithm>
+
 #include "runtime/actor/actor_group.h"
 #include "runtime/actor/process.h"
 #include "runtime/actor/stream_state.h"
+
+namespace runtime {
+
+std::chrono::milliseconds CallOptions::timeout_or(std::chrono::milliseconds otherwise) const {
+  const std::chrono::milliseconds time = timeout.count() > 0 ? timeout : otherwise;
+  if (until == Deadline::max()) return time;
+  const auto left = std::chrono::ceil<std::chrono::milliseconds>(until - std::chrono::steady_clock::now());
+  return std::clamp(left, std::chrono::milliseconds(0), time);
+}
+
+}  // namespace runtime
 
 namespace runtime::handle_detail {
 
@@ -20,6 +33,7 @@ void encode_handle(Encoder& encoder, const ActorClient* client, const CallDefaul
   encode_value(encoder, address.pid);
   encode_value(encoder, defaults.timeout);
   encode_value(encoder, defaults.max_task_retries);
+  encode_value(encoder, address.caller_options);
 }
 
 std::shared_ptr<ActorClient> decode_handle(Decoder& decoder, CallDefaults* defaults) {
@@ -35,7 +49,9 @@ std::shared_ptr<ActorClient> decode_handle(Decoder& decoder, CallDefaults* defau
   decode_value(decoder, address.pid);
   decode_value(decoder, defaults->timeout);
   decode_value(decoder, defaults->max_task_retries);
+  decode_value(decoder, address.caller_options);
   if (defaults->timeout.count() <= 0) decoder.fail("an actor handle without a time for its calls");
+  if (!decode_caller_options(address.caller_options).ok()) decoder.fail("an actor handle with malformed options");
   if (!decoder.process()) decoder.fail("an actor handle outside of a running program");
   if (!decoder.ok()) return nullptr;
   return decoder.process()->client_for(address);

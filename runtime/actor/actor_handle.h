@@ -60,7 +60,7 @@ class ActorHandle {
   auto call(const CallOptions& options, M method, const Args&... args) const {
     using Traits = MethodTraits<M>;
     static_assert(std::is_base_of_v<typename Traits::Class, T>, "not a method of this actor");
-    const auto timeout = options.timeout.count() > 0 ? options.timeout : defaults_.timeout;
+    const auto timeout = options.timeout_or(defaults_.timeout);
     const auto retries = options.max_task_retries.value_or(defaults_.max_task_retries);
     const auto with = [&](Encoder& encoder) {
       if constexpr (Traits::kIsStream) {

@@ -16,6 +16,9 @@ namespace runtime {
 
 namespace {
 
+/// How long an actor that ends as it was asked to may take to save its state.
+constexpr std::chrono::seconds kSaveTime{5};
+
 /// The exception being handled, as what a caller is told. Call it in a catch block.
 Status thrown() { return status_of(std::current_exception()); }
 
@@ -90,7 +93,7 @@ void ActorHost::next(Turn& turn, bool take) {
       std::erase(running_, turn.running);
     }
     if (std::exchange(turn.busy, false)) --jobs_;
-    if (draining_ && !has_tasks() && lanes_.size() == 0 && is_at_rest()) stopping_ = true;
+    if (draining_ && !has_tasks() && in_line() == 0 && is_at_rest()) stopping_ = true;
     if (take && has_tasks()) {
       ++jobs_;
       turn.busy = true;
@@ -104,7 +107,7 @@ void ActorHost::next(Turn& turn, bool take) {
     } else if (!take) {
       turn.more = has_tasks() || lanes_.is_runnable();
       if (!turn.more) --turns_;
-    } else if ((turn.job = lanes_.pop(&turn.lane)) == nullptr) {
+    } else if ((turn.job = take_job(&turn.lane)) == nullptr) {
       --turns_;
     } else {
       ++jobs_;
@@ -117,7 +120,7 @@ void ActorHost::next(Turn& turn, bool take) {
       turn.registered = job.method != nullptr && (job.method->takes_context || job.method->is_stream || job.method->coroutine);
       turn.context = turn.registered ? context_->active.begin(job.channel.get(), id_, job.call.sequence, job.deadline)
                                      : CallContext({}, job.deadline);
-      another = turns_ == jobs_ && turns_ < turns_max_ && lanes_.is_runnable();
+      another = wants_turn();
       if (another) ++turns_;
     }
   }
@@ -125,7 +128,50 @@ void ActorHost::next(Turn& turn, bool take) {
   if (finishes) finish();
 }
 
+std::unique_ptr<ActorJob> ActorHost::take_job(Lane** lane) {
+  for (;;) {
+    std::unique_ptr<ActorJob> job = lanes_.pop(lane);
+    if (!job || job->answer) return job;
+    const bool unread = job->channel->queued_bytes() > context_->options.unread_bytes_max;
+    if (!unread && !(parked_ && parked_->has(job->channel.get()))) return job;
+    --std::exchange(*lane, nullptr)->active;
+    park(std::move(job));
+  }
+}
+
+void ActorHost::park(std::unique_ptr<ActorJob> job) {
+  if (!parked_) parked_ = std::make_unique<ParkedCalls>();
+  Channel& channel = *job->channel;
+  if (!parked_->park(std::move(job))) return;
+  // Also when the connection ends: then they are dropped as others of a caller that is gone.
+  channel.when_drained(context_->options.unread_bytes_max / 2, [weak = weak_from_this(), raw = &channel] {
+    if (auto self = weak.lock()) self->unpark(raw);
+  });
+}
+
+void ActorHost::unpark(const Channel* channel) {
+  bool another = false;
+  {
+    std::lock_guard lock(mutex_);
+    std::unique_ptr<JobLine> line = parked_ ? parked_->release(channel) : nullptr;
+    if (!line) return;
+    if (parked_->empty()) parked_.reset();
+    lanes_.put_back(*line);
+    another = wants_turn();
+    if (another) ++turns_;
+  }
+  if (another) context_->executor.post(shared_from_this());
+}
+
+void ActorHost::save_at_end() {
+  if (!actor_ || !saves_) return;
+  ActorScope scope({id_, incarnation_});
+  const Status saved = save_state_of(actor_.get(), class_->state_hooks(), *context_->process, deadline_after(kSaveTime));
+  if (!saved.ok()) LOG(warn, "{} {}: its last state is not kept: {}", class_->name(), id_.short_hex(), saved.message());
+}
+
 void ActorHost::finish() {
+  if (draining_) save_at_end();
   actor_.reset();
   JobLine dropped;
   std::deque<UniqueFunction<void()>> tasks;  // of coroutines that a process which ends left suspended
@@ -134,6 +180,7 @@ void ActorHost::finish() {
     std::lock_guard lock(mutex_);
     if (coroutines_) tasks.swap(coroutines_->tasks);
     while (auto job = lanes_.drain()) dropped.push(std::move(job));
+    while (auto job = parked_ ? parked_->drain() : nullptr) dropped.push(std::move(job));
     stopped = std::move(stopped_);
   }
   while (auto job = dropped.pop()) {
@@ -221,7 +268,7 @@ void ActorHost::end_coroutine(CoroutineCall& call, Status status) {
 void ActorHost::stop_at_rest() {
   {
     std::lock_guard lock(mutex_);
-    stopping_ = true;
+    stopping_ = draining_ = true;
     if (std::exchange(finished_, true)) return;
   }
   finish();
@@ -233,10 +280,10 @@ void ActorHost::push(std::unique_ptr<ActorJob> job) {
   {
     std::lock_guard lock(mutex_);
     gone = stopping_ || draining_;
-    if (!gone && lanes_.size() < context_->options.calls_max) {
+    if (!gone && in_line() < context_->options.calls_max) {
       if (class_) job->method = class_->find(job->call.method);
       lanes_.push(std::move(job));
-      another = turns_ == jobs_ && turns_ < turns_max_ && lanes_.is_runnable();
+      another = wants_turn();
       if (another) ++turns_;
     }
   }
@@ -252,6 +299,7 @@ void ActorHost::cancel(const Channel* channel, std::uint64_t sequence, CancelMod
   {
     std::lock_guard lock(mutex_);
     waiting = lanes_.take(channel, sequence);
+    if (!waiting && parked_) waiting = parked_->take(channel, sequence);
     runs = std::find(running_.begin(), running_.end(), Running{channel, sequence}) != running_.end();
   }
   if (waiting) return refuse_call(*waiting, cancelled("the call was cancelled before it ran"), false, Flush::kSoon);
@@ -304,6 +352,14 @@ Status ActorHost::construct(ActorJob& job) {
     auto made = constructor->construct(context_->runtime, decoder, job.deadline);
     if (!made.ok()) return made.status().with_context(job.spec->class_name);
     actor_ = *std::move(made);
+    if (job.spec->saved_state) {
+      status = restore_state_of(actor_.get(), (*found)->state_hooks(), *job.spec->saved_state, context_->process);
+      if (!status.ok()) {
+        actor_.reset();
+        return status.with_context(job.spec->class_name);
+      }
+    }
+    saves_ = job.spec->max_restarts != 0 && (*found)->state_hooks();
     std::lock_guard lock(mutex_);
     class_ = *found;
     lanes_.configure(execution, *class_);

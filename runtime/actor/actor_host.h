@@ -22,6 +22,7 @@
 #include "runtime/actor/fwd.h"
 #include "runtime/actor/held_results.h"
 #include "runtime/actor/invoke.h"
+#include "runtime/actor/parked_calls.h"
 #include "runtime/actor/registry.h"
 #include "runtime/core/result.h"
 #include "runtime/transport/unique_function.h"
@@ -33,6 +34,8 @@ struct CoroutineCall;
 
 struct ActorHostOptions {
   std::size_t calls_max = 1 << 20;  // in line; more are refused with kResourceExhausted
+  /// Replies that wait to be read by a caller; beyond it that caller's further calls wait, until half of this is left.
+  std::size_t unread_bytes_max = 16 << 20;
   bool owns_process = true;         // nothing else runs there, so that the actor may pin it, and end it
 };
 
@@ -94,10 +97,18 @@ class ActorHost : public std::enable_shared_from_this<ActorHost> {
   };
 
   void next(Turn& turn, bool take);
+  // With mutex_ held.
+  std::unique_ptr<ActorJob> take_job(Lane** lane);
+  void park(std::unique_ptr<ActorJob> job);
+  std::size_t in_line() const { return lanes_.size() + (parked_ ? parked_->size() : 0); }
+  bool wants_turn() const { return turns_ == jobs_ && turns_ < turns_max_ && lanes_.is_runnable(); }
+
+  void unpark(const Channel* channel);
   bool has_tasks() const { return coroutines_ && !coroutines_->tasks.empty(); }
   bool is_at_rest() const { return jobs_ == 0 && !(coroutines_ && coroutines_->in_progress > 0); }
   void begin_coroutine(Turn& turn);
   void finish();
+  void save_at_end();
   Status prepare(const ExecutionOptions& execution, bool one_thread) const;
   Status prepare_call(ActorJob& job, Buffer& arguments);
   Status construct(ActorJob& job);
@@ -109,11 +120,13 @@ class ActorHost : public std::enable_shared_from_this<ActorHost> {
   const ActorId id_;
   const std::uint64_t incarnation_;
 
-  std::shared_ptr<void> actor_;  // set by the constructor's turn, before there is another
+  std::shared_ptr<void> actor_;  // set by the constructor's turn, before there is another; as is
+  bool saves_ = false;           // whether it will be started again with what it saved
 
   std::mutex mutex_;  // guards what follows
   const ActorClass* class_ = nullptr;  // null until the actor is built
   ActorLanes lanes_;
+  std::unique_ptr<ParkedCalls> parked_;  // null: none are
   std::vector<Running> running_;  // calls inside of turns
   std::unique_ptr<Coroutines> coroutines_;  // null: the class has none
   std::function<void()> stopped_;

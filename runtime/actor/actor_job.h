@@ -48,6 +48,12 @@ class JobLine {
     last_ = added;
     ++size_;
   }
+  void push_front(std::unique_ptr<ActorJob> job) {
+    job->next = std::move(first_);
+    first_ = std::move(job);
+    if (!last_) last_ = first_.get();
+    ++size_;
+  }
   /// Null when empty.
   std::unique_ptr<ActorJob> pop() {
     if (!first_) return nullptr;

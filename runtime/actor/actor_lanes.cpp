@@ -26,6 +26,12 @@ Lane& ActorLanes::lane_of(MethodId method) {
   return found == groups_->lane_of.end() ? default_ : groups_->lanes[found->second];
 }
 
+void ActorLanes::put_back(JobLine& jobs) {
+  JobLine reversed;
+  while (auto job = jobs.pop()) reversed.push_front(std::move(job));
+  while (auto job = reversed.pop()) lane_of(job->call.method).line.push_front(std::move(job));
+}
+
 std::unique_ptr<ActorJob> ActorLanes::pop(Lane** lane) {
   const auto take = [&](Lane& from) {
     *lane = &from;

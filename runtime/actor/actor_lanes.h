@@ -28,6 +28,8 @@ class ActorLanes {
   void configure(const ExecutionOptions& options, const ActorClass& actor_class);
 
   void push(std::unique_ptr<ActorJob> job) { lane_of(job->call.method).line.push(std::move(job)); }
+  /// Puts jobs of one caller back where they came from: before all others of their lanes.
+  void put_back(JobLine& jobs);
   /// A job that may run now, and its lane, which counts it as active until whoever runs it decrements that. Null: there is none.
   /// The lanes take turns.
   std::unique_ptr<ActorJob> pop(Lane** lane);

@@ -7,7 +7,9 @@
 #include <string>
 #include <vector>
 
+#include "runtime/actor/caller_options.h"
 #include "runtime/actor/execution_options.h"
+#include "runtime/actor/fwd.h"
 #include "runtime/core/ids.h"
 #include "runtime/node/membership.h"
 
@@ -39,6 +41,9 @@ struct ActorOptions {
   /// More calls at once for some methods: `{{"io", 4}, {"compute", 1}}`, with methods assigned by `method(&T::m, {.concurrency_group = "io"})` at
   /// registration. Groups do not wait for each other; max_concurrency is for methods in none.
   ConcurrencyGroups concurrency_groups{};
+  /// A call whose arguments are not there yet (an ObjectRef of a call that still runs) does not hold up calls that its caller made after it: each starts
+  /// as soon as its own arguments are there. Otherwise calls of one caller start in the order in which they were made.
+  bool out_of_order = false;
   /// Cores of its node that the actor's process is pinned to; empty: any.
   std::vector<std::uint32_t> cpu_affinity{};
   Environment env{};                   // variables added to the worker's environment
@@ -51,6 +56,9 @@ struct ActorOptions {
   std::chrono::milliseconds create_timeout = std::chrono::minutes(5);
   /// For calls through the handle that spawn() returns, unless CallOptions say otherwise.
   std::chrono::milliseconds call_timeout = kDefaultCallTimeout;
+  /// By method name, for all callers: `{{"step", 10min}, {"ask", 2s}}`. No call takes longer, whatever CallOptions or call_timeout say; nor than the
+  /// timeout that a method was registered with. The tightest holds.
+  MethodTimeouts method_timeouts{};
 };
 
 /// How much a caller wants a call to end.
@@ -61,12 +69,18 @@ enum class CancelMode {
 
 /// `handle.call(CallOptions{.timeout = 5s}, &Counter::add, 1)`
 struct CallOptions {
-  /// From the call to its reply, waiting in line and for arguments included. 0: the handle's call_timeout.
+  /// From the call to its reply, waiting in line and for arguments included. 0: the handle's call_timeout. A method's own timeout may be tighter.
   std::chrono::milliseconds timeout{0};
+  /// At the latest then, whatever the timeout: for calls that a method makes on behalf of its own, `{.until = call.deadline()}`. Nothing is inherited
+  /// unasked: what a method starts may be meant to outlive the call that started it.
+  Deadline until = Deadline::max();
   /// Of a method with a StreamWriter: how many values it may be ahead of the caller; at least 1.
   std::uint32_t stream_window = 64;
   /// Instead of the actor's.
   std::optional<std::int32_t> max_task_retries{};
+
+  /// What timeout and until come to, now. Zero: it is too late already.
+  std::chrono::milliseconds timeout_or(std::chrono::milliseconds otherwise) const;
 };
 
 }  // namespace runtime

@@ -68,9 +68,25 @@ void ActorTable::drain(ActorId actor, std::uint64_t incarnation, std::function<v
   auto found = hosts_.find(actor);
   if (found == hosts_.end() || found->second->incarnation() != incarnation) return done();
   found->second->drain([self = weak_from_this(), actor, incarnation, done = std::move(done)] {
-    if (auto table = self.lock()) table->context_->process->loop().post([table, actor, incarnation] { table->stop(actor, incarnation, {}); });
-    done();
+    auto table = self.lock();
+    if (!table) return done();
+    table->context_->process->loop().post([table, actor, incarnation, done] {
+      table->stop(actor, incarnation, {});
+      table->tell_drained(actor);
+      done();
+    });
   });
+}
+
+void ActorTable::tell_drained(ActorId actor) {
+  for (const auto& [raw, weak] : channels_) {
+    auto channel = weak.lock();
+    if (!channel) continue;
+    Message notice;
+    notice.kind = FrameKind::kCancel;
+    notice.meta = encode_notice({actor, 0, CallNotice::Kind::kDrained});
+    (void)channel->send(std::move(notice));  // not sent: the caller is gone, or learns less from the connection's end
+  }
 }
 
 void ActorTable::on_message(const std::shared_ptr<Channel>& channel, Message message) {
@@ -89,6 +105,7 @@ void ActorTable::on_message(const std::shared_ptr<Channel>& channel, Message mes
 }
 
 void ActorTable::on_channel_closed(const Channel* channel) {
+  channels_.erase(channel);
   context_->held.release_all(channel);
   context_->active.cancel_all(channel);
 }

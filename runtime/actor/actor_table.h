@@ -27,6 +27,8 @@ class ActorTable : public std::enable_shared_from_this<ActorTable> {
   /// Lets the actor run the calls in line and ends it then; `done` as for stop().
   void drain(ActorId actor, std::uint64_t incarnation, std::function<void()> done);
 
+  /// A caller has connected.
+  void on_channel(const std::shared_ptr<Channel>& channel) { channels_.emplace(channel.get(), channel); }
   /// A frame of a caller: a call, or a notice.
   void on_message(const std::shared_ptr<Channel>& channel, Message message);
   /// A caller's connection has ended: its calls still in line will not run, running ones are told, and what it held is released.
@@ -38,10 +40,12 @@ class ActorTable : public std::enable_shared_from_this<ActorTable> {
   void clear();
 
  private:
+  void tell_drained(ActorId actor);
   void accept_call(const std::shared_ptr<Channel>& channel, Message message);
 
   const std::shared_ptr<const HostContext> context_;
   std::unordered_map<ActorId, std::shared_ptr<ActorHost>> hosts_;
+  std::unordered_map<const Channel*, std::weak_ptr<Channel>> channels_;
 };
 
 }  // namespace runtime

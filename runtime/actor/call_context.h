@@ -34,6 +34,8 @@ class CallContext {
 
   /// For std::condition_variable_any and std::stop_callback.
   const std::stop_token& stop_token() const { return token_; }
+  /// How much of the call's time is left; zero once it is up.
+  std::chrono::steady_clock::duration remaining() const;
   /// When the caller stops waiting.
   Deadline deadline() const { return deadline_; }
 

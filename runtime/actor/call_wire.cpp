@@ -130,6 +130,7 @@ Buffer encode_notice(const CallNotice& notice) {
       case CallNotice::Kind::kForceCancel: out.setForceCancel(); break;
       case CallNotice::Kind::kStreamItem: out.initStreamItem(); break;
       case CallNotice::Kind::kStreamTaken: out.setStreamTaken(notice.taken); break;
+      case CallNotice::Kind::kDrained: out.setDrained(); break;
     }
   });
 }
@@ -183,6 +184,7 @@ Result<CallNotice> decode_notice(const Buffer& meta) {
       case schema::CallNotice::ARGUMENTS_RELEASED: notice.kind = CallNotice::Kind::kArgumentsReleased; break;
       case schema::CallNotice::RESULT_RELEASED: notice.kind = CallNotice::Kind::kResultReleased; break;
       case schema::CallNotice::FORCE_CANCEL: notice.kind = CallNotice::Kind::kForceCancel; break;
+      case schema::CallNotice::DRAINED: notice.kind = CallNotice::Kind::kDrained; break;
       case schema::CallNotice::STREAM_ITEM: notice.kind = CallNotice::Kind::kStreamItem; break;
       case schema::CallNotice::STREAM_TAKEN:
         notice.kind = CallNotice::Kind::kStreamTaken;

@@ -37,7 +37,7 @@ struct CallReply {
 };
 
 struct CallNotice {
-  enum class Kind { kCancel, kArgumentsReleased, kResultReleased, kForceCancel, kStreamItem, kStreamTaken };
+  enum class Kind { kCancel, kArgumentsReleased, kResultReleased, kForceCancel, kStreamItem, kStreamTaken, kDrained };
   ActorId actor;
   std::uint64_t sequence = 0;
   Kind kind = Kind::kCancel;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <array>
+#include <chrono>
 #include <cstdint>
 #include <cstring>
 #include <string>
@@ -20,6 +21,8 @@ using MethodId = std::uint64_t;
 struct MethodOptions {
   /// The group of ActorOptions::concurrency_groups whose threads run it; empty, or a group that the actor was not given: the default one.
   std::string concurrency_group{};
+  /// The longest that a call of it may take, in every actor of the class and whoever calls; 0: no limit of its own.
+  std::chrono::milliseconds timeout{0};
 };
 
 /// A member function with a name or options of its own. A name is needed for virtual methods and where programs are stripped but should

@@ -80,6 +80,12 @@ std::shared_ptr<ActorClient> Process::client_for(const ActorAddress& address) {
   return made;
 }
 
+std::shared_ptr<ActorClient> Process::find_client(ActorId actor) const {
+  std::lock_guard lock(mutex_);
+  auto found = clients_.find(actor);
+  return found == clients_.end() ? nullptr : found->second.lock();
+}
+
 std::shared_ptr<WorkerLink> Process::link_for(const ActorAddress& address) {
   std::lock_guard lock(mutex_);
   auto& slot = links_[address.worker];

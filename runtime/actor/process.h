@@ -56,6 +56,8 @@ class Process : public std::enable_shared_from_this<Process> {
 
   /// The one client of this process for the actor; a newer incarnation replaces an older one.
   std::shared_ptr<ActorClient> client_for(const ActorAddress& address);
+  /// The one that there is; null: none.
+  std::shared_ptr<ActorClient> find_client(ActorId actor) const;
   /// The connection to the worker process of that address, shared by the clients of its actors.
   std::shared_ptr<WorkerLink> link_for(const ActorAddress& address);
   /// For the destructors of clients and links; not with the mutex held.

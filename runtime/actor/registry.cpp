@@ -63,6 +63,10 @@ bool ActorClass::has_group(const std::string& group) const {
   return std::any_of(methods_.begin(), methods_.end(), [&](const MethodEntry& method) { return method.concurrency_group == group; });
 }
 
+bool ActorClass::has_method(const std::string& name) const {
+  return std::any_of(methods_.begin(), methods_.end(), [&](const MethodEntry& method) { return method.name == name; });
+}
+
 bool ActorClass::has_coroutines() const {
   return std::any_of(methods_.begin(), methods_.end(), [](const MethodEntry& method) { return method.coroutine != nullptr; });
 }

@@ -1,6 +1,7 @@
 // Registry: the actor classes that a program can run and call.
 #pragma once
 
+#include <chrono>
 #include <functional>
 #include <memory>
 #include <string>
@@ -11,6 +12,7 @@
 #include "runtime/actor/fwd.h"
 #include "runtime/actor/invoke.h"
 #include "runtime/actor/method.h"
+#include "runtime/actor/state_hooks.h"
 #include "runtime/core/result.h"
 
 namespace runtime {
@@ -24,6 +26,7 @@ struct MethodEntry {
   Invoker invoke = nullptr;
   CoroutineInvoker coroutine = nullptr;  // instead of invoke
   std::string concurrency_group;  // empty: the default one
+  std::chrono::milliseconds timeout{0};  // 0: none
   bool takes_context = false;
   bool is_stream = false;  // yields values through a StreamWriter
 };
@@ -42,10 +45,15 @@ class ActorClass {
   const std::vector<MethodEntry>& methods() const { return methods_; }
   /// Whether a method is a coroutine: then the actor runs on one thread.
   bool has_coroutines() const;
+  /// Whether a method has that name.
+  bool has_method(const std::string& name) const;
   /// Whether a method is assigned to the concurrency group.
   bool has_group(const std::string& group) const;
 
+  const StateHooks& state_hooks() const { return state_hooks_; }
+
   void add(MethodEntry entry);
+  void set_state_hooks(StateHooks hooks) { state_hooks_ = hooks; }
 
  private:
   friend class Registry;
@@ -54,6 +62,7 @@ class ActorClass {
   std::string name_;
   std::type_index type_;
   std::vector<MethodEntry> methods_;
+  StateHooks state_hooks_;
   std::unordered_map<MethodKey, std::size_t, MethodKeyHash> by_key_;
   std::unordered_map<MethodId, std::size_t> by_id_;
 };

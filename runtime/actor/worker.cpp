@@ -34,6 +34,7 @@ Result<std::unique_ptr<Worker>> Worker::start(std::shared_ptr<Process> process, 
   if (!endpoint.ok()) return endpoint.status();
   ListenerCallbacks callbacks;
   callbacks.on_channel = [actors = worker->actors_](std::shared_ptr<Channel> channel) {
+    actors->on_channel(channel);
     channel->set_handler([actors](const std::shared_ptr<Channel>& from, Message message) { actors->on_message(from, std::move(message)); });
     channel->set_on_close([actors, raw = channel.get()](const Status&) { actors->on_channel_closed(raw); });
   };

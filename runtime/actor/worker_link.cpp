@@ -11,6 +11,10 @@
 
 namespace runtime {
 
+namespace {
+constexpr std::chrono::milliseconds kAskAfter{300};
+}
+
 WorkerLink::WorkerLink(std::shared_ptr<Process> process, const ActorAddress& address)
     : process_(std::move(process)),
       worker_(address.worker),
@@ -73,13 +77,18 @@ void WorkerLink::connect() {
   }
   if (!is_local_) endpoint = endpoint->for_worker(worker_);
   // Which start of an actor a call is for is checked with every call: a worker process may outlive an actor.
-  runtime::connect(process_->loop(), *endpoint, process_->node().credentials(), ConnectOptions{}, done);
+  ConnectOptions options;
+  options.lasting = true;  // over TCP: calls, replies and streams survive a lost socket
+  runtime::connect(process_->loop(), *endpoint, process_->node().credentials(), options, done);
 }
 
 void WorkerLink::on_connected(Result<std::shared_ptr<Channel>> channel) {
   if (channel.ok()) {
-    (*channel)->set_handler([weak = weak_from_this()](const std::shared_ptr<Channel>&, Message message) {
-      if (auto self = weak.lock()) self->on_message(message);
+    (*channel)->set_handler([weak = weak_from_this()](const std::shared_ptr<Channel>& from, Message message) {
+      if (auto self = weak.lock()) self->on_message(from, message);
+    });
+    (*channel)->set_on_interrupt([weak = weak_from_this(), connection = std::weak_ptr<Channel>(*channel)] {
+      if (auto self = weak.lock()) self->watch_interrupted(connection);
     });
     (*channel)->set_on_close([weak = weak_from_this(), raw = channel->get()](Status reason) {
       if (auto self = weak.lock()) self->on_closed(raw, reason);
@@ -102,7 +111,7 @@ void WorkerLink::on_connected(Result<std::shared_ptr<Channel>> channel) {
   for (const auto& client : clients) client->on_connected(this, why.ok() ? channel : Result<std::shared_ptr<Channel>>(why));
 }
 
-void WorkerLink::on_message(const Message& message) {
+void WorkerLink::on_message(const std::shared_ptr<Channel>& from, const Message& message) {
   if (message.kind != FrameKind::kCancel) return;
   Result<CallNotice> notice = decode_notice(message.meta);
   if (!notice.ok()) return;
@@ -111,7 +120,41 @@ void WorkerLink::on_message(const Message& message) {
     std::lock_guard lock(mutex_);
     if (auto found = users_.find(notice->actor); found != users_.end()) client = found->second.lock();
   }
-  if (client) client->on_notice(*notice, message);
+  if (client) client->on_notice(from, *notice, message);
+}
+
+void WorkerLink::watch_interrupted(std::weak_ptr<Channel> channel) {
+  // Most come back before that.
+  auto timer = std::make_shared<asio::steady_timer>(process_->loop().executor(), kAskAfter);
+  timer->async_wait([weak = weak_from_this(), channel = std::move(channel), timer](const boost::system::error_code& ec) {
+    auto self = weak.lock();
+    if (self && !ec) self->ask_whether_it_lives(channel);
+  });
+}
+
+void WorkerLink::ask_whether_it_lives(const std::weak_ptr<Channel>& channel) {
+  auto connection = channel.lock();
+  if (!connection || !connection->is_interrupted() || process_->is_shut_down()) return;
+  std::shared_ptr<ActorClient> client;
+  {
+    std::lock_guard lock(mutex_);
+    for (auto& [actor, user] : users_) {
+      if ((client = user.lock())) break;
+    }
+  }
+  if (!client) return;
+  // The head waits a moment for news before it answers that all is well.
+  const std::uint64_t incarnation = client->address().incarnation;
+  process_->node().actor_state(client->id(), incarnation, deadline_after(std::chrono::seconds(5)),
+                               [weak = weak_from_this(), channel, incarnation](Result<ActorState> state) {
+                                 auto self = weak.lock();
+                                 auto interrupted = channel.lock();
+                                 if (!self || !interrupted || !interrupted->is_interrupted()) return;
+                                 if (!state.ok()) return self->watch_interrupted(channel);
+                                 const bool lives = state->phase == ActorPhase::kAlive && state->incarnation == incarnation;
+                                 if (lives) return self->watch_interrupted(channel);
+                                 interrupted->close(unavailable("the process at the other end of the interrupted connection has ended"));
+                               });
 }
 
 void WorkerLink::on_closed(const Channel* channel, const Status& reason) {

@@ -44,8 +44,11 @@ class WorkerLink : public std::enable_shared_from_this<WorkerLink> {
 
   void connect();
   void on_connected(Result<std::shared_ptr<Channel>> channel);
-  void on_message(const Message& message);
+  void on_message(const std::shared_ptr<Channel>& from, const Message& message);
   void on_closed(const Channel* channel, const Status& reason);
+  /// Sees to it that the end of the process behind an interrupted connection is noticed before the connection is given up.
+  void watch_interrupted(std::weak_ptr<Channel> channel);
+  void ask_whether_it_lives(const std::weak_ptr<Channel>& channel);
 
   const std::shared_ptr<Process> process_;
   const WorkerId worker_;

@@ -155,6 +155,7 @@ struct FetchFile {
 /// Ends an actor once it has served the calls that wait; at the request's deadline by force. Answered when it is gone.
 struct TerminateActor {
   ActorId actor;
+  bool restart = false;  // it is started again then, with the state it saved at its end
   bool operator==(const TerminateActor&) const = default;
 };
 /// Answered with the actor's state as soon as its version is another than this one.

@@ -125,7 +125,11 @@ struct BodyWriter {
     fetch.setHash(text(body.hash));
     fetch.setOffset(body.offset);
   }
-  void operator()(const control::TerminateActor& body) { to.initTerminateActor().setActor(data(body.actor)); }
+  void operator()(const control::TerminateActor& body) {
+    auto terminate = to.initTerminateActor();
+    terminate.setActor(data(body.actor));
+    terminate.setRestart(body.restart);
+  }
   void operator()(const control::WatchActor& body) {
     auto watch = to.initWatchActor();
     watch.setActor(data(body.actor));
@@ -215,7 +219,7 @@ Result<ControlRequest> load_request(schema::ControlRequest::Reader from) {
     case Kind::FETCH_FILE:
       to.body = control::FetchFile{load_text(from.getFetchFile().getHash()), from.getFetchFile().getOffset()};
       return to;
-    case Kind::TERMINATE_ACTOR: to.body = control::TerminateActor{load_id<ActorId>(from.getTerminateActor().getActor())}; return to;
+    case Kind::TERMINATE_ACTOR: to.body = control::TerminateActor{load_id<ActorId>(from.getTerminateActor().getActor()), from.getTerminateActor().getRestart()}; return to;
     case Kind::WATCH_ACTOR:
       to.body = control::WatchActor{load_id<ActorId>(from.getWatchActor().getActor()), from.getWatchActor().getVersion()};
       return to;

@@ -32,7 +32,7 @@ struct HeadOptions {
   std::size_t pending_max = 100'000;  // actors and groups that wait for a place
   /// How long a question about an actor waits for its death to be known.
   std::chrono::milliseconds death_wait{1000};
-  std::size_t state_bytes_max = 1 << 20;  // of one actor's saved state
+  std::size_t state_bytes_max = kActorStateBytesMax;  // of one actor's saved state
   /// Between the end of an actor's process and its next start: nothing after the first end, then from this, doubling with every
   /// incarnation that lived for less than `restart_calm`.
   std::chrono::milliseconds restart_delay_first{100};
@@ -105,6 +105,7 @@ class Head {
   bool try_place_group(GroupId group);
   void start_actor(ActorId actor, Deadline deadline);
   void on_started(ActorId actor, std::uint64_t incarnation, Result<ControlAnswer> started);
+  void start_failed(const ActorRecord& record, const Status& why);
   /// Without a grace: kills it.
   void stop_actor(const ActorRecord& record, std::chrono::milliseconds grace = {}, std::string reason = "killed on request", bool drain = false);
   /// Ends it for good, if it has not ended yet.

@@ -152,15 +152,24 @@ void Head::on_started(ActorId actor, std::uint64_t incarnation, Result<ControlAn
     if (code == ErrorCode::kDeadlineExceeded) stop_actor(*record);
     const bool process_ended = code == ErrorCode::kActorDied || code == ErrorCode::kUnavailable;
     if (record->restarts > 0 && process_ended) incarnation_ended(actor, cause_of(started.status().message()));
-    else actor_dead(actor, cause_of((record->restarts > 0 ? "could not be started again: " : "") + started.status().message()), started.status());
+    else start_failed(*record, started.status());
     return place_pending();
   }
   ActorAddress address = std::get<ActorAddress>(*std::move(started));
   address.actor = actor;
   address.incarnation = incarnation;
+  address.caller_options = record->spec.caller_options;
   commit(command::ActorAlive{address});
   tell_actor_watchers(actor);
   for (ControlAnswerer& answer : address_waiters_.take(actor)) answer(ControlAnswer{address});
+}
+
+void Head::start_failed(const ActorRecord& record, const Status& why) {
+  if (record.restarts == 0) return actor_dead(record.spec.actor, cause_of(why.message()), why);  // its creator's error
+  ActorState state = record.state();
+  state.phase = ActorPhase::kDead;
+  state.death = cause_of("could not be started again: " + why.message());
+  actor_dead(record.spec.actor, state.death, death_status(state));
 }
 
 // -- Questions
@@ -246,15 +255,19 @@ void Head::on(const Call& call, control::TerminateActor& body, ControlAnswerer a
   if (!record) return answer(not_found("no actor has the id " + body.actor.hex()));
   if (record->phase == ActorPhase::kDead) return answer(ControlAnswer{});
   if (record->phase != ActorPhase::kAlive) {  // no calls wait at it yet
-    control::KillActor kill{body.actor, false};
+    control::KillActor kill{body.actor, body.restart};
     return on(call, kill, std::move(answer));
   }
-  commit(command::ActorEnds{body.actor});
+  if (body.restart && !may_restart(*record)) {
+    return answer(invalid_argument(describe(record->spec) + " cannot be started again: it has used " + std::to_string(record->restarts) + " of " +
+                                   std::to_string(record->spec.max_restarts) + " restarts, or is being ended (ActorOptions::max_restarts)"));
+  }
+  if (!body.restart) commit(command::ActorEnds{body.actor});
   end_waiters_.add(body.actor, call.deadline + kEndGrace, [actor = body.actor, answer = std::move(answer)](const ActorRecord* ended) mutable {
     if (ended) answer(ControlAnswer{});
     else answer(deadline_exceeded("actor " + actor.short_hex() + " has not ended yet"));
   });
-  stop_actor(*record, time_left(now_(), call.deadline), "terminated", true);
+  stop_actor(*record, time_left(now_(), call.deadline), body.restart ? "restarted on request" : "terminated", true);
 }
 
 void Head::stop_actor(const ActorRecord& record, std::chrono::milliseconds grace, std::string reason, bool drain) {

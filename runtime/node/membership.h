@@ -49,6 +49,9 @@ struct DriverInfo {
   bool operator==(const DriverInfo&) const = default;
 };
 
+/// Of an actor's saved state, as it is encoded. What is larger belongs in a file or an object, and its name in the state.
+inline constexpr std::size_t kActorStateBytesMax = 1 << 20;
+
 /// What an actor is and what it needs.
 struct ActorSpec {
   ActorId actor;                  // chosen by the creator, so that a repeated request is recognised
@@ -70,6 +73,7 @@ struct ActorSpec {
   ActorId owner;                  // the actor that asked for it, whose end ends it; none: the job's driver
   std::uint64_t owner_incarnation = 0;
   std::string log_prefix;         // before lines of its output; empty: its class
+  std::string caller_options;     // what its callers need to know (actor/caller_options.h); opaque here
   std::optional<std::string> saved_state;  // for a restart: what save_state() returned last; opaque here
   bool operator==(const ActorSpec&) const = default;
 };
@@ -84,6 +88,7 @@ struct ActorAddress {
   std::string node_address;   // HOST:PORT of its node, for all others
   std::uint64_t incarnation = 0;  // grows each time the actor is started; never accept an older one again
   std::int32_t pid = 0;
+  std::string caller_options;  // of its ActorSpec
   bool operator==(const ActorAddress&) const = default;
 };
 

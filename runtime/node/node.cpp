@@ -202,7 +202,9 @@ void Node::on_message(const std::shared_ptr<Channel>& channel, Message message) 
   ControlAnswerer answer = answerer_for(channel, message);
   auto request = decode_control_request(message.meta);
   if (!request.ok()) return answer(request.status());
-  if (stopping_ && !from_head && !from_node) return answer(unavailable("node " + options_.node.short_hex() + " is stopping"));
+  // Actors that will go on elsewhere save their state meanwhile.
+  const bool saves = std::holds_alternative<control::SaveState>(request->body);
+  if (stopping_ && !from_head && !from_node && !saves) return answer(unavailable("node " + options_.node.short_hex() + " is stopping"));
   if (from_head) serve_head(std::move(*request), std::move(answer));
   else if (from_node) serve_node(channel, std::move(*request), std::move(answer));
   else serve_client(channel, std::move(*request), std::move(answer));

@@ -257,8 +257,8 @@ void NodeClient::kill_actor(ActorId actor, bool may_restart, Deadline deadline, 
   state_->tell(control::KillActor{actor, may_restart}, deadline, std::move(done));
 }
 
-void NodeClient::terminate_actor(ActorId actor, Deadline deadline, Done done) {
-  state_->tell(control::TerminateActor{actor}, deadline, std::move(done));
+void NodeClient::terminate_actor(ActorId actor, bool restart, Deadline deadline, Done done) {
+  state_->tell(control::TerminateActor{actor, restart}, deadline, std::move(done));
 }
 
 void NodeClient::watch_actor(ActorId actor, std::uint64_t version, Deadline deadline, Callback<ActorState> done) {

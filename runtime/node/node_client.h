@@ -63,8 +63,8 @@ class NodeClient {
   void actor_state(ActorId actor, std::uint64_t incarnation, Deadline deadline, Callback<ActorState> done);
   /// Ends the actor's process. Answers once it is gone; ending a dead actor is no error. `may_restart`: as if it had crashed.
   void kill_actor(ActorId actor, bool may_restart, Deadline deadline, Done done);
-  /// Ends the actor once it has served the calls that wait, by force at the deadline. Answers once it is gone.
-  void terminate_actor(ActorId actor, Deadline deadline, Done done);
+  /// Ends the actor once it has served the calls that wait, by force at the deadline. Answers once it is gone. `restart`: it is started again then.
+  void terminate_actor(ActorId actor, bool restart, Deadline deadline, Done done);
   /// Answers with the actor's state as soon as its version is another than `version`. kDeadlineExceeded: nothing happened.
   void watch_actor(ActorId actor, std::uint64_t version, Deadline deadline, Callback<ActorState> done);
   struct NodeList {

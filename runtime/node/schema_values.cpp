@@ -117,6 +117,7 @@ void store(const ActorSpec& from, schema::ActorSpec::Builder to) {
   to.setLogPrefix(text(from.log_prefix));
   to.setHasSavedState(from.saved_state.has_value());
   if (from.saved_state) to.setSavedState(data(*from.saved_state));
+  to.setCallerOptions(data(from.caller_options));
 }
 
 ActorSpec load(schema::ActorSpec::Reader from) {
@@ -142,6 +143,7 @@ ActorSpec load(schema::ActorSpec::Reader from) {
   to.owner_incarnation = from.getOwnerIncarnation();
   to.log_prefix = load_text(from.getLogPrefix());
   if (from.getHasSavedState()) to.saved_state = load_bytes(from.getSavedState());
+  to.caller_options = load_bytes(from.getCallerOptions());
   return to;
 }
 
@@ -154,6 +156,7 @@ void store(const ActorAddress& from, schema::ActorAddress::Builder to) {
   to.setNodeAddress(text(from.node_address));
   to.setIncarnation(from.incarnation);
   to.setPid(from.pid);
+  to.setCallerOptions(data(from.caller_options));
 }
 
 ActorAddress load(schema::ActorAddress::Reader from) {
@@ -166,6 +169,7 @@ ActorAddress load(schema::ActorAddress::Reader from) {
   to.node_address = load_text(from.getNodeAddress());
   to.incarnation = from.getIncarnation();
   to.pid = from.getPid();
+  to.caller_options = load_bytes(from.getCallerOptions());
   return to;
 }
 

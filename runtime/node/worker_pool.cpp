@@ -320,7 +320,12 @@ void WorkerPool::end_all(std::function<void()> done) {
   ending_ = true;
   if (workers_.empty()) return done();
   on_empty_ = std::move(done);
-  for (const auto& [id, worker] : workers_) end_worker(*worker, "its node was stopped", options_.end_grace);
+  const std::string reason = "its node was stopped";
+  for (const auto& [id, worker] : workers_) {
+    // An actor that will be started elsewhere saves its state at its end.
+    if (worker->serving && worker->channel && worker->spec.max_restarts != 0) drain(worker, options_.end_grace, reason);
+    else end_worker(*worker, reason, options_.end_grace);
+  }
 }
 
 }  // namespace runtime

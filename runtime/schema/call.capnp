@@ -60,6 +60,7 @@ struct CallNotice {
     forceCancel @5 :Void;    # and if the call runs, the process is to be ended
     streamItem @6 :StreamItem;
     streamTaken @7 :UInt64;  # how many values of the call's stream the caller has taken in all
+    drained @8 :Void;        # the actor has ended as it was asked to: calls of this connection without a reply have not run, and never will
   }
 }
 
@@ -76,6 +77,17 @@ struct ConstructorCall {
   maxConcurrency @2 :UInt32 = 1;  # calls at once in the default group
   concurrencyGroups @3 :List(ConcurrencyGroup);
   cpuAffinity @4 :List(UInt32);   # cores that the process is pinned to; empty: as it was started
+}
+
+# What everybody who calls an actor needs to know of its options; opaque to head and nodes.
+struct CallerOptions {
+  outOfOrder @0 :Bool;           # a call whose arguments are not there yet does not hold up those made after it
+  methodTimeouts @1 :List(MethodTimeout);
+}
+
+struct MethodTimeout {
+  method @0 :Text;
+  ms @1 :UInt64;                 # never 0
 }
 
 # Calls of the methods assigned to it run beside those of other groups.

@@ -44,6 +44,7 @@ struct ActorSpec {
   logPrefix @19 :Text;
   hasSavedState @20 :Bool;
   savedState @21 :Data;      # for a restart: what the class's save_state() returned last
+  callerOptions @22 :Data;   # CallerOptions (call.capnp): what its callers need to know; handed on in its addresses
 }
 
 struct ActorAddress {
@@ -55,6 +56,7 @@ struct ActorAddress {
   nodeAddress @5 :Text;
   incarnation @6 :UInt64;
   pid @7 :Int32;
+  callerOptions @8 :Data;    # of its ActorSpec
 }
 
 struct DeathCause {
@@ -173,7 +175,7 @@ struct ControlRequest {
     # From a node to the driver's node.
     fetchFile :group { hash @41 :Text; offset @42 :UInt64; }
     # From drivers and workers, for the head.
-    terminateActor :group { actor @49 :Data; }
+    terminateActor :group { actor @49 :Data; restart @58 :Bool; }
     watchActor :group { actor @50 :Data; version @51 :UInt64; }
     watchNodes :group { version @52 :UInt64; }
     saveState :group { actor @53 :Data; incarnation @54 :UInt64; state @55 :Data; }

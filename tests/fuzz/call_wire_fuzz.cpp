@@ -3,6 +3,7 @@
 
 #include <cstdlib>
 
+#include "runtime/actor/caller_options.h"
 #include "runtime/actor/registry.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
@@ -21,5 +22,6 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   ObjectValue constructor_arguments;
   ExecutionOptions execution;
   if (decode_constructor(std::string(meta.text()), nullptr, &signature, &constructor_arguments, &execution).ok() && !execution.check().ok()) std::abort();
+  if (auto options = decode_caller_options(std::string(meta.text())); options.ok() && decode_caller_options(encode_caller_options(*options)).value_or({}) != *options) std::abort();
   return 0;
 }

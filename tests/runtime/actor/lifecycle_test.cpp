@@ -270,7 +270,7 @@ TEST_F(LifecycleTest, LinesCarryTheActorsPrefix) {
   EXPECT_NE(testing::internal::GetCapturedStdout().find("(left pid=" + std::to_string(actor.pid()) + ") hello\n"), std::string::npos);
 }
 
-// -- Nothing is left behind. Each of these has a cluster of its own, with a driver, a parent, its child and a call that never returns.
+// -- Nothing is left behind. Each of these has a cluster of its own, with a driver, a parent, its child, a call that never returns, and a detached actor.
 
 class OrphanTest : public LifecycleTest {
  protected:
@@ -287,9 +287,10 @@ class OrphanTest : public LifecycleTest {
     driver_ = std::make_unique<Command>(std::vector<std::string>{kSelf, "--family", path("diary"), "--address", address_});
     ASSERT_TRUE(eventually([&] { return driver_->output().find("ready") != std::string::npos; })) << driver_->output();
     std::istringstream text(driver_->output().substr(driver_->output().find("ready") + 5));
-    text >> parent_ >> child_;
+    text >> parent_ >> child_ >> keeper_;
     ASSERT_FALSE(is_gone(parent_));
     ASSERT_FALSE(is_gone(child_));
+    ASSERT_FALSE(is_gone(keeper_));
   }
   void TearDown() override {
     driver_.reset();
@@ -316,26 +317,29 @@ class OrphanTest : public LifecycleTest {
   std::string family_root_;
   std::string address_;
   std::unique_ptr<Command> head_, node_, driver_;
-  pid_t parent_ = 0, child_ = 0;
+  pid_t parent_ = 0, child_ = 0, keeper_ = 0;
 };
 
 TEST_F(OrphanTest, OfAKilledDriver) {
   driver_->signal(SIGKILL);
   driver_->wait();
   EXPECT_TRUE(workers_end());
-  EXPECT_TRUE(eventually([&] { return processes(family_root_).size() == 2; })) << "only the two nodes are left";
+  EXPECT_TRUE(eventually([&] { return processes(family_root_).size() == 3; })) << "only the two nodes and the detached actor are left";
+  EXPECT_FALSE(is_gone(keeper_));
 }
 
 TEST_F(OrphanTest, OfAKilledWorker) {
   ASSERT_EQ(::kill(parent_, SIGKILL), 0);
   EXPECT_TRUE(workers_end());
-  EXPECT_TRUE(eventually([&] { return processes(family_root_).size() == 3; })) << "the nodes and the driver are left";
+  EXPECT_TRUE(eventually([&] { return processes(family_root_).size() == 4; })) << "the nodes, the driver and the detached actor are left";
 }
 
 TEST_F(OrphanTest, OfAKilledNode) {
   node_->signal(SIGKILL);
   node_->wait();
   EXPECT_TRUE(eventually([&] { return is_gone(parent_) && is_gone(child_); })) << "the parent was on that node, and owned the child on the other";
+  EXPECT_TRUE(eventually([&] { return processes(family_root_).size() == 3; })) << "the head, the driver and the detached actor are left";
+  EXPECT_FALSE(is_gone(keeper_));
 }
 
 TEST_F(OrphanTest, OfAKilledHead) {

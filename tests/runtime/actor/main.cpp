@@ -47,7 +47,7 @@ int run_detached_maker(int argc, char** argv) {
   });
 }
 
-/// A parent on the node beside the driver's, its child on the driver's, and a call at the child that does not end.
+/// A parent on the node beside the driver's, its child on the driver's, a call at the child that does not end, and a detached actor on the driver's node.
 int run_family(int argc, char** argv) {
   runtime::Runtime rt(argc, argv);
   runtime::test::register_test_actors(rt);
@@ -63,7 +63,10 @@ int run_family(int argc, char** argv) {
     auto child = driver.get(parent->call(&runtime::test::Parent::bear, driver.arguments()[2], "", false));
     if (!child.ok()) return child.status();
     auto endless = child->call(&runtime::test::Phoenix::slow_note, 600'000, "never");
-    std::printf("ready %d %d\n", parent->pid(), child->pid());
+    runtime::ActorOptions lasting{.name = "keeper", .name_space = "family", .detached = true, .node = driver.node_id()};
+    auto keeper = driver.spawn<runtime::test::Phoenix>(lasting, driver.arguments()[2]);
+    if (!keeper.ok()) return keeper.status();
+    std::printf("ready %d %d %d\n", parent->pid(), child->pid(), keeper->pid());
     std::fflush(stdout);
     ::pause();
     return runtime::Status();

@@ -10,8 +10,10 @@
 #include <unistd.h>
 #include <vector>
 
+#include "call_actors.h"
 #include "execution_actors.h"
 #include "lifecycle_actors.h"
+#include "state_actors.h"
 #include "runtime/runtime.h"
 
 namespace runtime::test {
@@ -170,6 +172,8 @@ inline void register_test_actors(Runtime& rt) {
   register_stream_actors(rt);
   register_coroutine_actors(rt);
   register_lifecycle_actors(rt);
+  register_state_actors(rt);
+  register_call_actors(rt);
   rt.register_actor<Counter>("Counter", &Counter::add, &Counter::add_after, &Counter::total, &Counter::refuse, &Counter::fail, &Counter::fail_oddly,
                              &Counter::sleep_ms, &Counter::pid, &Counter::print, &Counter::crash_here, &Counter::abort_here,
                              &Counter::variable);

@@ -78,6 +78,14 @@ class ChaosTest : public testing::Test {
                                                               std::to_string(count), acknowledged(id), "--address", address()});
   }
 
+  /// One that asks for 8,000 replies of 50,000 bytes (below the size that goes through shared memory: 400 MB in all) and does not read them until it is
+  /// continued.
+  static constexpr std::uint64_t kDeafBytes = 50'000;
+  std::unique_ptr<Command> deaf_caller(std::chrono::milliseconds timeout) {
+    return std::make_unique<Command>(std::vector<std::string>{fs::read_symlink("/proc/self/exe").string(), "--deaf", "ledger", "8000", std::to_string(kDeafBytes),
+                                                              std::to_string(timeout.count()), "--address", address()});
+  }
+
   std::int64_t recorded(int caller) const {
     const auto all = EntryFile::read(entries());
     return std::count_if(all.begin(), all.end(), [&](const LedgerEntry& entry) { return entry.caller == caller; });
@@ -168,7 +176,7 @@ TEST_F(ChaosTest, CallsGoOnWhileTheNodeIsStopped) {
   expect_honest({0, 1}, /*whole=*/true);
 }
 
-TEST_F(ChaosTest, ConnectionsCutMidFrameLoseNoHonesty) {
+TEST_F(ChaosTest, ConnectionsCutMidFrameCostTimeOnly) {
   // The node listens at one loopback address and is known by another, where the forwarder listens.
   const auto port = static_cast<std::uint16_t>(20'000 + ::getpid() % 20'000);
   CuttingForwarder forwarder("127.0.0.3", "127.0.0.2", port, 20'000, 1);
@@ -189,8 +197,47 @@ TEST_F(ChaosTest, ConnectionsCutMidFrameLoseNoHonesty) {
   forwarder.heal();
   const CommandResult result = far->wait();
   EXPECT_EQ(result.exit_code, 0) << result.output;
-  expect_honest({1}, /*whole=*/false);
+  expect_honest({1}, /*whole=*/true);
+  EXPECT_EQ(recorded(1), 20'000);
+  EXPECT_EQ(EntryFile::read(acknowledged(1)).size(), 20'000u) << "no call failed: a cut costs time only";
   EXPECT_EQ(rt_->get(actor.call(&Ledger::measure, std::string(1 << 20, 'y')), 20s).value_or(0), 1u << 20) << "healed";
+}
+
+TEST_F(ChaosTest, ACallerThatDoesNotReadDoesNotFillTheActorsMemory) {
+  auto actor = ledger();
+  ASSERT_TRUE(rt_->get(actor.call(&Ledger::text, kDeafBytes)).ok());
+  const std::int64_t before = resident_kib(actor.pid());
+  auto deaf = deaf_caller(10min);
+  ASSERT_TRUE(eventually([&] { return deaf->output().find("asked") != std::string::npos; })) << deaf->output();
+  std::int64_t most = 0;
+  for (int i = 0; i < 100; ++i) {
+    most = std::max(most, resident_kib(actor.pid()));
+    std::this_thread::sleep_for(20ms);
+  }
+  EXPECT_LT(most - before, 100 << 10) << "KiB of replies are held for a caller that does not read";
+  EXPECT_TRUE(rt_->get(actor.call(&Ledger::record, 0, 1), 10s).ok()) << "the others are served meanwhile";
+  deaf->signal(SIGCONT);
+  EXPECT_EQ(deaf->wait().exit_code, 0) << "and it gets them all in the end: " << deaf->output();
+}
+
+TEST_F(ChaosTest, CallsThatWaitForTheirCallerToReadKeepTheirDeadlines) {
+  auto actor = ledger();
+  auto deaf = deaf_caller(2s);
+  ASSERT_TRUE(eventually([&] { return deaf->output().find("asked") != std::string::npos; })) << deaf->output();
+  std::this_thread::sleep_for(2500ms);  // while it is stopped: most calls wait at the actor, and their time goes by
+  deaf->signal(SIGCONT);
+  EXPECT_EQ(deaf->wait().exit_code, 5) << deaf->output();
+  EXPECT_TRUE(rt_->get(actor.call(&Ledger::record, 0, 1), 10s).ok());
+}
+
+TEST_F(ChaosTest, AnActorEndsThoughACallerDoesNotRead) {
+  auto actor = ledger();
+  auto deaf = deaf_caller(10min);
+  ASSERT_TRUE(eventually([&] { return deaf->output().find("asked") != std::string::npos; })) << deaf->output();
+  std::this_thread::sleep_for(100ms);
+  EXPECT_TRUE(rt_->kill(actor).ok());
+  deaf->signal(SIGCONT);
+  EXPECT_EQ(deaf->wait().exit_code, 4) << "the calls that were not answered fail: " << deaf->output();
 }
 
 TEST_F(ChaosTest, CyclesLeaveNothingBehind) {

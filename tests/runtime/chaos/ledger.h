@@ -40,16 +40,20 @@ class Ledger {
  public:
   explicit Ledger(const std::string& path) : file_(path) {}
   int record(int caller, int sequence) { return file_.append({caller, sequence}) ? sequence : -1; }
+  std::string text(std::uint64_t bytes) const { return std::string(bytes, 'x'); }
   std::uint64_t measure(const std::string& bytes) const { return bytes.size(); }
 
  private:
   EntryFile file_;
 };
 
-inline void register_ledger(Runtime& rt) { rt.register_actor<Ledger>("Ledger", &Ledger::record, &Ledger::measure); }
+inline void register_ledger(Runtime& rt) { rt.register_actor<Ledger>("Ledger", &Ledger::record, &Ledger::text, &Ledger::measure); }
 
 /// `program --caller NAME CALLER COUNT ACKNOWLEDGED --address A`: calls record(CALLER, 1..COUNT) on the ledger of that name, many at a time, and notes
 /// what came back. Exit code 0: all did; 3: the ledger died.
 int run_caller(int argc, char** argv);
+/// `program --deaf NAME COUNT BYTES TIMEOUT_MS --address A`: asks for COUNT texts of BYTES and stops (SIGSTOP) instead of reading them; once it goes on it
+/// reads them all. Exit code 0: all came; 5: the time of some was up, and no more than that was wrong.
+int run_deaf_caller(int argc, char** argv);
 
 }  // namespace runtime::test

@@ -29,6 +29,7 @@ ActorSpec full_spec() {
   spec.owner_incarnation = 17;
   spec.log_prefix = "left";
   spec.saved_state = std::string("\0state", 6);
+  spec.caller_options = std::string("\0options", 8);
   return spec;
 }
 
@@ -84,7 +85,7 @@ std::vector<ControlRequest::Body> all_bodies() {
           control::StopActor{ActorId::random(), 9, std::chrono::milliseconds(500), true, "its owner ended"},
           control::BuildActor{full_spec(), 10},
           control::FetchFile{"abc", 4 << 20},
-          control::TerminateActor{ActorId::random()},
+          control::TerminateActor{ActorId::random(), true},
           control::WatchActor{ActorId::random(), 6},
           control::WatchNodes{7},
           control::SaveState{ActorId::random(), 8, std::string("\0s", 2)},
@@ -117,7 +118,7 @@ TEST(ControlCodec, EveryAnswerComesBackEqual) {
   state.name_space = "team";
   state.detached = true;
   state.version = 9;
-  ActorAddress address{ActorId::random(), WorkerId::random(), NodeId::random(), "Counter", "/tmp/w.sock", "h:1", 77, 12};
+  ActorAddress address{ActorId::random(), WorkerId::random(), NodeId::random(), "Counter", "/tmp/w.sock", "h:1", 77, 12, std::string("\0options", 8)};
   GroupState group;
   group.spec = {GroupId::random(), "g", GroupStrategy::kSpread, {{{"CPU", 1}}}};
   group.placed = true;

@@ -1,0 +1,92 @@
+// What ActorOptions say of an actor's place and surroundings, from spawn() to the process it runs in.
+#include "cluster_fixture.h"
+
+namespace runtime::test {
+namespace {
+
+class OptionsTest : public ClusterTest {
+ protected:
+  void SetUp() override { start({"--num-cpus", "4", "--num-gpus", "1", "--resources", R"({"tape": 2})", "--label", "zone=a"}); }
+
+  std::string variable(const ActorOptions& options, const std::string& name) {
+    auto made = rt_->spawn<Counter>(options, 0);
+    EXPECT_TRUE(made.ok()) << made.status().to_string();
+    if (!made.ok()) return "?";
+    std::string value = get(made->call(&Counter::variable, name));
+    EXPECT_TRUE(rt_->kill(*made).ok());
+    return value;
+  }
+};
+
+TEST_F(OptionsTest, ResourcesAreReservedForTheActorsLife) {
+  for (ActorOptions options : {ActorOptions{.resources = {{"tape", 2}}}, ActorOptions{.gpus = 1}, ActorOptions{.cpus = 3.5}}) {
+    options.create_timeout = 300ms;
+    auto first = rt_->spawn<Counter>(options, 0);
+    ASSERT_TRUE(first.ok()) << first.status().to_string();
+    const std::string name = !options.resources.empty() ? "tape" : options.gpus > 0 ? "GPU" : "CPU";
+    expect_failure(rt_->spawn<Counter>(options, 0).status(), ErrorCode::kResourceExhausted, {name});
+    ASSERT_TRUE(rt_->kill(*first).ok());
+    options.create_timeout = 20s;
+    auto second = rt_->spawn<Counter>(options, 0);
+    EXPECT_TRUE(second.ok()) << second.status().to_string();
+    EXPECT_TRUE(rt_->kill(*second).ok());
+  }
+}
+
+TEST_F(OptionsTest, LabelsAndNodesChooseThePlace) {
+  Command other({STARLING_BIN_DIR "/starling", "start", "--address", address(), "--num-cpus", "4", "--label", "zone=b", "--block"});
+  ASSERT_TRUE(eventually([&] { return rt_->cluster_state()->nodes.size() == 2; })) << other.output();
+  NodeId there;
+  const auto state = rt_->cluster_state();
+  ASSERT_TRUE(state.ok());
+  for (const NodeInfo& node : state->nodes) {
+    if (node.node != rt_->node_id()) there = node.node;
+  }
+  for (int i = 0; i < 3; ++i) {
+    EXPECT_EQ(counter(0, {.labels = {{"zone", "a"}}}).node(), rt_->node_id());
+    EXPECT_EQ(counter(0, {.labels = {{"zone", "b"}}}).node(), there);
+    EXPECT_EQ(counter(0, {.node = there}).node(), there);
+  }
+  expect_failure(rt_->spawn<Counter>({.labels = {{"zone", "c"}}, .create_timeout = 300ms}, 0).status(), ErrorCode::kResourceExhausted, {"labels"});
+}
+
+TEST_F(OptionsTest, AnActorStandsInItsBundle) {
+  GroupSpec spec;
+  spec.bundles = {{{"CPU", 1}}, {{"CPU", 1}, {"tape", 2}}};
+  auto group = rt_->create_placement_group(spec);
+  ASSERT_TRUE(group.ok()) << group.status().to_string();
+  const ActorOptions taker{.resources = {{"tape", 1}}, .create_timeout = 300ms};
+  expect_failure(rt_->spawn<Counter>(taker, 0).status(), ErrorCode::kResourceExhausted, {"tape"});
+  ActorOptions inside = taker;
+  inside.bundle = BundleSlot{group->spec.group, 1};
+  auto actor = rt_->spawn<Counter>(inside, 0);
+  EXPECT_TRUE(actor.ok()) << actor.status().to_string();
+  inside.bundle->index = 0;
+  EXPECT_FALSE(rt_->spawn<Counter>(inside, 0).ok()) << "that bundle has no tape";
+}
+
+TEST_F(OptionsTest, ThreadsAndEnvironmentReachTheProcess) {
+  for (const char* name : {"OMP_NUM_THREADS", "MKL_NUM_THREADS"}) {
+    EXPECT_EQ(variable({}, name), "1");
+    EXPECT_EQ(variable({.cpus = 3}, name), "3");
+    EXPECT_EQ(variable({.cpus = 1, .threads = 2}, name), "2");
+  }
+  EXPECT_EQ(variable({.env = {{"COLOUR", "green"}}}, "COLOUR"), "green");
+  EXPECT_EQ(variable({}, "COLOUR"), "") << "of that actor alone";
+  EXPECT_EQ(variable({.env = {{"OMP_NUM_THREADS", "7"}}}, "OMP_NUM_THREADS"), "7") << "what is said is said";
+}
+
+TEST_F(OptionsTest, TheCallTimeoutIsTheHandles) {
+  auto actor = counter(0, {.call_timeout = 200ms});
+  expect_failure(rt_->get(actor.call(&Counter::sleep_ms, 5000)).status(), ErrorCode::kDeadlineExceeded, {"sleep_ms", "200 ms"});
+  EXPECT_TRUE(rt_->kill(actor).ok());
+}
+
+TEST_F(OptionsTest, AConstructorHasItsTime) {
+  const auto start = std::chrono::steady_clock::now();
+  expect_failure(rt_->spawn<Sleeper>({.create_timeout = 400ms}, 30'000).status(), ErrorCode::kDeadlineExceeded, {"Sleeper"});
+  EXPECT_LT(std::chrono::steady_clock::now() - start, 10s);
+}
+
+}  // namespace
+}  // namespace runtime::test

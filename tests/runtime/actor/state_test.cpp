@@ -1,0 +1,150 @@
+// States that actors save, and get back when they are started again.
+#include "cluster_fixture.h"
+
+namespace runtime::test {
+namespace {
+
+const std::string kBin = STARLING_BIN_DIR;
+
+class StateTest : public ClusterTest {
+ protected:
+  ActorHandle<Tally> tally(ActorOptions options, int start = 0) {
+    auto made = rt_->spawn<Tally>(options, start);
+    EXPECT_TRUE(made.ok()) << made.status().to_string();
+    return made.value_or(ActorHandle<Tally>());
+  }
+};
+
+TEST_F(StateTest, WhatWasSavedIsBackAfterAKill) {
+  auto actor = tally({.max_restarts = 2}, 10);
+  EXPECT_EQ(get(actor.call(&Tally::add, 5)), 15);
+  const Status saved = rt_->save_state(actor);
+  ASSERT_TRUE(saved.ok()) << saved.to_string();
+  EXPECT_EQ(get(actor.call(&Tally::add, 100)), 115) << "not saved";
+  ASSERT_EQ(::kill(actor.pid(), SIGKILL), 0);
+  EXPECT_TRUE(eventually([&] { return rt_->get(actor.call(&Tally::total)).value_or(0) == 15; }));
+  EXPECT_EQ(get(actor.call(&Tally::restored)), 1) << "the constructor ran again, then restore_state()";
+  ASSERT_EQ(::kill(actor.pid(), SIGKILL), 0);
+  EXPECT_TRUE(eventually([&] { return rt_->get(actor.call(&Tally::total)).value_or(0) == 15; })) << "and in every later life";
+}
+
+TEST_F(StateTest, WithoutASavedStateARestartBeginsAnew) {
+  auto actor = tally({.max_restarts = 1}, 10);
+  EXPECT_EQ(get(actor.call(&Tally::add, 5)), 15);
+  ASSERT_EQ(::kill(actor.pid(), SIGKILL), 0);
+  EXPECT_TRUE(eventually([&] { return rt_->get(actor.call(&Tally::total)).value_or(0) == 10; }));
+  EXPECT_EQ(get(actor.call(&Tally::restored)), 0);
+}
+
+TEST_F(StateTest, SavingTakesItsTurnBehindEarlierCalls) {
+  auto actor = tally({.max_restarts = 1});
+  for (int i = 0; i < 1000; ++i) (void)actor.call(&Tally::add, 1);
+  ASSERT_TRUE(rt_->save_state(actor).ok());
+  ASSERT_EQ(::kill(actor.pid(), SIGKILL), 0);
+  EXPECT_TRUE(eventually([&] { return rt_->get(actor.call(&Tally::total)).value_or(0) == 1000; }));
+}
+
+TEST_F(StateTest, NothingHalfSavedIsEverRestored) {
+  constexpr std::uint64_t kCount = 100'000;  // 800 kB: on its way for a while
+  auto actor = tally({.max_restarts = -1});
+  std::int64_t acknowledged = 0;
+  for (int life = 0; life < 4; ++life) {
+    for (int i = 0; i < 3; ++i) {
+      auto saved = rt_->get(actor.call(&Tally::grow_and_save, kCount), 20s);
+      ASSERT_TRUE(saved.ok()) << saved.status().to_string();
+      acknowledged = *saved;
+    }
+    auto torn = actor.call(&Tally::grow_and_save, kCount);
+    std::this_thread::sleep_for(std::chrono::microseconds(700 * life));
+    ASSERT_EQ(::kill(actor.pid(), SIGKILL), 0);
+    (void)rt_->get(torn, 20s);
+    std::int64_t restored = -2;
+    ASSERT_TRUE(eventually([&] {
+      restored = rt_->get(actor.call(&Tally::consistent_total, kCount), 20s).value_or(-2);
+      return restored != -2;
+    }));
+    EXPECT_NE(restored, -1) << "parts of two states";
+    EXPECT_GE(restored, acknowledged) << "what was acknowledged is there";
+    EXPECT_LE(restored, acknowledged + 1);
+    acknowledged = restored;
+  }
+}
+
+TEST_F(StateTest, TooLargeAStateIsRefusedAndTheOneBeforeStays) {
+  auto actor = tally({.max_restarts = 1}, 3);
+  ASSERT_TRUE(rt_->save_state(actor).ok());
+  ASSERT_TRUE(rt_->get(actor.call(&Tally::inflate, std::uint64_t{1} << 20)).ok());
+  EXPECT_EQ(get(actor.call(&Tally::add, 1)), 4);
+  expect_failure(rt_->save_state(actor), ErrorCode::kResourceExhausted, {"save_state", "8388", std::to_string(kActorStateBytesMax)});
+  ASSERT_EQ(::kill(actor.pid(), SIGKILL), 0);
+  EXPECT_TRUE(eventually([&] { return rt_->get(actor.call(&Tally::total)).value_or(0) == 3; }));
+}
+
+TEST_F(StateTest, FailuresOfTheHooksAreTold) {
+  auto forgetful = rt_->spawn<Forgetful>({.max_restarts = 5});
+  ASSERT_TRUE(forgetful.ok());
+  ASSERT_TRUE(rt_->save_state(*forgetful).ok());
+  ASSERT_TRUE(rt_->get(forgetful->call(&Forgetful::refuse)).ok());
+  expect_failure(rt_->save_state(*forgetful), ErrorCode::kUnavailable, {"not now"});
+  ASSERT_EQ(::kill(forgetful->pid(), SIGKILL), 0);
+  EXPECT_TRUE(eventually([&] {
+    const Status status = rt_->get(forgetful->call(&Forgetful::refuse));
+    return status.code() == ErrorCode::kActorDied && status.message().find("it means nothing to me") != std::string::npos;
+  })) << "a state that is not taken back ends the actor with that reason";
+
+  auto hoarder = rt_->spawn<Hoarder>({});
+  ASSERT_TRUE(hoarder.ok());
+  ASSERT_TRUE(rt_->get(hoarder->call(&Hoarder::keep, *rt_->put(7))).ok());
+  expect_failure(rt_->save_state(*hoarder), ErrorCode::kInvalidArgument, {"ObjectRef"});
+}
+
+TEST_F(StateTest, ARestartOnRequestServesWhatWaitsAndSavesByItself) {
+  auto actor = tally({.max_restarts = -1});
+  const int first = get(actor.call(&Tally::pid));
+  std::vector<ObjectRef<std::int64_t>> before, after;
+  for (int i = 0; i < 500; ++i) before.push_back(actor.call(&Tally::add, 1));
+  const Status restarted = rt_->restart(actor);
+  ASSERT_TRUE(restarted.ok()) << restarted.to_string();
+  for (int i = 0; i < 500; ++i) after.push_back(actor.call(&Tally::add, 1));
+  for (int i = 0; i < 500; ++i) ASSERT_EQ(get(before[static_cast<std::size_t>(i)]), i + 1);
+  for (int i = 0; i < 500; ++i) ASSERT_EQ(get(after[static_cast<std::size_t>(i)]), 501 + i);
+  EXPECT_NE(get(actor.call(&Tally::pid)), first);
+}
+
+TEST_F(StateTest, CallsDuringARestartOnRequestRunOnceInOneOfTheTwoLives) {
+  auto actor = tally({.max_restarts = -1});
+  ASSERT_EQ(get(actor.call(&Tally::add, 0)), 0);
+  std::atomic<bool> done{false};
+  std::vector<ObjectRef<std::int64_t>> calls;
+  std::thread caller([&] {
+    while (!done && calls.size() < 100'000) {
+      calls.push_back(actor.call(&Tally::add, 1));
+      if (calls.size() % 64 == 0) std::this_thread::sleep_for(1ms);
+    }
+  });
+  std::this_thread::sleep_for(20ms);
+  const Status restarted = rt_->restart(actor);
+  EXPECT_TRUE(restarted.ok()) << restarted.to_string();
+  std::this_thread::sleep_for(20ms);
+  done = true;
+  caller.join();
+  std::int64_t expected = 0;
+  for (const auto& call : calls) ASSERT_EQ(get(call), ++expected);
+}
+
+TEST_F(StateTest, ANodeThatIsStoppedHasItsActorsSave) {
+  Command node({kBin + "/starling", "start", "--address", address(), "--num-cpus", "8", "--block"});
+  ASSERT_TRUE(eventually([&] { return rt_->cluster_state()->nodes.size() == 2; })) << node.output();
+  auto hog = counter(0, {.cpus = 4, .node = rt_->node_id()});
+  auto actor = tally({.max_restarts = -1, .cpus = 1});
+  ASSERT_NE(actor.node(), rt_->node_id());
+  ASSERT_TRUE(rt_->kill(hog).ok());
+  EXPECT_EQ(get(actor.call(&Tally::add, 42)), 42);
+  node.signal(SIGTERM);
+  EXPECT_EQ(node.wait().exit_code, 0);
+  EXPECT_TRUE(eventually([&] { return rt_->get(actor.call(&Tally::total)).value_or(-1) == 42; }));
+  EXPECT_EQ(actor.node(), rt_->node_id());
+}
+
+}  // namespace
+}  // namespace runtime::test
