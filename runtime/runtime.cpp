@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
+#include <mutex>
 #include <string_view>
 
 #include "runtime/actor/actor_client.h"
@@ -12,6 +13,7 @@
 #include "runtime/actor/crash_handler.h"
 #include "runtime/actor/local_cluster.h"
 #include "runtime/actor/process.h"
+#include "runtime/actor/task_pool.h"
 #include "runtime/actor/worker.h"
 #include "runtime/node/program_files.h"
 #include "runtime/node/worker_environment.h"
@@ -23,6 +25,9 @@ struct Runtime::Impl {
   std::vector<std::string> arguments;
   std::shared_ptr<Registry> registry = std::make_shared<Registry>();  // shared: handles may outlive the Runtime
   std::shared_ptr<Process> process;  // once started
+  ActorClass* functions = nullptr;   // the registered ones
+  std::mutex mutex;                  // guards the making of tasks
+  std::shared_ptr<TaskPool> tasks;   // from the first task on
   std::unique_ptr<LocalCluster> cluster;
   bool stopped = false;
 };
@@ -79,6 +84,39 @@ void print_lines(const LogLines& lines) {
 
 }  // namespace
 
+namespace {
+
+/// Workers for tasks: actors of a class of their own, children of whose code runs.
+TaskPool::Leases task_leases(const std::shared_ptr<Process>& process) {
+  TaskPool::Leases leases;
+  leases.ask = [process](const ResourceMap& resources, std::chrono::milliseconds timeout) -> Result<PendingActor> {
+    auto constructor = encode_constructor(std::string(Constructor<TaskRunner>::entry.signature), {}, {});
+    if (!constructor.ok()) return constructor.status();
+    ActorSpec spec;
+    spec.actor = ActorId::random();
+    spec.class_name = TaskRunner::kClassName;
+    spec.resources = resources;
+    spec.create_timeout = timeout;
+    const ActorInstance owner = process->current_actor();
+    spec.owner = owner.actor;
+    spec.owner_incarnation = owner.incarnation;
+    spec.constructor_args = *std::move(constructor);
+    return process->start_actor(std::move(spec), {}, timeout);
+  };
+  auto tell = [](const char* what) {
+    return [what](const Status& status) {
+      if (!status.ok()) LOG(debug, "{} a task worker: {}", what, status.message());
+    };
+  };
+  leases.give_back = [process, tell](ActorId actor) {
+    process->node().kill_actor(actor, false, deadline_after(std::chrono::seconds(30)), tell("giving back"));
+  };
+  leases.park = [process, tell](ActorId actor) { process->node().park_actor(actor, deadline_after(std::chrono::seconds(30)), tell("parking")); };
+  return leases;
+}
+
+}  // namespace
+
 Runtime::Runtime(int argc, char** argv, RuntimeOptions options) : impl_(std::make_unique<Impl>()) {
   std::string address;
   impl_->arguments = take_address(argc, argv, address);
@@ -89,6 +127,11 @@ Runtime::Runtime(int argc, char** argv, RuntimeOptions options) : impl_(std::mak
 Runtime::~Runtime() { stop(); }
 
 ActorClass& Runtime::add_class(std::string name, std::type_index type) { return impl_->registry->add(std::move(name), type); }
+
+ActorClass& Runtime::functions() {
+  if (!impl_->functions) impl_->functions = &add_class(TaskRunner::kClassName, typeid(TaskRunner));
+  return *impl_->functions;
+}
 
 bool Runtime::is_worker() const { return is_worker_process(); }
 
@@ -133,8 +176,8 @@ Status Runtime::start() {
   auto node = NodeClient::connect(process->loop(), *found, Role::kDriver, deadline);
   if (!node.ok()) return node.status();
   if (options.forward_output) (*node)->set_on_log(print_lines);
-  (*node)->set_on_actor_died([weak = std::weak_ptr(process)](const ActorState& state) {
-    if (auto self = weak.lock()) self->on_actor_died(state);
+  (*node)->set_on_actor_died([weak = std::weak_ptr(process)](ActorId actor) {
+    if (auto self = weak.lock()) self->on_actor_died(actor);
   });
   (*node)->set_on_shutdown([weak = std::weak_ptr(process)](const Status& reason) {
     auto self = weak.lock();
@@ -155,6 +198,12 @@ Status Runtime::start() {
 
 void Runtime::stop() {
   if (impl_->process && !impl_->stopped) {
+    std::shared_ptr<TaskPool> tasks;
+    {
+      std::lock_guard lock(impl_->mutex);
+      tasks = impl_->tasks;
+    }
+    if (tasks) tasks->close();
     if (!is_worker() && impl_->options.forward_output) {
       // Lines that workers wrote before their last reply are on the way; a round trip or two lets them arrive.
       for (int i = 0; i < 2; ++i) (void)kv_try_get("", std::chrono::milliseconds(500));
@@ -224,6 +273,7 @@ Result<PendingActor> Runtime::start_actor(std::type_index type, std::string_view
     spec.owner = owner.actor;
     spec.owner_incarnation = owner.incarnation;
   }
+  spec.shared = options.isolation == Isolation::kShared;
   spec.constructor_args = *std::move(encoded);
   std::vector<ObjectStatePtr> lent;
   if (value->refers()) lent.push_back(ObjectState::ready(impl_->process, *std::move(value)));
@@ -256,13 +306,14 @@ Result<std::vector<std::shared_ptr<ActorClient>>> Runtime::finish_group(const st
     else if (first.ok()) first = client.status().with_context("rank " + std::to_string(rank));
   }
   if (first.ok()) return clients;
-  for (std::size_t rank = 0, made = 0; rank < pending.size() && made < clients.size(); ++rank) {
+  std::vector<ActorId> made;
+  for (std::size_t rank = 0, at = 0; rank < pending.size() && at < clients.size(); ++rank) {
     if (!pending[rank].ok() || !pending[rank]->created->failure().ok()) continue;
-    const auto& client = clients[made++];
-    if (client->id() != pending[rank]->actor) continue;  // get_if_exists: it was there before
-    Status status = kill_actor(client->id(), Restarts::kNone, deadline_after(std::chrono::seconds(10)));
-    if (!status.ok()) LOG(warn, "of a group that could not be created: {}", status.message());
+    const ActorId actor = clients[at++]->id();
+    if (actor == pending[rank]->actor) made.push_back(actor);  // else get_if_exists: it was there before
   }
+  Status status = kill_actors(std::move(made), deadline_after(std::chrono::seconds(10)));
+  if (!status.ok()) LOG(warn, "of a group that could not be created: {}", status.message());
   return first;
 }
 
@@ -336,11 +387,52 @@ Watch Runtime::watch_nodes(std::function<void(const NodeEvent&)> callback) {
   return Watch::on_nodes(impl_->process, std::move(callback));
 }
 
+Status Runtime::kill_actors(std::vector<ActorId> actors, Deadline deadline) {
+  if (Status status = require_started(); !status.ok()) return status;
+  if (actors.empty()) return {};
+  struct Kills {
+    std::size_t left;
+    Status first;
+    NodeClient::Done done;
+  };
+  return impl_->process->ask([&](NodeClient::Done done) {
+    auto kills = std::make_shared<Kills>(Kills{actors.size(), {}, std::move(done)});  // touched by callbacks, which run one at a time
+    for (ActorId actor : actors) {
+      impl_->process->node().kill_actor(actor, false, bounded(deadline), [kills](Status status) {
+        if (kills->first.ok()) kills->first = std::move(status);
+        if (--kills->left == 0) kills->done(kills->first);
+      });
+    }
+  });
+}
+
 Result<ObjectStatePtr> Runtime::put_encoded(Encoder& encoder, Deadline deadline) {
   if (Status status = require_started(); !status.ok()) return status;
   auto value = impl_->process->store(encoder, deadline);
   if (!value.ok()) return value.status();
   return ObjectState::ready(impl_->process, *std::move(value));
+}
+
+ObjectStatePtr Runtime::submit_task(const MethodKey& key, const TaskOptions& options, Encoder& encoder) {
+  if (Status status = require_started(); !status.ok()) return ObjectState::failed(nullptr, std::move(status));
+  const std::shared_ptr<Process>& process = impl_->process;
+  const MethodEntry* function = impl_->functions ? impl_->functions->find(key) : nullptr;
+  if (!function) {
+    return ObjectState::failed(process, invalid_argument("a function is run as a task that is not registered: call register_function(\"name\", &function) in main"));
+  }
+  Result<ObjectValue> arguments = process->store(encoder);
+  if (!arguments.ok()) return ObjectState::failed(process, arguments.status().with_context("arguments of task " + function->name));
+  std::shared_ptr<TaskPool> pool;
+  {
+    std::lock_guard lock(impl_->mutex);
+    if (!impl_->tasks) {
+      TaskPoolOptions options;
+      options.lineage_bytes_max = impl_->options.lineage_bytes_max;
+      impl_->tasks = std::make_shared<TaskPool>(process, task_leases(process), options);
+    }
+    pool = impl_->tasks;
+  }
+  return pool->submit(function, *std::move(arguments), options);
 }
 
 Status Runtime::get(const ObjectRef<void>& ref, Until until) {
@@ -388,12 +480,9 @@ std::optional<std::size_t> Runtime::wait_for_all(const std::vector<ObjectStatePt
 
 Status Runtime::cancel_call(const ObjectStatePtr& result, CancelMode mode) {
   if (!result) return invalid_argument("cancel of an ObjectRef that refers to nothing");
-  if (auto call = result->producer()) {
-    ActorClient::cancel(call, mode);
-    return {};
-  }
+  if (auto producer = result->producer()) return producer->cancel(producer, mode);
   if (result->is_settled()) return {};
-  return invalid_argument("only the result of a call can be cancelled: this object waits for others");
+  return invalid_argument("only the result of a call or of a task can be cancelled: this object waits for others");
 }
 
 ObjectRef<void> Runtime::when_all_of(const std::vector<ObjectStatePtr>& objects) {

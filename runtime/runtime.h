@@ -45,6 +45,7 @@
 #include "runtime/actor/registry.h"
 #include "runtime/actor/scoped_actor.h"
 #include "runtime/actor/stream.h"
+#include "runtime/actor/task.h"
 #include "runtime/actor/watch.h"
 #include "runtime/core/ids.h"
 #include "runtime/core/log.h"
@@ -87,6 +88,8 @@ struct RuntimeOptions {
   bool forward_output = true;
   /// Workers to have ready before the first spawn.
   std::uint32_t warm_workers = 0;
+  /// What each process may keep in memory to make lost results of tasks again (docs/guide/actors.md); beyond it the oldest results are not.
+  std::size_t lineage_bytes_max = 256 << 20;
   std::chrono::milliseconds connect_timeout = std::chrono::seconds(10);
 };
 
@@ -117,6 +120,11 @@ class Runtime {
   /// worker. A method is `&T::m`, or method("name", &T::m). Registering a name or class twice is a bug.
   template <class T, class... Methods>
   void register_actor(std::string name, Methods... methods);
+
+  /// Makes a plain function known, to be run with task(). Before start() or run(), in main, equally in driver and worker. The name tells it
+  /// from others on the wire. Registering a function twice is a bug.
+  template <class R, class... P>
+  void register_function(std::string name, R (*function)(P...));
 
   /// In a worker process: serves actors until the node ends it. In the driver: start(), driver_main(*this), stop(). Returns the exit
   /// code. driver_main returns int or Status; a failure is printed as "error: ..." and gives exit code 1.
@@ -155,7 +163,8 @@ class Runtime {
   template <class T>
   Result<ActorHandle<T>> get_actor(const std::string& name, const std::string& name_space, Until until = std::chrono::seconds(30));
 
-  /// Ends the actor at once and for good; returns when it is gone. Outstanding calls fail with kActorDied.
+  /// Ends the actor at once and for good; returns when it is gone. Outstanding calls fail with kActorDied. A call that a shared actor is running
+  /// cannot be interrupted: it ends by itself, and its caller gets the result.
   template <class T>
   Status kill(const ActorHandle<T>& actor, Until until = std::chrono::seconds(10));
   /// With Restarts::kAllowed the actor comes back as after a crash, if its max_restarts allow that.
@@ -203,6 +212,14 @@ class Runtime {
   /// this process).
   template <class T>
   Status cancel(const ObjectRef<T>& ref, CancelMode mode = CancelMode::kCooperative);
+
+  /// Runs a registered function in some worker process of the cluster that has the resources, at once or when one is free, and returns at once:
+  /// `rt.task(&score, batch)`. For stateless work: tasks run in any order, each by itself, and again on another worker when theirs dies
+  /// (TaskOptions::max_retries). Arguments, result and failures are as for ActorHandle::call.
+  template <class R, class... P, class... Args>
+  auto task(R (*function)(P...), const Args&... args);
+  template <class R, class... P, class... Args>
+  auto task(const TaskOptions& options, R (*function)(P...), const Args&... args);
 
   /// Makes an object of a copy of the value. Below 64 KiB it stays in this process; larger ones take one copy into the node's shared memory.
   /// In a full store it waits in line until others have dropped objects or enough has moved to disk.
@@ -291,11 +308,14 @@ class Runtime {
   Result<std::shared_ptr<ActorClient>> find_actor(std::type_index type, const std::string& name, const std::string& name_space, Deadline deadline);
   Status kill_actor(ActorId actor, Restarts restarts, Deadline deadline);
   Status terminate_actor(ActorId actor, Deadline deadline);
+  Status kill_actors(std::vector<ActorId> actors, Deadline deadline);
   Status restart_actor(ActorId actor, Deadline deadline);
   Status save_actor_state(ActorClient* client, std::type_index type, Deadline deadline);
   Status save_own_state(const void* actor, const StateHooks& hooks, Deadline deadline);
   Watch watch_actor(ActorId actor, std::function<void(const ActorEvent&)> callback);
   ObjectRef<ActorDeath> death_of_actor(ActorId actor);
+  ActorClass& functions();
+  ObjectStatePtr submit_task(const MethodKey& function, const TaskOptions& options, Encoder& arguments);
   Result<ObjectStatePtr> put_encoded(Encoder& encoder, Deadline deadline);
   std::size_t wait_for(const std::vector<ObjectStatePtr>& objects, std::size_t count, Deadline deadline);
   /// Waits until all have settled or one has failed. The position whose get() now gives the failure of the whole; none: all have values.

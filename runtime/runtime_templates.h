@@ -59,6 +59,25 @@ void Runtime::register_actor(std::string name, Methods... methods) {
   }
 }
 
+template <class R, class... P>
+void Runtime::register_function(std::string name, R (*function)(P...)) {
+  functions().add(runtime_detail::method_entry<TaskRunner>(method(std::move(name), function)));
+}
+
+template <class R, class... P, class... Args>
+auto Runtime::task(R (*function)(P...), const Args&... args) {
+  return task(TaskOptions{}, function, args...);
+}
+
+template <class R, class... P, class... Args>
+auto Runtime::task(const TaskOptions& options, R (*function)(P...), const Args&... args) {
+  using Traits = MethodTraits<R (*)(P...)>;
+  static_assert(!Traits::kIsStream, "a task has one result: to yield many, use an actor's method");
+  using Ref = ObjectRef<typename Traits::Value>;
+  return with_arguments<typename Traits::Params>(
+      [&](Encoder& encoder) { return Ref(submit_task(MethodKey::of(function), options, encoder)); }, args...);
+}
+
 template <class Main>
 int Runtime::run(Main driver_main) {
   if (is_worker()) return run_worker();
@@ -165,12 +184,9 @@ Watch Runtime::watch(const ActorHandle<T>& actor, std::function<void(const Actor
 
 template <class T>
 Status Runtime::kill(const ActorGroup<T>& group, Until until) {
-  Status first;
-  for (const auto& member : group) {
-    Status status = kill_actor(member.id(), Restarts::kNone, until.at());
-    if (first.ok()) first = status;
-  }
-  return first;
+  std::vector<ActorId> actors;
+  for (const auto& member : group) actors.push_back(member.id());
+  return kill_actors(std::move(actors), until.at());
 }
 
 template <class T>

@@ -77,6 +77,24 @@ struct Bench {
     figures["fanout8_per_s"] = 1 / time_per_call(seconds, 20, [&] { take(rt.gather(group.call(&Target::echo, 1))); });
   }
 
+  void shared_actors() {
+    constexpr std::size_t kSharedActors = 10'000;
+    const double own_before = bench::rss_mib("VmRSS");
+    const double node_before = node_rss_mib();
+    ActorOptions options;
+    options.isolation = Isolation::kShared;
+    const double worker_before = take(rt.get(take(rt.spawn<Target>(options)).call(&Target::rss, "VmRSS")));
+    auto start = Clock::now();
+    auto group = take(rt.spawn_group<Target>(kSharedActors, options));
+    figures["actors10k_shared_create_s"] = seconds_since(start);
+    take(rt.gather(group.call(&Target::echo, 1)));
+    const double per_actor = 1024.0 / kSharedActors;
+    figures["shared_actor_worker_kib"] = (take(rt.get(group[0].call(&Target::rss, "VmRSS"))) - worker_before) * per_actor;
+    figures["shared_actor_caller_kib"] = (bench::rss_mib("VmRSS") - own_before) * per_actor;
+    figures["shared_actor_node_kib"] = (node_rss_mib() - node_before) * per_actor;
+    if (Status status = rt.kill(group, std::chrono::seconds(30)); !status.ok()) fail(status.to_string());
+  }
+
   void objects() {
     figures["put_small_per_s"] = 1 / time_per_call(seconds, 1000, [&] { take(rt.put(std::int64_t{7})); });
     std::vector<float> values(kLargeBytes / sizeof(float), 1.0F);
@@ -120,6 +138,8 @@ Status measure(Runtime& rt, const Options& options, double cluster_start) {
   Bench run{rt, options.seconds, figures};
   figures["node_rss_mib"] = run.node_rss_mib();
   run.calls();
+  run.shared_actors();
+  figures["tasks_per_s"] = bench::tasks_per_s(rt, options.seconds);
   run.objects();
   run.large_view();
   figures.update(bench::far_calls(options.seconds));

@@ -62,6 +62,25 @@ inline double pipelined_per_s(runtime::Runtime& rt, const std::vector<runtime::A
   return static_cast<double>(calls) / seconds_since(start);
 }
 
+/// The task.
+inline int add_one(int n) { return n + 1; }
+
+/// Runs tasks without waiting for each, for so long. Returns tasks per second.
+inline double tasks_per_s(runtime::Runtime& rt, double seconds) {
+  constexpr int kPipeline = 2000;
+  std::vector<runtime::ObjectRef<int>> refs;
+  long tasks = 0;
+  take(rt.get(rt.task(&add_one, 1)));  // a worker is there
+  auto start = Clock::now();
+  while (seconds_since(start) < seconds) {
+    refs.clear();
+    for (int i = 0; i < kPipeline; ++i) refs.push_back(rt.task(&add_one, i));
+    take(rt.gather(refs));
+    tasks += kPipeline;
+  }
+  return static_cast<double>(tasks) / seconds_since(start);
+}
+
 /// A caller in a process of its own.
 class Caller {
  public:
@@ -75,6 +94,7 @@ class Caller {
 
 inline void register_actors(runtime::Runtime& rt) {
   rt.register_actor<Target>("Target", &Target::echo, &Target::make, &Target::rss, &Target::touch);
+  rt.register_function("add_one", &add_one);
   rt.register_actor<Caller>("Caller", &Caller::one_by_one, &Caller::pipelined);
 }
 

@@ -4,8 +4,10 @@
 #include <atomic>
 
 #include "runtime/actor/call_wire.h"
+#include "runtime/actor/lineage.h"
 #include "runtime/actor/process.h"
 #include "runtime/actor/registry.h"
+#include "runtime/actor/stored_object.h"
 #include "runtime/actor/stream_state.h"
 #include "runtime/actor/worker_link.h"
 #include "runtime/core/log.h"
@@ -13,7 +15,7 @@
 
 namespace runtime {
 
-struct OutgoingCall {
+struct OutgoingCall final : Producer {
   std::shared_ptr<ActorClient> client;
   const MethodEntry* method = nullptr;
   ObjectValue arguments;
@@ -30,6 +32,9 @@ struct OutgoingCall {
   /// `what`, with the limit.
   Status late(const std::string& what) const {
     return deadline_exceeded(timeout.count() > 0 ? what + " (of " + std::to_string(timeout.count()) + " ms)" : what);
+  }
+  Status cancel(const std::shared_ptr<Producer>& self, CancelMode mode) override {
+    return ActorClient::cancel(std::static_pointer_cast<OutgoingCall>(self), mode);
   }
 
   /// The first argument that is not there yet.
@@ -56,10 +61,13 @@ struct ActorClient::Hold {
 /// Keeps the objects of a result alive at the actor, by telling it when the last state that came with the result is gone.
 class ActorClient::ResultLease {
  public:
-  ResultLease(std::shared_ptr<ActorClient> client, std::uint64_t sequence) : client_(std::move(client)), sequence_(sequence) {}
+  ResultLease(std::shared_ptr<ActorClient> client, std::uint64_t sequence) : client_(std::move(client)), sequence_(sequence) { ++client_->results_held_; }
   ResultLease(const ResultLease&) = delete;
   ResultLease& operator=(const ResultLease&) = delete;
-  ~ResultLease() { client_->result_released(sequence_); }
+  ~ResultLease() {
+    --client_->results_held_;
+    client_->result_released(sequence_);
+  }
 
  private:
   std::shared_ptr<ActorClient> client_;
@@ -137,6 +145,11 @@ ActorAddress ActorClient::address() const {
 std::shared_ptr<const WorkerLink> ActorClient::worker() const {
   std::lock_guard lock(mutex_);
   return worker_;
+}
+
+bool ActorClient::is_closed() const {
+  std::lock_guard lock(mutex_);
+  return link_ == Link::kClosed;
 }
 
 std::string ActorClient::describe() const { return class_name_ + " " + id_.short_hex(); }
@@ -332,30 +345,38 @@ void ActorClient::watch(const ObjectStatePtr& blocker) {
   });
 }
 
-void ActorClient::cancel(const CallPtr& call, CancelMode mode) {
+Status ActorClient::cancel(const CallPtr& call, CancelMode mode) {
   ActorClient& self = *call->client;
   std::shared_ptr<Channel> channel;
+  bool shared = false;
   {
     Section section(self);
     auto waiting = std::find(self.line_.begin(), self.line_.end(), call);
     if (waiting != self.line_.end()) {
       self.line_.erase(waiting);
       section.fail(call, cancelled("the call was cancelled before it was sent"));
-      return self.pump(section);
+      self.pump(section);
+      return {};
     }
     if (self.aside_ && self.aside_->erase(call) > 0) {
       if (self.aside_->empty()) self.aside_.reset();
-      return section.fail(call, cancelled("the call was cancelled before it was sent"));
+      section.fail(call, cancelled("the call was cancelled before it was sent"));
+      return {};
     }
     channel = call->channel;
+    shared = self.worker_->is_shared();
   }
-  if (!channel) return;  // it has failed
-  if (mode == CancelMode::kForce) call->forced = true;
+  if (!channel) return {};  // it has failed
+  const bool forced = mode == CancelMode::kForce && !shared;
+  if (forced) call->forced = true;
   Message notice;
   notice.kind = FrameKind::kCancel;
-  const auto kind = mode == CancelMode::kForce ? CallNotice::Kind::kForceCancel : CallNotice::Kind::kCancel;
+  const auto kind = forced ? CallNotice::Kind::kForceCancel : CallNotice::Kind::kCancel;
   notice.meta = encode_notice({self.id_, call->sequence, kind});
   (void)channel->send(std::move(notice), Flush::kNow);  // not sent: then the connection is gone, and the call with it
+  if (mode != CancelMode::kForce || !shared) return {};
+  return invalid_argument(self.describe() + " shares its process with other actors: a call that it runs is asked to end but cannot be forced to; that takes a "
+                          "process of its own (Isolation::kProcess)");
 }
 
 void ActorClient::settle(const CallPtr& call, const Status& why) {
@@ -583,6 +604,7 @@ void ActorClient::on_reply(const CallPtr& call, Result<Message> reply) {
   if (status.ok() && decoded.gone) return on_gone(call, decoded.status);
   if (status.ok()) status = decoded.status;
   if (!status.ok()) return settle(call, status);
+  if (value.stored) value.stored->set_lineage(std::make_shared<CallLineage>(describe() + ": " + call->method->name));
   call->result->fulfil(std::move(value));
 }
 

@@ -6,6 +6,7 @@
 // that it holds none of it any more, or the connection ends.
 #pragma once
 
+#include <atomic>
 #include <chrono>
 #include <cstdint>
 #include <functional>
@@ -60,8 +61,25 @@ class ActorClient : public std::enable_shared_from_this<ActorClient> {
   /// Tells the actor how many values of the call's stream were taken.
   static void tell_taken(const std::shared_ptr<OutgoingCall>& call, std::uint64_t count);
 
-  /// Wants the call to end; its result settles when the actor has answered. At once if it has not been sent.
-  static void cancel(const std::shared_ptr<OutgoingCall>& call, CancelMode mode);
+  /// Wants the call to end; its result settles when the actor has answered. At once if it has not been sent. Errors: kInvalidArgument (a call of
+  /// a shared actor cannot be forced; it was asked all the same).
+  static Status cancel(const std::shared_ptr<OutgoingCall>& call, CancelMode mode);
+
+  /// When a call ends at the latest, and how long that is in all (0: not known), for messages.
+  struct TimeLimit {
+    TimeLimit(Deadline at) : deadline(at) {}  // NOLINT(google-explicit-constructor)
+    explicit TimeLimit(std::chrono::milliseconds time);
+    Deadline deadline;
+    std::chrono::milliseconds timeout{0};
+  };
+
+  /// As call(), with a method that is known and arguments that are stored already.
+  ObjectStatePtr submit(const MethodEntry* method, ObjectValue arguments, TimeLimit limit, std::int32_t retries,
+                        std::shared_ptr<StreamState> stream = nullptr);
+  /// Whether the actor is known to have ended.
+  bool is_closed() const;
+  /// Whether objects that the actor made for this process are still held here: they end with its process.
+  bool lends_results() const { return results_held_.load() > 0; }
 
   /// From now on calls fail with `why`; `quiet` is called, once and from any thread, when those made before have ended. Until resume_calls().
   void hold_calls(Status why, std::function<void()> quiet);
@@ -90,16 +108,6 @@ class ActorClient : public std::enable_shared_from_this<ActorClient> {
   class ResultLease;
   class Section;
 
-  /// When a call ends at the latest, and how long that is in all (0: not known), for messages.
-  struct TimeLimit {
-    TimeLimit(Deadline at) : deadline(at) {}  // NOLINT(google-explicit-constructor)
-    explicit TimeLimit(std::chrono::milliseconds time);
-    Deadline deadline;
-    std::chrono::milliseconds timeout{0};
-  };
-
-  ObjectStatePtr submit(const MethodEntry* method, ObjectValue arguments, TimeLimit limit, std::int32_t retries,
-                        std::shared_ptr<StreamState> stream = nullptr);
   ObjectStatePtr call(std::type_index type, const MethodKey& method, Encoder& arguments, std::chrono::milliseconds timeout,
                       std::int32_t retries, std::shared_ptr<StreamState> stream);
   void on_stream_item(std::uint64_t sequence, const Message& message);
@@ -140,6 +148,7 @@ class ActorClient : public std::enable_shared_from_this<ActorClient> {
   void on_timer();
   void result_released(std::uint64_t sequence);
 
+  std::atomic<std::uint32_t> results_held_{0};  // ResultLeases
   const std::shared_ptr<Process> process_;
   const ActorId id_;
   const std::string class_name_;

@@ -31,6 +31,7 @@ void encode_handle(Encoder& encoder, const ActorClient* client, const CallDefaul
   encode_value(encoder, address.node_address);
   encode_value(encoder, address.incarnation);
   encode_value(encoder, address.pid);
+  encode_value(encoder, address.shared);
   encode_value(encoder, defaults.timeout);
   encode_value(encoder, defaults.max_task_retries);
   encode_value(encoder, address.caller_options);
@@ -47,6 +48,7 @@ std::shared_ptr<ActorClient> decode_handle(Decoder& decoder, CallDefaults* defau
   decode_value(decoder, address.node_address);
   decode_value(decoder, address.incarnation);
   decode_value(decoder, address.pid);
+  decode_value(decoder, address.shared);
   decode_value(decoder, defaults->timeout);
   decode_value(decoder, defaults->max_task_retries);
   decode_value(decoder, address.caller_options);

@@ -303,7 +303,7 @@ void ActorHost::cancel(const Channel* channel, std::uint64_t sequence, CancelMod
     runs = std::find(running_.begin(), running_.end(), Running{channel, sequence}) != running_.end();
   }
   if (waiting) return refuse_call(*waiting, cancelled("the call was cancelled before it ran"), false, Flush::kSoon);
-  if (runs && mode == CancelMode::kForce && context_->options.owns_process) {
+  if (runs && mode == CancelMode::kForce && !shared_) {
     LOG(error, "a caller cancelled call {} by force: this process ends", sequence);
     ::raise(SIGKILL);
   }
@@ -319,7 +319,7 @@ void ActorHost::build(ActorSpec spec, std::function<void(Status)> answer) {
 
 Status ActorHost::prepare(const ExecutionOptions& execution, bool one_thread) const {
   if (!execution.cpu_affinity.empty()) {
-    if (!context_->options.owns_process) return invalid_argument("cpu_affinity needs a process of the actor's own");
+    if (shared_) return invalid_argument("cpu_affinity needs a process of the actor's own (Isolation::kProcess)");
     if (Status status = pin_process(execution.cpu_affinity); !status.ok()) return status;
   }
   std::size_t threads = execution.max_concurrency;

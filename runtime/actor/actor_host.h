@@ -36,7 +36,6 @@ struct ActorHostOptions {
   std::size_t calls_max = 1 << 20;  // in line; more are refused with kResourceExhausted
   /// Replies that wait to be read by a caller; beyond it that caller's further calls wait, until half of this is left.
   std::size_t unread_bytes_max = 16 << 20;
-  bool owns_process = true;         // nothing else runs there, so that the actor may pin it, and end it
 };
 
 /// What all actors of a process share. The executor outlives every stop() and push().
@@ -52,8 +51,9 @@ struct HostContext {
 /// A process may have very many. Any thread may call any method but run().
 class ActorHost : public std::enable_shared_from_this<ActorHost> {
  public:
-  ActorHost(std::shared_ptr<const HostContext> context, ActorId id, std::uint64_t incarnation)
-      : context_(std::move(context)), id_(id), incarnation_(incarnation) {}
+  /// `shared`: other actors run in the process, so that this one may neither pin nor end it.
+  ActorHost(std::shared_ptr<const HostContext> context, ActorId id, std::uint64_t incarnation, bool shared)
+      : context_(std::move(context)), id_(id), incarnation_(incarnation), shared_(shared) {}
   ActorHost(const ActorHost&) = delete;
   ActorHost& operator=(const ActorHost&) = delete;
 
@@ -119,6 +119,7 @@ class ActorHost : public std::enable_shared_from_this<ActorHost> {
   const std::shared_ptr<const HostContext> context_;
   const ActorId id_;
   const std::uint64_t incarnation_;
+  const bool shared_;
 
   std::shared_ptr<void> actor_;  // set by the constructor's turn, before there is another; as is
   bool saves_ = false;           // whether it will be started again with what it saved

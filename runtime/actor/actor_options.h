@@ -18,6 +18,14 @@ namespace runtime {
 /// How long a call may take if nothing else is said. Long, since training steps are; but no call waits for ever.
 inline constexpr std::chrono::hours kDefaultCallTimeout{1};
 
+/// What an actor shares its process with.
+enum class Isolation : std::uint8_t {
+  kProcess,  // nothing: a crash takes it alone, kill ends it at once
+  /// Other shared actors of its job on the node with the same env and threads. Costs about a KiB instead of a process. Each still runs one
+  /// call at a time, in order, beside the others on one thread per CPU. A crash takes them all; kill waits for no call but interrupts none either.
+  kShared,
+};
+
 /// `ActorOptions options{.name = "trainer", .cpus = 2};`
 struct ActorOptions {
   std::string name{};                  // to be found with Runtime::get_actor; empty: anonymous. Unique among the living of its namespace
@@ -51,6 +59,7 @@ struct ActorOptions {
   std::optional<NodeId> node{};        // run there or nowhere
   Labels labels{};                     // the node must have these
   std::string log_prefix{};            // before its lines in the driver's output, instead of the class: "(left pid=123) "
+  Isolation isolation = Isolation::kProcess;
 
   /// For placing the actor and running its constructor, at each start.
   std::chrono::milliseconds create_timeout = std::chrono::minutes(5);

@@ -36,15 +36,16 @@ class ArgumentsLease {
 
 void ActorTable::build(ActorSpec spec, std::uint64_t incarnation, std::function<void(Status)> answer) {
   const ActorId id = spec.actor;
-  auto host = std::make_shared<ActorHost>(context_, id, incarnation);
+  auto host = std::make_shared<ActorHost>(context_, id, incarnation, spec.shared);
+  shared_ = shared_ || spec.shared;
   auto [place, added] = hosts_.try_emplace(id, host);
   if (!added) {
     if (place->second->incarnation() >= incarnation) return answer(invalid_argument("actor " + id.short_hex() + " is in this process already"));
     place->second->stop({});
     place->second = host;
   }
-  // With one actor in the process, threads that it starts spawn for it; with several, only threads that run them do.
-  context_->process->set_resident(hosts_.size() == 1 ? ActorInstance{id, incarnation} : ActorInstance{});
+  // In a process of its own, threads that the actor starts spawn for it; in a shared one, only threads that run actors do.
+  context_->process->set_resident(shared_ ? ActorInstance{} : ActorInstance{id, incarnation});
   host->build(std::move(spec), [self = weak_from_this(), id, incarnation, answer = std::move(answer)](Status built) {
     answer(built);
     if (built.ok()) return;
@@ -126,7 +127,7 @@ void ActorTable::accept_call(const std::shared_ptr<Channel>& channel, Message me
     return refuse_call(*job, not_found("this process runs no actor " + job->call.actor.short_hex()), true, Flush::kSoon);
   }
   if (job->call.incarnation != 0 && job->call.incarnation != found->second->incarnation()) {
-    return refuse_call(*job, unavailable("the actor was started again since; its handle is out of date"), false, Flush::kSoon);
+    return refuse_call(*job, not_found("this start of the actor has ended; another has begun"), true, Flush::kSoon);
   }
   found->second->push(std::move(job));
 }

@@ -29,6 +29,9 @@ class ActorTable : public std::enable_shared_from_this<ActorTable> {
 
   /// A caller has connected.
   void on_channel(const std::shared_ptr<Channel>& channel) { channels_.emplace(channel.get(), channel); }
+  /// Whether the process is one for many.
+  bool is_shared() const { return shared_; }
+
   /// A frame of a caller: a call, or a notice.
   void on_message(const std::shared_ptr<Channel>& channel, Message message);
   /// A caller's connection has ended: its calls still in line will not run, running ones are told, and what it held is released.
@@ -46,6 +49,7 @@ class ActorTable : public std::enable_shared_from_this<ActorTable> {
   const std::shared_ptr<const HostContext> context_;
   std::unordered_map<ActorId, std::shared_ptr<ActorHost>> hosts_;
   std::unordered_map<const Channel*, std::weak_ptr<Channel>> channels_;
+  bool shared_ = false;
 };
 
 }  // namespace runtime

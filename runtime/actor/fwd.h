@@ -20,6 +20,9 @@ struct CallNotice;
 struct Message;
 struct MethodEntry;
 struct OutgoingCall;
+class Lineage;
+class Producer;
+enum class CancelMode;
 
 class ActorClass;
 class ActorClient;

@@ -66,6 +66,13 @@ P decode_argument(Decoder& decoder, Deadline deadline, Status& failure) {
   return value;
 }
 
+/// Calls a member function, or (for tasks) a plain one.
+template <class T, class M, class... Args>
+decltype(auto) apply(T& self, M method, Args&&... args) {
+  if constexpr (std::is_member_function_pointer_v<M>) return (self.*method)(std::forward<Args>(args)...);
+  else return method(std::forward<Args>(args)...);
+}
+
 /// Whether the argument is a reference to an object that can be read as the parameter's type.
 template <class P, class A>
 inline constexpr bool kIsRefTo = false;
@@ -145,7 +152,7 @@ Status invoke_method(Invocation& invocation) {
   T& self = *static_cast<T*>(invocation.actor);
   const M method = invocation.method.as<M>();
   auto call_with = [&](auto&... given) -> decltype(auto) {
-    return std::apply([&](auto&... argument) -> decltype(auto) { return (self.*method)(given..., std::move(argument)...); }, arguments);
+    return std::apply([&](auto&... argument) -> decltype(auto) { return invoke_detail::apply(self, method, given..., std::move(argument)...); }, arguments);
   };
   auto call = [&]() -> decltype(auto) {
     if constexpr (Traits::kIsStream) {

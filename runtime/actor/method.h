@@ -126,7 +126,12 @@ struct MethodTraits<R (C::*)(P...) noexcept> : method_detail::Traits<C, R, P...>
 template <class C, class R, class... P>
 struct MethodTraits<R (C::*)(P...) const noexcept> : method_detail::Traits<C, R, P...> {};
 
-/// A pointer to member function as a value to look up: its bytes and its type.
+/// What plain functions belong to (task.h).
+struct TaskRunner;
+template <class R, class... P>
+struct MethodTraits<R (*)(P...)> : method_detail::Traits<TaskRunner, R, P...> {};
+
+/// A pointer to (member) function as a value to look up: its bytes and its type.
 struct MethodKey {
   std::array<std::byte, 16> pointer{};
   std::type_index type = typeid(void);
@@ -135,7 +140,7 @@ struct MethodKey {
 
   template <class M>
   static MethodKey of(M pointer) {
-    static_assert(std::is_member_function_pointer_v<M> && sizeof(M) <= 16);
+    static_assert((std::is_member_function_pointer_v<M> || std::is_function_v<std::remove_pointer_t<M>>) && sizeof(M) <= 16);
     MethodKey key;
     std::memcpy(key.pointer.data(), &pointer, sizeof pointer);
     key.type = typeid(M);

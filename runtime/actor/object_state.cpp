@@ -52,7 +52,7 @@ void ObjectState::settle(std::unique_lock<std::mutex>& lock) {
   for (auto& action : actions) action();
 }
 
-std::shared_ptr<OutgoingCall> ObjectState::producer() const {
+std::shared_ptr<Producer> ObjectState::producer() const {
   std::lock_guard lock(mutex_);
   return producer_.lock();
 }

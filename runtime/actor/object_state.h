@@ -28,6 +28,14 @@ struct ObjectValue {
 
 struct WaitNode;
 
+/// Makes an object that is not there yet: a call, or a task.
+class Producer {
+ public:
+  virtual ~Producer() = default;
+  /// Wants the making to end; the object settles by itself. `self`: this. As Runtime::cancel.
+  virtual Status cancel(const std::shared_ptr<Producer>& self, CancelMode mode) = 0;
+};
+
 /// Told of objects as they settle.
 class WaitSink {
  public:
@@ -57,10 +65,10 @@ class ObjectState {
   static ObjectStatePtr ready(std::shared_ptr<Process> process, ObjectValue value);
   static ObjectStatePtr failed(std::shared_ptr<Process> process, Status why);
 
-  /// Says which call makes it, so that it can be cancelled. Before the state is shared.
-  void set_producer(std::weak_ptr<OutgoingCall> call) { producer_ = std::move(call); }
-  /// Null: no call makes it, or it is settled.
-  std::shared_ptr<OutgoingCall> producer() const;
+  /// Says what makes it, so that it can be cancelled. Before the state is shared.
+  void set_producer(std::weak_ptr<Producer> producer) { producer_ = std::move(producer); }
+  /// Null: neither call nor task makes it, or it is settled.
+  std::shared_ptr<Producer> producer() const;
 
   /// Settles the object; the waiters go on. Later calls are ignored.
   void fulfil(ObjectValue value);
@@ -97,7 +105,7 @@ class ObjectState {
   mutable std::mutex mutex_;
   mutable std::vector<UniqueFunction<void()>> actions_;
   mutable WaitNode* waiters_ = nullptr;
-  std::weak_ptr<OutgoingCall> producer_;  // forgotten once settled
+  std::weak_ptr<Producer> producer_;  // forgotten once settled
   ObjectValue value_;  // this and failure_ are constant once settled
   Status failure_;
 };

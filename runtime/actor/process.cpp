@@ -172,10 +172,10 @@ PendingActor Process::start_actor(ActorSpec spec, std::vector<ObjectStatePtr> le
   return pending;
 }
 
-void Process::on_actor_died(const ActorState& state) {
+void Process::on_actor_died(ActorId actor) {
   std::vector<ObjectStatePtr> lent;  // dropped outside of the lock
   std::lock_guard lock(mutex_);
-  if (auto found = lent_to_constructors_.find(state.actor); found != lent_to_constructors_.end()) {
+  if (auto found = lent_to_constructors_.find(actor); found != lent_to_constructors_.end()) {
     lent = std::move(found->second);
     lent_to_constructors_.erase(found);
   }

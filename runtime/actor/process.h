@@ -74,7 +74,7 @@ class Process : public std::enable_shared_from_this<Process> {
 
   /// Asks for an actor. `arguments` may hold references: they are kept until the actor is dead.
   PendingActor start_actor(ActorSpec spec, std::vector<ObjectStatePtr> lent, std::chrono::milliseconds timeout);
-  void on_actor_died(const ActorState& state);
+  void on_actor_died(ActorId actor);
 
   /// The one actor that this process runs, whose children what it spawns are; none when it runs several.
   void set_resident(ActorInstance actor);

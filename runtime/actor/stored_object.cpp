@@ -1,18 +1,90 @@
 #include "runtime/actor/stored_object.h"
 
+#include "runtime/actor/lineage.h"
+#include "runtime/actor/object_state.h"
+
 namespace runtime {
 
+namespace {
+/// Whether reading failed because no copy can be reached.
+bool is_loss(const Status& status) { return status.code() == ErrorCode::kObjectLost || status.code() == ErrorCode::kUnavailable; }
+}  // namespace
+
 StoredObject::StoredObject(std::shared_ptr<ObjectClient> client, ObjectLocation location, bool owned)
-    : client_(std::move(client)), location_(std::move(location)), owned_(owned) {}
+    : client_(std::move(client)), original_(std::move(location)), owned_(owned) {}
 
 StoredObject::~StoredObject() {
-  if (owned_) client_->free(location_);
+  if (owned_) client_->free(original_);
 }
 
+ObjectLocation StoredObject::location() const {
+  std::lock_guard lock(mutex_);
+  return present_location();
+}
+
+ObjectLocation StoredObject::present_location() const { return present_ ? present_->value().stored->location() : original_; }
+
 Result<Buffer> StoredObject::open(Deadline deadline) {
-  Result<ObjectView> view = client_->get(location_, deadline);
-  if (!view.ok()) return view.status();
-  return view->buffer();
+  for (;;) {
+    const ObjectLocation at = location();
+    Result<ObjectView> view = client_->get(at, deadline);
+    if (view.ok()) return view->buffer();
+    if (!is_loss(view.status())) return view.status();
+    Result<ObjectStatePtr> coming = make_again(at, view.status());
+    if (!coming.ok()) return coming.status();
+    if (!*coming) continue;
+    if (!(*coming)->wait(deadline)) {
+      return deadline_exceeded("object " + at.id.short_hex() + " was lost with node " + at.node.short_hex() + "; " + lineage_->maker() +
+                               " is making it again and has not finished in time");
+    }
+    if (Status status = adopt(*coming); !status.ok()) return status;
+  }
+}
+
+void StoredObject::restore(Deadline deadline, UniqueFunction<void(bool made_again)> done) {
+  const ObjectLocation at = location();
+  client_->get(at, deadline, [self = shared_from_this(), at, done = std::move(done)](Result<ObjectView> view) mutable {
+    if (view.ok() || !is_loss(view.status())) return done(false);
+    Result<ObjectStatePtr> coming = self->make_again(at, view.status());
+    if (!coming.ok()) return done(false);
+    if (!*coming) return done(true);
+    ObjectStatePtr made = *std::move(coming);
+    const ObjectState& awaited = *made;
+    awaited.then([self = std::move(self), made = std::move(made), done = std::move(done)]() mutable { done(self->adopt(made).ok()); });
+  });
+}
+
+Result<ObjectStatePtr> StoredObject::make_again(const ObjectLocation& lost, const Status& why) {
+  std::lock_guard lock(mutex_);
+  if (present_location() != lost) return ObjectStatePtr();
+  if (coming_) return coming_;
+  if (!lineage_) return loss(lost, why, {});
+  Result<ObjectStatePtr> made = lineage_->make_again();
+  if (!made.ok()) return loss(lost, why, made.status());
+  coming_ = *std::move(made);
+  return coming_;
+}
+
+Status StoredObject::adopt(const ObjectStatePtr& made) {
+  std::lock_guard lock(mutex_);
+  if (coming_ != made) return {};
+  coming_.reset();
+  const ObjectLocation lost = present_location();
+  if (!made->failure().ok()) return loss(lost, object_lost("its copies are gone"), made->failure());
+  if (!made->value().stored || made->value().stored->size() != original_.size) {
+    return loss(lost, object_lost("its copies are gone"), task_failed("another run gave something of another size, instead of the same"));
+  }
+  present_ = made;
+  return {};
+}
+
+Status StoredObject::loss(const ObjectLocation& lost, const Status& why, const Status& not_again) const {
+  std::string text = "object " + lost.id.short_hex() + " of " + std::to_string(lost.size) + " bytes";
+  if (lineage_) text += ", made by " + lineage_->maker();
+  else text += owned_ ? ", put by this process" : ", made by another process";
+  text += ", is lost with its copy on node " + lost.node.short_hex() + " (" + lost.endpoint + "): " + why.message();
+  if (!not_again.ok()) text += "; it is not made again: " + not_again.message();
+  return object_lost(std::move(text));
 }
 
 }  // namespace runtime

@@ -2,13 +2,16 @@
 #pragma once
 
 #include <memory>
+#include <mutex>
 
+#include "runtime/actor/fwd.h"
 #include "runtime/core/result.h"
 #include "runtime/object/object_client.h"
 
 namespace runtime {
 
-class StoredObject {
+/// Any thread may call any method.
+class StoredObject : public std::enable_shared_from_this<StoredObject> {
  public:
   /// `owned`: this process created it, and frees it when the last state that refers to it goes.
   StoredObject(std::shared_ptr<ObjectClient> client, ObjectLocation location, bool owned);
@@ -16,16 +19,38 @@ class StoredObject {
   StoredObject& operator=(const StoredObject&) = delete;
   ~StoredObject();
 
-  const ObjectLocation& location() const { return location_; }
+  /// What made it, and makes it again. Before the object is shared.
+  void set_lineage(std::shared_ptr<Lineage> lineage) { lineage_ = std::move(lineage); }
+  const std::shared_ptr<Lineage>& lineage() const { return lineage_; }
 
-  /// Pins the object on this node while the buffer lives, fetching it if it is on another and bringing it back if it is on disk; blocks. While
-  /// another view of it lives in this process it costs no message. A reference alone pins nothing, so that the store may move what nobody reads.
+  /// Where it is; elsewhere once it was lost and made again.
+  ObjectLocation location() const;
+  std::uint64_t size() const { return original_.size; }
+
+  /// Pins the object on this node while the buffer lives, fetching it if it is on another, bringing it back if it is on disk, and making it again if it
+  /// is lost and can be; blocks. While another view of it lives in this process it costs no message. A reference alone pins nothing, so that the
+  /// store may move what nobody reads. Errors: kDeadlineExceeded; kObjectLost, which says what made it, where it was and why it is not made again.
   Result<Buffer> open(Deadline deadline);
 
+  /// Looks whether the object is lost, and makes it again if so. `done` is called once, with true when it was lost and is there again.
+  void restore(Deadline deadline, UniqueFunction<void(bool made_again)> done);
+
  private:
+  ObjectLocation present_location() const;  // with mutex_ held
+  /// The object being made again because what was at `lost` is not there; null: it has been meanwhile. Errors: kObjectLost.
+  Result<ObjectStatePtr> make_again(const ObjectLocation& lost, const Status& why);
+  /// What was made is the object from now on. Errors: kObjectLost.
+  Status adopt(const ObjectStatePtr& made);
+  Status loss(const ObjectLocation& lost, const Status& why, const Status& not_again) const;
+
   const std::shared_ptr<ObjectClient> client_;
-  const ObjectLocation location_;
+  const ObjectLocation original_;
   const bool owned_;
+  std::shared_ptr<Lineage> lineage_;
+
+  mutable std::mutex mutex_;  // guards what follows; taken before those of the pool of tasks and of other objects that this one is made from
+  ObjectStatePtr present_;    // made again; null: it is where it was at first
+  ObjectStatePtr coming_;     // being made again
 };
 
 }  // namespace runtime

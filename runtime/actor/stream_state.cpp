@@ -55,7 +55,7 @@ void StreamState::abandon() {
     dropped.swap(values_);
     if (!end_) call = call_.lock();
   }
-  if (call) ActorClient::cancel(call, CancelMode::kCooperative);
+  if (call) (void)ActorClient::cancel(call, CancelMode::kCooperative);  // the actor stops or it is gone
 }
 
 void StreamState::put(ObjectValue value) {

@@ -2,6 +2,9 @@
 
 #include <unistd.h>
 
+#include <algorithm>
+#include <thread>
+
 #include "runtime/actor/process.h"
 #include "runtime/core/log.h"
 
@@ -46,17 +49,20 @@ Result<std::unique_ptr<Worker>> Worker::start(std::shared_ptr<Process> process, 
   NodeClient& client = process->node();
   client.set_on_attach([raw = worker->listener_.get()](FileDescriptor socket, const Preamble& preamble) { raw->adopt(std::move(socket), preamble); });
   client.set_on_shutdown([raw = worker.get()](const Status& reason) { raw->on_shutdown(reason); });
-  client.set_on_actor_died([weak = std::weak_ptr(process)](const ActorState& state) {
-    if (auto self = weak.lock()) self->on_actor_died(state);
+  client.set_on_actor_died([weak = std::weak_ptr(process)](ActorId actor) {
+    if (auto self = weak.lock()) self->on_actor_died(actor);
   });
   client.set_on_drain_actor([raw = worker.get()](ActorId actor, std::uint64_t incarnation, NodeClient::Done answer) {
-    raw->actors_->drain(actor, incarnation, [raw, answer = std::move(answer)] {
+    const bool shared = raw->actors_->is_shared();
+    raw->actors_->drain(actor, incarnation, [raw, shared, answer = std::move(answer)] {
       answer({});
-      raw->executor_.stop();  // what was drained was all there is to this process
+      if (!shared) raw->executor_.stop();  // what was drained was all there is to this process
     });
   });
+  client.set_on_stop_actor([actors = worker->actors_](ActorId actor, std::uint64_t incarnation) { actors->stop(actor, incarnation, {}); });
   // Last: from here on the node's requests come in.
-  client.set_on_create_actor([actors = worker->actors_](ActorSpec spec, std::uint64_t incarnation, NodeClient::Done answer) {
+  client.set_on_create_actor([actors = worker->actors_, raw = worker.get()](ActorSpec spec, std::uint64_t incarnation, NodeClient::Done answer) {
+    if (spec.shared) raw->executor_.want_threads(std::max(1u, std::thread::hardware_concurrency()));
     actors->build(std::move(spec), incarnation, std::move(answer));
   });
   return worker;

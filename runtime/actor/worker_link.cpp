@@ -22,6 +22,7 @@ WorkerLink::WorkerLink(std::shared_ptr<Process> process, const ActorAddress& add
       unix_path_(address.unix_path),
       node_address_(address.node_address),
       pid_(address.pid),
+      is_shared_(address.shared),
       is_local_(address.node == process_->node().node_id() && !address.unix_path.empty()) {}
 
 WorkerLink::~WorkerLink() {
@@ -44,6 +45,7 @@ void WorkerLink::describe(ActorAddress& address) const {
   address.unix_path = unix_path_;
   address.node_address = node_address_;
   address.pid = pid_;
+  address.shared = is_shared_;
 }
 
 std::shared_ptr<Channel> WorkerLink::attach(ActorId actor, const std::shared_ptr<ActorClient>& client) {

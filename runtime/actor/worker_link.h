@@ -28,6 +28,8 @@ class WorkerLink : public std::enable_shared_from_this<WorkerLink> {
   WorkerId worker() const { return worker_; }
   NodeId node() const { return node_; }
   std::int32_t pid() const { return pid_; }
+  /// Of shared actors.
+  bool is_shared() const { return is_shared_; }
   /// On this process's node: objects need not be carried to it.
   bool is_local() const { return is_local_; }
 
@@ -56,6 +58,7 @@ class WorkerLink : public std::enable_shared_from_this<WorkerLink> {
   const std::string unix_path_;
   const std::string node_address_;
   const std::int32_t pid_;
+  const bool is_shared_;
   const bool is_local_;
 
   std::mutex mutex_;  // guards what follows

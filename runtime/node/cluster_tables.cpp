@@ -159,6 +159,8 @@ void ClusterTables::on(const command::ActorAlive& c) {
 
 void ClusterTables::on(const command::ActorEnds& c) { existing(c.actor).ending = true; }
 
+void ClusterTables::on(const command::ActorParked& c) { existing(c.actor).spec.resources.clear(); }
+
 void ClusterTables::on(const command::ActorRestarts& c) {
   ActorRecord& record = existing(c.actor);
   CHECK(record.phase == ActorPhase::kStarting || record.phase == ActorPhase::kAlive);
@@ -177,8 +179,13 @@ void ClusterTables::on(const command::ActorDead& c) {
   record.phase = ActorPhase::kDead;
   record.pending_reason.clear();
   record.death = c.cause;
-  record.spec.constructor_args.clear();
+  // There may be a hundred thousand.
+  record.spec.constructor_args = {};
   record.spec.saved_state.reset();
+  record.spec.env = {};
+  record.spec.labels = {};
+  record.address.unix_path = {};
+  record.address.node_address = {};
   ++record.version;
   if (!record.spec.name.empty()) names_.erase(std::pair(record.spec.name_space, record.spec.name));
   if (auto owned = owned_.find(record.spec.owner); owned != owned_.end()) {
@@ -191,9 +198,13 @@ void ClusterTables::on(const command::ActorDead& c) {
     forget_ended_jobs();
   }
   dead_.push_back(c.actor);
-  if (dead_.size() > kDeadActorsKept) {
+}
+
+void ClusterTables::on(const command::ForgetDead& c) {
+  CHECK(c.count <= dead_.size());
+  for (std::size_t i = 0; i < c.count; ++i) {
     actors_.erase(dead_.front());
-    dead_.erase(dead_.begin());
+    dead_.pop_front();
   }
 }
 

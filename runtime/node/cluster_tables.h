@@ -2,6 +2,7 @@
 // in one place, so that a journal of commands rebuilds the tables.
 #pragma once
 
+#include <deque>
 #include <map>
 #include <set>
 #include <string>
@@ -48,6 +49,10 @@ struct ActorAlive {
 struct ActorEnds {
   ActorId actor;
 };
+/// It goes on without its resources.
+struct ActorParked {
+  ActorId actor;
+};
 /// Its process ended; it waits for a place again.
 struct ActorRestarts {
   ActorId actor;
@@ -61,6 +66,10 @@ struct ActorStateSaved {
 struct ActorDead {
   ActorId actor;
   DeathCause cause;
+};
+/// Of the dead actors those that died first.
+struct ForgetDead {
+  std::size_t count;
 };
 struct PutKey {
   JobId job;
@@ -91,12 +100,12 @@ struct RemoveGroup {
 
 using HeadCommand =
     std::variant<command::AddNode, command::RemoveNode, command::StartJob, command::EndJob, command::AddActor,
-                 command::ActorWaits, command::ActorPlaced, command::ActorAlive, command::ActorEnds, command::ActorRestarts,
-                 command::ActorStateSaved, command::ActorDead, command::PutKey,
+                 command::ActorWaits, command::ActorPlaced, command::ActorAlive, command::ActorEnds, command::ActorParked, command::ActorRestarts,
+                 command::ActorStateSaved, command::ActorDead, command::ForgetDead, command::PutKey,
                  command::DeleteKey, command::AddGroup, command::GroupWaits, command::GroupPlaced, command::RemoveGroup>;
 
 struct ActorRecord {
-  ActorSpec spec;  // without constructor_args and saved_state once dead
+  ActorSpec spec;  // without what only a start needs once dead
   JobId job;
   ActorPhase phase = ActorPhase::kPending;
   std::string pending_reason;
@@ -119,8 +128,7 @@ struct JobRecord {
 /// Plain data with one way to change it. Commands must fit the tables (the head checks first): one that does not is a bug.
 class ClusterTables {
  public:
-  // Ended things are remembered for questions about them, up to these numbers.
-  static constexpr std::size_t kDeadActorsKept = 1000;
+  // Ended jobs are remembered for questions about them, up to this number.
   static constexpr std::size_t kEndedJobsKept = 200;
 
   void apply(const HeadCommand& command);
@@ -131,6 +139,7 @@ class ClusterTables {
   const std::map<GroupId, GroupState>& groups() const { return groups_; }
 
   const ActorRecord* actor(ActorId id) const;
+  std::size_t dead_actors() const { return dead_.size(); }
   /// The living (or coming) actor of that name; none if there is none.
   const ActorRecord* actor_named(const std::string& name_space, const std::string& name) const;
   /// Those that this actor created and that end with it.
@@ -159,9 +168,11 @@ class ClusterTables {
   void on(const command::ActorPlaced& c);
   void on(const command::ActorAlive& c);
   void on(const command::ActorEnds& c);
+  void on(const command::ActorParked& c);
   void on(const command::ActorRestarts& c);
   void on(const command::ActorStateSaved& c);
   void on(const command::ActorDead& c);
+  void on(const command::ForgetDead& c);
   void on(const command::PutKey& c);
   void on(const command::DeleteKey& c);
   void on(const command::AddGroup& c);
@@ -179,7 +190,7 @@ class ClusterTables {
   std::map<JobId, JobRecord> jobs_;
   std::map<GroupId, GroupState> groups_;
   std::map<JobId, std::map<std::string, std::string>> pairs_;
-  std::vector<ActorId> dead_;       // oldest first
+  std::deque<ActorId> dead_;        // oldest first
   std::vector<JobId> ended_jobs_;   // oldest first
   std::uint64_t incarnation_ = 0;
   std::uint64_t nodes_version_ = 1;

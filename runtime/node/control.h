@@ -115,6 +115,17 @@ struct ActorExited {
   DeathCause cause;
   bool operator==(const ActorExited&) const = default;
 };
+/// The process of many shared actors ended.
+struct ActorsExited {
+  struct Actor {
+    ActorId actor;
+    std::uint64_t incarnation = 0;
+    bool operator==(const Actor&) const = default;
+  };
+  std::vector<Actor> actors;
+  DeathCause cause;  // of all of them
+  bool operator==(const ActorsExited&) const = default;
+};
 
 // From the head to a node.
 
@@ -176,6 +187,11 @@ struct SaveState {
   std::string state;
   bool operator==(const SaveState&) const = default;
 };
+/// The actor goes on without the resources that it reserved; for good.
+struct ParkActor {
+  ActorId actor;
+  bool operator==(const ParkActor&) const = default;
+};
 
 // From a node to a worker.
 
@@ -210,9 +226,11 @@ struct JobExited {
   DeathCause cause;
   bool operator==(const JobExited&) const = default;
 };
-struct ActorDied {
-  ActorState state;
-  bool operator==(const ActorDied&) const = default;
+/// For good.
+struct ActorsDied {
+  JobId job;
+  std::vector<ActorId> actors;
+  bool operator==(const ActorsDied&) const = default;
 };
 struct Shutdown {
   Status reason;
@@ -229,7 +247,7 @@ struct ControlRequest {
                             control::RegisterNode, control::StartJob, control::EndJob, control::ActorExited,
                             control::StartActor, control::StopActor, control::BuildActor, control::FetchFile,
                             control::TerminateActor, control::WatchActor, control::WatchNodes, control::SaveState,
-                            control::DrainActor>;
+                            control::DrainActor, control::ActorsExited, control::ParkActor>;
   JobId job;                          // on whose behalf
   std::chrono::milliseconds timeout;  // time left
   Body body;
@@ -244,6 +262,6 @@ using ControlAnswer = std::variant<std::monostate, JobId, ActorAddress, ActorSta
 using ControlAnswerer = UniqueFunction<void(Result<ControlAnswer>)>;
 
 using ControlEvent =
-    std::variant<LogLines, control::JobOutput, control::JobExited, control::ActorDied, control::Shutdown>;
+    std::variant<LogLines, control::JobOutput, control::JobExited, control::ActorsDied, control::Shutdown>;
 
 }  // namespace runtime

@@ -147,6 +147,16 @@ struct BodyWriter {
     drain.setActor(data(body.actor));
     drain.setIncarnation(body.incarnation);
   }
+  void operator()(const control::ParkActor& body) { to.initParkActor().setActor(data(body.actor)); }
+  void operator()(const control::ActorsExited& body) {
+    auto exited = to.initActorsExited();
+    auto actors = exited.initActors(static_cast<unsigned>(body.actors.size()));
+    for (unsigned i = 0; i < actors.size(); ++i) {
+      actors[i].setActor(data(body.actors[i].actor));
+      actors[i].setIncarnation(body.actors[i].incarnation);
+    }
+    store(body.cause, exited.initCause());
+  }
 };
 
 Result<ControlRequest> load_request(schema::ControlRequest::Reader from) {
@@ -232,6 +242,14 @@ Result<ControlRequest> load_request(schema::ControlRequest::Reader from) {
     case Kind::DRAIN_ACTOR:
       to.body = control::DrainActor{load_id<ActorId>(from.getDrainActor().getActor()), from.getDrainActor().getIncarnation()};
       return to;
+    case Kind::PARK_ACTOR: to.body = control::ParkActor{load_id<ActorId>(from.getParkActor().getActor())}; return to;
+    case Kind::ACTORS_EXITED: {
+      control::ActorsExited body;
+      for (auto actor : from.getActorsExited().getActors()) body.actors.push_back({load_id<ActorId>(actor.getActor()), actor.getIncarnation()});
+      body.cause = load(from.getActorsExited().getCause());
+      to.body = std::move(body);
+      return to;
+    }
   }
   return unimplemented("a control request of kind " + std::to_string(static_cast<int>(from.which())) +
                        ", which this version does not know");
@@ -294,7 +312,12 @@ struct EventWriter {
     event.setJob(data(exited.job));
     store(exited.cause, event.initCause());
   }
-  void operator()(const control::ActorDied& died) { store(died.state, to.initActorDied()); }
+  void operator()(const control::ActorsDied& died) {
+    auto event = to.initActorsDied();
+    event.setJob(data(died.job));
+    auto actors = event.initActors(static_cast<unsigned>(died.actors.size()));
+    for (unsigned i = 0; i < actors.size(); ++i) actors.set(i, data(died.actors[i]));
+  }
   void operator()(const control::Shutdown& shutdown) {
     auto event = to.initShutdown();
     event.setCode(static_cast<std::uint16_t>(shutdown.reason.code()));
@@ -313,14 +336,19 @@ Result<ControlEvent> load_event(schema::ControlEvent::Reader from) {
     case Kind::JOB_EXITED:
       return ControlEvent(
           control::JobExited{load_id<JobId>(from.getJobExited().getJob()), load(from.getJobExited().getCause())});
-    case Kind::ACTOR_DIED: return ControlEvent(control::ActorDied{load(from.getActorDied())});
+    case Kind::OBSOLETE_ACTOR_DIED: break;
+    case Kind::ACTORS_DIED: {
+      control::ActorsDied died{load_id<JobId>(from.getActorsDied().getJob()), {}};
+      for (auto actor : from.getActorsDied().getActors()) died.actors.push_back(load_id<ActorId>(actor));
+      return ControlEvent(std::move(died));
+    }
     case Kind::SHUTDOWN: {
       auto event = from.getShutdown();
       if (event.getCode() == 0) return ControlEvent(control::Shutdown{});
       return ControlEvent(control::Shutdown{Status(error_code_from_wire(event.getCode()), load_text(event.getMessage()))});
     }
   }
-  return unimplemented("a control event of a newer version");
+  return unimplemented("a control event of another version");
 }
 
 }  // namespace

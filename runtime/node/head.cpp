@@ -11,6 +11,8 @@ namespace {
 
 // Whoever waits for something hears its reason for failing at its deadline if the head waits a little longer.
 constexpr auto kAnswerGrace = std::chrono::milliseconds(250);
+// The dead are forgotten by the handful.
+constexpr auto kForgetTogether = std::chrono::milliseconds(250);
 
 }  // namespace
 
@@ -66,32 +68,6 @@ control::NodeList Head::node_list() const {
 void Head::on(const Call& call, control::WatchNodes& body, ControlAnswerer answer) {
   if (body.version != tables_.nodes_version()) return answer(ControlAnswer{node_list()});
   node_watchers_.add({}, call.deadline, std::move(answer));
-}
-
-void Head::node_lost(NodeId node, const std::string& why) {
-  auto found = tables_.nodes().find(node);
-  if (found == tables_.nodes().end()) return;
-  std::string text = "node " + node.short_hex() + " (" + found->second.address + ") is gone: " + why;
-  LOG(warn, "{}", text);
-  scheduler_->remove_node(node);
-  commit(command::RemoveNode{node});
-  std::vector<ActorRecord> lost;
-  for (const auto& [id, record] : tables_.actors()) {
-    if (record.node == node && record.phase != ActorPhase::kPending && record.phase != ActorPhase::kDead) lost.push_back(record);
-  }
-  for (const ActorRecord& record : lost) {
-    DeathCause cause;
-    cause.text = text;
-    cause.pid = record.address.pid;
-    incarnation_ended(record.spec.actor, cause);
-  }
-  std::vector<JobId> jobs;
-  for (const auto& [id, record] : tables_.jobs()) {
-    if (record.info.running && record.info.node == node) jobs.push_back(id);
-  }
-  for (JobId job : jobs) end_job(job);
-  tell_node_watchers();
-  place_pending();
 }
 
 // -- Jobs
@@ -278,6 +254,7 @@ void Head::handle_event(NodeId from, const ControlEvent& event) {
 
 void Head::tick() {
   Deadline now = now_();
+  forget_dead();
   const auto is_due = [&](const PendingActor& pending) { return pending.not_before != Deadline::min() && pending.not_before <= now; };
   if (std::any_of(pending_actors_.begin(), pending_actors_.end(), is_due)) {
     for (PendingActor& pending : pending_actors_) {
@@ -327,6 +304,7 @@ Deadline Head::next_tick() const {
     if (pending.not_before != Deadline::min()) next = std::min(next, pending.not_before);
   }
   for (const PendingGroup& pending : pending_groups_) next = std::min(next, pending.deadline);
+  if (tables_.dead_actors() > options_.dead_kept && !deaths_.empty()) next = std::min(next, deaths_.front() + options_.dead_kept_for + kForgetTogether);
   return next;
 }
 

@@ -2,6 +2,7 @@
 // nodes goes out through HeadLinks, time comes from a function; so that tests and simulations drive it by hand.
 #pragma once
 
+#include <deque>
 #include <functional>
 #include <memory>
 #include <string>
@@ -33,6 +34,10 @@ struct HeadOptions {
   /// How long a question about an actor waits for its death to be known.
   std::chrono::milliseconds death_wait{1000};
   std::size_t state_bytes_max = kActorStateBytesMax;  // of one actor's saved state
+  /// Dead actors are remembered for questions about them: the last ones for good, others for as long as callers take to ask.
+  std::size_t dead_kept = 1000;
+  std::size_t dead_kept_max = 200'000;
+  std::chrono::milliseconds dead_kept_for{5'000};
   /// Between the end of an actor's process and its next start: nothing after the first end, then from this, doubling with every
   /// incarnation that lived for less than `restart_calm`.
   std::chrono::milliseconds restart_delay_first{100};
@@ -78,10 +83,12 @@ class Head {
   void on(const Call& call, control::QueryActor& body, ControlAnswerer answer);
   void on(const Call& call, control::KillActor& body, ControlAnswerer answer);
   void on(const Call& call, control::TerminateActor& body, ControlAnswerer answer);
+  void on(const Call& call, control::ParkActor& body, ControlAnswerer answer);
   void on(const Call& call, control::WatchActor& body, ControlAnswerer answer);
   void on(const Call& call, control::WatchNodes& body, ControlAnswerer answer);
   void on(const Call& call, control::SaveState& body, ControlAnswerer answer);
   void on(const Call& call, control::ActorExited& body, ControlAnswerer answer);
+  void on(const Call& call, control::ActorsExited& body, ControlAnswerer answer);
   void on(const Call& call, control::CreateGroup& body, ControlAnswerer answer);
   void on(const Call& call, control::RemoveGroup& body, ControlAnswerer answer);
   void on(const Call& call, control::KvPut& body, ControlAnswerer answer);
@@ -119,8 +126,12 @@ class Head {
   void tell_node_watchers();
   control::NodeList node_list() const;
   void actor_dead(ActorId actor, const DeathCause& cause, const Status& why);
+  /// Tells the processes of its job that the actor is dead for good; those of one DeathNotice together, at its end.
+  void announce_death(const ActorRecord& record);
+  class DeathNotice;
   void drop_group(GroupId group, const Status& why);
   void end_job(JobId job);
+  void forget_dead();
   void wait_for_address(ActorId actor, Deadline deadline, ControlAnswerer answer);
 
   struct PendingActor {
@@ -151,6 +162,8 @@ class Head {
   Waiters<ActorId, ControlAnswerer> address_waiters_;
   std::map<ActorId, RestartPace> restart_paces_;  // of actors that were restarted
   Waiters<ActorId, EndAnswerer> end_waiters_;
+  DeathNotice* death_notice_ = nullptr;
+  std::deque<Deadline> deaths_;  // when the last ones of the dead died
   Waiters<ActorId, ControlAnswerer> actor_watchers_;
   Waiters<std::monostate, ControlAnswerer> node_watchers_;
   Waiters<GroupId, ControlAnswerer> group_waiters_;

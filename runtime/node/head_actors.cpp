@@ -270,6 +270,15 @@ void Head::on(const Call& call, control::TerminateActor& body, ControlAnswerer a
   stop_actor(*record, time_left(now_(), call.deadline), body.restart ? "restarted on request" : "terminated", true);
 }
 
+void Head::on(const Call&, control::ParkActor& body, ControlAnswerer answer) {
+  const ActorRecord* record = tables_.actor(body.actor);
+  if (!record || !is_started(record->phase)) return answer(not_found("no actor runs under the id " + body.actor.hex()));
+  commit(command::ActorParked{body.actor});
+  scheduler_->release_actor(body.actor);
+  answer(ControlAnswer{});
+  place_pending();
+}
+
 void Head::stop_actor(const ActorRecord& record, std::chrono::milliseconds grace, std::string reason, bool drain) {
   control::StopActor stop{record.spec.actor, record.incarnation, grace, drain, std::move(reason)};
   links_.request(record.node, ControlRequest{record.job, grace + std::chrono::seconds(30), std::move(stop)}, [](Result<ControlAnswer>) {});
@@ -292,6 +301,77 @@ void Head::on(const Call&, control::ActorExited& body, ControlAnswerer answer) {
   const ActorRecord* record = tables_.actor(body.actor);
   if (!record || !is_started(record->phase) || record->incarnation != body.incarnation) return;
   incarnation_ended(body.actor, body.cause);
+  place_pending();
+}
+
+/// Gathers the deaths of its scope, so that a thousand of them are one event for every node.
+class Head::DeathNotice {
+ public:
+  explicit DeathNotice(Head& head) : head_(head), outer_(std::exchange(head.death_notice_, this)) {}
+  DeathNotice(const DeathNotice&) = delete;
+  DeathNotice& operator=(const DeathNotice&) = delete;
+  ~DeathNotice() {
+    head_.death_notice_ = outer_;
+    for (auto& [job, actors] : dead_) {
+      const ControlEvent event = control::ActorsDied{job, std::move(actors)};
+      for (const auto& [node, info] : head_.tables_.nodes()) head_.links_.event(node, event);
+    }
+  }
+  void add(const ActorRecord& record) { dead_[record.job].push_back(record.spec.actor); }
+
+ private:
+  Head& head_;
+  DeathNotice* outer_;
+  std::map<JobId, std::vector<ActorId>> dead_;
+};
+
+void Head::announce_death(const ActorRecord& record) {
+  if (death_notice_) return death_notice_->add(record);
+  DeathNotice notice(*this);
+  notice.add(record);
+}
+
+void Head::on(const Call& call, control::ActorsExited& body, ControlAnswerer answer) {
+  answer(ControlAnswer{});
+  {
+    DeathNotice notice(*this);
+    for (const auto& [actor, incarnation] : body.actors) {
+      const ActorRecord* record = tables_.actor(actor);
+      if (!record || !is_started(record->phase) || record->incarnation != incarnation) continue;
+      if (record->node == call.from) incarnation_ended(actor, body.cause);
+    }
+  }
+  place_pending();
+}
+
+void Head::node_lost(NodeId node, const std::string& why) {
+  auto found = tables_.nodes().find(node);
+  if (found == tables_.nodes().end()) return;
+  const std::string text = "node " + node.short_hex() + " (" + found->second.address + ") is gone: " + why;
+  LOG(warn, "{}", text);
+  scheduler_->remove_node(node);
+  commit(command::RemoveNode{node});
+  std::vector<std::pair<ActorId, std::int32_t>> lost;  // and their processes
+  for (const auto& [id, record] : tables_.actors()) {
+    if (record.node == node && is_started(record.phase)) lost.emplace_back(id, record.address.pid);
+  }
+  {
+    DeathNotice notice(*this);
+    for (const auto& [actor, pid] : lost) {
+      // The end of one may have ended another, which it owned.
+      const ActorRecord* record = tables_.actor(actor);
+      if (!record || !is_started(record->phase) || record->node != node) continue;
+      DeathCause cause = cause_of(text);
+      cause.pid = pid;
+      incarnation_ended(actor, cause);
+    }
+  }
+  std::vector<JobId> jobs;
+  for (const auto& [id, record] : tables_.jobs()) {
+    if (record.info.running && record.info.node == node) jobs.push_back(id);
+  }
+  for (JobId job : jobs) end_job(job);
+  tell_node_watchers();
   place_pending();
 }
 
@@ -332,18 +412,33 @@ void Head::restart(ActorId actor, const DeathCause& cause) {
 }
 
 void Head::actor_dead(ActorId actor, const DeathCause& cause, const Status& why) {
+  const bool was_pending = tables_.actor(actor)->phase == ActorPhase::kPending;
   commit(command::ActorDead{actor, cause});
+  deaths_.push_back(now_());
   scheduler_->release_actor(actor);
   restart_paces_.erase(actor);
-  std::erase_if(pending_actors_, [&](const PendingActor& pending) { return pending.actor == actor; });
+  if (was_pending) std::erase_if(pending_actors_, [&](const PendingActor& pending) { return pending.actor == actor; });
   const ActorRecord* record = tables_.actor(actor);
   for (ControlAnswerer& answer : address_waiters_.take(actor)) answer(why);
   for (EndAnswerer& answer : end_waiters_.take(actor)) answer(record);
   tell_actor_watchers(actor);
   if (record->incarnation == 0) return;  // never started: nobody can hold a handle but its creator
-  ControlEvent event = control::ActorDied{record->state()};
-  for (const auto& [node, info] : tables_.nodes()) links_.event(node, event);
+  announce_death(*record);
   end_owned(actor);
+}
+
+void Head::forget_dead() {
+  const std::size_t dead = tables_.dead_actors();
+  const Deadline before = now_() - options_.dead_kept_for;
+  std::size_t count = 0;
+  while (dead - count > options_.dead_kept) {
+    // A head that was restarted does not know when those from before died.
+    const bool is_dated = deaths_.size() >= dead - count;
+    if (is_dated && deaths_.front() > before && dead - count <= options_.dead_kept_max) break;
+    if (is_dated) deaths_.pop_front();
+    ++count;
+  }
+  if (count > 0) commit(command::ForgetDead{count});
 }
 
 }  // namespace runtime

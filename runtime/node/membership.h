@@ -75,6 +75,7 @@ struct ActorSpec {
   std::string log_prefix;         // before lines of its output; empty: its class
   std::string caller_options;     // what its callers need to know (actor/caller_options.h); opaque here
   std::optional<std::string> saved_state;  // for a restart: what save_state() returned last; opaque here
+  bool shared = false;            // in a worker process with other shared actors of its job
   bool operator==(const ActorSpec&) const = default;
 };
 
@@ -89,6 +90,7 @@ struct ActorAddress {
   std::uint64_t incarnation = 0;  // grows each time the actor is started; never accept an older one again
   std::int32_t pid = 0;
   std::string caller_options;  // of its ActorSpec
+  bool shared = false;        // other shared actors are in that process
   bool operator==(const ActorAddress&) const = default;
 };
 

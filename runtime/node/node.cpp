@@ -80,6 +80,7 @@ Status Node::open() {
   pool.session_dir = options_.session_dir.string();
   WorkerPoolCallbacks callbacks;
   callbacks.on_actor_exited = [this](JobId job, control::ActorExited exited) { tell_head(std::move(exited), job); };
+  callbacks.on_actors_exited = [this](JobId job, control::ActorsExited exited) { tell_head(std::move(exited), job); };
   callbacks.on_log = [this](LogLines lines) { on_log(std::move(lines)); };
   workers_ = std::make_unique<WorkerPool>(loop_, *programs_, pool, std::move(callbacks));
 
@@ -271,7 +272,7 @@ void Node::serve_client(const std::shared_ptr<Channel>& channel, ControlRequest 
                   std::holds_alternative<control::QueryCluster>(request.body) || std::holds_alternative<control::CreateGroup>(request.body) ||
                   std::holds_alternative<control::RemoveGroup>(request.body) || std::holds_alternative<control::TerminateActor>(request.body) ||
                   std::holds_alternative<control::WatchActor>(request.body) || std::holds_alternative<control::WatchNodes>(request.body) ||
-                  std::holds_alternative<control::SaveState>(request.body);
+                  std::holds_alternative<control::SaveState>(request.body) || std::holds_alternative<control::ParkActor>(request.body);
   if (!for_head) return answer(unimplemented("a node does not serve this to its clients"));
   request.job = client.job;
   to_head(std::move(request), std::move(answer));
@@ -340,9 +341,9 @@ void Node::on_log(LogLines lines) {
 void Node::on_head_event(const ControlEvent& event) {
   if (const auto* lines = std::get_if<LogLines>(&event)) {
     if (Client* driver = driver_of(lines->job)) send_event(*driver->channel, event);
-  } else if (const auto* died = std::get_if<control::ActorDied>(&event)) {
+  } else if (const auto* died = std::get_if<control::ActorsDied>(&event)) {
     for (auto& [channel, client] : clients_) {
-      if (client.job == died->state.job && !client.job.is_none()) send_event(*client.channel, event);
+      if (client.job == died->job && !client.job.is_none()) send_event(*client.channel, event);
     }
   }
 }

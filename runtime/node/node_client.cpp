@@ -25,9 +25,10 @@ struct NodeClient::State : std::enable_shared_from_this<State> {
   JobId job;
   CreateActorHandler on_create_actor;
   DrainActorHandler on_drain_actor;
+  StopActorHandler on_stop_actor;
   std::function<void(FileDescriptor, const Preamble&)> on_attach;
   std::function<void(LogLines)> on_log;
-  std::function<void(ActorState)> on_actor_died;
+  std::function<void(ActorId)> on_actor_died;
   std::function<void(Status)> on_shutdown;
   Channel::Handler on_message;
   SubmitHandlers submitted;
@@ -65,6 +66,9 @@ struct NodeClient::State : std::enable_shared_from_this<State> {
       on_build(std::move(build->spec), build->incarnation, std::move(done));
     } else if (auto* drain = std::get_if<control::DrainActor>(&request->body); drain && on_drain) {
       on_drain(drain->actor, drain->incarnation, std::move(done));
+    } else if (auto* stop = std::get_if<control::StopActor>(&request->body)) {
+      if (auto on_stop = get(&State::on_stop_actor)) on_stop(stop->actor, stop->incarnation);
+      done({});
     } else {
       done(unimplemented("this process runs no actors"));
     }
@@ -75,8 +79,8 @@ struct NodeClient::State : std::enable_shared_from_this<State> {
     if (!event.ok()) return LOG(warn, "from the node: {}", event.status().message());
     if (auto* lines = std::get_if<LogLines>(&*event)) {
       if (auto handler = get(&State::on_log)) handler(std::move(*lines));
-    } else if (auto* died = std::get_if<control::ActorDied>(&*event)) {
-      if (auto handler = get(&State::on_actor_died)) handler(std::move(died->state));
+    } else if (auto* died = std::get_if<control::ActorsDied>(&*event)) {
+      if (auto handler = get(&State::on_actor_died)) std::for_each(died->actors.begin(), died->actors.end(), handler);
     } else if (auto* output = std::get_if<control::JobOutput>(&*event)) {
       if (auto handler = get(&State::submitted).on_output) handler(output->is_stderr, std::move(output->bytes));
     } else if (auto* exited = std::get_if<control::JobExited>(&*event)) {
@@ -257,6 +261,10 @@ void NodeClient::kill_actor(ActorId actor, bool may_restart, Deadline deadline, 
   state_->tell(control::KillActor{actor, may_restart}, deadline, std::move(done));
 }
 
+void NodeClient::park_actor(ActorId actor, Deadline deadline, Done done) {
+  state_->tell(control::ParkActor{actor}, deadline, std::move(done));
+}
+
 void NodeClient::terminate_actor(ActorId actor, bool restart, Deadline deadline, Done done) {
   state_->tell(control::TerminateActor{actor, restart}, deadline, std::move(done));
 }
@@ -320,6 +328,11 @@ void NodeClient::set_on_drain_actor(DrainActorHandler handler) {
   state_->on_drain_actor = std::move(handler);
 }
 
+void NodeClient::set_on_stop_actor(StopActorHandler handler) {
+  std::lock_guard lock(state_->mutex);
+  state_->on_stop_actor = std::move(handler);
+}
+
 void NodeClient::set_on_attach(std::function<void(FileDescriptor, const Preamble&)> handler) {
   std::lock_guard lock(state_->mutex);
   state_->on_attach = std::move(handler);
@@ -330,7 +343,7 @@ void NodeClient::set_on_log(std::function<void(LogLines)> handler) {
   state_->on_log = std::move(handler);
 }
 
-void NodeClient::set_on_actor_died(std::function<void(ActorState)> handler) {
+void NodeClient::set_on_actor_died(std::function<void(ActorId)> handler) {
   std::lock_guard lock(state_->mutex);
   state_->on_actor_died = std::move(handler);
 }

@@ -63,6 +63,8 @@ class NodeClient {
   void actor_state(ActorId actor, std::uint64_t incarnation, Deadline deadline, Callback<ActorState> done);
   /// Ends the actor's process. Answers once it is gone; ending a dead actor is no error. `may_restart`: as if it had crashed.
   void kill_actor(ActorId actor, bool may_restart, Deadline deadline, Done done);
+  /// Lets the actor go on without the resources that it reserved.
+  void park_actor(ActorId actor, Deadline deadline, Done done);
   /// Ends the actor once it has served the calls that wait, by force at the deadline. Answers once it is gone. `restart`: it is started again then.
   void terminate_actor(ActorId actor, bool restart, Deadline deadline, Done done);
   /// Answers with the actor's state as soon as its version is another than `version`. kDeadlineExceeded: nothing happened.
@@ -99,6 +101,9 @@ class NodeClient {
   /// Serve the calls that wait at the actor, then end it; answer when it has ended.
   using DrainActorHandler = std::function<void(ActorId actor, std::uint64_t incarnation, Done answer)>;
   void set_on_drain_actor(DrainActorHandler handler);
+  /// End a shared actor of this process: when it returns, no call can reach the actor any more.
+  using StopActorHandler = std::function<void(ActorId actor, std::uint64_t incarnation)>;
+  void set_on_stop_actor(StopActorHandler handler);
   /// A connection that came in through the node's port for this worker: give it to Listener::adopt.
   void set_on_attach(std::function<void(FileDescriptor socket, const Preamble& preamble)> handler);
 
@@ -107,7 +112,7 @@ class NodeClient {
   /// Lines that the job's workers wrote, from any node.
   void set_on_log(std::function<void(LogLines)> handler);
   /// An actor that this job created or resolved through this node died.
-  void set_on_actor_died(std::function<void(ActorState)> handler);
+  void set_on_actor_died(std::function<void(ActorId)> handler);
 
   // -- All.
 

@@ -118,6 +118,7 @@ void store(const ActorSpec& from, schema::ActorSpec::Builder to) {
   to.setHasSavedState(from.saved_state.has_value());
   if (from.saved_state) to.setSavedState(data(*from.saved_state));
   to.setCallerOptions(data(from.caller_options));
+  to.setShared(from.shared);
 }
 
 ActorSpec load(schema::ActorSpec::Reader from) {
@@ -144,6 +145,7 @@ ActorSpec load(schema::ActorSpec::Reader from) {
   to.log_prefix = load_text(from.getLogPrefix());
   if (from.getHasSavedState()) to.saved_state = load_bytes(from.getSavedState());
   to.caller_options = load_bytes(from.getCallerOptions());
+  to.shared = from.getShared();
   return to;
 }
 
@@ -155,6 +157,7 @@ void store(const ActorAddress& from, schema::ActorAddress::Builder to) {
   to.setUnixPath(text(from.unix_path));
   to.setNodeAddress(text(from.node_address));
   to.setIncarnation(from.incarnation);
+  to.setShared(from.shared);
   to.setPid(from.pid);
   to.setCallerOptions(data(from.caller_options));
 }
@@ -168,6 +171,7 @@ ActorAddress load(schema::ActorAddress::Reader from) {
   to.unix_path = load_text(from.getUnixPath());
   to.node_address = load_text(from.getNodeAddress());
   to.incarnation = from.getIncarnation();
+  to.shared = from.getShared();
   to.pid = from.getPid();
   to.caller_options = load_bytes(from.getCallerOptions());
   return to;

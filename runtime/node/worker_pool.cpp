@@ -7,6 +7,7 @@
 #include "runtime/core/log.h"
 #include "runtime/node/child_process.h"
 #include "runtime/node/control_channel.h"
+#include "runtime/node/hosted_actors.h"
 #include "runtime/node/process_output.h"
 #include "runtime/node/worker_environment.h"
 
@@ -50,6 +51,7 @@ struct WorkerPool::Worker {
   Deadline start_deadline = Deadline::max();
   ControlAnswerer start_answer;  // until built
   bool serving = false;
+  std::unique_ptr<HostedActors> hosted;  // of a worker for shared actors; spec has no id then
   std::string end_reason;  // set when the pool ends it
   LogFile log;
   LineSplitter lines[2];
@@ -119,11 +121,11 @@ WorkerPool::WorkerPtr WorkerPool::take_warm(JobId job, const control::StartActor
 
 void WorkerPool::start_actor(JobId job, control::StartActor request, Deadline deadline, ControlAnswerer answer) {
   auto start = std::make_shared<Start>(Start{job, std::move(request), deadline, std::move(answer)});
-  starts_.push_back(start);
+  starts_.insert(start);
   const control::StartActor& wanted = start->request;
   programs_.find(wanted.driver, wanted.driver_node, deadline, [this, alive = alive_, start](Result<fs::path> program) {
     if (!*alive) return;
-    std::erase(starts_, start);
+    starts_.erase(start);
     if (start->answer) begin(*start, program);
   });
 }
@@ -132,6 +134,7 @@ void WorkerPool::begin(Start& start, const Result<fs::path>& program) {
   if (!program.ok()) return start.answer(program.status());
   ActorSpec& spec = start.request.spec;
   std::uint32_t threads = thread_count(spec);
+  if (spec.shared) return begin_shared(start, *program, threads);
   WorkerPtr worker = take_warm(start.job, start.request, threads);
   if (!worker) {
     auto spawned = spawn(start.job, start.request.driver, *program, spec.env, threads);
@@ -146,6 +149,32 @@ void WorkerPool::begin(Start& start, const Result<fs::path>& program) {
   if (worker->channel) assign(worker);
 }
 
+void WorkerPool::begin_shared(Start& start, const fs::path& program, std::uint32_t threads) {
+  ActorSpec& spec = start.request.spec;
+  const SharedKey key(start.job, spec.outlives_job, threads, spec.env);
+  auto known = shared_.find(key);
+  WorkerPtr worker = known == shared_.end() ? nullptr : known->second;
+  if (!worker || !worker->end_reason.empty() || (worker->channel && worker->channel->closed())) {
+    WorkerPtr made = take_warm(start.job, start.request, threads);
+    if (!made) {
+      auto spawned = spawn(start.job, start.request.driver, program, spec.env, threads);
+      if (!spawned.ok()) return start.answer(spawned.status());
+      made = *spawned;
+    }
+    made->spec.class_name = "shared";
+    made->spec.outlives_job = spec.outlives_job;
+    HostedActors::Callbacks callbacks;
+    callbacks.exited = [this, job = start.job](control::ActorsExited exited) { callbacks_.on_actors_exited(job, std::move(exited)); };
+    callbacks.emptied = [this, weak = std::weak_ptr<Worker>(made)] {
+      if (WorkerPtr idle = weak.lock()) arm_idle_timer(idle);
+    };
+    made->hosted = std::make_unique<HostedActors>(loop_, start.job, address_of(*made), std::move(callbacks));
+    if (made->channel) made->hosted->on_connected(made->channel);
+    shared_[key] = worker = std::move(made);
+  }
+  worker->hosted->start(std::move(spec), start.request.incarnation, start.deadline, std::move(start.answer));
+}
+
 void WorkerPool::warm(JobId job, const DriverInfo& driver) {
   std::uint32_t count = std::min(driver.warm_workers, options_.warm_workers_max);
   if (count == 0) return;
@@ -155,6 +184,14 @@ void WorkerPool::warm(JobId job, const DriverInfo& driver) {
       auto worker = spawn(job, driver, *program, {}, 1);
       if (!worker.ok()) return LOG(warn, "warm worker: {}", worker.status().message());
     }
+  });
+}
+
+void WorkerPool::arm_idle_timer(const WorkerPtr& worker) {
+  worker->timer.expires_after(options_.shared_idle);
+  worker->timer.async_wait([this, alive = alive_, weak = std::weak_ptr<Worker>(worker)](boost::system::error_code ec) {
+    WorkerPtr idle = weak.lock();
+    if (!ec && idle && *alive && idle->hosted->size() == 0) end_worker(*idle, "it had no shared actor left", options_.end_grace);
   });
 }
 
@@ -174,7 +211,8 @@ std::optional<JobId> WorkerPool::on_connected(const std::shared_ptr<Channel>& ch
   if (found == workers_.end() || found->second->channel || found->second->process->pid() != channel->peer().pid) return std::nullopt;
   WorkerPtr worker = found->second;
   worker->channel = channel;
-  if (!worker->spec.class_name.empty()) assign(worker);
+  if (worker->hosted) worker->hosted->on_connected(channel);
+  else if (!worker->spec.class_name.empty()) assign(worker);
   return worker->job;
 }
 
@@ -200,17 +238,22 @@ void WorkerPool::on_built(const WorkerPtr& worker, const Result<ControlAnswer>& 
     end_worker(*worker, "its constructor failed", options_.end_grace);
     return;
   }
-  ActorAddress address;
+  ActorAddress address = address_of(*worker);
   address.actor = worker->spec.actor;
-  address.worker = worker->id;
-  address.node = options_.node;
   address.class_name = worker->spec.class_name;
-  address.unix_path = WorkerEnvironment{worker->id, {}, {}, {}, options_.session_dir, ""}.socket_path();
-  address.node_address = options_.node_address;
   address.incarnation = worker->incarnation;
-  address.pid = worker->process->pid();
   worker->serving = true;
   answer_start(*worker, ControlAnswer{address});
+}
+
+ActorAddress WorkerPool::address_of(const Worker& worker) const {
+  ActorAddress address;
+  address.worker = worker.id;
+  address.node = options_.node;
+  address.unix_path = WorkerEnvironment{worker.id, {}, {}, {}, options_.session_dir, ""}.socket_path();
+  address.node_address = options_.node_address;
+  address.pid = worker.process->pid();
+  return address;
 }
 
 void WorkerPool::answer_start(Worker& worker, Result<ControlAnswer> answer) {
@@ -257,7 +300,10 @@ void WorkerPool::on_exit(WorkerId id, DeathCause cause) {
   fs::remove(WorkerEnvironment{id, {}, {}, {}, options_.session_dir, ""}.socket_path(), ignored);
   LOG(info, "worker {} (pid {}, {}) {}", id.short_hex(), cause.pid,
       worker->spec.class_name.empty() ? "idle" : worker->spec.class_name, cause.text);
-  if (worker->start_answer) {
+  std::erase_if(shared_, [&](const auto& entry) { return entry.second == worker; });
+  if (worker->hosted) {
+    worker->hosted->on_exit(cause);
+  } else if (worker->start_answer) {
     std::string text = "actor " + worker->spec.class_name + " (pid " + std::to_string(cause.pid) + " on node " +
                        options_.node.short_hex() + ") died while it was built: " + cause.text;
     if (!cause.output_tail.empty()) text += "\n" + cause.output_tail;
@@ -287,6 +333,7 @@ void WorkerPool::stop_actor(const control::StopActor& stop) {
     if (wanted && start->answer) std::exchange(start->answer, nullptr)(cancelled(stop.reason));
   }
   for (const auto& [id, worker] : workers_) {
+    if (worker->hosted && worker->hosted->stop(stop)) return;
     if (worker->spec.actor != stop.actor || worker->incarnation != stop.incarnation) continue;
     if (stop.drain && worker->serving && worker->channel) drain(worker, stop.grace, stop.reason);
     else end_worker(*worker, stop.reason, stop.grace);

@@ -1,14 +1,17 @@
 // WorkerPool: a node's worker processes, from their start to the report of how they ended.
 //
 // A worker runs one actor. It is started for the actor, or ahead of time (warm) for its job, and is never used again for
-// another: what a dead actor left behind in a process must not touch the next.
+// another: what a dead actor left behind in a process must not touch the next. Shared actors of a job that want the same environment
+// are together in one worker, which ends with them, or with the job.
 #pragma once
 
 #include <functional>
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "runtime/core/result.h"
@@ -27,11 +30,13 @@ struct WorkerPoolOptions {
   std::size_t workers_max = 4096;
   std::uint32_t warm_workers_max = 16;     // per job
   std::chrono::milliseconds end_grace{1000};  // between SIGTERM and SIGKILL when a job ends
+  std::chrono::milliseconds shared_idle{5000};  // how long a process of shared actors stays without any
 };
 
 struct WorkerPoolCallbacks {
   /// An actor's process ended after its start was answered with success.
   std::function<void(JobId job, control::ActorExited exited)> on_actor_exited;
+  std::function<void(JobId job, control::ActorsExited exited)> on_actors_exited;
   std::function<void(LogLines lines)> on_log;
 };
 
@@ -68,19 +73,25 @@ class WorkerPool {
   struct Worker;
   struct Start;
   using WorkerPtr = std::shared_ptr<Worker>;
+  /// What shared actors of one process have in common.
+  using SharedKey = std::tuple<JobId, bool /* outlives it */, std::uint32_t /* threads */, Environment>;
 
   Result<WorkerPtr> spawn(JobId job, const DriverInfo& driver, const std::filesystem::path& program,
                           const Environment& env, std::uint32_t threads);
   void begin(Start& start, const Result<std::filesystem::path>& program);
+  void begin_shared(Start& start, const std::filesystem::path& program, std::uint32_t threads);
   void assign(const WorkerPtr& worker);
   void on_built(const WorkerPtr& worker, const Result<ControlAnswer>& built);
   void on_output(Worker& worker, bool is_stderr, std::string_view bytes);
   void send_lines(Worker& worker, bool is_stderr, std::vector<std::string> lines);
   void on_exit(WorkerId id, DeathCause cause);
+  /// What an actor's address says of its process.
+  ActorAddress address_of(const Worker& worker) const;
   void answer_start(Worker& worker, Result<ControlAnswer> answer);
   void end_worker(Worker& worker, const std::string& reason, std::chrono::milliseconds grace);
   WorkerPtr take_warm(JobId job, const control::StartActor& start, std::uint32_t threads);
   void arm_timer(const WorkerPtr& worker);
+  void arm_idle_timer(const WorkerPtr& worker);
   void drain(const WorkerPtr& worker, std::chrono::milliseconds grace, const std::string& reason);
 
   EventLoop& loop_;
@@ -88,7 +99,8 @@ class WorkerPool {
   const WorkerPoolOptions options_;
   WorkerPoolCallbacks callbacks_;
   std::map<WorkerId, WorkerPtr> workers_;
-  std::vector<std::shared_ptr<Start>> starts_;  // whose program is being looked for
+  std::map<SharedKey, WorkerPtr> shared_;
+  std::set<std::shared_ptr<Start>> starts_;  // whose program is being looked for
   std::function<void()> on_empty_;
   bool ending_ = false;
   std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);  // false once destroyed, for callbacks still under way

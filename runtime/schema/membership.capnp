@@ -45,6 +45,7 @@ struct ActorSpec {
   hasSavedState @20 :Bool;
   savedState @21 :Data;      # for a restart: what the class's save_state() returned last
   callerOptions @22 :Data;   # CallerOptions (call.capnp): what its callers need to know; handed on in its addresses
+  shared @23 :Bool;          # in a worker process with other shared actors of its job
 }
 
 struct ActorAddress {
@@ -57,7 +58,10 @@ struct ActorAddress {
   incarnation @6 :UInt64;
   pid @7 :Int32;
   callerOptions @8 :Data;    # of its ActorSpec
+  shared @9 :Bool;           # other shared actors are in that process
 }
+
+struct ActorInstance { actor @0 :Data; incarnation @1 :UInt64; }
 
 struct DeathCause {
   text @0 :Text;
@@ -181,6 +185,10 @@ struct ControlRequest {
     saveState :group { actor @53 :Data; incarnation @54 :UInt64; state @55 :Data; }
     # From a node to a worker.
     drainActor :group { actor @56 :Data; incarnation @57 :UInt64; }
+    # From a node to the head: the end of a process of shared actors.
+    actorsExited :group { actors @59 :List(ActorInstance); cause @60 :DeathCause; }
+    # From drivers and workers, for the head.
+    parkActor :group { actor @61 :Data; }           # it goes on without its resources
   }
 }
 
@@ -206,7 +214,8 @@ struct ControlEvent {        # one way
     logLines @0 :LogLines;
     jobOutput :group { job @1 :Data; isStderr @2 :Bool; bytes @3 :Data; }
     jobExited :group { job @4 :Data; cause @5 :DeathCause; }
-    actorDied @6 :ActorState;
+    obsoleteActorDied @6 :ActorState;
     shutdown :group { code @7 :UInt16; message @8 :Text; }
+    actorsDied :group { job @9 :Data; actors @10 :List(Data); }  # for good
   }
 }

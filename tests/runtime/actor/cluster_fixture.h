@@ -10,6 +10,7 @@
 
 #include "command.h"
 #include "test_actors.h"
+#include "test_tasks.h"
 #include "tests/support/temporary_folder.h"
 
 namespace runtime::test {
@@ -29,6 +30,7 @@ class ClusterTest : public testing::Test {
     options.start_arguments = std::move(start_arguments);
     rt_ = std::make_unique<Runtime>(1, argv, options);
     register_test_actors(*rt_);
+    register_test_tasks(*rt_);
     Status status = rt_->start();
     ASSERT_TRUE(status.ok()) << status.to_string();
   }

@@ -5,6 +5,7 @@
 
 #include "runtime/node/worker_environment.h"
 #include "test_actors.h"
+#include "test_tasks.h"
 
 namespace {
 
@@ -82,6 +83,7 @@ int main(int argc, char** argv) {
   if (runtime::is_worker_process()) {
     runtime::Runtime rt(argc, argv);
     runtime::test::register_test_actors(rt);
+    runtime::test::register_test_tasks(rt);
     return rt.run([](runtime::Runtime&) { return 0; });
   }
   testing::InitGoogleTest(&argc, argv);

@@ -89,7 +89,9 @@ std::vector<ControlRequest::Body> all_bodies() {
           control::WatchActor{ActorId::random(), 6},
           control::WatchNodes{7},
           control::SaveState{ActorId::random(), 8, std::string("\0s", 2)},
-          control::DrainActor{ActorId::random(), 9}};
+          control::DrainActor{ActorId::random(), 9},
+          control::ActorsExited{{{ActorId::random(), 7}, {ActorId::random(), 8}}, full_cause()},
+          control::ParkActor{ActorId::random()}};
 }
 
 TEST(ControlCodec, EveryRequestComesBackEqual) {
@@ -150,7 +152,7 @@ TEST(ControlCodec, EveryEventComesBackEqual) {
   ActorState state;
   state.actor = ActorId::random();
   std::vector<ControlEvent> events{lines, control::JobOutput{JobId::random(), true, "bytes\0"}, control::JobExited{JobId::random(), full_cause()},
-                                   control::ActorDied{state}, control::Shutdown{unavailable("bye")}};
+                                   control::ActorsDied{JobId::random(), {ActorId::random(), ActorId::random()}}, control::Shutdown{unavailable("bye")}};
   ASSERT_EQ(events.size(), std::variant_size_v<ControlEvent>);
   for (const ControlEvent& event : events) {
     auto decoded = decode_control_event(encode(event));

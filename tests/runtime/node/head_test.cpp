@@ -90,7 +90,7 @@ TEST_F(HeadTest, DeathHasItsCause) {
   // Callers that come later hear the same.
   EXPECT_EQ(status(ask(control::ResolveActor{spec.actor, "", ""})), death);
   ASSERT_FALSE(links_.events.empty());
-  EXPECT_TRUE(std::holds_alternative<control::ActorDied>(links_.events.back().second));
+  EXPECT_TRUE(std::holds_alternative<control::ActorsDied>(links_.events.back().second));
 }
 
 TEST_F(HeadTest, AQuestionAboutALivingActorEndsAfterASecond) {
@@ -224,12 +224,40 @@ TEST_F(HeadTest, RefusesStrangersAndForeignRequests) {
 }
 
 TEST_F(HeadTest, RemembersABoundedNumberOfDeadActors) {
-  for (std::size_t i = 0; i < ClusterTables::kDeadActorsKept + 50; ++i) {
+  const std::size_t kept = HeadOptions().dead_kept;
+  for (std::size_t i = 0; i < kept + 50; ++i) {
     ActorSpec spec = living(1);
     ask(control::ActorExited{spec.actor, incarnation(spec), {}});
     links_.events.clear();
   }
-  EXPECT_EQ(head_.tables().actors().size(), ClusterTables::kDeadActorsKept);
+  EXPECT_EQ(head_.tables().actors().size(), kept + 50) << "callers of the first ones may be about to ask for the cause";
+  EXPECT_LE(head_.next_tick(), now_ + std::chrono::seconds(6));
+  advance(std::chrono::seconds(6));
+  EXPECT_EQ(head_.tables().actors().size(), kept);
+}
+
+TEST_F(HeadTest, TheEndOfASharedProcessIsOneEvent) {
+  control::ActorsExited exited;
+  std::vector<ActorSpec> specs;
+  for (int i = 0; i < 100; ++i) {
+    specs.push_back(actor(0));
+    specs.back().max_restarts = i % 2;
+    living(specs.back());
+    exited.actors.push_back({specs.back().actor, incarnation(specs.back())});
+  }
+  exited.cause.text = "killed by SIGSEGV";
+  links_.events.clear();
+  exited.actors.push_back({ActorId::random(), 1});
+  ask(control::ActorsExited(exited), {}, join(1));
+  EXPECT_TRUE(links_.events.empty()) << "not the process of that node";
+  ask(control::ActorsExited(exited));
+  ASSERT_EQ(links_.events.size(), 2u) << "one for each node";
+  EXPECT_EQ(std::get<control::ActorsDied>(links_.events[0].second).actors.size(), 50u);
+  for (int i = 0; i < 100; ++i) {
+    const ActorRecord& record = *head_.tables().actor(specs[static_cast<std::size_t>(i)].actor);
+    EXPECT_EQ(record.phase, i % 2 == 0 ? ActorPhase::kDead : ActorPhase::kStarting);
+    EXPECT_EQ(record.death.text, "killed by SIGSEGV");
+  }
 }
 
 }  // namespace

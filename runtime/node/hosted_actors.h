@@ -1,0 +1,70 @@
+// HostedActors: the shared actors of one worker process, as its node knows them: those being built and those that serve.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <unordered_map>
+
+#include "runtime/node/control.h"
+#include "runtime/transport/channel.h"
+#include "runtime/transport/event_loop.h"
+
+namespace runtime {
+
+/// Lives on the event loop. A serving actor takes about a hundred bytes.
+class HostedActors {
+ public:
+  struct Callbacks {
+    /// Hears of every actor that ends after its start was answered with success; of all that end with the process in one go.
+    std::function<void(control::ActorsExited)> exited;
+    std::function<void()> emptied;  // the last one is gone; not called from within start() or on_exit()
+  };
+
+  /// `process`: what the addresses of all its actors say of the process.
+  HostedActors(EventLoop& loop, JobId job, ActorAddress process, Callbacks callbacks);
+  HostedActors(const HostedActors&) = delete;
+  HostedActors& operator=(const HostedActors&) = delete;
+  ~HostedActors();
+
+  /// Lets the process build the actor, once it has connected. Errors as WorkerPool::start_actor.
+  void start(ActorSpec spec, std::uint64_t incarnation, Deadline deadline, ControlAnswerer answer);
+  void on_connected(const std::shared_ptr<Channel>& channel);
+  /// Ends the actor if it is one of these: no call reaches it any more, or once those in line have been served, within the grace. A call that it
+  /// runs is told, and ends by itself.
+  bool stop(const control::StopActor& stop);
+  /// The process has ended, and all actors with it.
+  void on_exit(const DeathCause& cause);
+
+  std::size_t size() const { return actors_.size(); }
+
+ private:
+  struct Start;
+  struct Actor {
+    std::uint64_t incarnation = 0;
+    bool draining = false;
+    std::unique_ptr<Start> start;  // until it is answered
+  };
+  using Actors = std::unordered_map<ActorId, Actor>;
+
+  void build(ActorId id, Actor& actor);
+  void on_built(ActorId id, std::uint64_t incarnation, const Result<ControlAnswer>& built);
+  void drain(ActorId id, Actor& actor, std::chrono::milliseconds grace, std::string reason);
+  void on_drained(ActorId id, std::uint64_t incarnation, std::string reason, bool in_time);
+  Actors::iterator find(ActorId id, std::uint64_t incarnation);
+  /// Takes the actor out, and says why it is gone.
+  void end(Actors::iterator actor, std::string reason);
+  void tell_stop(ActorId id, std::uint64_t incarnation);
+  void fail_late();
+  void arm_timer();
+
+  EventLoop& loop_;
+  const JobId job_;
+  const ActorAddress process_;
+  const Callbacks callbacks_;
+  std::shared_ptr<Channel> channel_;  // once connected
+  Actors actors_;
+  asio::steady_timer timer_;  // of starts that wait for the process to connect
+  std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);  // false once destroyed, for callbacks still under way
+};
+
+}  // namespace runtime

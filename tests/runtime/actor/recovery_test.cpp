@@ -1,0 +1,150 @@
+// Results of tasks that are lost with the node, or the worker, that holds them.
+#include <algorithm>
+#include <fstream>
+
+#include "cluster_fixture.h"
+#include "runtime/actor/stored_object.h"
+
+namespace runtime::test {
+namespace {
+
+constexpr std::uint64_t kCount = 100'000;  // floats: in a store
+
+class RecoveryTest : public ClusterTest {
+ protected:
+  void SetUp() override {
+    ClusterTest::SetUp();
+    far_ = add_node();
+  }
+  /// A node that tasks for "far" run on.
+  std::unique_ptr<Command> add_node() {
+    auto state = rt_->cluster_state();
+    const std::size_t before = state.ok() ? state->nodes.size() : 0;
+    auto node = std::make_unique<Command>(std::vector<std::string>{STARLING_BIN_DIR "/starling", "start", "--address", address(), "--num-cpus", "2",
+                                                                   "--resources", R"({"far": 4})", "--block"});
+    EXPECT_TRUE(eventually([&] { return nodes() == before + 1; })) << node->output();
+    return node;
+  }
+  std::size_t nodes() {
+    auto state = rt_->cluster_state();
+    return state.ok() ? state->nodes.size() : 0;
+  }
+  /// The far node dies with what it holds, and another takes its place.
+  void replace_far() {
+    far_->signal(SIGKILL);
+    far_->wait();
+    EXPECT_TRUE(eventually([&] { return nodes() == 1; }));
+    far_ = add_node();
+  }
+  TaskOptions far(std::uint32_t max_retries = 3) const {
+    TaskOptions options{.cpus = 0, .max_retries = max_retries};
+    options.resources["far"] = 1;
+    return options;
+  }
+  std::string path(const std::string& name) const { return (root_ / name).string(); }
+  static std::size_t lines(const std::string& file) {
+    std::ifstream in(file);
+    return static_cast<std::size_t>(std::count(std::istreambuf_iterator<char>(in), {}, '\n'));
+  }
+  template <class T>
+  void settled(const ObjectRef<T>& ref) {
+    ASSERT_EQ(rt_->wait(std::vector{ref}, 1, 30s).ready.size(), 1u);
+    ASSERT_TRUE(ref.state()->failure().ok()) << ref.state()->failure().to_string();
+  }
+
+  std::unique_ptr<Command> far_;
+};
+
+TEST_F(RecoveryTest, AResultLostWithItsNodeIsMadeAgainByGet) {
+  const std::string runs = path("runs");
+  auto numbers = rt_->task(far(), &make_noted, runs, kCount, 0.5f);
+  settled(numbers);
+  replace_far();
+  auto values = rt_->get(numbers, 30s);
+  ASSERT_TRUE(values.ok()) << values.status().to_string();
+  EXPECT_EQ(*values, std::vector<float>(kCount, 0.5f));
+  EXPECT_EQ(lines(runs), 2u);
+  EXPECT_EQ(rt_->get(numbers, 30s)->size(), kCount);
+  EXPECT_EQ(lines(runs), 2u) << "it is there again";
+}
+
+TEST_F(RecoveryTest, AChainIsMadeAgainFromItsBeginning) {
+  const std::string runs = path("runs");
+  ObjectRef<std::vector<float>> last;
+  {
+    auto first = rt_->task(far(), &make_noted, runs, kCount, 1.0f);
+    auto second = rt_->task(far(), &scale_noted, runs, first, 2.0f);
+    last = rt_->task(far(), &scale_noted, runs, second, 3.0f);
+    settled(last);
+  }
+  EXPECT_EQ(lines(runs), 3u);
+  replace_far();
+  auto values = rt_->get(last, 60s);
+  ASSERT_TRUE(values.ok()) << values.status().to_string();
+  EXPECT_EQ(*values, std::vector<float>(kCount, 6.0f));
+  EXPECT_EQ(lines(runs), 6u);
+}
+
+TEST_F(RecoveryTest, ATaskWhoseArgumentIsLostGetsItMadeAgain) {
+  const std::string runs = path("runs");
+  auto first = rt_->task(far(), &make_noted, runs, kCount, 1.0f);
+  auto second = rt_->task(far(), &scale_noted, runs, first, 2.0f);
+  settled(second);
+  replace_far();
+  auto sum = rt_->get(rt_->task(&sum_floats, second), 60s);
+  ASSERT_TRUE(sum.ok()) << sum.status().to_string();
+  EXPECT_EQ(*sum, 2.0 * kCount);
+  EXPECT_EQ(lines(runs), 4u);
+}
+
+TEST_F(RecoveryTest, ADeadWorkersResultIsMadeAgainOnItsNode) {
+  const std::string runs = path("runs");
+  auto numbers = rt_->task(far(), &make_noted, runs, kCount, 0.5f);
+  settled(numbers);
+  pid_t worker = 0;
+  std::ifstream(runs) >> worker;
+  ASSERT_EQ(::kill(worker, SIGKILL), 0);
+  ASSERT_TRUE(eventually([&] { return ::kill(worker, 0) != 0; }));
+  std::this_thread::sleep_for(300ms);  // its node hears of it on two ways
+  auto values = rt_->get(numbers, 30s);
+  ASSERT_TRUE(values.ok()) << values.status().to_string();
+  EXPECT_EQ(*values, std::vector<float>(kCount, 0.5f));
+  EXPECT_GE(lines(runs), 2u);
+}
+
+TEST_F(RecoveryTest, ATaskThatMayNotRunAgainLosesItsResultAndSaysSo) {
+  const std::string runs = path("runs");
+  auto numbers = rt_->task(far(0), &make_noted, runs, kCount, 0.5f);
+  settled(numbers);
+  const std::string id = numbers.state()->value().stored->location().id.short_hex();
+  const std::string node = numbers.state()->value().stored->location().node.short_hex();
+  replace_far();
+  expect_failure(rt_->get(numbers, 30s).status(), ErrorCode::kObjectLost, {id, "task make_noted", node, "max_retries"});
+  EXPECT_EQ(lines(runs), 1u);
+}
+
+TEST_F(RecoveryTest, AttemptsAreBounded) {
+  const std::string runs = path("runs");
+  auto numbers = rt_->task(far(1), &make_noted, runs, kCount, 0.5f);
+  settled(numbers);
+  replace_far();
+  auto second = rt_->task(far(), &sum_floats, numbers);  // brings it back without a copy here
+  EXPECT_EQ(rt_->get(second, 30s).value_or(0), 0.5 * kCount);
+  replace_far();
+  expect_failure(rt_->get(rt_->task(far(), &sum_floats, numbers), 30s).status(), ErrorCode::kObjectLost, {"sum_floats"});
+  expect_failure(rt_->get(numbers, 30s).status(), ErrorCode::kObjectLost, {"max_retries"});
+  EXPECT_EQ(lines(runs), 2u);
+}
+
+TEST_F(RecoveryTest, AnActorsResultIsLostWithItsMakersName) {
+  ActorOptions there{.resources = {{"far", 1}}};
+  auto maker = broker("far", there);
+  auto numbers = maker.call(&Broker::make, kCount, 0.5f);
+  settled(numbers);
+  const std::string node = numbers.state()->value().stored->location().node.short_hex();
+  replace_far();
+  expect_failure(rt_->get(numbers, 30s).status(), ErrorCode::kObjectLost, {"Broker " + maker.id().short_hex() + ": make", node, "actor's state"});
+}
+
+}  // namespace
+}  // namespace runtime::test

@@ -1,0 +1,14 @@
+// The test program is also the program that its workers run.
+#include <gtest/gtest.h>
+
+#include "cell.h"
+
+int main(int argc, char** argv) {
+  if (runtime::is_worker_process()) {
+    runtime::Runtime rt(argc, argv);
+    runtime::test::register_cells(rt);
+    return rt.run([](runtime::Runtime&) { return 0; });
+  }
+  testing::InitGoogleTest(&argc, argv);
+  return RUN_ALL_TESTS();
+}
