@@ -55,7 +55,8 @@ struct ActorClient::Timer {
 /// While no calls may be made.
 struct ActorClient::Hold {
   Status why;
-  std::function<void()> quiet;  // empty once called
+  std::size_t holders = 0;
+  std::vector<std::function<void()>> quiet;  // to be called
 };
 
 /// Keeps the objects of a result alive at the actor, by telling it when the last state that came with the result is gone.
@@ -83,14 +84,14 @@ class ActorClient::Section {
   Section& operator=(const Section&) = delete;
   ~Section() {
     const bool busy = client_->is_waiting() || !client_->orphans_.empty() || !client_->lent_.empty();
-    std::function<void()> quiet;
-    if (client_->hold_ && client_->is_quiet()) quiet = std::exchange(client_->hold_->quiet, nullptr);
+    std::vector<std::function<void()>> quiet;
+    if (client_->hold_ && client_->is_quiet()) quiet.swap(client_->hold_->quiet);
     std::shared_ptr<ActorClient> idle;
     if (!busy) idle.swap(client_->self_while_busy_);
     else if (!client_->self_while_busy_) client_->self_while_busy_ = client_;
     lock_.unlock();
     for (const auto& [call, why] : failed_) client_->settle(call, why);
-    if (quiet) quiet();
+    for (const auto& tell : quiet) tell();
   }
 
   void fail(CallPtr call, Status why) { failed_.emplace_back(std::move(call), std::move(why)); }
@@ -326,13 +327,16 @@ Deadline ActorClient::earliest_deadline() const {
 }
 
 void ActorClient::hold_calls(Status why, std::function<void()> quiet) {
-  Section section(*this);  // at its end, if nothing is outstanding
-  hold_ = std::make_unique<Hold>(Hold{std::move(why), std::move(quiet)});
+  Section section(*this);  // tells at its end, if nothing is outstanding
+  if (!hold_) hold_ = std::make_unique<Hold>();
+  ++hold_->holders;
+  hold_->why = std::move(why);
+  hold_->quiet.push_back(std::move(quiet));
 }
 
 void ActorClient::resume_calls() {
   Section section(*this);
-  hold_.reset();
+  if (hold_ && --hold_->holders == 0) hold_.reset();
 }
 
 void ActorClient::watch(const ObjectStatePtr& blocker) {
@@ -603,6 +607,9 @@ void ActorClient::on_reply(const CallPtr& call, Result<Message> reply) {
       [&] { return std::make_shared<const ResultLease>(shared_from_this(), call->sequence); }, &decoded, &value);
   if (status.ok() && decoded.gone) return on_gone(call, decoded.status);
   if (status.ok()) status = decoded.status;
+  // The actor's clock was faster than ours.
+  const bool late = status.code() == ErrorCode::kDeadlineExceeded && std::chrono::steady_clock::now() >= call->deadline;
+  if (late) status = call->late(std::string(status.message()));
   if (!status.ok()) return settle(call, status);
   if (value.stored) value.stored->set_lineage(std::make_shared<CallLineage>(describe() + ": " + call->method->name));
   call->result->fulfil(std::move(value));

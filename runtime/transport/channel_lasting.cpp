@@ -124,11 +124,12 @@ Channel::Detached Channel::detach() {
   lasting.give_up.expires_after(options_.interruption_max);
   // Keeps the channel alive, as waiting for its socket does.
   lasting.give_up.async_wait([self = shared_from_this()](const boost::system::error_code& ec) {
-    if (ec || !self->is_interrupted()) return;
+    // It may have come back, and broken again, since this was due.
+    if (ec || !self->is_interrupted() || std::chrono::steady_clock::now() < self->lasting_->give_up.expiry()) return;
     std::string why;
     {
       std::lock_guard held(self->mutex_);
-      why = self->lasting_->why.message();
+      why = self->lasting_->why.ok() ? self->describe_peer() + ": connected again and went away" : self->lasting_->why.message();
     }
     self->close(unavailable(why + ", and the connection did not come back within " + std::to_string(self->options_.interruption_max.count()) + " ms"));
   });

@@ -136,6 +136,17 @@ TEST_F(CallsTest, TerminateWaitsForCallsWhoseArgumentsAreNotThereYet) {
   EXPECT_EQ(get(call), 1);
 }
 
+TEST_F(CallsTest, SeveralMayTerminateAnActorAtOnce) {
+  auto actor = make<Sequence>();
+  auto paused = actor.call(&Sequence::pause, 300);
+  std::vector<std::thread> ending;
+  const auto start = std::chrono::steady_clock::now();
+  for (int i = 0; i < 4; ++i) ending.emplace_back([&] { EXPECT_TRUE(rt_->terminate(actor).ok()); });
+  for (std::thread& thread : ending) thread.join();
+  EXPECT_LT(std::chrono::steady_clock::now() - start, 15s) << "none of them waits for its own deadline";
+  EXPECT_TRUE(rt_->get(paused).ok());
+}
+
 TEST_F(CallsTest, CallsDuringATerminationAreTold) {
   auto actor = make<Sequence>();
   auto paused = actor.call(&Sequence::pause, 500);

@@ -41,13 +41,20 @@ class Ledger {
   explicit Ledger(const std::string& path) : file_(path) {}
   int record(int caller, int sequence) { return file_.append({caller, sequence}) ? sequence : -1; }
   std::string text(std::uint64_t bytes) const { return std::string(bytes, 'x'); }
+  /// 1 to `count`, one by one.
+  Status count_to(StreamWriter<int>& out, int count) const {
+    for (int i = 1; i <= count; ++i) {
+      if (Status status = out.write(i); !status.ok()) return status;
+    }
+    return {};
+  }
   std::uint64_t measure(const std::string& bytes) const { return bytes.size(); }
 
  private:
   EntryFile file_;
 };
 
-inline void register_ledger(Runtime& rt) { rt.register_actor<Ledger>("Ledger", &Ledger::record, &Ledger::text, &Ledger::measure); }
+inline void register_ledger(Runtime& rt) { rt.register_actor<Ledger>("Ledger", &Ledger::record, &Ledger::text, &Ledger::count_to, &Ledger::measure); }
 
 /// `program --caller NAME CALLER COUNT ACKNOWLEDGED --address A`: calls record(CALLER, 1..COUNT) on the ledger of that name, many at a time, and notes
 /// what came back. Exit code 0: all did; 3: the ledger died.
