@@ -15,6 +15,11 @@
 
 namespace runtime {
 
+namespace {
+/// How long the head may take to say what became of an actor; it may be asked about a hundred thousand at once.
+constexpr std::chrono::seconds kCausePatience{30};
+}  // namespace
+
 struct OutgoingCall final : Producer {
   std::shared_ptr<ActorClient> client;
   const MethodEntry* method = nullptr;
@@ -450,7 +455,7 @@ void ActorClient::on_channel_closed(const Channel* channel, Status reason) {
 void ActorClient::ask_cause(Status reason, bool refused) {
   link_ = Link::kAsking;
   channel_.reset();
-  process_->node().actor_state(id_, incarnation_, deadline_after(std::chrono::seconds(5)),
+  process_->node().actor_state(id_, incarnation_, deadline_after(kCausePatience),
                                [self = shared_from_this(), incarnation = incarnation_, reason = std::move(reason), refused](Result<ActorState> state) {
                                  self->on_cause(incarnation, reason, refused, std::move(state));
                                });
