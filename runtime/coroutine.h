@@ -33,6 +33,8 @@ namespace runtime {
 namespace coroutine_detail {
 /// Resumes when the object is settled. Errors: kDeadlineExceeded, kCancelled.
 asio::awaitable<Status> settled(ObjectStatePtr object, Deadline deadline);
+/// Resumes when its bytes are here. Errors: also the object's own, kObjectLost.
+asio::awaitable<Result<Buffer>> opened(ObjectStatePtr object, Deadline deadline);
 }  // namespace coroutine_detail
 
 template <class T>
@@ -41,13 +43,15 @@ asio::awaitable<Result<T>> Runtime::async_get(ObjectRef<T> ref, Until until) {
     Result<T> missing = invalid_argument("get of an ObjectRef that refers to nothing");
     co_return missing;
   }
-  auto waiting = coroutine_detail::settled(ref.state(), until.at());
-  Status status = co_await std::move(waiting);
-  if (!status.ok()) {
-    Result<T> failed = status;
+  static_assert(!view_detail::kBorrows<T>, "spans and string views point into the object: read it with Runtime::view, which keeps it");
+  auto waiting = coroutine_detail::opened(ref.state(), until.at());
+  Result<Buffer> bytes = co_await std::move(waiting);
+  if (!bytes.ok()) {
+    Result<T> failed = bytes.status();
     co_return failed;
   }
-  Result<T> value = get(ref, until);
+  Decoder decoder(*std::move(bytes), ref.state()->value().refs, ref.state()->process());
+  Result<T> value = decode_all<T>(decoder);
   co_return value;
 }
 
@@ -56,9 +60,9 @@ inline asio::awaitable<Status> Runtime::async_get(ObjectRef<void> ref, Until unt
     Status missing = invalid_argument("get of an ObjectRef that refers to nothing");
     co_return missing;
   }
-  auto waiting = coroutine_detail::settled(ref.state(), until.at());
-  Status status = co_await std::move(waiting);
-  if (status.ok()) status = get(ref, until);
+  auto waiting = coroutine_detail::opened(ref.state(), until.at());
+  Result<Buffer> bytes = co_await std::move(waiting);
+  Status status = bytes.status();
   co_return status;
 }
 

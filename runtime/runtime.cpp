@@ -227,9 +227,8 @@ Result<PendingActor> Runtime::start_actor(std::type_index type, std::string_view
   auto known = impl_->registry->find(type);
   if (!known.ok()) return known.status();
   Deadline deadline = deadline_after(options.create_timeout);
-  process.wait(arguments.refs(), arguments.refs().size(), deadline);
-  for (const auto& ref : arguments.refs()) {
-    if (!ref->is_settled()) return deadline_exceeded("an object that the constructor needs was not there in time");
+  while (ObjectStatePtr ref = first_unsettled(arguments.refs())) {
+    if (!ref->wait(deadline)) return deadline_exceeded("an object that the constructor needs was not there in time");
   }
   // What outlives this process takes its arguments along, instead of leaving large ones in this process's part of the store.
   auto value = options.detached ? Result<ObjectValue>(process.inlined(arguments)) : process.store(arguments);
@@ -490,6 +489,47 @@ ObjectRef<void> Runtime::when_all_of(const std::vector<ObjectStatePtr>& objects)
   if (missing == objects.end()) return ObjectRef<void>(completion_detail::when_all(impl_->process, objects));
   return ObjectRef<void>(ObjectState::failed(
       impl_->process, invalid_argument("rank " + std::to_string(missing - objects.begin()) + ": an ObjectRef that refers to nothing")));
+}
+
+Status Runtime::publish_object(const std::string& name, std::uint64_t version, const ObjectStatePtr& object, const PublishOptions& options, Deadline deadline) {
+  if (Status status = require_started(); !status.ok()) return status;
+  return published_detail::publish(impl_->process, name, version, object, options, deadline);
+}
+
+Result<published_detail::Found> Runtime::find_published(const std::string& name, const PublishedQuery& query, Deadline deadline) {
+  if (Status status = require_started(); !status.ok()) return status;
+  return impl_->process->ask<published_detail::Found>([&](NodeClient::Callback<published_detail::Found> done) {
+    published_detail::find(impl_->process, name, query, bounded(deadline), std::move(done));
+  });
+}
+
+ObjectStatePtr Runtime::when_found(const std::string& name, const PublishedQuery& query, Deadline deadline) {
+  if (Status status = require_started(); !status.ok()) return ObjectState::failed(impl_->process, status);
+  auto awaited = std::make_shared<ObjectState>(impl_->process);
+  PublishedQuery first = query;
+  if (first.at_least == 0 && first.exactly == 0) first.at_least = 1;  // whichever comes
+  published_detail::find(impl_->process, name, first, bounded(deadline), [awaited](Result<published_detail::Found> found) {
+    if (found.ok()) awaited->fulfil(found->object->value());
+    else awaited->fail(found.status());
+  });
+  return awaited;
+}
+
+Watch Runtime::watch_published(const std::string& name, std::function<void(const PublishedEvent&)> callback, const std::string& name_space) {
+  if (!require_started().ok()) return {};
+  return Watch::on_published(impl_->process, name, name_space, std::move(callback));
+}
+
+Status Runtime::unpublish(const std::string& name, std::uint64_t version, const std::string& name_space, Until until) {
+  if (Status status = require_started(); !status.ok()) return status;
+  return impl_->process->ask([&](NodeClient::Done done) {
+    impl_->process->node().unpublish({name_space, name, version}, bounded(until.at()), std::move(done));
+  });
+}
+
+Result<ObjectList> Runtime::refs(Until until) {
+  if (Status status = require_started(); !status.ok()) return status;
+  return impl_->process->ask<ObjectList>([&](NodeClient::Callback<ObjectList> done) { impl_->process->node().list_objects(bounded(until.at()), std::move(done)); });
 }
 
 Result<GroupState> Runtime::create_placement_group(GroupSpec spec, Until until) {

@@ -41,7 +41,9 @@
 #include "runtime/actor/constructor_table.h"
 #include "runtime/actor/death_ref.h"
 #include "runtime/actor/object_ref.h"
+#include "runtime/actor/object_view.h"
 #include "runtime/actor/pending_actor.h"
+#include "runtime/actor/published.h"
 #include "runtime/actor/registry.h"
 #include "runtime/actor/scoped_actor.h"
 #include "runtime/actor/stream.h"
@@ -51,6 +53,7 @@
 #include "runtime/core/log.h"
 #include "runtime/core/result.h"
 #include "runtime/node/membership.h"
+#include "runtime/node/object_info.h"
 
 namespace runtime {
 
@@ -234,7 +237,7 @@ class Runtime {
   Status get(const ObjectRef<void>& ref, Until until = {});
 
   /// The same for coroutine methods, which let other calls run meanwhile; defined in runtime/coroutine.h. Errors: also kCancelled, when the
-  /// awaiting call is. Large values of other nodes are still brought here in a blocking way.
+  /// awaiting call is. What comes from another node or from disk comes without blocking the actor.
   template <class T>
   boost::asio::awaitable<Result<T>, boost::asio::any_io_executor> async_get(ObjectRef<T> ref, Until until = {});
   boost::asio::awaitable<Status, boost::asio::any_io_executor> async_get(ObjectRef<void> ref, Until until = {});
@@ -245,6 +248,34 @@ class Runtime {
   Result<ArrayView<E>> get_view(const ObjectRef<std::vector<E>>& ref, Until until = {});
   template <class E>
   Result<ArrayView<E>> get_view(const ObjectRef<ArrayView<E>>& ref, Until until = {});
+
+  /// Gives the cluster an object under a name and a version: it outlives this process, the job (in a namespace that the job does not have to
+  /// itself) and the process that made it. What lies in a node's store stays there, uncopied if it is of a MiB or more; small values go to the head.
+  /// Returns once the cluster keeps it. Errors: kInvalidArgument (the version is not larger than the latest: the message names both; or the value has
+  /// references to other objects), kResourceExhausted (no room; more copies than nodes), kObjectLost, the object's own failure.
+  template <class T>
+  Status publish(const std::string& name, std::uint64_t version, const ObjectRef<T>& ref, const PublishOptions& options = {},
+                 Until until = std::chrono::seconds(30));
+  /// The latest version, or the one that the query names, which is waited for. The reference keeps it. Does not fetch the bytes.
+  /// Errors: kNotFound (it is not there now, or older than those that are kept), kDeadlineExceeded (nor was it published in time), kObjectLost (its nodes have left).
+  template <class T>
+  Result<Published<T>> latest(const std::string& name, const PublishedQuery& query = {}, Until until = std::chrono::seconds(30));
+  /// A future of it, for get(), wait(), async_get() or a call's argument: settles with the first version that the query allows. Does not block.
+  template <class T>
+  ObjectRef<T> when_published(const std::string& name, const PublishedQuery& query, Until until = std::chrono::minutes(10));
+  /// Calls back for the version that is there now, if there is one, and for later ones; when several come at once, for the latest alone.
+  Watch watch_published(const std::string& name, std::function<void(const PublishedEvent&)> callback, const std::string& name_space = {});
+  /// Drops one version, or (0) all and the name. Who holds a reference or a view keeps what it refers to. Errors: kNotFound.
+  Status unpublish(const std::string& name, std::uint64_t version = 0, const std::string& name_space = {}, Until until = std::chrono::seconds(30));
+
+  /// Every object of the cluster from 64 KiB, with what keeps it, and the nodes' stores; what `starling list objects` prints. For tests and debugging:
+  /// asks every process, and waits for those that do not answer for a part of the time.
+  Result<ObjectList> refs(Until until = std::chrono::seconds(10));
+
+  /// Waits for an object and gives its value in place: of a std::vector<E> a std::span<const E>; of a struct with spans or string views among its fields the
+  /// struct, its members pointing into the object. The view pins the bytes. Other members are copied. Errors and cost: as get_view().
+  template <class T>
+  Result<ObjectView<typename view_detail::Seen<T>::Type>> view(const ObjectRef<T>& ref, Until until = {});
 
   /// All values in order, or as soon as there is a failure that failure, with "rank 3: " before its message (of several that are there
   /// the first by position). kDeadlineExceeded names the first that is missing.
@@ -317,6 +348,9 @@ class Runtime {
   ActorClass& functions();
   ObjectStatePtr submit_task(const MethodKey& function, const TaskOptions& options, Encoder& arguments);
   Result<ObjectStatePtr> put_encoded(Encoder& encoder, Deadline deadline);
+  Status publish_object(const std::string& name, std::uint64_t version, const ObjectStatePtr& object, const PublishOptions& options, Deadline deadline);
+  Result<published_detail::Found> find_published(const std::string& name, const PublishedQuery& query, Deadline deadline);
+  ObjectStatePtr when_found(const std::string& name, const PublishedQuery& query, Deadline deadline);
   std::size_t wait_for(const std::vector<ObjectStatePtr>& objects, std::size_t count, Deadline deadline);
   /// Waits until all have settled or one has failed. The position whose get() now gives the failure of the whole; none: all have values.
   std::optional<std::size_t> wait_for_all(const std::vector<ObjectStatePtr>& objects, Deadline deadline);

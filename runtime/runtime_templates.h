@@ -205,8 +205,15 @@ Result<ObjectRef<T>> Runtime::put(const T& value, Until until) {
 
 template <class T>
 Result<T> Runtime::get(const ObjectRef<T>& ref, Until until) {
+  static_assert(!view_detail::kBorrows<T>, "spans and string views point into the object: read it with Runtime::view, which keeps it");
   if (!ref.is_valid()) return invalid_argument("get of an ObjectRef that refers to nothing");
   return fetch<T>(*ref.state(), until.at());
+}
+
+template <class T>
+Result<ObjectView<typename view_detail::Seen<T>::Type>> Runtime::view(const ObjectRef<T>& ref, Until until) {
+  if (!ref.is_valid()) return invalid_argument("view of an ObjectRef that refers to nothing");
+  return view_of<T>(*ref.state(), until.at());
 }
 
 template <class E>
@@ -235,6 +242,23 @@ Result<std::vector<T>> Runtime::gather(const std::vector<ObjectRef<T>>& refs, Un
     values.push_back(*std::move(value));
   }
   return values;
+}
+
+template <class T>
+Status Runtime::publish(const std::string& name, std::uint64_t version, const ObjectRef<T>& ref, const PublishOptions& options, Until until) {
+  return publish_object(name, version, ref.state(), options, until.at());
+}
+
+template <class T>
+Result<Published<T>> Runtime::latest(const std::string& name, const PublishedQuery& query, Until until) {
+  Result<published_detail::Found> found = find_published(name, query, until.at());
+  if (!found.ok()) return found.status();
+  return Published<T>{found->version, ObjectRef<T>(std::move(found->object))};
+}
+
+template <class T>
+ObjectRef<T> Runtime::when_published(const std::string& name, const PublishedQuery& query, Until until) {
+  return ObjectRef<T>(when_found(name, query, until.at()));
 }
 
 template <class T>

@@ -168,7 +168,7 @@ int main(int argc, char** argv) {
     must(process.objects.put({}));  // opens the segment
     double before = private_mib();
     auto start = Clock::now();
-    ObjectView view = must(process.objects.get(far, deadline_after(std::chrono::seconds(30))));
+    BytesView view = must(process.objects.get(far, deadline_after(std::chrono::seconds(30))));
     view_ms = seconds_since(start) * 1e3;
     std::uint64_t sum = 0;
     for (std::size_t i = 0; i < view.size(); i += 64) sum += static_cast<std::uint64_t>(view.bytes()[i]);

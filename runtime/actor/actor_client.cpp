@@ -43,12 +43,7 @@ struct OutgoingCall final : Producer {
   }
 
   /// The first argument that is not there yet.
-  ObjectStatePtr blocker() const {
-    for (const auto& ref : arguments.refs) {
-      if (!ref->is_settled()) return ref;
-    }
-    return nullptr;
-  }
+  ObjectStatePtr blocker() const { return first_unsettled(arguments.refs); }
 };
 
 /// Fails calls whose deadline passes while they are in line. Touched on the event loop only.
@@ -95,6 +90,7 @@ class ActorClient::Section {
     if (!busy) idle.swap(client_->self_while_busy_);
     else if (!client_->self_while_busy_) client_->self_while_busy_ = client_;
     lock_.unlock();
+    if (!lingering_.empty()) client_->process_->linger(std::move(lingering_));
     for (const auto& [call, why] : failed_) client_->settle(call, why);
     for (const auto& tell : quiet) tell();
   }
@@ -107,8 +103,9 @@ class ActorClient::Section {
     for (CallPtr& call : std::exchange(calls, {})) fail(std::move(call), why);
   }
   void drop(ObjectValue value) { dropped_.push_back(std::move(value)); }
+  /// The actor's process, or the way to it, is gone.
   void drop_lent() {
-    for (auto& [sequence, value] : std::exchange(client_->lent_, {})) drop(std::move(value));
+    for (auto& [sequence, value] : std::exchange(client_->lent_, {})) lingering_.push_back(std::move(value));
   }
 
   std::unique_lock<std::mutex>& lock() { return lock_; }
@@ -117,6 +114,7 @@ class ActorClient::Section {
   std::shared_ptr<ActorClient> client_;  // first: the mutex is in it
   std::vector<std::pair<CallPtr, Status>> failed_;
   std::vector<ObjectValue> dropped_;
+  std::vector<ObjectValue> lingering_;
   std::unique_lock<std::mutex> lock_;
 };
 
@@ -709,6 +707,22 @@ void ActorClient::result_released(std::uint64_t sequence) {
   notice.kind = FrameKind::kCancel;
   notice.meta = encode_notice({id_, sequence, CallNotice::Kind::kResultReleased});
   (void)channel->send(std::move(notice), Flush::kSoon);
+}
+
+namespace {
+
+void visit_stored(const ObjectValue& value, bool in_flight, const std::function<void(const ObjectLocation&, bool)>& visit) {
+  if (value.stored) visit(value.stored->location(), in_flight);
+  for (const ObjectStatePtr& ref : value.refs) {
+    if (ref->is_settled() && ref->failure().ok()) visit_stored(ref->value(), in_flight, visit);
+  }
+}
+
+}  // namespace
+
+void ActorClient::visit_lent(const std::function<void(const ObjectLocation&, bool)>& visit) const {
+  std::lock_guard lock(mutex_);
+  for (const auto& [sequence, value] : lent_) visit_stored(value, sequence > acknowledged_ && !ended_beyond_.contains(sequence), visit);
 }
 
 void ActorClient::arm_timer(Deadline at) {

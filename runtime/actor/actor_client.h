@@ -85,6 +85,9 @@ class ActorClient : public std::enable_shared_from_this<ActorClient> {
   void hold_calls(Status why, std::function<void()> quiet);
   void resume_calls();
 
+  /// Calls visit(location, whether the call has no answer yet) for each object that is lent to the actor.
+  void visit_lent(const std::function<void(const ObjectLocation&, bool)>& visit) const;
+
   /// Fails everything in line and everything later with `reason`.
   void close(Status reason);
 

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "runtime/actor/actor_executor.h"
+#include "runtime/actor/call_wire.h"
 #include "runtime/actor/coroutine_call.h"
 #include "runtime/actor/process.h"
 #include "runtime/actor/stored_object.h"
@@ -418,9 +419,7 @@ void ActorHost::reply(std::unique_ptr<ActorJob> job, Status status, InvokeOutput
 
 void ActorHost::send_reply(std::unique_ptr<ActorJob> job, Status status, ObjectValue value, Flush flush) {
   // What the result refers to must be settled before the caller hears of it; that may take other calls, so nobody waits here.
-  for (const ObjectStatePtr& ref : value.refs) {
-    if (ref->is_settled()) continue;
-    ObjectStatePtr blocker = ref;
+  if (ObjectStatePtr blocker = first_unsettled(value.refs)) {
     auto later = [self = shared_from_this(), job = std::move(job), value = std::move(value)]() mutable {
       self->send_reply(std::move(job), {}, std::move(value), Flush::kNow);
     };

@@ -107,7 +107,7 @@ void ActorTable::on_message(const std::shared_ptr<Channel>& channel, Message mes
 
 void ActorTable::on_channel_closed(const Channel* channel) {
   channels_.erase(channel);
-  context_->held.release_all(channel);
+  context_->process->linger(context_->held.release_all(channel));
   context_->active.cancel_all(channel);
 }
 

@@ -15,8 +15,10 @@ enum class Own { kPayload, kMessage };
 Status write_refs(schema::Value::Builder out, const std::vector<ObjectStatePtr>& refs, int depth);
 
 Status write_value(schema::Value::Builder out, const ObjectValue& value, Own own, int depth) {
-  if (value.stored) value.stored->location().write(out.initStored());
-  else if (own == Own::kMessage) out.setBytes(to_data(value.bytes.bytes()));
+  if (value.stored) {
+    value.stored->location().write(out.initStored());
+    out.setIndirect(!value.stored->is_owned());
+  } else if (own == Own::kMessage) out.setBytes(to_data(value.bytes.bytes()));
   else out.setPayload();
   return value.refs.empty() ? Status() : write_refs(out, value.refs, depth + 1);
 }
@@ -59,7 +61,7 @@ Status read_value(schema::Value::Reader in, Buffer payload, const ReadContext& c
       auto location = ObjectLocation::read(in.getStored());
       if (!location.ok()) return location.status();
       if (!context.process) return invalid_argument("an object in a store where none can be");
-      out->stored = context.process->borrow(*std::move(location));
+      out->stored = context.process->borrow(*std::move(location), in.getIndirect());
       break;
     }
     default:
@@ -93,6 +95,22 @@ Result<Buffer> encode_or_fail(Fill&& fill) {
 }
 
 }  // namespace
+
+namespace {
+
+// What nests deeper is refused when it is encoded.
+ObjectStatePtr first_unsettled(const std::vector<ObjectStatePtr>& refs, int depth) {
+  for (const ObjectStatePtr& ref : refs) {
+    if (!ref->is_settled()) return ref;
+    if (depth == 0 || !ref->failure().ok()) continue;
+    if (ObjectStatePtr inner = first_unsettled(ref->value().refs, depth - 1)) return inner;
+  }
+  return nullptr;
+}
+
+}  // namespace
+
+ObjectStatePtr first_unsettled(const std::vector<ObjectStatePtr>& refs) { return first_unsettled(refs, kRefDepthMax); }
 
 Result<Buffer> encode_call(const CallRequest& call, const ObjectValue& arguments) {
   return encode_or_fail<schema::CallRequest>([&](schema::CallRequest::Builder out) {

@@ -47,7 +47,11 @@ struct CallNotice {
 /// Makes the lease of a value that lends objects; called at most once, while it is decoded.
 using MakeLease = std::function<std::shared_ptr<const void>()>;
 
-/// All references in the value must be settled. The value's own small bytes are not in the message: send them as the payload.
+/// The first of these, or of those that they refer to in turn, that is not settled: an object that was put may refer to results that are still awaited. Null:
+/// all are settled, and can travel.
+ObjectStatePtr first_unsettled(const std::vector<ObjectStatePtr>& refs);
+
+/// All references in the value must be settled (first_unsettled). The value's own small bytes are not in the message: send them as the payload.
 /// Errors: kInvalidArgument when references nest deeper than kRefDepthMax.
 Result<Buffer> encode_call(const CallRequest& call, const ObjectValue& arguments);
 Result<Buffer> encode_reply(const CallReply& reply, const ObjectValue& value);

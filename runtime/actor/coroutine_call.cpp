@@ -1,5 +1,9 @@
 #include "runtime/actor/coroutine_call.h"
 
+#include <mutex>
+#include <optional>
+#include <utility>
+
 #include "runtime/actor/actor_host.h"
 #include "runtime/coroutine.h"
 
@@ -44,6 +48,50 @@ asio::awaitable<Status> settled(ObjectStatePtr object, Deadline deadline) {
     }
   }
   co_return Status();
+}
+
+namespace {
+
+/// Bytes on their way. Whoever comes second of the bytes and the deadline finds the other done.
+struct Arrival {
+  std::mutex mutex;
+  std::optional<Result<Buffer>> bytes;
+  std::optional<Result<Buffer>> take() {
+    std::lock_guard lock(mutex);
+    return std::exchange(bytes, std::nullopt);
+  }
+};
+
+}  // namespace
+
+asio::awaitable<Result<Buffer>> opened(ObjectStatePtr object, Deadline deadline) {
+  auto waiting = settled(object, deadline);
+  Status status = co_await std::move(waiting);
+  if (!status.ok()) {
+    Result<Buffer> failed = status;
+    co_return failed;
+  }
+  auto executor = co_await asio::this_coro::executor;
+  auto timer = std::make_shared<asio::steady_timer>(executor, deadline);
+  auto arrival = std::make_shared<Arrival>();
+  auto arrived = [arrival, timer, executor](Result<Buffer> bytes) {
+    {
+      std::lock_guard lock(arrival->mutex);
+      arrival->bytes = std::move(bytes);
+    }
+    asio::post(executor, [timer] { timer->cancel(); });
+  };
+  object->open(deadline, std::move(arrived));
+  std::optional<Result<Buffer>> bytes = arrival->take();
+  if (!bytes) {
+    auto token = asio::as_tuple(asio::use_awaitable);
+    auto [error] = co_await timer->async_wait(token);
+    bytes = arrival->take();
+    if (!bytes && error) bytes = Result<Buffer>(cancelled("the call that awaits the object was cancelled"));
+    if (!bytes) bytes = Result<Buffer>(deadline_exceeded("the object's bytes were not here in time"));
+  }
+  Result<Buffer> result = *std::move(bytes);
+  co_return result;
 }
 
 }  // namespace coroutine_detail

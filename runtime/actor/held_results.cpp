@@ -21,13 +21,14 @@ void HeldResults::release(const Channel* channel, ActorId actor, std::uint64_t s
   }
 }
 
-void HeldResults::release_all(const Channel* channel) {
+std::vector<ObjectValue> HeldResults::release_all(const Channel* channel) {
   std::vector<ObjectValue> released;
   std::lock_guard lock(mutex_);
   for (auto at = held_.lower_bound(Key(channel, ActorId(), 0)); at != held_.end() && std::get<0>(at->first) == channel;) {
     released.push_back(std::move(at->second));
     at = held_.erase(at);
   }
+  return released;
 }
 
 }  // namespace runtime

@@ -5,6 +5,7 @@
 #include <map>
 #include <mutex>
 #include <tuple>
+#include <vector>
 
 #include "runtime/actor/object_state.h"
 #include "runtime/core/ids.h"
@@ -18,8 +19,8 @@ class HeldResults {
   /// False (and nothing is held) once the channel has ended.
   bool hold(const Channel& channel, ActorId actor, std::uint64_t sequence, ObjectValue value);
   void release(const Channel* channel, ActorId actor, std::uint64_t sequence);
-  /// The connection has ended: so has everything that was held for it.
-  void release_all(const Channel* channel);
+  /// The connection has ended, and with it what was held for it; this is what that was.
+  std::vector<ObjectValue> release_all(const Channel* channel);
 
  private:
   using Key = std::tuple<const Channel*, ActorId, std::uint64_t>;

@@ -7,9 +7,13 @@
 
 namespace runtime {
 
-ObjectState::ObjectState(std::shared_ptr<Process> process) : process_(std::move(process)) {}
+ObjectState::ObjectState(std::shared_ptr<Process> process) : process_(std::move(process)) {
+  if (process_) process_->count_inline(1);
+}
 
-ObjectState::~ObjectState() = default;
+ObjectState::~ObjectState() {
+  if (process_ && !value_.stored) process_->count_inline(-1);
+}
 
 ObjectStatePtr ObjectState::ready(std::shared_ptr<Process> process, ObjectValue value) {
   auto state = std::make_shared<ObjectState>(std::move(process));
@@ -27,6 +31,7 @@ void ObjectState::fulfil(ObjectValue value) {
   std::unique_lock lock(mutex_);
   if (settled_) return;
   value_ = std::move(value);
+  if (process_ && value_.stored) process_->count_inline(-1);
   settle(lock);
 }
 
@@ -95,6 +100,20 @@ void ObjectState::then(UniqueFunction<void()> action) const {
   action();
 }
 
+namespace {
+
+/// The view keeps the process's event loop alive, because giving up the pin needs it.
+Buffer with_process(const std::shared_ptr<Process>& process, const Buffer& bytes) {
+  struct Pinned {
+    std::shared_ptr<Process> process;
+    Buffer bytes;
+  };
+  auto owner = std::make_shared<const Pinned>(Pinned{process, bytes});
+  return Buffer(owner->bytes.bytes(), owner);
+}
+
+}  // namespace
+
 Result<Buffer> ObjectState::open(Deadline deadline) const {
   if (!wait(deadline)) {
     if (process_->is_shut_down()) return cancelled("the runtime was stopped while an object was awaited");
@@ -104,13 +123,17 @@ Result<Buffer> ObjectState::open(Deadline deadline) const {
   if (!value_.stored) return value_.bytes;
   Result<Buffer> bytes = value_.stored->open(deadline);
   if (!bytes.ok()) return bytes.status();
-  // The view keeps the process's event loop alive, because giving up the pin needs it.
-  struct Pinned {
-    std::shared_ptr<Process> process;
-    Buffer bytes;
-  };
-  auto owner = std::make_shared<const Pinned>(Pinned{process_, *bytes});
-  return Buffer(owner->bytes.bytes(), owner);
+  return with_process(process_, *bytes);
+}
+
+void ObjectState::open(Deadline deadline, UniqueFunction<void(Result<Buffer>)> done) const {
+  CHECK(is_settled());
+  if (!failure_.ok()) return done(failure_);
+  if (!value_.stored) return done(value_.bytes);
+  value_.stored->open(deadline, [process = process_, done = std::move(done)](Result<Buffer> bytes) mutable {
+    if (bytes.ok()) done(with_process(process, *bytes));
+    else done(bytes.status());
+  });
 }
 
 }  // namespace runtime

@@ -95,6 +95,9 @@ class ObjectState {
   /// Waits for the object to settle. Errors: the object's own; kDeadlineExceeded; kObjectLost.
   Result<Buffer> open(Deadline deadline) const;
 
+  /// The same of a settled object without blocking: `done` once, at once or on the event loop.
+  void open(Deadline deadline, UniqueFunction<void(Result<Buffer>)> done) const;
+
   const std::shared_ptr<Process>& process() const { return process_; }
 
  private:

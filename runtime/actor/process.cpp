@@ -5,6 +5,7 @@
 
 #include "runtime/actor/actor_client.h"
 #include "runtime/actor/countdown.h"
+#include "runtime/actor/object_table.h"
 #include "runtime/actor/stored_object.h"
 #include "runtime/actor/worker_link.h"
 #include "runtime/core/log.h"
@@ -12,6 +13,10 @@
 namespace runtime {
 
 namespace {
+
+/// Enough for a process that has just got a reference to say so, also on a machine that is very busy.
+constexpr std::chrono::seconds kLinger{2};
+
 std::uint64_t random_session() {
   auto bytes = ids_detail::random_bytes();
   std::uint64_t session = 0;
@@ -22,7 +27,8 @@ std::uint64_t random_session() {
 
 Deadline bounded(Deadline deadline) { return std::min(deadline, deadline_after(std::chrono::hours(24 * 7))); }
 
-Process::Process(std::shared_ptr<const Registry> registry) : registry_(std::move(registry)), session_(random_session()) {}
+Process::Process(std::shared_ptr<const Registry> registry)
+    : registry_(std::move(registry)), session_(random_session()), object_table_(std::make_shared<ObjectTable>()) {}
 
 Process::~Process() { shut_down(); }
 
@@ -30,6 +36,14 @@ void Process::attach(std::unique_ptr<NodeClient> node) {
   CHECK(!node_);
   node_ = std::move(node);
   objects_ = std::make_shared<ObjectClient>(node_->channel());
+  ObjectClient::OwnerHooks hooks;
+  hooks.hold = [table = object_table_](const ObjectLocation& location) { table->hold(location); };
+  hooks.unhold = [table = object_table_](const ObjectLocation& location) { table->unhold(location); };
+  hooks.report = [weak = weak_from_this()] {
+    auto self = weak.lock();
+    return self ? self->report() : object_wire::ProcessReport{};
+  };
+  objects_->set_owner_hooks(std::move(hooks));
   node_->set_on_message([weak = std::weak_ptr<ObjectClient>(objects_)](const std::shared_ptr<Channel>& channel, Message message) {
     if (auto objects = weak.lock()) objects->handle(channel, message);
   });
@@ -39,6 +53,7 @@ void Process::shut_down() {
   if (shut_down_.exchange(true)) return;
   std::vector<std::shared_ptr<ActorClient>> clients;
   std::vector<std::shared_ptr<WorkerLink>> links;
+  std::unordered_map<std::uint64_t, std::vector<ObjectValue>> lingering;  // dropped outside of the lock
   {
     std::lock_guard lock(mutex_);
     for (auto& [id, weak] : clients_) {
@@ -48,7 +63,10 @@ void Process::shut_down() {
       if (auto link = weak.lock()) links.push_back(std::move(link));
     }
     lent_to_constructors_.clear();
+    lingering.swap(lingering_values_);
   }
+  lingering.clear();
+  object_table_->clear();
   for (auto& client : clients) client->close(cancelled("the runtime was stopped"));
   for (auto& link : links) link->close(cancelled("the runtime was stopped"));
   if (node_) node_->channel()->close(cancelled("the runtime was stopped"));
@@ -113,7 +131,7 @@ Result<ObjectValue> Process::store(Encoder& encoder, Deadline deadline) {
     Result<WritableObject> object = objects_->create(encoder.size(), {}, deadline);
     if (!object.ok()) return object.status();
     encoder.gather(object->data());
-    value.stored = std::make_shared<StoredObject>(objects_, objects_->seal(*std::move(object)), true);
+    value.stored = StoredObject::make(objects_, object_table_, objects_->seal(*std::move(object)), StoredObject::Kind::kOwned);
   }
   value.refs = encoder.take_refs();
   return value;
@@ -137,8 +155,54 @@ ActorInstance Process::current_actor() const {
   return resident_;
 }
 
-std::shared_ptr<StoredObject> Process::borrow(ObjectLocation location) {
-  return std::make_shared<StoredObject>(objects_, std::move(location), false);
+std::shared_ptr<StoredObject> Process::borrow(ObjectLocation location, bool indirect) {
+  return StoredObject::make(objects_, object_table_, std::move(location), indirect ? StoredObject::Kind::kPassedOn : StoredObject::Kind::kBorrowed);
+}
+
+std::shared_ptr<StoredObject> Process::adopt_borrow(ObjectLocation location) {
+  return StoredObject::make(objects_, object_table_, std::move(location), StoredObject::Kind::kConfirmed);
+}
+
+void Process::linger(std::vector<ObjectValue> lent) {
+  std::erase_if(lent, [](const ObjectValue& value) { return !value.refers(); });
+  if (lent.empty()) return;
+  std::uint64_t number = 0;
+  {
+    std::lock_guard lock(mutex_);
+    if (shut_down_) return;
+    number = ++lingering_;
+    lingering_values_.emplace(number, std::move(lent));
+  }
+  loop_.post([weak = weak_from_this(), number] {
+    auto self = weak.lock();
+    if (!self) return;
+    auto timer = std::make_shared<asio::steady_timer>(self->loop_.context(), kLinger);
+    timer->async_wait([weak, number, timer](const boost::system::error_code&) {
+      auto self = weak.lock();
+      if (!self) return;
+      std::vector<ObjectValue> dropped;  // outside of the lock
+      std::lock_guard lock(self->mutex_);
+      if (auto found = self->lingering_values_.find(number); found != self->lingering_values_.end()) {
+        dropped = std::move(found->second);
+        self->lingering_values_.erase(found);
+      }
+    });
+  });
+}
+
+object_wire::ProcessReport Process::report() const {
+  std::vector<std::shared_ptr<ActorClient>> clients;
+  {
+    std::lock_guard lock(mutex_);
+    for (const auto& [id, weak] : clients_) {
+      if (auto client = weak.lock()) clients.push_back(std::move(client));
+    }
+  }
+  object_wire::ProcessReport report = object_table_->report([&](const std::function<void(const ObjectLocation&, bool)>& visit) {
+    for (const auto& client : clients) client->visit_lent(visit);
+  });
+  report.inline_objects = inline_objects_.load(std::memory_order_relaxed);
+  return report;
 }
 
 PendingActor Process::start_actor(ActorSpec spec, std::vector<ObjectStatePtr> lent, std::chrono::milliseconds timeout) {
@@ -174,11 +238,16 @@ PendingActor Process::start_actor(ActorSpec spec, std::vector<ObjectStatePtr> le
 
 void Process::on_actor_died(ActorId actor) {
   std::vector<ObjectStatePtr> lent;  // dropped outside of the lock
-  std::lock_guard lock(mutex_);
-  if (auto found = lent_to_constructors_.find(actor); found != lent_to_constructors_.end()) {
-    lent = std::move(found->second);
-    lent_to_constructors_.erase(found);
+  {
+    std::lock_guard lock(mutex_);
+    if (auto found = lent_to_constructors_.find(actor); found != lent_to_constructors_.end()) {
+      lent = std::move(found->second);
+      lent_to_constructors_.erase(found);
+    }
   }
+  std::vector<ObjectValue> values;
+  for (const ObjectStatePtr& object : lent) values.push_back(object->value());
+  linger(std::move(values));
 }
 
 void Process::wait(std::span<const ObjectStatePtr> objects, std::size_t count, Deadline deadline, OnFailure on_failure) {

@@ -69,8 +69,15 @@ class Process : public std::enable_shared_from_this<Process> {
   Result<ObjectValue> store(Encoder& encoder, Deadline deadline = deadline_after(kStoreWait));
   /// The encoded value as bytes, of whatever size.
   ObjectValue inlined(Encoder& encoder);
-  /// An object of another process.
-  std::shared_ptr<StoredObject> borrow(ObjectLocation location);
+  /// An object of another process. `indirect`: it was passed on by one that does not own it.
+  std::shared_ptr<StoredObject> borrow(ObjectLocation location, bool indirect);
+  /// The same of one that ObjectClient::borrow_and_confirm has told the owner of.
+  std::shared_ptr<StoredObject> adopt_borrow(ObjectLocation location);
+  /// Keeps for a moment what was lent to a process that has died: those that it passed the objects on to are about to say that they have them.
+  void linger(std::vector<ObjectValue> lent);
+  ObjectClient& objects() { return *objects_; }
+  /// Objects that lie in this process itself, or have no value yet.
+  void count_inline(int change) { inline_objects_.fetch_add(static_cast<std::uint64_t>(change), std::memory_order_relaxed); }
 
   /// Asks for an actor. `arguments` may hold references: they are kept until the actor is dead.
   PendingActor start_actor(ActorSpec spec, std::vector<ObjectStatePtr> lent, std::chrono::milliseconds timeout);
@@ -98,9 +105,15 @@ class Process : public std::enable_shared_from_this<Process> {
   EventLoop loop_;
   std::unique_ptr<NodeClient> node_;
   std::shared_ptr<ObjectClient> objects_;
+  const std::shared_ptr<ObjectTable> object_table_;
   std::atomic<bool> shut_down_{false};
+  std::atomic<std::uint64_t> inline_objects_{0};
+
+  object_wire::ProcessReport report() const;
 
   mutable std::mutex mutex_;
+  std::uint64_t lingering_ = 0;  // the number of the last
+  std::unordered_map<std::uint64_t, std::vector<ObjectValue>> lingering_values_;
   ActorInstance resident_;
   CallbackThread callbacks_;
   std::unordered_map<ActorId, std::weak_ptr<ActorClient>> clients_;

@@ -2,19 +2,34 @@
 
 #include "runtime/actor/lineage.h"
 #include "runtime/actor/object_state.h"
+#include "runtime/object/object_loss.h"
 
 namespace runtime {
 
 namespace {
+
 /// Whether reading failed because no copy can be reached.
 bool is_loss(const Status& status) { return status.code() == ErrorCode::kObjectLost || status.code() == ErrorCode::kUnavailable; }
+
 }  // namespace
 
-StoredObject::StoredObject(std::shared_ptr<ObjectClient> client, ObjectLocation location, bool owned)
-    : client_(std::move(client)), original_(std::move(location)), owned_(owned) {}
+StoredObject::StoredObject(std::shared_ptr<ObjectClient> client, std::shared_ptr<ObjectTable> table, ObjectLocation location, Kind kind)
+    : client_(std::move(client)), table_(std::move(table)), original_(std::move(location)), kind_(kind) {}
+
+std::shared_ptr<StoredObject> StoredObject::make(std::shared_ptr<ObjectClient> client, std::shared_ptr<ObjectTable> table, ObjectLocation location,
+                                                 Kind kind) {
+  std::shared_ptr<StoredObject> object(new StoredObject(std::move(client), std::move(table), std::move(location), kind));
+  if (kind == Kind::kOwned) object->table_->add_owned(object);
+  else object->table_->add_borrowed(object->original_);
+  if (kind == Kind::kPassedOn) object->client_->borrow(object->original_);
+  return object;
+}
 
 StoredObject::~StoredObject() {
-  if (owned_) client_->free(original_);
+  const bool owned = kind_ == Kind::kOwned;
+  table_->remove(original_, owned);
+  if (owned) client_->free(original_);
+  if (kind_ == Kind::kPassedOn || kind_ == Kind::kConfirmed) client_->unborrow(original_);
 }
 
 ObjectLocation StoredObject::location() const {
@@ -24,10 +39,15 @@ ObjectLocation StoredObject::location() const {
 
 ObjectLocation StoredObject::present_location() const { return present_ ? present_->value().stored->location() : original_; }
 
+bool StoredObject::is_owned() const {
+  std::lock_guard lock(mutex_);
+  return present_ ? present_->value().stored->is_owned() : kind_ == Kind::kOwned;
+}
+
 Result<Buffer> StoredObject::open(Deadline deadline) {
   for (;;) {
     const ObjectLocation at = location();
-    Result<ObjectView> view = client_->get(at, deadline);
+    Result<BytesView> view = client_->get(at, deadline);
     if (view.ok()) return view->buffer();
     if (!is_loss(view.status())) return view.status();
     Result<ObjectStatePtr> coming = make_again(at, view.status());
@@ -43,7 +63,7 @@ Result<Buffer> StoredObject::open(Deadline deadline) {
 
 void StoredObject::restore(Deadline deadline, UniqueFunction<void(bool made_again)> done) {
   const ObjectLocation at = location();
-  client_->get(at, deadline, [self = shared_from_this(), at, done = std::move(done)](Result<ObjectView> view) mutable {
+  client_->get(at, deadline, [self = shared_from_this(), at, done = std::move(done)](Result<BytesView> view) mutable {
     if (view.ok() || !is_loss(view.status())) return done(false);
     Result<ObjectStatePtr> coming = self->make_again(at, view.status());
     if (!coming.ok()) return done(false);
@@ -81,10 +101,31 @@ Status StoredObject::adopt(const ObjectStatePtr& made) {
 Status StoredObject::loss(const ObjectLocation& lost, const Status& why, const Status& not_again) const {
   std::string text = "object " + lost.id.short_hex() + " of " + std::to_string(lost.size) + " bytes";
   if (lineage_) text += ", made by " + lineage_->maker();
-  else text += owned_ ? ", put by this process" : ", made by another process";
-  text += ", is lost with its copy on node " + lost.node.short_hex() + " (" + lost.endpoint + "): " + why.message();
+  else text += kind_ == Kind::kOwned ? ", put by this process" : ", made by another process";
+  text += ", is lost with its copy on node " + lost.node.short_hex() + " (" + lost.endpoint + "): ";
+  // What the object is has been said.
+  const std::size_t reason = why.message().find(kLossInfix);
+  text += reason == std::string::npos ? why.message() : why.message().substr(reason + kLossInfix.size());
   if (!not_again.ok()) text += "; it is not made again: " + not_again.message();
   return object_lost(std::move(text));
+}
+
+void StoredObject::open(Deadline deadline, UniqueFunction<void(Result<Buffer>)> done) {
+  const ObjectLocation at = location();
+  client_->get(at, deadline, [self = shared_from_this(), at, deadline, done = std::move(done)](Result<BytesView> view) mutable {
+    if (view.ok()) return done(view->buffer());
+    if (!is_loss(view.status())) return done(view.status());
+    Result<ObjectStatePtr> coming = self->make_again(at, view.status());
+    if (!coming.ok()) return done(coming.status());
+    if (!*coming) return self->open(deadline, std::move(done));
+    ObjectStatePtr made = *std::move(coming);
+    const ObjectState& awaited = *made;
+    awaited.then([self = std::move(self), made = std::move(made), deadline, done = std::move(done)]() mutable {
+      Status status = self->adopt(made);
+      if (status.ok()) self->open(deadline, std::move(done));
+      else done(std::move(status));
+    });
+  });
 }
 
 }  // namespace runtime

@@ -5,6 +5,7 @@
 #include <mutex>
 
 #include "runtime/actor/fwd.h"
+#include "runtime/actor/object_table.h"
 #include "runtime/core/result.h"
 #include "runtime/object/object_client.h"
 
@@ -13,8 +14,11 @@ namespace runtime {
 /// Any thread may call any method.
 class StoredObject : public std::enable_shared_from_this<StoredObject> {
  public:
-  /// `owned`: this process created it, and frees it when the last state that refers to it goes.
-  StoredObject(std::shared_ptr<ObjectClient> client, ObjectLocation location, bool owned);
+  /// How this process came to it: made here, and freed when the last state that refers to it goes; lent by the process that made it; or passed on by
+  /// another one, of which the owner learns by way of the nodes (ObjectClient::borrow), or has learned already.
+  enum class Kind { kOwned, kBorrowed, kPassedOn, kConfirmed };
+
+  static std::shared_ptr<StoredObject> make(std::shared_ptr<ObjectClient> client, std::shared_ptr<ObjectTable> table, ObjectLocation location, Kind kind);
   StoredObject(const StoredObject&) = delete;
   StoredObject& operator=(const StoredObject&) = delete;
   ~StoredObject();
@@ -22,6 +26,7 @@ class StoredObject : public std::enable_shared_from_this<StoredObject> {
   /// What made it, and makes it again. Before the object is shared.
   void set_lineage(std::shared_ptr<Lineage> lineage) { lineage_ = std::move(lineage); }
   const std::shared_ptr<Lineage>& lineage() const { return lineage_; }
+  bool is_owned() const;
 
   /// Where it is; elsewhere once it was lost and made again.
   ObjectLocation location() const;
@@ -31,11 +36,14 @@ class StoredObject : public std::enable_shared_from_this<StoredObject> {
   /// is lost and can be; blocks. While another view of it lives in this process it costs no message. A reference alone pins nothing, so that the
   /// store may move what nobody reads. Errors: kDeadlineExceeded; kObjectLost, which says what made it, where it was and why it is not made again.
   Result<Buffer> open(Deadline deadline);
+  /// The same without blocking: `done` once, at once or on the event loop.
+  void open(Deadline deadline, UniqueFunction<void(Result<Buffer>)> done);
 
   /// Looks whether the object is lost, and makes it again if so. `done` is called once, with true when it was lost and is there again.
   void restore(Deadline deadline, UniqueFunction<void(bool made_again)> done);
 
  private:
+  StoredObject(std::shared_ptr<ObjectClient> client, std::shared_ptr<ObjectTable> table, ObjectLocation location, Kind kind);
   ObjectLocation present_location() const;  // with mutex_ held
   /// The object being made again because what was at `lost` is not there; null: it has been meanwhile. Errors: kObjectLost.
   Result<ObjectStatePtr> make_again(const ObjectLocation& lost, const Status& why);
@@ -44,8 +52,9 @@ class StoredObject : public std::enable_shared_from_this<StoredObject> {
   Status loss(const ObjectLocation& lost, const Status& why, const Status& not_again) const;
 
   const std::shared_ptr<ObjectClient> client_;
+  const std::shared_ptr<ObjectTable> table_;
   const ObjectLocation original_;
-  const bool owned_;
+  const Kind kind_;
   std::shared_ptr<Lineage> lineage_;
 
   mutable std::mutex mutex_;  // guards what follows; taken before those of the pool of tasks and of other objects that this one is made from

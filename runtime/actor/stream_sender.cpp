@@ -54,7 +54,7 @@ Status StreamSender::write(Encoder& encoder) {
   if (Status status = wait_for_room(&consumer_waits); !status.ok()) return status;
   Result<ObjectValue> value = process_->store(encoder);
   if (!value.ok()) return value.status();
-  for (const ObjectStatePtr& ref : value->refs) {
+  while (ObjectStatePtr ref = first_unsettled(value->refs)) {
     if (!ref->wait(context_.deadline())) return deadline_exceeded("an object in a value of the stream was not there in time");
   }
   const std::uint64_t lend_id = value->refers() ? next_lend_id() : 0;

@@ -146,6 +146,49 @@ class Watch::OfNodes final : public State {
   std::map<NodeId, NodeInfo> known_;  // what was told
 };
 
+class Watch::OfPublished final : public State {
+ public:
+  OfPublished(const std::shared_ptr<Process>& process, std::string name, std::string name_space, std::function<void(const PublishedEvent&)> callback)
+      : State(process), loop_(process->loop()), name_(std::move(name)), name_space_(std::move(name_space)), callback_(std::move(callback)) {}
+
+  void ask(Process& process) override {
+    control::FindPublished next{name_space_, name_, version_ + 1, false, true};
+    process.node().find_published(std::move(next), deadline_after(kPollTime), [weak = std::weak_ptr<State>(shared_from_this())](Result<PublishedObject> found) {
+      if (auto self = weak.lock()) static_cast<OfPublished&>(*self).on_answer(std::move(found));
+    });
+  }
+
+ private:
+  void on_answer(Result<PublishedObject> answer) {
+    if (answer.ok()) {
+      version_ = answer->version;
+      deliver([this, event = PublishedEvent{name_, answer->version}] { callback_(event); });
+      return poll();
+    }
+    if (is_no_news(answer.status())) return poll();
+    LOG(debug, "watching '{}': {}", name_, answer.status().message());
+    // One whose nodes are gone: the next one may come.
+    if (answer.status().code() != ErrorCode::kObjectLost) return;
+    auto pause = std::make_shared<asio::steady_timer>(loop_.context(), std::chrono::seconds(1));
+    pause->async_wait([pause, weak = std::weak_ptr<State>(shared_from_this())](const boost::system::error_code&) {
+      if (auto self = weak.lock()) self->poll();
+    });
+  }
+
+  EventLoop& loop_;  // of the process, on which answers come
+  const std::string name_;
+  const std::string name_space_;
+  const std::function<void(const PublishedEvent&)> callback_;
+  std::uint64_t version_ = 0;  // touched on the loop
+};
+
+Watch Watch::on_published(const std::shared_ptr<Process>& process, std::string name, std::string name_space,
+                          std::function<void(const PublishedEvent&)> callback) {
+  auto state = std::make_shared<OfPublished>(process, std::move(name), std::move(name_space), std::move(callback));
+  state->poll();
+  return Watch(std::move(state));
+}
+
 Watch& Watch::operator=(Watch&& other) noexcept {
   if (this != &other) {
     stop();

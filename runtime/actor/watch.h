@@ -5,6 +5,7 @@
 #include <memory>
 
 #include "runtime/actor/fwd.h"
+#include "runtime/actor/published.h"
 #include "runtime/core/status.h"
 #include "runtime/node/membership.h"
 
@@ -43,12 +44,15 @@ class Watch {
 
   /// Private to the runtime: see Runtime::watch.
   static Watch on_actor(const std::shared_ptr<Process>& process, ActorId actor, std::function<void(const ActorEvent&)> callback);
+  static Watch on_published(const std::shared_ptr<Process>& process, std::string name, std::string name_space,
+                            std::function<void(const PublishedEvent&)> callback);
   static Watch on_nodes(const std::shared_ptr<Process>& process, std::function<void(const NodeEvent&)> callback);
 
  private:
   class State;
   class OfActor;
   class OfNodes;
+  class OfPublished;
   explicit Watch(std::shared_ptr<State> state) : state_(std::move(state)) {}
 
   std::shared_ptr<State> state_;

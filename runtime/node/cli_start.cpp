@@ -79,6 +79,7 @@ Result<Plan> make_plan(const StartOptions& options) {
   if (const std::uint64_t least = ObjectStoreOptions{}.slab_bytes; options.object_store_bytes != 0 && options.object_store_bytes < least) {
     return invalid_argument("--object-store-memory " + std::to_string(options.object_store_bytes) + ": expected at least " + std::to_string(least) + " bytes");
   }
+  if (!(options.memory_threshold >= 0 && options.memory_threshold <= 1)) return invalid_argument("--memory-threshold is a share of the memory, from 0 (off) to 1");
   if (options.spill_limit == 0 && !options.spill_dir.empty()) return invalid_argument("--spill-limit 0 turns spilling off; --spill-dir is then for nothing");
   std::string host = options.bind.empty() ? "127.0.0.1" : options.bind;
   if (options.head) {
@@ -167,6 +168,7 @@ int run_node(const StartOptions& options, const std::function<std::unique_ptr<Sc
   auto session = create_session(plan.node.cluster, plan.node.node, plan.node.token);
   if (!session.ok()) return fail(session.status());
   plan.node.session_dir = *session;
+  plan.node.memory.threshold = options.memory_threshold;
   if (options.spill_limit != 0) {
     // A folder per node, so that nodes can share a --spill-dir.
     const fs::path parent = options.spill_dir.empty() ? *session : fs::path(options.spill_dir);

@@ -25,6 +25,7 @@ struct StartOptions {
   std::uint64_t object_store_bytes = 0;
   std::string spill_dir;                    // empty: in the session folder
   std::optional<std::uint64_t> spill_limit; // bytes; default: half of what the disk has left; 0: spill nothing
+  double memory_threshold = 0.95;           // 0: no worker is stopped for want of memory
   bool block = false;
   bool is_private = false;     // for one program: foreground, not the "last" cluster, ends with its parent
 };

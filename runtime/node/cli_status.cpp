@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "runtime/node/blocking.h"
+#include "runtime/node/cli_objects.h"
 #include "runtime/node/node_client.h"
 
 namespace runtime {
@@ -150,9 +151,10 @@ int status_command(const std::string& address, bool json) {
 }
 
 int list_command(const std::string& address, const std::string& kind, bool json) {
+  if (kind == "objects") return list_objects_command(address, json);
   bool known = kind == "nodes" || kind == "actors" || kind == "jobs" || kind == "placement-groups";
   if (!known) {
-    std::fprintf(stderr, "error: cannot list '%s'; there are nodes, actors, jobs and placement-groups\n", kind.c_str());
+    std::fprintf(stderr, "error: cannot list '%s'; there are nodes, actors, jobs, placement-groups and objects\n", kind.c_str());
     return 2;
   }
   auto state = fetch(address);

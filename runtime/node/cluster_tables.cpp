@@ -55,7 +55,7 @@ std::vector<ActorId> ClusterTables::owned_by(ActorId owner) const {
 
 std::string ClusterTables::name_space(JobId id) const {
   const JobRecord* record = job(id);
-  return record && !record->driver.name_space.empty() ? record->driver.name_space : "job-" + id.hex();
+  return record && !record->driver.name_space.empty() ? record->driver.name_space : private_name_space(id);
 }
 
 const JobRecord* ClusterTables::job(JobId id) const { return lookup(jobs_, id); }
@@ -92,6 +92,7 @@ void ClusterTables::on(const command::AddNode& c) {
 
 void ClusterTables::on(const command::RemoveNode& c) {
   nodes_.erase(c.node);
+  published_.remove_node(c.node, c.why);
   ++nodes_version_;
 }
 

@@ -9,6 +9,7 @@
 #include <variant>
 
 #include "runtime/node/membership.h"
+#include "runtime/node/published_table.h"
 
 namespace runtime {
 
@@ -19,6 +20,7 @@ struct AddNode {
 };
 struct RemoveNode {
   NodeId node;
+  std::string why;  // its copies of published objects are gone
 };
 /// A job begins, or (a job that runs already) gets its driver.
 struct StartJob {
@@ -95,6 +97,15 @@ struct GroupPlaced {
 struct RemoveGroup {
   GroupId group;
 };
+struct Publish {
+  PublishedTable::Name name;
+  std::uint64_t version;
+  PublishedValue value;
+};
+struct Unpublish {
+  PublishedTable::Name name;
+  std::uint64_t version;
+};
 
 }  // namespace command
 
@@ -102,7 +113,8 @@ using HeadCommand =
     std::variant<command::AddNode, command::RemoveNode, command::StartJob, command::EndJob, command::AddActor,
                  command::ActorWaits, command::ActorPlaced, command::ActorAlive, command::ActorEnds, command::ActorParked, command::ActorRestarts,
                  command::ActorStateSaved, command::ActorDead, command::ForgetDead, command::PutKey,
-                 command::DeleteKey, command::AddGroup, command::GroupWaits, command::GroupPlaced, command::RemoveGroup>;
+                 command::DeleteKey, command::AddGroup, command::GroupWaits, command::GroupPlaced, command::RemoveGroup,
+                 command::Publish, command::Unpublish>;
 
 struct ActorRecord {
   ActorSpec spec;  // without what only a start needs once dead
@@ -151,6 +163,9 @@ class ClusterTables {
   /// It runs, or an actor that outlives it does.
   bool job_serves(JobId id) const;
   const GroupState* group(GroupId id) const;
+  const PublishedTable& published() const { return published_; }
+  /// The namespace that a job has to itself when its driver names none.
+  std::string private_name_space(JobId id) const { return "job-" + id.hex(); }
   const std::string* value(JobId job, const std::string& key) const;
   std::size_t keys(JobId job) const;
   /// The incarnation for the next start of any actor: larger than every one before.
@@ -179,6 +194,8 @@ class ClusterTables {
   void on(const command::GroupWaits& c);
   void on(const command::GroupPlaced& c);
   void on(const command::RemoveGroup& c);
+  void on(const command::Publish& c) { published_.add(c.name, c.version, {c.value, ""}); }
+  void on(const command::Unpublish& c) { published_.remove(c.name, c.version); }
   ActorRecord& existing(ActorId id);
   void forget_ended_jobs();
 
@@ -189,6 +206,7 @@ class ClusterTables {
   std::map<JobId, std::size_t> outliving_;  // living actors that outlive their job
   std::map<JobId, JobRecord> jobs_;
   std::map<GroupId, GroupState> groups_;
+  PublishedTable published_;
   std::map<JobId, std::map<std::string, std::string>> pairs_;
   std::deque<ActorId> dead_;        // oldest first
   std::vector<JobId> ended_jobs_;   // oldest first

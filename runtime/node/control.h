@@ -6,6 +6,7 @@
 
 #include "runtime/core/result.h"
 #include "runtime/node/membership.h"
+#include "runtime/node/object_control.h"
 #include "runtime/transport/unique_function.h"
 
 namespace runtime {
@@ -247,7 +248,7 @@ struct ControlRequest {
                             control::RegisterNode, control::StartJob, control::EndJob, control::ActorExited,
                             control::StartActor, control::StopActor, control::BuildActor, control::FetchFile,
                             control::TerminateActor, control::WatchActor, control::WatchNodes, control::SaveState,
-                            control::DrainActor, control::ActorsExited, control::ParkActor>;
+                            control::DrainActor, control::ActorsExited, control::ParkActor, ObjectControl>;
   JobId job;                          // on whose behalf
   std::chrono::milliseconds timeout;  // time left
   Body body;
@@ -256,7 +257,7 @@ struct ControlRequest {
 
 /// What a request was answered with. std::string: bytes; std::int64_t: a number or a truth value.
 using ControlAnswer = std::variant<std::monostate, JobId, ActorAddress, ActorState, std::string, std::int64_t, ClusterState,
-                                   GroupState, control::LogChunk, control::NodeList>;
+                                   GroupState, control::LogChunk, control::NodeList, ObjectControlAnswer>;
 
 /// Answers one request, exactly once.
 using ControlAnswerer = UniqueFunction<void(Result<ControlAnswer>)>;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <optional>
 
+#include "runtime/node/object_control_codec.h"
 #include "runtime/node/schema_values.h"
 #include "runtime/transport/capnp_codec.h"
 
@@ -157,6 +158,7 @@ struct BodyWriter {
     }
     store(body.cause, exited.initCause());
   }
+  void operator()(const ObjectControl& body) { store(body, to.initObjects()); }
 };
 
 Result<ControlRequest> load_request(schema::ControlRequest::Reader from) {
@@ -250,6 +252,7 @@ Result<ControlRequest> load_request(schema::ControlRequest::Reader from) {
       to.body = std::move(body);
       return to;
     }
+    case Kind::OBJECTS: to.body = load(from.getObjects()); return to;
   }
   return unimplemented("a control request of kind " + std::to_string(static_cast<int>(from.which())) +
                        ", which this version does not know");
@@ -277,6 +280,7 @@ struct AnswerWriter {
     nodes.setVersion(list.version);
     store_list(list.nodes, nodes.initNodes(static_cast<unsigned>(list.nodes.size())));
   }
+  void operator()(const ObjectControlAnswer& objects) { store(objects, to.initObjects()); }
 };
 
 Result<ControlAnswer> load_reply(schema::ControlReply::Reader from) {
@@ -292,6 +296,7 @@ Result<ControlAnswer> load_reply(schema::ControlReply::Reader from) {
     case Kind::CLUSTER: return ControlAnswer(load(from.getCluster()));
     case Kind::GROUP: return ControlAnswer(load(from.getGroup()));
     case Kind::LOG: return ControlAnswer(control::LogChunk{load_bytes(from.getLog().getText()), from.getLog().getNextOffset()});
+    case Kind::OBJECTS: return ControlAnswer(load(from.getObjects()));
     case Kind::NODES: return ControlAnswer(control::NodeList{from.getNodes().getVersion(), load_list<NodeInfo>(from.getNodes().getNodes())});
   }
   return unimplemented("a control reply of a newer version");

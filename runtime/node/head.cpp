@@ -110,6 +110,7 @@ void Head::end_job(JobId job) {
     if (group.job == job) groups.push_back(id);
   }
   for (GroupId id : groups) drop_group(id, cancelled("job " + job.short_hex() + " ended"));
+  drop_private_names(job);
   place_pending();
 }
 
@@ -293,12 +294,16 @@ void Head::tick() {
   for (auto& [group, answer] : group_waiters_.expire(now)) {
     answer(deadline_exceeded("placement group " + group.short_hex() + " is still not placed"));
   }
+  for (auto& [name, waiter] : published_waiters_.expire(now)) {
+    waiter.answer(deadline_exceeded("nobody has published '" + name.second + "' in namespace " + name.first +
+                                    (waiter.request.version > 1 ? " in version " + std::to_string(waiter.request.version) : "")));
+  }
   for (auto& [key, answer] : key_waiters_.expire(now)) answer(deadline_exceeded("nobody has set the key '" + key.second + "'"));
 }
 
 Deadline Head::next_tick() const {
   Deadline next = std::min({address_waiters_.earliest(), end_waiters_.earliest(), actor_watchers_.earliest(), node_watchers_.earliest(),
-                            group_waiters_.earliest(), key_waiters_.earliest()});
+                            group_waiters_.earliest(), key_waiters_.earliest(), published_waiters_.earliest()});
   for (const PendingActor& pending : pending_actors_) {
     next = std::min(next, pending.deadline);
     if (pending.not_before != Deadline::min()) next = std::min(next, pending.not_before);

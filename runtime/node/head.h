@@ -97,8 +97,32 @@ class Head {
   void on(const Call& call, control::KvDelete& body, ControlAnswerer answer);
   void on(const Call& call, control::QueryCluster& body, ControlAnswerer answer);
   void on(const Call& call, control::Heartbeat& body, ControlAnswerer answer);
+  void on(const Call& call, ObjectControl& body, ControlAnswerer answer);
   template <class Other>
   void on(const Call& call, Other& body, ControlAnswerer answer);
+
+  // Objects: head_objects.cpp.
+  struct Publishing;
+  struct PublishedWaiter {
+    control::FindPublished request;
+    Deadline deadline;
+    ControlAnswerer answer;
+  };
+  void serve(const Call& call, control::Publish& body, ControlAnswerer answer);
+  void serve(const Call& call, control::FindPublished& body, ControlAnswerer answer);
+  void serve(const Call& call, control::Unpublish& body, ControlAnswerer answer);
+  void serve(const Call& call, control::ListObjects& body, ControlAnswerer answer);
+  void serve(const Call& call, control::AdoptObject& body, ControlAnswerer answer);
+  void serve(const Call& call, control::DropObject& body, ControlAnswerer answer);
+  /// Errors: kInvalidArgument, naming both, unless it is larger than the latest.
+  Status check_version(const PublishedTable::Name& name, std::uint64_t version) const;
+  void on_adopted(Publishing& publishing, Result<ControlAnswer> adopted);
+  void add_published(const PublishedTable::Name& name, std::uint64_t version, std::uint32_t keep_last, PublishedValue value);
+  void drop_published(const PublishedTable::Name& name, std::uint64_t version);
+  void drop_copies(const std::vector<ObjectLocation>& copies);
+  void drop_private_names(JobId job);
+  void find_published(const PublishedTable::Name& name, PublishedWaiter waiter);
+  void finish_list(ObjectList& list) const;
 
   void commit(const HeadCommand& command);
   Status put_value(JobId job, const std::string& key, std::string value);
@@ -168,6 +192,8 @@ class Head {
   Waiters<std::monostate, ControlAnswerer> node_watchers_;
   Waiters<GroupId, ControlAnswerer> group_waiters_;
   Waiters<std::pair<JobId, std::string>, ControlAnswerer> key_waiters_;
+  Waiters<PublishedTable::Name, PublishedWaiter> published_waiters_;
+  std::map<PublishedTable::Name, std::uint64_t> publishing_;  // the largest version under way
 };
 
 }  // namespace runtime

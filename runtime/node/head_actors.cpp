@@ -350,7 +350,7 @@ void Head::node_lost(NodeId node, const std::string& why) {
   const std::string text = "node " + node.short_hex() + " (" + found->second.address + ") is gone: " + why;
   LOG(warn, "{}", text);
   scheduler_->remove_node(node);
-  commit(command::RemoveNode{node});
+  commit(command::RemoveNode{node, text});
   std::vector<std::pair<ActorId, std::int32_t>> lost;  // and their processes
   for (const auto& [id, record] : tables_.actors()) {
     if (record.node == node && is_started(record.phase)) lost.emplace_back(id, record.address.pid);
@@ -422,6 +422,7 @@ void Head::actor_dead(ActorId actor, const DeathCause& cause, const Status& why)
   for (ControlAnswerer& answer : address_waiters_.take(actor)) answer(why);
   for (EndAnswerer& answer : end_waiters_.take(actor)) answer(record);
   tell_actor_watchers(actor);
+  if (record->spec.outlives_job) drop_private_names(record->job);
   if (record->incarnation == 0) return;  // never started: nobody can hold a handle but its creator
   announce_death(*record);
   end_owned(actor);

@@ -17,6 +17,8 @@ namespace {
 
 constexpr auto kHeartbeat = std::chrono::milliseconds(1000);
 constexpr auto kHeadTimeout = std::chrono::milliseconds(10000);
+// How so many processes ended is remembered, for those who ask why an object of theirs is lost.
+constexpr std::size_t kEndsMax = 1000;
 constexpr auto kNodesStopMax = std::chrono::milliseconds(5000);
 
 /// Runs `work` on the loop and waits for its result.
@@ -68,6 +70,14 @@ Status Node::open() {
   store.endpoint = address_;
   store.capacity_bytes = options_.object_store_bytes;
   store.spill = options_.spill;
+  store.is_member = [this, alive = alive_](NodeId node, UniqueFunction<void(bool)> done) {
+    if (*alive) is_member(node, std::move(done));
+    else done(true);
+  };
+  store.how_ended = [this, alive = alive_](pid_t pid) {
+    auto known = *alive ? ends_.find(pid) : ends_.end();
+    return known == ends_.end() ? std::string() : known->second;
+  };
   auto objects = ObjectStore::create(loop_, store);
   if (!objects.ok()) return objects.status();
   objects_ = std::move(*objects);
@@ -79,10 +89,25 @@ Status Node::open() {
   pool.node_address = address_;
   pool.session_dir = options_.session_dir.string();
   WorkerPoolCallbacks callbacks;
-  callbacks.on_actor_exited = [this](JobId job, control::ActorExited exited) { tell_head(std::move(exited), job); };
-  callbacks.on_actors_exited = [this](JobId job, control::ActorsExited exited) { tell_head(std::move(exited), job); };
+  callbacks.on_actor_exited = [this](JobId job, control::ActorExited exited) {
+    if (ends_.size() >= kEndsMax) ends_.erase(ends_.begin());
+    ends_[exited.cause.pid] = exited.cause.text;
+    tell_head(std::move(exited), job);
+  };
+  callbacks.on_actors_exited = [this](JobId job, control::ActorsExited exited) {
+    if (ends_.size() >= kEndsMax) ends_.erase(ends_.begin());
+    ends_[exited.cause.pid] = exited.cause.text;
+    tell_head(std::move(exited), job);
+  };
   callbacks.on_log = [this](LogLines lines) { on_log(std::move(lines)); };
   workers_ = std::make_unique<WorkerPool>(loop_, *programs_, pool, std::move(callbacks));
+
+  MemoryGuard::Callbacks guard;
+  guard.use = [] { return memory_use(); };
+  guard.workers = [this] { return workers_->guarded(); };
+  guard.own_memory = own_memory_bytes;
+  guard.stop = [this](const WorkerId& worker, const std::string& reason) { workers_->stop_worker(worker, reason); };
+  memory_ = std::make_unique<MemoryGuard>(loop_, options_.node.short_hex(), options_.memory, std::move(guard));
 
   JobRunnerOptions runner;
   runner.node_address = address_;
@@ -180,6 +205,7 @@ void Node::accept(std::shared_ptr<Channel> channel) {
     auto closed = weak.lock();
     if (closed && *alive) on_closed(closed, why);
   });
+  if (channel->peer().role == Role::kWorker || channel->peer().role == Role::kDriver) objects_->attach(channel);
   if (channel->peer().role != Role::kWorker) return;
   auto job = workers_->on_connected(channel);
   if (!job) return channel->close(invalid_argument("node " + options_.node.short_hex() + " did not start this worker"));
@@ -272,7 +298,8 @@ void Node::serve_client(const std::shared_ptr<Channel>& channel, ControlRequest 
                   std::holds_alternative<control::QueryCluster>(request.body) || std::holds_alternative<control::CreateGroup>(request.body) ||
                   std::holds_alternative<control::RemoveGroup>(request.body) || std::holds_alternative<control::TerminateActor>(request.body) ||
                   std::holds_alternative<control::WatchActor>(request.body) || std::holds_alternative<control::WatchNodes>(request.body) ||
-                  std::holds_alternative<control::SaveState>(request.body) || std::holds_alternative<control::ParkActor>(request.body);
+                  std::holds_alternative<control::SaveState>(request.body) || std::holds_alternative<control::ParkActor>(request.body) ||
+                  std::holds_alternative<ObjectControl>(request.body);
   if (!for_head) return answer(unimplemented("a node does not serve this to its clients"));
   request.job = client.job;
   to_head(std::move(request), std::move(answer));
@@ -291,6 +318,7 @@ void Node::serve_head(ControlRequest request, ControlAnswerer answer) {
   if (auto* start = std::get_if<control::StartActor>(&request.body)) {
     return workers_->start_actor(request.job, std::move(*start), deadline_after(request.timeout), std::move(answer));
   }
+  if (auto* objects = std::get_if<ObjectControl>(&request.body)) return serve_objects(*objects, request.timeout, std::move(answer));
   if (auto* stop = std::get_if<control::StopActor>(&request.body)) {
     workers_->stop_actor(*stop);
   } else if (auto* end = std::get_if<control::EndJob>(&request.body)) {
@@ -394,6 +422,7 @@ Node::~Node() {
     heartbeat_.reset();
     head_.reset();
     jobs_.reset();
+    memory_.reset();
     workers_.reset();
     programs_.reset();
     for (auto& [channel, client] : clients_) client.channel->close(unavailable("the node has stopped"));

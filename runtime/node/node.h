@@ -12,6 +12,7 @@
 #include "runtime/node/control.h"
 #include "runtime/node/head_service.h"
 #include "runtime/node/job_runner.h"
+#include "runtime/node/memory_guard.h"
 #include "runtime/node/program_files.h"
 #include "runtime/node/scheduler.h"
 #include "runtime/node/worker_pool.h"
@@ -31,6 +32,7 @@ struct NodeOptions {
   Labels labels;
   std::uint64_t object_store_bytes = 0;  // 0: ObjectStore's default
   SpillOptions spill;                    // an empty folder: none
+  MemoryGuardOptions memory;
   /// Exactly one of the two: the connection to the head, or what the head that is to live here schedules with.
   std::shared_ptr<Channel> head;
   std::unique_ptr<Scheduler> scheduler;
@@ -72,6 +74,9 @@ class Node {
   void serve_client(const std::shared_ptr<Channel>& channel, ControlRequest request, ControlAnswerer answer);
   void serve_node(const std::shared_ptr<Channel>& channel, ControlRequest request, ControlAnswerer answer);
   void serve_head(ControlRequest request, ControlAnswerer answer);
+  void serve_objects(ObjectControl& request, std::chrono::milliseconds timeout, ControlAnswerer answer);
+  /// Whether the node is in the cluster; true when nobody knows.
+  void is_member(NodeId node, UniqueFunction<void(bool)> done);
   void on_head_event(const ControlEvent& event);
   void register_driver(const std::shared_ptr<Channel>& channel, JobId wanted, DriverInfo info, ControlAnswerer answer);
   void submit(const std::shared_ptr<Channel>& channel, const control::SubmitJob& body, ControlAnswerer answer);
@@ -91,11 +96,13 @@ class Node {
   std::unique_ptr<ObjectStore> objects_;
   std::unique_ptr<ProgramFiles> programs_;
   std::unique_ptr<WorkerPool> workers_;
+  std::unique_ptr<MemoryGuard> memory_;
   std::unique_ptr<JobRunner> jobs_;
   std::unique_ptr<HeadService> head_;
   std::unique_ptr<Listener> tcp_;
   std::unique_ptr<Listener> unix_;
   std::map<const Channel*, Client> clients_;
+  std::map<pid_t, std::string> ends_;  // how the last actors' processes ended
   std::unique_ptr<asio::steady_timer> heartbeat_;
   Event stopped_;
   Status stop_reason_;

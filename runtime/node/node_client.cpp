@@ -128,6 +128,15 @@ struct NodeClient::State : std::enable_shared_from_this<State> {
     });
   }
 
+  template <class T>
+  void ask_objects(ObjectControl request, Deadline deadline, Callback<T> done) {
+    ask<ObjectControlAnswer>(std::move(request), deadline, [done = std::move(done)](Result<ObjectControlAnswer> answer) {
+      if (!answer.ok()) return done(answer.status());
+      if (auto* value = std::get_if<T>(&*answer)) return done(std::move(*value));
+      done(internal_error("the node answered something else than was asked"));
+    });
+  }
+
   void tell(ControlRequest::Body body, Deadline deadline, Done done) {
     send(std::move(body), deadline, [done = std::move(done)](Result<ControlAnswer> answer) { done(answer.status()); });
   }
@@ -314,6 +323,20 @@ void NodeClient::create_placement_group(GroupSpec spec, Deadline deadline, Callb
 void NodeClient::remove_placement_group(GroupId group, Deadline deadline, Done done) {
   state_->tell(control::RemoveGroup{group}, deadline, std::move(done));
 }
+
+void NodeClient::publish(control::Publish request, Deadline deadline, Done done) {
+  state_->tell(ObjectControl{std::move(request)}, deadline, std::move(done));
+}
+
+void NodeClient::find_published(control::FindPublished request, Deadline deadline, Callback<PublishedObject> done) {
+  state_->ask_objects(std::move(request), deadline, std::move(done));
+}
+
+void NodeClient::unpublish(control::Unpublish request, Deadline deadline, Done done) {
+  state_->tell(ObjectControl{std::move(request)}, deadline, std::move(done));
+}
+
+void NodeClient::list_objects(Deadline deadline, Callback<ObjectList> done) { state_->ask_objects(control::ListObjects{}, deadline, std::move(done)); }
 
 void NodeClient::set_on_create_actor(CreateActorHandler handler) {
   {

@@ -8,6 +8,7 @@
 
 #include "runtime/core/result.h"
 #include "runtime/node/membership.h"
+#include "runtime/node/object_control.h"
 #include "runtime/node/session.h"
 #include "runtime/transport/channel.h"
 #include "runtime/transport/event_loop.h"
@@ -91,6 +92,14 @@ class NodeClient {
   /// Answers once all bundles are reserved. kResourceExhausted at the deadline says what is missing.
   void create_placement_group(GroupSpec spec, Deadline deadline, Callback<GroupState> done);
   void remove_placement_group(GroupId group, Deadline deadline, Done done);
+
+  /// Answers once the cluster keeps that version. kInvalidArgument: it is not larger than the latest; names both.
+  void publish(control::Publish request, Deadline deadline, Done done);
+  /// kNotFound: it is not there (now); kDeadlineExceeded: nor was it published in time; kObjectLost: the nodes that had it are gone.
+  void find_published(control::FindPublished request, Deadline deadline, Callback<PublishedObject> done);
+  void unpublish(control::Unpublish request, Deadline deadline, Done done);
+  /// What there is of objects in the whole cluster.
+  void list_objects(Deadline deadline, Callback<ObjectList> done);
 
   // -- Worker: what the node asks of it.
 

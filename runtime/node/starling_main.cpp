@@ -73,6 +73,8 @@ struct Commands {
     start->add_option("--object-store-memory", start_options.object_store_bytes, "bytes of shared memory for objects (default: 30 % of memory)");
     start->add_option("--spill-dir", start_options.spill_dir, "where objects go that nobody reads while the store is full (default: in the session folder)");
     start->add_option("--spill-limit", start_options.spill_limit, "bytes there at most (default: half of what the disk has left; 0: spill nothing)");
+    start->add_option("--memory-threshold", start_options.memory_threshold, "share of the machine's or cgroup's memory in use from which on the worker that grew most is stopped "
+                                                                           "(default: 0.95; 0: none is)");
     start->add_flag("--block", start_options.block, "stay in the foreground");
     start->add_flag("--private", start_options.is_private, "serve one program: stay in the foreground, end with the parent process, and "
                                                            "not become the cluster that commands find by themselves");
@@ -84,8 +86,8 @@ struct Commands {
   }
   void add_list(CLI::App& app) {
     list = add(app, "list", "List one kind of thing, ended ones too");
-    list->add_option("kind", kind, "nodes, actors, jobs or placement-groups")->required();
-    list->add_flag("--json", json, "as a JSON array");
+    list->add_option("kind", kind, "nodes, actors, jobs, placement-groups or objects (from 64 KiB: size, place, owner, and what keeps them)")->required();
+    list->add_flag("--json", json, "as a JSON array; objects: an object with the nodes' stores beside them");
   }
   void add_submit(CLI::App& app) {
     submit = add(app, "submit", "Run a program on the cluster: starling submit -- ./driver arguments. Its output comes here, and its exit code.");

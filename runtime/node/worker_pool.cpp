@@ -340,6 +340,20 @@ void WorkerPool::stop_actor(const control::StopActor& stop) {
   }
 }
 
+std::vector<GuardedWorker> WorkerPool::guarded() const {
+  std::vector<GuardedWorker> found;
+  for (const auto& [id, worker] : workers_) {
+    if (!worker->end_reason.empty() || (worker->spec.class_name.empty() && !worker->hosted)) continue;
+    const std::string name = worker->hosted ? "a process of shared actors" : "actor " + worker->spec.class_name + " " + worker->spec.actor.short_hex();
+    found.push_back({id, worker->process->pid(), name});
+  }
+  return found;
+}
+
+void WorkerPool::stop_worker(const WorkerId& id, const std::string& reason) {
+  if (auto found = workers_.find(id); found != workers_.end()) end_worker(*found->second, reason, std::chrono::milliseconds(0));
+}
+
 void WorkerPool::drain(const WorkerPtr& worker, std::chrono::milliseconds grace, const std::string& reason) {
   if (!worker->end_reason.empty()) return;
   worker->end_reason = reason;

@@ -16,6 +16,7 @@
 
 #include "runtime/core/result.h"
 #include "runtime/node/control.h"
+#include "runtime/node/memory_guard.h"
 #include "runtime/node/program_files.h"
 #include "runtime/transport/channel.h"
 #include "runtime/transport/event_loop.h"
@@ -64,6 +65,10 @@ class WorkerPool {
 
   /// At once, or within a grace; a worker that is to drain serves what waits at the actor and ends by itself.
   void stop_actor(const control::StopActor& stop);
+  /// Those that have an actor.
+  std::vector<GuardedWorker> guarded() const;
+  /// Kills a worker as if it had crashed, for that reason: its actor is started again by its own policy.
+  void stop_worker(const WorkerId& id, const std::string& reason);
   /// Ends the job's workers, except those whose actors outlive it.
   void end_job(JobId job);
   /// Ends all workers; `done` runs when the last is reaped.

@@ -38,18 +38,55 @@ std::optional<ByteRange> ExtentTable::take(std::uint64_t bytes) {
 
 std::uint64_t& ExtentTable::bytes_of(const Entry& entry) {
   if (!entry.resident) return vacated_bytes_;
-  return entry.holder != 0 ? leased_bytes_ : orphaned_bytes_;
+  if (entry.holder != 0) return leased_bytes_;
+  return entry.keeps > 0 ? kept_bytes_ : orphaned_bytes_;
 }
 
 void ExtentTable::orphan(Entries::iterator entry) {
   bytes_of(entry->second) -= entry->second.range.size;
   entry->second.holder = 0;
+  entry->second.surrendered = true;  // nobody is left who would write it without asking
   bytes_of(entry->second) += entry->second.range.size;
   release_if_free(entry);
 }
 
+bool ExtentTable::keep(std::uint64_t extent) {
+  auto entry = entries_.find(extent);
+  if (entry == entries_.end()) return false;
+  bytes_of(entry->second) -= entry->second.range.size;
+  ++entry->second.keeps;
+  bytes_of(entry->second) += entry->second.range.size;
+  return true;
+}
+
+bool ExtentTable::unkeep(std::uint64_t extent) {
+  auto entry = entries_.find(extent);
+  if (entry == entries_.end() || entry->second.keeps == 0) return false;
+  bytes_of(entry->second) -= entry->second.range.size;
+  --entry->second.keeps;
+  bytes_of(entry->second) += entry->second.range.size;
+  release_if_free(entry);
+  return true;
+}
+
+ExtentTable::Client ExtentTable::holder_of(std::uint64_t extent) const {
+  auto entry = entries_.find(extent);
+  return entry == entries_.end() ? 0 : entry->second.holder;
+}
+
+std::vector<std::uint64_t> ExtentTable::leases_of(Client client) const {
+  auto holdings = clients_.find(client);
+  if (holdings == clients_.end()) return {};
+  return {holdings->second.leases.begin(), holdings->second.leases.end()};
+}
+
+void ExtentTable::mark_shared(std::uint64_t extent) {
+  if (auto entry = entries_.find(extent); entry != entries_.end()) entry->second.shared = true;
+}
+
 void ExtentTable::release_if_free(Entries::iterator entry) {
-  if (entry->second.holder != 0 || entry->second.pins > 0) return;
+  if (entry->second.holder != 0 || entry->second.pins > 0 || entry->second.keeps > 0) return;
+  if (entry->second.shared) ended_shared_.push_back(entry->first);
   bytes_of(entry->second) -= entry->second.range.size;
   if (entry->second.resident) retained_.add(entry->second.range);
   else ended_.push_back(entry->first);

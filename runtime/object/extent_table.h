@@ -42,8 +42,20 @@ class ExtentTable {
   std::optional<Extent> find(std::uint64_t extent) const;
   std::uint64_t pins_of(std::uint64_t extent) const;
 
+  /// The store keeps it in its own name, whatever becomes of its holder: it may be vacated, and ends with unkeep(). Counted. False when it is gone.
+  bool keep(std::uint64_t extent);
+  /// Undoes one keep(). False when there is none.
+  bool unkeep(std::uint64_t extent);
+
   /// Ends everything that a client holds and pins.
   void drop(Client client);
+  /// Who leased it and has not given it back: 0 when nobody does.
+  Client holder_of(std::uint64_t extent) const;
+  std::vector<std::uint64_t> leases_of(Client client) const;
+
+  /// Other nodes have copied from it: take_ended_shared() will name it when it ends.
+  void mark_shared(std::uint64_t extent);
+  std::vector<std::uint64_t> take_ended_shared() { return std::exchange(ended_shared_, {}); }
 
   // -- Moving out and in.
 
@@ -70,6 +82,9 @@ class ExtentTable {
   std::uint64_t capacity_bytes() const { return capacity_bytes_; }
   std::uint64_t leased_bytes() const { return leased_bytes_; }
   std::uint64_t orphaned_bytes() const { return orphaned_bytes_; }
+  std::uint64_t kept_bytes() const { return kept_bytes_; }
+  /// Of the segment, by whomever.
+  std::uint64_t used_bytes() const { return leased_bytes_ + orphaned_bytes_ + kept_bytes_; }
   std::uint64_t retained_bytes() const { return retained_.bytes(); }
   std::uint64_t vacated_bytes() const { return vacated_bytes_; }
   std::uint64_t pins() const { return pins_; }
@@ -81,9 +96,11 @@ class ExtentTable {
     std::uint64_t home = 0;
     Client holder = 0;        // 0: given back
     std::uint64_t pins = 0;
+    std::uint64_t keeps = 0;  // in the store's own name
     std::uint64_t last_use = 0;
     bool surrendered = false;
     bool resident = true;
+    bool shared = false;      // with other nodes
   };
   struct Holdings {
     std::unordered_map<std::uint64_t, std::uint64_t> pins;  // extent -> count
@@ -101,11 +118,13 @@ class ExtentTable {
   Entries entries_;
   std::unordered_map<Client, Holdings> clients_;
   std::vector<std::uint64_t> ended_;
+  std::vector<std::uint64_t> ended_shared_;
   std::uint64_t last_id_ = 0;
   std::uint64_t uses_ = 0;
   std::uint64_t vacated_bytes_ = 0;
   std::uint64_t leased_bytes_ = 0;
   std::uint64_t orphaned_bytes_ = 0;
+  std::uint64_t kept_bytes_ = 0;
   std::uint64_t pins_ = 0;
 };
 

@@ -32,9 +32,22 @@ Result<WritableObject> ObjectClient::create(std::size_t size, ObjectId id, Deadl
 bool ObjectClient::handle(const std::shared_ptr<Channel>& node, Message& message) {
   if (message.kind != FrameKind::kObject) return false;
   auto request = object_wire::decode_request(message.meta);
-  auto* surrender = request.ok() ? std::get_if<object_wire::Surrender>(&*request) : nullptr;
-  Buffer reply = surrender ? object_wire::encode_reply(object_wire::Extents{heap_->surrender(surrender->bytes)})
-                           : object_wire::encode_failure(request.ok() ? invalid_argument("only a node's store serves this") : request.status());
+  Buffer reply;
+  if (!request.ok()) {
+    reply = object_wire::encode_failure(request.status());
+  } else if (auto* surrender = std::get_if<object_wire::Surrender>(&*request)) {
+    reply = object_wire::encode_reply(object_wire::Extents{heap_->surrender(surrender->bytes)});
+  } else if (auto* hold = std::get_if<object_wire::Hold>(&*request); hold && hooks_.hold) {
+    for (const ObjectLocation& location : hold->locations) hooks_.hold(location);
+    reply = object_wire::encode_reply(object_wire::Done{});
+  } else if (auto* unhold = std::get_if<object_wire::Unhold>(&*request); unhold && hooks_.unhold) {
+    for (const ObjectLocation& location : unhold->locations) hooks_.unhold(location);
+    reply = object_wire::encode_reply(object_wire::Done{});
+  } else if (std::holds_alternative<object_wire::Report>(*request) && hooks_.report) {
+    reply = object_wire::encode_reply(hooks_.report());
+  } else {
+    reply = object_wire::encode_failure(invalid_argument("only a node's store serves this"));
+  }
   // A failure means that the connection ended, and with it what was surrendered.
   if (message.id != 0) (void)node->send(reply_to(message, std::move(reply)));
   return true;
@@ -51,17 +64,25 @@ Result<ObjectLocation> ObjectClient::put(std::span<const std::byte> bytes, Objec
 
 void ObjectClient::free(const ObjectLocation& location) { heap_->free(location); }
 
+void ObjectClient::borrow(const ObjectLocation& location) { heap_->borrow(location); }
+
+void ObjectClient::unborrow(const ObjectLocation& location) { heap_->unborrow(location); }
+
+void ObjectClient::borrow_and_confirm(const ObjectLocation& location, Deadline deadline, UniqueFunction<void(Status)> done) {
+  heap_->borrow_and_confirm(location, deadline, std::move(done));
+}
+
 // An answer that comes after the deadline still carries a pin; dropping the view gives it back.
-Result<ObjectView> ObjectClient::get(const ObjectLocation& location, Deadline deadline) {
+Result<BytesView> ObjectClient::get(const ObjectLocation& location, Deadline deadline) {
   struct Waiting {
     explicit Waiting(EventLoop& loop) : done(loop) {}
     Event done;
     std::mutex mutex;
     bool given_up = false;
-    std::optional<Result<ObjectView>> result;
+    std::optional<Result<BytesView>> result;
   };
   auto waiting = std::make_shared<Waiting>(heap_->loop());
-  heap_->get(location, deadline, [waiting](Result<ObjectView> result) {
+  heap_->get(location, deadline, [waiting](Result<BytesView> result) {
     {
       std::lock_guard lock(waiting->mutex);
       if (waiting->given_up) return;
@@ -76,20 +97,20 @@ Result<ObjectView> ObjectClient::get(const ObjectLocation& location, Deadline de
   return std::move(*waiting->result);
 }
 
-void ObjectClient::get(const ObjectLocation& location, Deadline deadline, UniqueFunction<void(Result<ObjectView>)> done) {
+void ObjectClient::get(const ObjectLocation& location, Deadline deadline, UniqueFunction<void(Result<BytesView>)> done) {
   struct Waiting {
-    Waiting(EventLoop& loop, UniqueFunction<void(Result<ObjectView>)> done) : timer(loop.context()), done(std::move(done)) {}
+    Waiting(EventLoop& loop, UniqueFunction<void(Result<BytesView>)> done) : timer(loop.context()), done(std::move(done)) {}
     asio::steady_timer timer;  // on the loop only
     std::mutex mutex;
-    UniqueFunction<void(Result<ObjectView>)> done;
-    UniqueFunction<void(Result<ObjectView>)> take() {
+    UniqueFunction<void(Result<BytesView>)> done;
+    UniqueFunction<void(Result<BytesView>)> take() {
       std::lock_guard lock(mutex);
       return std::move(done);
     }
   };
   EventLoop& loop = heap_->loop();
   auto waiting = std::make_shared<Waiting>(loop, std::move(done));
-  heap_->get(location, deadline, [&loop, waiting](Result<ObjectView> result) {
+  heap_->get(location, deadline, [&loop, waiting](Result<BytesView> result) {
     auto done = waiting->take();
     if (!done) return;
     if (loop.in_loop()) waiting->timer.cancel();

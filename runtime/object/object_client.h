@@ -7,12 +7,14 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 
 #include "runtime/core/result.h"
 #include "runtime/object/object_location.h"
-#include "runtime/object/object_view.h"
+#include "runtime/object/bytes_view.h"
+#include "runtime/object/object_wire.h"
 #include "runtime/transport/channel.h"
 
 namespace runtime {
@@ -51,16 +53,33 @@ class ObjectClient {
   /// The object's bytes. Created here: at once. On this node: a round trip that pins it, no copy. On another node: our node fetches it
   /// first, in pipelined chunks, once for all its processes.
   /// Errors: kObjectLost (freed, or its node has lost it), kUnavailable (node cannot be reached), kDeadlineExceeded, kResourceExhausted (no room for the copy).
-  Result<ObjectView> get(const ObjectLocation& location, Deadline deadline);
+  Result<BytesView> get(const ObjectLocation& location, Deadline deadline);
   /// The same with a callback, which runs exactly once: at once on the calling thread for objects created here, else on the loop.
-  void get(const ObjectLocation& location, Deadline deadline, UniqueFunction<void(Result<ObjectView>)> done);
+  void get(const ObjectLocation& location, Deadline deadline, UniqueFunction<void(Result<BytesView>)> done);
 
-  /// Answers what the store asks of this process (to let go of memory when it is full). Returns false and leaves the message alone if it is
-  /// of another kind. Without it this process's objects are never moved to disk. On the loop.
+  /// This process has a reference that it did not get from the object's owner: the owner learns of it by way of the nodes, and keeps the object until
+  /// unborrow(), or the end of this process. Counted. Does not block.
+  void borrow(const ObjectLocation& location);
+  void unborrow(const ObjectLocation& location);
+  /// The same as borrow(); `done` (once, on the loop or at once) hears whether the object was still there. Unborrow it in any case.
+  /// Errors: kObjectLost, kUnavailable (a node cannot be reached).
+  void borrow_and_confirm(const ObjectLocation& location, Deadline deadline, UniqueFunction<void(Status)> done);
+
+  /// What the store asks of the process that owns objects. Set once, before the first handle().
+  struct OwnerHooks {
+    std::function<void(const ObjectLocation&)> hold;    // somebody in the cluster borrows it
+    std::function<void(const ObjectLocation&)> unhold;  // nobody does any more
+    std::function<object_wire::ProcessReport()> report;
+  };
+  void set_owner_hooks(OwnerHooks hooks) { hooks_ = std::move(hooks); }
+
+  /// Answers what the store asks of this process (to let go of memory when it is full, who borrows what). Returns false and leaves the message alone if
+  /// it is of another kind. Without it this process's objects are never moved to disk. On the loop.
   bool handle(const std::shared_ptr<Channel>& node, Message& message);
 
  private:
   ObjectClientOptions options_;
+  OwnerHooks hooks_;
   std::shared_ptr<SharedHeap> heap_;
 };
 

@@ -5,15 +5,9 @@
 
 #include "runtime/core/log.h"
 #include "runtime/core/memory_limit.h"
-#include "runtime/object/spiller.h"
-#include "runtime/object/store_state.h"
+#include "runtime/object/object_store_state.h"
 
 namespace runtime {
-
-using object_detail::Fetcher;
-using object_detail::SpillFolder;
-using object_detail::Spiller;
-using object_detail::StoreMemory;
 
 namespace {
 
@@ -34,60 +28,6 @@ Message without_content(const Message& message) {
 }
 
 }  // namespace
-
-struct ObjectStore::State : std::enable_shared_from_this<ObjectStore::State> {
-  State(EventLoop& loop, ObjectStoreOptions options_in, std::unique_ptr<Segment> segment)
-      : options(std::move(options_in)),
-        memory(std::make_shared<StoreMemory>(loop, std::move(segment), options.retained_bytes_max)),
-        fetcher(std::make_shared<Fetcher>(memory, options)) {}
-
-  void wire(std::unique_ptr<SpillFolder> folder);
-  void stop();
-
-  using Client = ExtentTable::Client;
-
-  struct Connected {
-    Client client;
-    std::weak_ptr<Channel> channel;
-  };
-
-  Client client_of(const std::shared_ptr<Channel>& channel) {
-    auto [known, fresh] = clients.try_emplace(channel.get(), Connected{next_client, channel});
-    if (fresh) ++next_client;
-    return known->second.client;
-  }
-
-  Deadline room_deadline(std::uint64_t wait_ms) const {
-    return deadline_after(std::min(options.wait_max, std::chrono::milliseconds(std::min<std::uint64_t>(wait_ms, 1ull << 40))));
-  }
-  std::string full(std::uint64_t bytes) const;
-  void ask_holders(std::uint64_t bytes, UniqueFunction<void(bool)> done);
-  /// Calls `done` with the pinned extent once its bytes are in memory; the pin is the client's (or the store's).
-  void pin_resident(std::uint64_t extent, Client client, Deadline deadline, UniqueFunction<void(Result<Extent>)> done);
-  void send_part(const std::shared_ptr<Channel>& channel, const Message& request, const object_wire::Read& read, const Extent& extent);
-
-  static void answer(const std::shared_ptr<Channel>& channel, const Message& request, Buffer meta, Payload payload = {}) {
-    if (request.id == 0) return;
-    // A failure means that the connection is gone, and detach() follows.
-    (void)channel->send(reply_to(request, std::move(meta), std::move(payload)));
-  }
-
-  void on(const std::shared_ptr<Channel>& channel, const Message& message, const object_wire::Open&);
-  void on(const std::shared_ptr<Channel>& channel, const Message& message, const object_wire::Lease& lease);
-  void on(const std::shared_ptr<Channel>& channel, const Message& message, const object_wire::GiveBack& back);
-  void on(const std::shared_ptr<Channel>& channel, const Message& message, const object_wire::Pin& pin);
-  void on(const std::shared_ptr<Channel>& channel, const Message& message, const object_wire::Unpin& unpin);
-  void on(const std::shared_ptr<Channel>& channel, const Message& message, const object_wire::Fetch& fetch);
-  void on(const std::shared_ptr<Channel>& channel, const Message& message, const object_wire::Read& read);
-  void on(const std::shared_ptr<Channel>& channel, const Message& message, const object_wire::Surrender&);
-
-  ObjectStoreOptions options;
-  const std::shared_ptr<StoreMemory> memory;
-  const std::shared_ptr<Fetcher> fetcher;
-  std::shared_ptr<Spiller> spiller;
-  std::unordered_map<const Channel*, Connected> clients;
-  Client next_client = object_detail::kStoreItself + 1;
-};
 
 void ObjectStore::State::on(const std::shared_ptr<Channel>& channel, const Message& message, const object_wire::Open&) {
   auto fd = memory->segment->duplicate();
@@ -136,7 +76,7 @@ void ObjectStore::State::on(const std::shared_ptr<Channel>& channel, const Messa
 void ObjectStore::State::pin_resident(std::uint64_t extent, Client client, Deadline deadline, UniqueFunction<void(Result<Extent>)> done) {
   auto pinned = memory->table.pin(extent, client);
   if (!pinned) {
-    return done(object_lost("its memory on node " + options.credentials.node.short_hex() + " is gone: the owner freed it or ended"));
+    return done(lost(extent));
   }
   if (memory->table.is_resident(extent)) return done(*pinned);
   spiller->restore(extent, deadline, [self = shared_from_this(), extent, client, done = std::move(done)](Status status) mutable {
@@ -177,13 +117,20 @@ void ObjectStore::State::on(const std::shared_ptr<Channel>& channel, const Messa
 }
 
 void ObjectStore::State::on(const std::shared_ptr<Channel>& channel, const Message& message, const object_wire::Read& read) {
-  if (read.location.node != options.credentials.node || !memory->table.find(read.location.extent)) {
-    return answer(channel, message,
-                  object_wire::encode_failure(object_lost("object " + read.location.id.short_hex() + ": node " + options.credentials.node.short_hex() +
-                                                          " does not have it (any more)")));
+  if (!is_here(read.location)) {
+    // A copy, maybe still on its way: the part goes on when it has come.
+    auto pass_on = [self = shared_from_this(), channel, read, request = without_content(message)](Result<ObjectLocation> copy) {
+      if (!copy.ok()) return answer(channel, request, object_wire::encode_failure(copy.status()));
+      self->send_bytes(channel, request, read, copy->extent, {self->memory->segment->readable() + copy->offset, copy->size});
+    };
+    return fetcher->when_here(read.location, {read.from, read.length}, std::move(pass_on));
+  }
+  if (memory->table.find(read.location.extent)) {
+    memory->table.mark_shared(read.location.extent);
+    sources.add_reader(read.location.extent, read.location.id, channel);
   }
   auto send = [self = shared_from_this(), channel, read, request = without_content(message)](Result<Extent> extent) {
-    if (!extent.ok()) return answer(channel, request, object_wire::encode_failure(extent.status().with_context("object " + read.location.id.short_hex())));
+    if (!extent.ok()) return answer(channel, request, object_wire::encode_failure(extent.status()));
     self->send_part(channel, request, read, *extent);
     CHECK(self->memory->table.unpin(extent->id, object_detail::kStoreItself));
   };
@@ -191,20 +138,21 @@ void ObjectStore::State::on(const std::shared_ptr<Channel>& channel, const Messa
 }
 
 void ObjectStore::State::send_part(const std::shared_ptr<Channel>& channel, const Message& request, const object_wire::Read& read, const Extent& extent) {
-  auto refuse = [&](Status why) { answer(channel, request, object_wire::encode_failure(why)); };
   ObjectLocation here = read.location;
   here.offset = here.offset - extent.home + extent.range.begin;
   auto bytes = memory->segment->find(here, extent.range.begin, extent.range.end());
-  if (!bytes.ok()) return refuse(bytes.status());
-  if (read.from > bytes->size() || read.length > bytes->size() - read.from || read.length > kReadBytesMax) {
-    return refuse(invalid_argument("object " + read.location.id.short_hex() + ": the asked range lies outside, or is longer than " + std::to_string(kReadBytesMax) + " bytes"));
-  }
-  answer(channel, request, object_wire::encode_reply(object_wire::Data{}),
-         Buffer(bytes->subspan(read.from, read.length), memory->hold(extent.id)));
+  if (!bytes.ok()) return answer(channel, request, object_wire::encode_failure(bytes.status()));
+  send_bytes(channel, request, read, extent.id, *bytes);
 }
 
-void ObjectStore::State::on(const std::shared_ptr<Channel>& channel, const Message& message, const object_wire::Surrender&) {
-  answer(channel, message, object_wire::encode_failure(invalid_argument("a store surrenders nothing")));
+void ObjectStore::State::send_bytes(const std::shared_ptr<Channel>& channel, const Message& request, const object_wire::Read& read, std::uint64_t extent,
+                                    std::span<const std::byte> object) {
+  if (read.from > object.size() || read.length > object.size() - read.from || read.length > kReadBytesMax) {
+    return answer(channel, request, object_wire::encode_failure(invalid_argument("the asked range lies outside of the object, or is longer than " +
+                                                                                 std::to_string(kReadBytesMax) + " bytes")));
+  }
+  sent_bytes += read.length;
+  answer(channel, request, object_wire::encode_reply(object_wire::Data{}), Buffer(object.subspan(read.from, read.length), memory->hold(extent)));
 }
 
 // Each is asked for all of it: what they have in excess stays where it is, only that its holder asks before it reads it.
@@ -255,10 +203,20 @@ void ObjectStore::State::wire(std::unique_ptr<SpillFolder> folder) {
   memory->on_ended_on_disk = [weak](std::uint64_t extent) {
     if (auto self = weak.lock()) self->spiller->forget(extent);
   };
+  memory->on_ended_shared = [weak](std::uint64_t extent) {
+    if (auto self = weak.lock()) self->send_ended(extent);
+  };
+  peers->on_ended = [weak](const std::vector<ObjectId>& objects) {
+    if (auto self = weak.lock()) self->fetcher->ended(objects);
+  };
+  peers->on_first_lost = [weak](const std::string& endpoint) {
+    if (auto self = weak.lock()) self->renew_borrows(endpoint, 0);
+  };
 }
 
 void ObjectStore::State::stop() {
   fetcher->stop();
+  peers->stop();
   spiller->stop();
   memory->line->stop();
 }
@@ -314,30 +272,38 @@ bool ObjectStore::handle(const std::shared_ptr<Channel>& channel, Message& messa
   return true;
 }
 
-void ObjectStore::detach(const Channel& channel) {
-  auto client = state_->clients.extract(&channel);
-  if (client.empty()) return;
-  state_->memory->line->drop(client.mapped().client);
-  state_->memory->table.drop(client.mapped().client);
-  state_->memory->changed();
-}
+void ObjectStore::attach(const std::shared_ptr<Channel>& channel) { (void)state_->client_of(channel); }
+
+void ObjectStore::detach(const Channel& channel) { state_->client_ended(channel); }
 
 void ObjectStore::set_endpoint(std::string endpoint) {
-  state_->memory->loop.post([state = state_, endpoint = std::move(endpoint)] { state->options.endpoint = endpoint; });
+  state_->memory->loop.post([state = state_, endpoint = std::move(endpoint)] { state->options.endpoint = state->memory->endpoint = endpoint; });
 }
 
-ObjectStoreStats ObjectStore::stats() const {
-  const ExtentTable& table = state_->memory->table;
+void ObjectStore::adopt(const ObjectLocation& location, UniqueFunction<void(Result<ObjectLocation>)> done) { state_->adopt(location, std::move(done)); }
+
+void ObjectStore::drop(const ObjectLocation& location) { state_->drop(location); }
+
+void ObjectStore::list(std::chrono::milliseconds timeout, UniqueFunction<void(StoreList)> done) { state_->list(timeout, std::move(done)); }
+
+ObjectStoreStats ObjectStore::stats() const { return state_->stats(); }
+
+ObjectStoreStats ObjectStore::State::stats() const {
+  const ExtentTable& table = memory->table;
   ObjectStoreStats stats;
   stats.capacity_bytes = table.capacity_bytes();
-  stats.leased_bytes = table.leased_bytes() - state_->fetcher->replica_bytes();
+  stats.leased_bytes = table.leased_bytes() - fetcher->replica_bytes();
   stats.orphaned_bytes = table.orphaned_bytes();
-  stats.replica_bytes = state_->fetcher->replica_bytes();
+  stats.adopted_bytes = table.kept_bytes();
+  stats.replica_bytes = fetcher->replica_bytes();
   stats.retained_bytes = table.retained_bytes();
   stats.spilled_bytes = table.vacated_bytes();
-  stats.spills = state_->spiller->spills();
-  stats.restores = state_->spiller->restores();
+  stats.spills = spiller->spills();
+  stats.restores = spiller->restores();
+  stats.sent_bytes = sent_bytes;
+  stats.fetched_bytes = fetcher->fetched_bytes();
   stats.pins = table.pins();
+  stats.borrows = borrows.size();
   return stats;
 }
 

@@ -5,12 +5,18 @@
 // disk and come back when somebody asks; who finds it full waits in line.
 #pragma once
 
+#include <sys/types.h>
+
 #include <cstddef>
 #include <cstdint>
+#include <functional>
+#include <map>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "runtime/core/result.h"
+#include "runtime/object/object_wire.h"
 #include "runtime/transport/channel.h"
 #include "runtime/transport/handshake.h"
 
@@ -36,18 +42,45 @@ struct ObjectStoreOptions {
   std::chrono::milliseconds chunk_timeout{30000};
   std::chrono::milliseconds wait_max{600000};  // nobody waits in line for room longer than that
   SpillOptions spill;
+  /// Whether a node is in the cluster: tells one that is gone from one that cannot be reached. Null: none is ever known to be gone.
+  std::function<void(NodeId, UniqueFunction<void(bool)>)> is_member;
+  /// How the process of this node that had that pid ended, or empty. Null: nobody knows.
+  std::function<std::string(pid_t)> how_ended;
 };
 
 struct ObjectStoreStats {
   std::uint64_t capacity_bytes = 0;
   std::uint64_t leased_bytes = 0;    // held by living processes
   std::uint64_t orphaned_bytes = 0;  // given back or of dead processes, still pinned by readers
+  std::uint64_t adopted_bytes = 0;   // kept in the store's own name
   std::uint64_t replica_bytes = 0;   // copies of other nodes' objects; those not pinned make room when needed
   std::uint64_t retained_bytes = 0;  // free, but not given back to the system yet
   std::uint64_t spilled_bytes = 0;   // on disk
   std::uint64_t spills = 0;          // extents written, ever
   std::uint64_t restores = 0;        // and brought back
+  std::uint64_t sent_bytes = 0;      // to other nodes, ever
+  std::uint64_t fetched_bytes = 0;   // from other nodes, ever
   std::uint64_t pins = 0;
+  std::uint64_t borrows = 0;         // objects that processes here (or, of objects here, other nodes) got from others than their owners
+};
+
+/// What a store and the processes of its node know of objects.
+struct StoreList {
+  struct OfProcess {
+    Role role = Role::kTool;
+    WorkerId worker;
+    pid_t pid = 0;
+    object_wire::ProcessReport report;
+  };
+  struct OfExtent {  // one that processes have said objects of, or an adopted one
+    bool resident = true;
+    std::uint64_t pins = 0;
+  };
+  std::vector<OfProcess> processes;
+  std::map<std::uint64_t, OfExtent> extents;
+  std::vector<ObjectLocation> adopted;
+  std::vector<ObjectLocation> copies;  // of other nodes' objects
+  ObjectStoreStats stats;
 };
 
 /// Any thread may make and destroy it; handle(), detach() and stats() are for the loop.
@@ -62,11 +95,22 @@ class ObjectStore {
   /// Takes the frames of kind kObject, of local processes and of other nodes. Returns false and leaves the message alone if it is of another kind.
   bool handle(const std::shared_ptr<Channel>& channel, Message& message);
 
+  /// A process of this node has connected: list() asks it too, also if it never has a request. On the loop.
+  void attach(const std::shared_ptr<Channel>& channel);
   /// The connection has ended: its leases and pins go. Call it from the channel's on_close.
   void detach(const Channel& channel);
 
   /// Where other nodes reach this one, when it is known only after the store was made.
   void set_endpoint(std::string endpoint);
+
+  /// Keeps the object in the store's own name, so that it outlives its owner: the very bytes if they lie in a range of their own here, else a copy. Answers
+  /// with where they are; drop() gives it up. On the loop. Errors: kObjectLost, kResourceExhausted (no room for the copy), kUnavailable.
+  void adopt(const ObjectLocation& location, UniqueFunction<void(Result<ObjectLocation>)> done);
+  /// Gives up what was adopted: it ends when nobody borrows or reads it any more. On the loop.
+  void drop(const ObjectLocation& location);
+
+  /// Asks the node's processes what they hold; those that do not answer in time are left out. On the loop.
+  void list(std::chrono::milliseconds timeout, UniqueFunction<void(StoreList)> done);
 
   ObjectStoreStats stats() const;
 

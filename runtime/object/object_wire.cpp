@@ -45,6 +45,27 @@ void fill(RequestBuilder out, const Read& read) {
   group.setLength(read.length);
 }
 
+void fill_locations(capnp::List<schema::ObjectLocation>::Builder out, const std::vector<ObjectLocation>& locations) {
+  for (unsigned i = 0; i < out.size(); ++i) locations[i].write(out[i]);
+}
+unsigned count_of(const auto& container) { return static_cast<unsigned>(container.size()); }
+
+void fill(RequestBuilder out, const Keep& keep) { fill_locations(out.initKeep(count_of(keep.locations)), keep.locations); }
+void fill(RequestBuilder out, const Release& release) { fill_locations(out.initRelease(count_of(release.locations)), release.locations); }
+void fill(RequestBuilder out, const Hold& hold) { fill_locations(out.initHold(count_of(hold.locations)), hold.locations); }
+void fill(RequestBuilder out, const Unhold& unhold) { fill_locations(out.initUnhold(count_of(unhold.locations)), unhold.locations); }
+void fill(RequestBuilder out, const Report&) { out.setReport(); }
+void fill(RequestBuilder out, const Source& source) {
+  auto group = out.initSource();
+  source.location.write(group.initLocation());
+  group.setEndpoint(to_text(source.endpoint));
+  group.setFailed(to_text(source.failed));
+}
+void fill(RequestBuilder out, const Ended& ended) {
+  auto list = out.initEnded(count_of(ended.objects));
+  for (unsigned i = 0; i < list.size(); ++i) list.set(i, to_data(ended.objects[i]));
+}
+
 using ReplyBuilder = schema::ObjectReply::Builder;
 
 void fill(ReplyBuilder out, const Done&) { out.setDone(); }
@@ -67,6 +88,44 @@ void fill(ReplyBuilder out, const StoreInfo& info) {
   store.setSegment(info.segment);
   store.setSegmentBytes(info.segment_bytes);
   store.setSlabBytes(info.slab_bytes);
+}
+
+void fill(ReplyBuilder out, const SourceFound& found) { out.setSource(to_text(found.endpoint)); }
+void fill(ReplyBuilder out, const ProcessReport& report) {
+  auto to = out.initReport();
+  to.setInlineObjects(report.inline_objects);
+  auto list = to.initObjects(count_of(report.objects));
+  for (unsigned i = 0; i < list.size(); ++i) {
+    const ProcessObject& object = report.objects[i];
+    object.location.write(list[i].initLocation());
+    list[i].setOwned(object.owned);
+    list[i].setHandles(object.handles);
+    list[i].setLent(object.lent);
+    list[i].setInFlight(object.in_flight);
+    list[i].setHeld(object.held);
+    list[i].setAgeMs(object.age_ms);
+  }
+}
+
+Status read_locations(capnp::List<schema::ObjectLocation>::Reader in, std::vector<ObjectLocation>& out) {
+  out.reserve(in.size());
+  for (auto from : in) {
+    auto location = ObjectLocation::read(from);
+    if (!location.ok()) return location.status();
+    out.push_back(std::move(*location));
+  }
+  return {};
+}
+
+Status read_report(schema::ProcessReport::Reader in, ProcessReport& out) {
+  out.inline_objects = in.getInlineObjects();
+  out.objects.reserve(in.getObjects().size());
+  for (auto from : in.getObjects()) {
+    auto location = ObjectLocation::read(from.getLocation());
+    if (!location.ok()) return location.status();
+    out.objects.push_back({std::move(*location), from.getOwned(), from.getHandles(), from.getLent(), from.getInFlight(), from.getHeld(), from.getAgeMs()});
+  }
+  return {};
 }
 
 Status read_request(schema::ObjectRequest::Reader in, Request& out) {
@@ -100,6 +159,28 @@ Status read_request(schema::ObjectRequest::Reader in, Request& out) {
     case schema::ObjectRequest::SURRENDER:
       out = Surrender{in.getSurrender()};
       return {};
+    case schema::ObjectRequest::KEEP: return read_locations(in.getKeep(), out.emplace<Keep>().locations);
+    case schema::ObjectRequest::RELEASE: return read_locations(in.getRelease(), out.emplace<Release>().locations);
+    case schema::ObjectRequest::HOLD: return read_locations(in.getHold(), out.emplace<Hold>().locations);
+    case schema::ObjectRequest::UNHOLD: return read_locations(in.getUnhold(), out.emplace<Unhold>().locations);
+    case schema::ObjectRequest::REPORT:
+      out = Report{};
+      return {};
+    case schema::ObjectRequest::SOURCE: {
+      Source& source = out.emplace<Source>();
+      source.endpoint = to_string(in.getSource().getEndpoint());
+      source.failed = to_string(in.getSource().getFailed());
+      return location_into(in.getSource().getLocation(), source.location);
+    }
+    case schema::ObjectRequest::ENDED: {
+      Ended& ended = out.emplace<Ended>();
+      for (capnp::Data::Reader from : in.getEnded()) {
+        auto id = to_id<ObjectId>(from);
+        if (!id.ok()) return id.status();
+        ended.objects.push_back(*id);
+      }
+      return {};
+    }
     case schema::ObjectRequest::READ: {
       Read& read = out.emplace<Read>();
       read.from = in.getRead().getFrom();
@@ -131,6 +212,10 @@ Status read_reply(schema::ObjectReply::Reader in, Reply& out) {
       return {};
     case schema::ObjectReply::EXTENTS:
       out = Extents{read_list(in.getExtents())};
+      return {};
+    case schema::ObjectReply::REPORT: return read_report(in.getReport(), out.emplace<ProcessReport>());
+    case schema::ObjectReply::SOURCE:
+      out = SourceFound{to_string(in.getSource())};
       return {};
     case schema::ObjectReply::LOCATION: {
       auto location = ObjectLocation::read(in.getLocation());

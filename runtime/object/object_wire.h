@@ -41,7 +41,32 @@ struct Read {
 struct Surrender {
   std::uint64_t bytes = 0;
 };
-using Request = std::variant<Open, Lease, GiveBack, Pin, Unpin, Fetch, Read, Surrender>;
+/// I borrow these, whoever lent them to me.
+struct Keep {
+  std::vector<ObjectLocation> locations;
+};
+struct Release {
+  std::vector<ObjectLocation> locations;
+};
+/// To the owner: somebody in the cluster borrows these.
+struct Hold {
+  std::vector<ObjectLocation> locations;
+};
+struct Unhold {
+  std::vector<ObjectLocation> locations;
+};
+struct Report {};
+/// Whom to copy an object from.
+struct Source {
+  ObjectLocation location;
+  std::string endpoint;  // the asker's
+  std::string failed;    // the one named before, which did not do
+};
+/// Copies of these are of no use any more.
+struct Ended {
+  std::vector<ObjectId> objects;
+};
+using Request = std::variant<Open, Lease, GiveBack, Pin, Unpin, Fetch, Read, Surrender, Keep, Release, Hold, Unhold, Report, Source, Ended>;
 
 Buffer encode_request(const Request& request);
 /// Errors: kInvalidArgument on malformed bytes, kUnimplemented on a request that this release does not know.
@@ -59,7 +84,24 @@ struct Data {};
 struct Extents {
   std::vector<std::uint64_t> extents;
 };
-using Reply = std::variant<Done, StoreInfo, Extent, ObjectLocation, Data, Extents>;
+/// What a process holds of one object.
+struct ProcessObject {
+  ObjectLocation location;
+  bool owned = false;
+  std::uint32_t handles = 0;
+  std::uint32_t lent = 0;
+  std::uint32_t in_flight = 0;
+  std::uint32_t held = 0;
+  std::uint64_t age_ms = 0;
+};
+struct ProcessReport {
+  std::vector<ProcessObject> objects;
+  std::uint64_t inline_objects = 0;
+};
+struct SourceFound {
+  std::string endpoint;
+};
+using Reply = std::variant<Done, StoreInfo, Extent, ObjectLocation, Data, Extents, ProcessReport, SourceFound>;
 
 Buffer encode_reply(const Reply& reply);
 Buffer encode_failure(const Status& status);

@@ -30,10 +30,6 @@ std::byte* map_whole(int fd, std::uint64_t bytes, int protection) {
   return static_cast<std::byte*>(base);
 }
 
-Status lost(const ObjectLocation& location, const char* why) {
-  return object_lost("object " + location.id.short_hex() + " on node " + location.node.short_hex() + ": " + why);
-}
-
 }  // namespace
 
 Result<std::unique_ptr<Segment>> Segment::create(std::uint64_t bytes) {
@@ -103,12 +99,12 @@ Result<std::span<const std::byte>> Segment::find(const ObjectLocation& location,
   CHECK(begin <= end && end <= bytes_);
   if (location.offset % kObjectAlignment != 0 || location.offset < begin + sizeof(ObjectHeader) || location.offset > end ||
       location.size > end - location.offset) {
-    return lost(location, "the location does not lie in its range");
+    return object_lost("its location does not lie in its range");
   }
   const auto* header = reinterpret_cast<const ObjectHeader*>(readable_ + location.offset - sizeof(ObjectHeader));
   if (header->state.load(std::memory_order_acquire) != ObjectHeader::kSealed || header->magic != ObjectHeader::kMagic ||
       header->size != location.size || std::memcmp(header->id, location.id.bytes.data(), sizeof header->id) != 0) {
-    return lost(location, "its owner has freed it");
+    return object_lost("its owner has freed it");
   }
   return std::span(readable_ + location.offset, location.size);
 }

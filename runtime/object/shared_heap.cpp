@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "runtime/core/check.h"
+#include "runtime/object/object_loss.h"
 
 namespace runtime {
 
@@ -137,7 +138,7 @@ Result<SharedHeap::Lease*> SharedHeap::lease(std::unique_lock<std::mutex>& lock,
     give_back(extent.id);
     return populated;
   }
-  auto [entry, fresh] = leases_.emplace(extent.id, Lease{.extent = extent, .open = open});
+  auto [entry, fresh] = leases_.emplace(extent.id, Lease{.extent = extent, .open = open, .single = !open});
   if (!fresh) return invalid_argument("object store: it leased the same range twice");
   return &entry->second;
 }
@@ -243,7 +244,10 @@ void SharedHeap::free(const ObjectLocation& location) {
   std::lock_guard lock(mutex_);
   auto lease = leases_.find(location.extent);
   if (lease == leases_.end()) return;
-  if (!lease->second.surrendered) {
+  if (lease->second.single) {
+    // Not stamped: the store may keep the very bytes in its own name.
+    if (std::exchange(lease->second.freed, true)) return;
+  } else if (!lease->second.surrendered) {
     const ByteRange& range = lease->second.extent.range;
     if (!segment_->find(location, range.begin, range.end()).ok()) return;  // freed before
     segment_->stamp(location, ObjectHeader::kFreed);
@@ -300,6 +304,32 @@ void SharedHeap::retire() {
   node_.reset();
 }
 
+// ---- references
+
+void SharedHeap::borrow(const ObjectLocation& location) {
+  std::lock_guard lock(mutex_);
+  tell(object_wire::Keep{{location}});
+}
+
+void SharedHeap::unborrow(const ObjectLocation& location) {
+  std::lock_guard lock(mutex_);
+  tell(object_wire::Release{{location}});
+}
+
+void SharedHeap::borrow_and_confirm(const ObjectLocation& location, Deadline deadline, UniqueFunction<void(Status)> done) {
+  std::shared_ptr<Channel> node;
+  {
+    std::lock_guard lock(mutex_);
+    node = node_;
+  }
+  if (!node) return done(cancelled("object " + location.id.short_hex() + ": the object client is gone"));
+  node->request(request_of(object_wire::Keep{{location}}), deadline, [location, done = std::move(done)](Result<Message> message) mutable {
+    if (!message.ok()) return done(message.status());
+    Status status = object_wire::decode_reply(message->meta).status();
+    done(status.ok() ? status : about_object(location, status));
+  });
+}
+
 // ---- reading
 
 void SharedHeap::unpin(std::uint64_t extent) {
@@ -313,13 +343,13 @@ void SharedHeap::unpin(std::uint64_t extent) {
 }
 
 // The extent is kept by one count that the caller has taken; it goes into the view, or back.
-Result<ObjectView> SharedHeap::view(const ObjectLocation& location, const Extent& extent, bool own) {
+Result<BytesView> SharedHeap::view(const ObjectLocation& location, const Extent& extent, bool own) {
   auto guard = std::make_shared<Guard>(shared_from_this(), extent.id, own);
   ObjectLocation here = location;  // the extent may have moved since the location was made
   here.offset = here.offset - extent.home + extent.range.begin;
   auto bytes = segment_->find(here, extent.range.begin, extent.range.end());
-  if (!bytes.ok()) return bytes.status();
-  return ObjectView(location.id, Buffer(*bytes, std::move(guard)));
+  if (!bytes.ok()) return about_object(location, bytes.status());
+  return BytesView(location.id, Buffer(*bytes, std::move(guard)));
 }
 
 void SharedHeap::get(const ObjectLocation& location, Deadline deadline, GetDone done) {
@@ -339,8 +369,8 @@ void SharedHeap::get(const ObjectLocation& location, Deadline deadline, GetDone 
     lock.unlock();
     return fetch_and_view(*node, location, deadline, std::move(done));
   }
-  if (location.segment != store_.segment) return lock.unlock(), done(object_lost("object " + location.id.short_hex() + ": its segment is gone"));
-  if (auto lease = leases_.find(location.extent); lease != leases_.end() && !lease->second.surrendered) {
+  if (location.segment != store_.segment) return lock.unlock(), done(object_loss(location, "its segment is gone"));
+  if (auto lease = leases_.find(location.extent); lease != leases_.end() && !lease->second.surrendered && !lease->second.freed) {
     ++lease->second.live;
     ++lease->second.in_use;
     Extent extent = lease->second.extent;
@@ -362,7 +392,7 @@ void SharedHeap::pin_and_view(Channel& node, const ObjectLocation& location, Dea
                  [self = shared_from_this(), location, done = std::move(done)](Result<Message> message) mutable {
                    if (!message.ok()) return done(message.status());
                    auto reply = object_wire::decode_reply(message->meta);
-                   if (!reply.ok()) return done(reply.status().with_context("object " + location.id.short_hex()));
+                   if (!reply.ok()) return done(about_object(location, reply.status()));
                    auto* extent = std::get_if<Extent>(&*reply);
                    if (extent == nullptr || extent->id != location.extent) return done(invalid_argument("object store: unexpected answer to pin"));
                    if (Status status = self->check_extent(*extent, 0); !status.ok()) return done(std::move(status));
@@ -373,10 +403,10 @@ void SharedHeap::pin_and_view(Channel& node, const ObjectLocation& location, Dea
 
 void SharedHeap::fetch_and_view(Channel& node, const ObjectLocation& location, Deadline deadline, GetDone done) {
   node.request(request_of(object_wire::Fetch{location, wait_ms(deadline)}), deadline_after(kStoreTimeout + kLineGrace),
-                 [self = shared_from_this(), done = std::move(done)](Result<Message> message) mutable {
+                 [self = shared_from_this(), location, done = std::move(done)](Result<Message> message) mutable {
                    if (!message.ok()) return done(message.status());
                    auto reply = object_wire::decode_reply(message->meta);
-                   if (!reply.ok()) return done(reply.status());
+                   if (!reply.ok()) return done(about_object(location, reply.status()));
                    auto* here = std::get_if<ObjectLocation>(&*reply);
                    if (here == nullptr) return done(invalid_argument("object store: unexpected answer to fetch"));
                    // The store leased exactly this object's range to itself.

@@ -17,7 +17,7 @@ namespace runtime {
 /// Any thread may call any method. Lives as long as the client or any view, and with it the mapping.
 class SharedHeap : public std::enable_shared_from_this<SharedHeap> {
  public:
-  using GetDone = UniqueFunction<void(Result<ObjectView>)>;
+  using GetDone = UniqueFunction<void(Result<BytesView>)>;
 
   SharedHeap(std::shared_ptr<Channel> node, ObjectClientOptions options);
   ~SharedHeap();
@@ -29,6 +29,9 @@ class SharedHeap : public std::enable_shared_from_this<SharedHeap> {
   void abandon(const ObjectLocation& location);
   /// `done` exactly once, maybe before returning, maybe later than anyone waits for it.
   void get(const ObjectLocation& location, Deadline deadline, GetDone done);
+  void borrow(const ObjectLocation& location);
+  void unborrow(const ObjectLocation& location);
+  void borrow_and_confirm(const ObjectLocation& location, Deadline deadline, UniqueFunction<void(Status)> done);
   /// The store is short of memory: names extents of at least so many bytes that this process does not use now, if it has them. From then on it
   /// pins them like anyone else before it reads.
   std::vector<std::uint64_t> surrender(std::uint64_t bytes);
@@ -45,6 +48,8 @@ class SharedHeap : public std::enable_shared_from_this<SharedHeap> {
     std::uint64_t live = 0;  // objects (unsealed too) and views of them in this process
     std::uint64_t in_use = 0;  // of these, unsealed objects and views
     bool open = false;       // takes further objects
+    bool single = false;     // of one object alone
+    bool freed = false;      // which its owner has freed
     bool surrendered = false;  // the store may move it; its range is not ours to touch
   };
   /// An extent of somebody else that views of this process pin.
@@ -67,7 +72,7 @@ class SharedHeap : public std::enable_shared_from_this<SharedHeap> {
   void add_pin(const Extent& extent);
   void unpin(std::uint64_t extent);
   void tell(const object_wire::Request& request);
-  Result<ObjectView> view(const ObjectLocation& location, const Extent& extent, bool own);
+  Result<BytesView> view(const ObjectLocation& location, const Extent& extent, bool own);
   void pin_and_view(Channel& node, const ObjectLocation& location, Deadline deadline, GetDone done);
   void fetch_and_view(Channel& node, const ObjectLocation& location, Deadline deadline, GetDone done);
   ObjectId fresh_id();

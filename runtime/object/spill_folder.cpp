@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <unistd.h>
+#include <xxhash.h>
 
 #include <cerrno>
 #include <cstring>
@@ -16,6 +17,42 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr const char* kSuffix = ".spill";
+
+/// Behind the bytes: tells a file that is damaged, or another extent's, from a good one.
+struct Trailer {
+  static constexpr std::uint64_t kMagic = 0x314c505352545331;  // "1STRSPL1"
+  std::uint64_t magic = kMagic;
+  std::uint64_t extent = 0;
+  std::uint64_t bytes = 0;
+  std::uint64_t hash = 0;
+  bool operator==(const Trailer&) const = default;
+};
+
+Trailer trailer_of(std::uint64_t extent, std::span<const std::byte> bytes) {
+  return {Trailer::kMagic, extent, bytes.size(), XXH3_64bits(bytes.data(), bytes.size())};
+}
+
+/// 0, or the error number.
+int write_at(int fd, std::span<const std::byte> bytes, std::size_t offset) {
+  for (std::size_t done = 0; done < bytes.size();) {
+    ssize_t wrote = ::pwrite(fd, bytes.data() + done, bytes.size() - done, static_cast<off_t>(offset + done));
+    if (wrote > 0) done += static_cast<std::size_t>(wrote);
+    else if (wrote == 0) return EIO;
+    else if (errno != EINTR) return errno;
+  }
+  return 0;
+}
+
+/// 0, or the error number; -1 when the file ends before.
+int read_at(int fd, std::span<std::byte> out, std::size_t offset) {
+  for (std::size_t done = 0; done < out.size();) {
+    ssize_t got = ::pread(fd, out.data() + done, out.size() - done, static_cast<off_t>(offset + done));
+    if (got > 0) done += static_cast<std::size_t>(got);
+    else if (got == 0) return -1;
+    else if (errno != EINTR) return errno;
+  }
+  return 0;
+}
 
 }  // namespace
 
@@ -50,13 +87,10 @@ Status SpillFolder::write(std::uint64_t extent, std::span<const std::byte> bytes
   FileDescriptor fd(::open(name.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600));
   int error = fd ? 0 : errno;
   // Asked for first, so that a disk with too little says so before any of it is used.
-  if (fd && (error = ::posix_fallocate(fd.get(), 0, static_cast<off_t>(bytes.size()))) == EOPNOTSUPP) error = 0;
-  for (std::size_t done = 0; error == 0 && done < bytes.size();) {
-    ssize_t wrote = ::pwrite(fd.get(), bytes.data() + done, bytes.size() - done, static_cast<off_t>(done));
-    if (wrote > 0) done += static_cast<std::size_t>(wrote);
-    else if (wrote == 0) error = EIO;
-    else if (errno != EINTR) error = errno;
-  }
+  if (fd && (error = ::posix_fallocate(fd.get(), 0, static_cast<off_t>(bytes.size() + sizeof(Trailer)))) == EOPNOTSUPP) error = 0;
+  if (error == 0) error = write_at(fd.get(), bytes, 0);
+  const Trailer trailer = trailer_of(extent, bytes);
+  if (error == 0) error = write_at(fd.get(), std::as_bytes(std::span(&trailer, 1)), bytes.size());
   if (error == 0) return {};
   remove(extent);
   return resource_exhausted("cannot spill " + std::to_string(bytes.size()) + " bytes to " + path_.string() + ": " + std::strerror(error));
@@ -66,14 +100,13 @@ Status SpillFolder::read(std::uint64_t extent, std::span<std::byte> out) {
   const fs::path name = file(extent);
   FileDescriptor fd(::open(name.c_str(), O_RDONLY | O_CLOEXEC));
   int error = fd ? 0 : errno;
-  for (std::size_t done = 0; error == 0 && done < out.size();) {
-    ssize_t got = ::pread(fd.get(), out.data() + done, out.size() - done, static_cast<off_t>(done));
-    if (got > 0) done += static_cast<std::size_t>(got);
-    else if (got == 0) return object_lost("its spilled bytes in " + name.string() + " end early");
-    else if (errno != EINTR) error = errno;
-  }
-  if (error == 0) return {};
-  return object_lost("its spilled bytes in " + name.string() + " cannot be read: " + std::strerror(error));
+  Trailer trailer;
+  if (error == 0) error = read_at(fd.get(), out, 0);
+  if (error == 0) error = read_at(fd.get(), std::as_writable_bytes(std::span(&trailer, 1)), out.size());
+  if (error < 0) return object_lost("its spilled bytes in " + name.string() + " end early");
+  if (error > 0) return object_lost("its spilled bytes in " + name.string() + " cannot be read: " + std::strerror(error));
+  if (trailer != trailer_of(extent, out)) return object_lost("its spilled bytes in " + name.string() + " are damaged: their hash is not what was written");
+  return {};
 }
 
 void SpillFolder::remove(std::uint64_t extent) { ::unlink(file(extent).c_str()); }

@@ -24,7 +24,7 @@ class SpillFolder {
 
   /// All or nothing. Errors: kResourceExhausted (no space), naming the folder.
   Status write(std::uint64_t extent, std::span<const std::byte> bytes);
-  /// Errors: kObjectLost when the file is not there in full, naming it.
+  /// Errors: kObjectLost when the file is not there in full, or not as it was written, naming it.
   Status read(std::uint64_t extent, std::span<std::byte> out);
   void remove(std::uint64_t extent);
 

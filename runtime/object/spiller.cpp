@@ -48,7 +48,7 @@ void Spiller::on_disk_thread(Work work, Done done) {
 // Above the high-water mark down to the low one; and in any case what those in line need.
 std::uint64_t Spiller::wanted_bytes() const {
   const ExtentTable& table = memory_->table;
-  const std::uint64_t used = table.leased_bytes() + table.orphaned_bytes();
+  const std::uint64_t used = table.used_bytes();
   std::uint64_t wanted = 0;
   if (used > share(options_.high_water, table.capacity_bytes())) wanted = used - share(options_.low_water, table.capacity_bytes());
   const std::uint64_t free = table.capacity_bytes() - used;

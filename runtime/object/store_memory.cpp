@@ -22,7 +22,7 @@ auto StoreMemory::find_room(std::uint64_t bytes, Take take) -> decltype(take()) 
   for (;;) {
     if (auto found = take()) return found;
     // Free memory may lie in both sets side by side; discarded, it merges.
-    if (table.capacity_bytes() - table.leased_bytes() - table.orphaned_bytes() >= bytes && table.retained_bytes() > 0) {
+    if (table.capacity_bytes() - table.used_bytes() >= bytes && table.retained_bytes() > 0) {
       while (auto range = table.take_retained(kTrimStepBytes)) {
         segment->discard(range->begin, range->size);
         table.discarded(*range);
@@ -46,6 +46,9 @@ std::optional<ByteRange> StoreMemory::take(std::uint64_t bytes) {
 void StoreMemory::changed() {
   for (std::uint64_t extent : table.take_ended()) {
     if (on_ended_on_disk) on_ended_on_disk(extent);
+  }
+  for (std::uint64_t extent : table.take_ended_shared()) {
+    if (on_ended_shared) on_ended_shared(extent);
   }
   line->serve();
   trim();

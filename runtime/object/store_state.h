@@ -2,13 +2,15 @@
 #pragma once
 
 #include <functional>
-#include <map>
 #include <memory>
+#include <optional>
 #include <unordered_map>
+#include <vector>
 
 #include "runtime/object/extent_table.h"
 #include "runtime/object/object_store.h"
 #include "runtime/object/object_wire.h"
+#include "runtime/object/peer_links.h"
 #include "runtime/object/room_line.h"
 #include "runtime/object/segment.h"
 
@@ -35,10 +37,12 @@ class StoreMemory : public std::enable_shared_from_this<StoreMemory> {
   const std::unique_ptr<Segment> segment;
   ExtentTable table;
   const std::shared_ptr<RoomLine> line;
+  std::string endpoint;  // where other nodes reach this store
   // Set by the store, and cleared when it stops.
   std::function<bool()> evict_copy;                    // drops a copy of another node's object; false when there is none to drop
   std::function<void()> balance;                       // memory was taken or is wanted
   std::function<void(std::uint64_t)> on_ended_on_disk; // a vacated extent ended
+  std::function<void(std::uint64_t)> on_ended_shared;  // one that other nodes have copied from
 
  private:
   template <class Take>
@@ -51,43 +55,62 @@ class StoreMemory : public std::enable_shared_from_this<StoreMemory> {
   bool trimming_ = false;
 };
 
-/// Copies of objects of other nodes: brings each here once, however many ask, and keeps it until room is needed. An object comes in parts over several
-/// connections, straight into its place; when one breaks, what it still owed is asked for again, and what has come stays.
+/// Copies of objects of other nodes: brings each here once, however many ask, and keeps it until room is needed or the object ends. An object comes in
+/// parts over several connections, straight into its place; when one breaks, what it still owed is asked for again, and what has come stays. A large one
+/// comes from whichever node its own names (SourceTree), and goes on to others from here while it arrives.
 class Fetcher : public std::enable_shared_from_this<Fetcher> {
  public:
   using Done = UniqueFunction<void(Result<ObjectLocation>)>;
+  /// Whether a node is in the cluster, if that can be known.
+  using IsMember = std::function<void(NodeId, UniqueFunction<void(bool)>)>;
 
-  Fetcher(std::shared_ptr<StoreMemory> memory, const ObjectStoreOptions& options);
+  Fetcher(std::shared_ptr<StoreMemory> memory, std::shared_ptr<PeerLinks> peers, const ObjectStoreOptions& options);
 
   /// Calls `done` once, maybe before returning. The location is of the copy; pin it at once.
   void fetch(const ObjectLocation& location, Deadline room_deadline, Done done);
+  /// Calls `done` once these bytes of the copy are here, with their place. Errors: kNotFound (there is no copy and none coming), why it does not come.
+  void when_here(const ObjectLocation& location, ByteRange bytes, UniqueFunction<void(Result<ObjectLocation>)> done);
+  /// The whole copy is kept in the store's own name from now on (ExtentTable::keep), and no copy of this any more. Nothing when there is none.
+  std::optional<ObjectLocation> hand_over(const ObjectId& object);
+  /// The objects have ended: copies that nobody reads go now, others when room is needed.
+  void ended(const std::vector<ObjectId>& objects);
   /// Drops the copy that was used longest ago. False when there is none that nobody pins.
   bool drop_oldest();
   std::uint64_t replica_bytes() const { return replica_bytes_; }
-  /// Fails what is under way and closes the connections to other nodes.
+  std::uint64_t fetched_bytes() const { return fetched_bytes_; }
+  /// Ids of whole copies.
+  std::vector<ObjectLocation> copies() const;
+  /// Fails what is under way.
   void stop();
 
  private:
   struct Replica;
   struct Pull;
-  struct Peer;
+  using PullPtr = std::shared_ptr<Pull>;
 
   void start(const ObjectLocation& location, Deadline room_deadline, std::shared_ptr<Replica> replica);
   void pull_into(const Extent& extent, const ObjectLocation& location, std::shared_ptr<Replica> replica);
-  void with_peer(const std::string& endpoint, int stream, UniqueFunction<void(Result<std::shared_ptr<Channel>>)> then);
-  void open_stream(const std::shared_ptr<Pull>& pull, int stream);
-  void on_stream(const std::shared_ptr<Pull>& pull, int stream, Result<std::shared_ptr<Channel>> channel);
-  void lost_stream(const std::shared_ptr<Pull>& pull, int stream, Status why);
-  void pump(const std::shared_ptr<Pull>& pull);
-  void ask(const std::shared_ptr<Pull>& pull, int stream, ByteRange part);
-  void on_chunk(const std::shared_ptr<Pull>& pull, int stream, ByteRange part, Result<Message> reply);
+  void choose_source(const PullPtr& pull, std::string failed);
+  void open_streams(const PullPtr& pull);
+  void open_stream(const PullPtr& pull, int stream);
+  void on_stream(const PullPtr& pull, int stream, Result<std::shared_ptr<Channel>> channel);
+  void lost_stream(const PullPtr& pull, int stream, Status why);
+  void unreachable(const PullPtr& pull, Status why);
+  void pump(const PullPtr& pull);
+  void ask(const PullPtr& pull, int stream, ByteRange part);
+  void on_chunk(const PullPtr& pull, std::uint64_t round, int stream, ByteRange part, Result<Message> reply);
+  void fail(const PullPtr& pull, Status why);
   void finish(const std::shared_ptr<Replica>& replica, Status status);
+  void drop(const ObjectId& object);
+  /// Drops a small copy once nobody has used it for a while: no notice comes when an object ends that shares its range with others.
+  void expire_later(const ObjectId& object);
 
   std::shared_ptr<StoreMemory> memory_;
+  const std::shared_ptr<PeerLinks> peers_;
   const ObjectStoreOptions options_;
   std::unordered_map<ObjectId, std::shared_ptr<Replica>> replicas_;
-  std::map<std::pair<std::string, int>, std::shared_ptr<Peer>> peers_;  // by endpoint and stream
   std::uint64_t replica_bytes_ = 0;
+  std::uint64_t fetched_bytes_ = 0;
   std::uint64_t uses_ = 0;
   bool stopped_ = false;
 };

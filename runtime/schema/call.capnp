@@ -14,6 +14,7 @@ struct Value {
     stored @2 :Object.ObjectLocation;
   }
   refs @3 :List(Ref);        # what the references inside the encoding mean, by index
+  indirect @4 :Bool;         # stored, and the sender is not its owner: who keeps it tells the store (ObjectRequest.keep)
 }
 
 # An object as another process learns of it. Only settled objects travel.

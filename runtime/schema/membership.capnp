@@ -4,6 +4,7 @@
 # Numbers, types and defaults never change; append, and retire by renaming to obsoleteX.
 
 using Cxx = import "/capnp/c++.capnp";
+using Published = import "/runtime/schema/published.capnp";
 $Cxx.namespace("runtime::schema");
 
 struct Amount { name @0 :Text; value @1 :Float64; }
@@ -189,6 +190,8 @@ struct ControlRequest {
     actorsExited :group { actors @59 :List(ActorInstance); cause @60 :DeathCause; }
     # From drivers and workers, for the head.
     parkActor :group { actor @61 :Data; }           # it goes on without its resources
+    # About objects, to and from several.
+    objects @62 :Published.ObjectControl;
   }
 }
 
@@ -206,6 +209,7 @@ struct ControlReply {
     group @9 :GroupState;
     log :group { text @10 :Data; nextOffset @11 :UInt64; }
     nodes :group { version @12 :UInt64; nodes @13 :List(NodeInfo); }
+    objects @14 :Published.ObjectControlReply;
   }
 }
 

@@ -37,6 +37,17 @@ struct ObjectRequest {
       length @8 :UInt64;
     }
     surrender @9 :UInt64;       # from the store to a process: name extents of about so many bytes that may move to disk; reply: extents
+    keep @11 :List(ObjectLocation);     # I borrow these, whoever lent them to me; the store tells their owners. reply, if one is asked for: done
+    release @12 :List(ObjectLocation);  # one way: I borrow them no more; named once for each keep
+    hold @13 :List(ObjectLocation);     # one way, from the store to the owner: somebody in the cluster borrows these
+    unhold @14 :List(ObjectLocation);   # one way, from the store to the owner: nobody does any more who had to be told of
+    report @15 :Void;                   # from the store to a process: what do you hold? reply: report
+    source :group {                     # from a node that is about to copy an object: whom shall I copy from? reply: source
+      location @16 :ObjectLocation;
+      endpoint @17 :Text;               # the asker's
+      failed @18 :Text;                 # the one named before, which did not do; empty: none
+    }
+    ended @19 :List(Data);              # one way, from the node that had these objects to one that copied them: ids; the copies can go
   }
   waitMs @10 :UInt64;           # of lease, pin, fetch: how long to wait in line for room. 0: not at all
 }
@@ -57,5 +68,22 @@ struct ObjectReply {
     location @9 :ObjectLocation;
     data @10 :Void;
     extents @11 :List(UInt64);
+    report @12 :ProcessReport;
+    source @13 :Text;           # the endpoint of a node that has it, or is about to
   }
+}
+
+struct ProcessReport {          # what a process holds of objects, for people who look for what keeps them
+  objects @0 :List(ProcessObject);
+  inlineObjects @1 :UInt64;     # small values that lie in the process itself
+}
+
+struct ProcessObject {
+  location @0 :ObjectLocation;
+  owned @1 :Bool;               # else borrowed
+  handles @2 :UInt32;           # values in the process that refer to it
+  lent @3 :UInt32;              # owned: calls whose arguments refer to it and whose callee has not let go
+  inFlight @4 :UInt32;          # of these, calls without a reply yet
+  held @5 :UInt32;              # owned: for borrowers that the store told of
+  ageMs @6 :UInt64;
 }

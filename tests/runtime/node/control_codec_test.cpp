@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include <random>
 
 namespace runtime {
@@ -91,7 +93,40 @@ std::vector<ControlRequest::Body> all_bodies() {
           control::SaveState{ActorId::random(), 8, std::string("\0s", 2)},
           control::DrainActor{ActorId::random(), 9},
           control::ActorsExited{{{ActorId::random(), 7}, {ActorId::random(), 8}}, full_cause()},
-          control::ParkActor{ActorId::random()}};
+          control::ParkActor{ActorId::random()},
+          ObjectControl{control::ListObjects{}}};
+}
+
+ObjectLocation some_location() { return {ObjectId::random(), NodeId::random(), "10.0.0.1:7000", 0, 17, 4096 + 64, 123456789}; }
+
+std::vector<ObjectControl> all_object_requests() {
+  return {control::Publish{"team", "weights", 7, 2, 3, std::string("\0bytes", 6)},
+          control::FindPublished{"team", "weights", 8, true, true},
+          control::Unpublish{"team", "weights", 9},
+          control::ListObjects{},
+          control::AdoptObject{some_location()},
+          control::DropObject{some_location()}};
+}
+
+ObjectList full_list() {
+  ObjectInfo object;
+  object.id = ObjectId::random();
+  object.node = NodeId::random();
+  object.size = 1 << 20;
+  object.place = ObjectPlace::kDisk;
+  object.owner_node = NodeId::random();
+  object.owner_pid = 12;
+  object.owner = "Counter 7f3a0011";
+  object.age = std::chrono::milliseconds(1500);
+  object.handles = 1;
+  object.lent = 2;
+  object.in_flight = 3;
+  object.held = 4;
+  object.readers = 5;
+  object.borrowers = {{NodeId::random(), 13, 6, "driver"}};
+  object.published = {"team/weights@7"};
+  object.copies = {NodeId::random()};
+  return {{object, {}}, {{NodeId::random(), 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11}}, true};
 }
 
 TEST(ControlCodec, EveryRequestComesBackEqual) {
@@ -103,6 +138,24 @@ TEST(ControlCodec, EveryRequestComesBackEqual) {
     auto decoded = decode_control_request(encode(request));
     ASSERT_TRUE(decoded.ok()) << i << ": " << decoded.status().message();
     EXPECT_EQ(*decoded, request) << i;
+  }
+}
+
+TEST(ControlCodec, EveryObjectRequestAndAnswerComesBackEqual) {
+  auto requests = all_object_requests();
+  requests.push_back(control::Publish{"", "w", 1, 1, 1, std::vector<ObjectLocation>{some_location()}});
+  for (std::size_t i = 0; i < requests.size(); ++i) {
+    if (i < std::variant_size_v<ObjectControl>) EXPECT_TRUE(std::any_of(requests.begin(), requests.end(), [&](const auto& request) { return request.index() == i; }));
+    ControlRequest request{JobId::random(), std::chrono::milliseconds(1234), requests[i]};
+    auto decoded = decode_control_request(encode(request));
+    ASSERT_TRUE(decoded.ok()) << i << ": " << decoded.status().message();
+    EXPECT_EQ(*decoded, request) << i;
+  }
+  for (const ObjectControlAnswer& objects : {ObjectControlAnswer(PublishedObject{"w", 3, std::vector<ObjectLocation>{some_location()}}),
+                                             ObjectControlAnswer(some_location()), ObjectControlAnswer(full_list())}) {
+    auto decoded = decode_control_reply(encode(Result<ControlAnswer>(ControlAnswer(objects))));
+    ASSERT_TRUE(decoded.ok()) << decoded.status().message();
+    EXPECT_EQ(*decoded, ControlAnswer(objects)) << objects.index();
   }
 }
 
@@ -133,7 +186,7 @@ TEST(ControlCodec, EveryAnswerComesBackEqual) {
   cluster.jobs.resize(1);
   std::vector<ControlAnswer> answers{std::monostate{}, JobId::random(), address, state, std::string("a\0b", 3), std::int64_t{-3},
                                      cluster, group, control::LogChunk{"text\xff", 99},
-                                     control::NodeList{3, std::vector<NodeInfo>(2)}};
+                                     control::NodeList{3, std::vector<NodeInfo>(2)}, ObjectControlAnswer(full_list())};
   ASSERT_EQ(answers.size(), std::variant_size_v<ControlAnswer>);
   for (const ControlAnswer& answer : answers) {
     auto decoded = decode_control_reply(encode(Result<ControlAnswer>(answer)));
@@ -170,7 +223,9 @@ TEST(ControlCodec, RefusesAMissingDeadline) {
 
 TEST(ControlCodec, DamagedBytesNeverCrash) {
   std::mt19937 random(11);
-  for (const auto& body : all_bodies()) {
+  auto bodies = all_bodies();
+  for (const ObjectControl& request : all_object_requests()) bodies.push_back(request);
+  for (const auto& body : bodies) {
     Buffer good = encode(ControlRequest{JobId::random(), std::chrono::milliseconds(1), body});
     std::vector<std::uint64_t> words(good.size() / 8);
     for (int round = 0; round < 300; ++round) {

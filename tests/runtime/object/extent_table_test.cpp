@@ -113,5 +113,40 @@ TEST(ExtentTable, LosesNothing) {
   }
 }
 
+TEST(ExtentTable, WhatTheStoreKeepsOutlivesItsHolderAndMayMove) {
+  ExtentTable table(16 * kPageBytes);
+  auto kept = table.lease(2 * kPageBytes, 7);
+  ASSERT_TRUE(table.keep(kept->id));
+  EXPECT_FALSE(table.keep(kept->id + 1));
+  EXPECT_EQ(table.leased_bytes(), 2 * kPageBytes);
+  table.drop(7);
+  EXPECT_EQ(table.kept_bytes(), 2 * kPageBytes);
+  EXPECT_EQ(table.used_bytes(), 2 * kPageBytes);
+  ASSERT_EQ(table.vacatable(1).size(), 1u) << "nobody writes it any more";
+  table.vacate(kept->id);
+  EXPECT_EQ(table.kept_bytes(), 0u);
+  EXPECT_EQ(table.vacated_bytes(), 2 * kPageBytes);
+  auto range = table.take(2 * kPageBytes);
+  ASSERT_TRUE(table.settle(kept->id, *range));
+  ASSERT_TRUE(table.pin(kept->id, 8));
+  EXPECT_TRUE(table.unkeep(kept->id));
+  EXPECT_FALSE(table.unkeep(kept->id));
+  EXPECT_EQ(table.orphaned_bytes(), 2 * kPageBytes) << "a reader has it";
+  ASSERT_TRUE(table.unpin(kept->id, 8));
+  EXPECT_EQ(table.used_bytes(), 0u);
+}
+
+TEST(ExtentTable, NamesSharedOnesWhenTheyEnd) {
+  ExtentTable table(16 * kPageBytes);
+  auto one = table.lease(kPageBytes, 7), two = table.lease(kPageBytes, 7);
+  table.mark_shared(one->id);
+  EXPECT_EQ(table.leases_of(7).size(), 2u);
+  EXPECT_EQ(table.holder_of(one->id), 7u);
+  table.drop(7);
+  EXPECT_EQ(table.holder_of(two->id), 0u);
+  EXPECT_EQ(table.take_ended_shared(), std::vector<std::uint64_t>{one->id});
+  EXPECT_TRUE(table.take_ended_shared().empty());
+}
+
 }  // namespace
 }  // namespace runtime

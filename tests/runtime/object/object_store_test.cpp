@@ -52,9 +52,9 @@ TEST(ObjectStore, LetsAnotherProcessReadWithoutACopy) {
   EXPECT_EQ(address(first->bytes()), address(second->bytes()));
   EXPECT_EQ(permissions_of(address(first->bytes())), "r--s");
   EXPECT_EQ(node.stats().pins, 1u);
-  first = ObjectView();
+  first = BytesView();
   EXPECT_EQ(node.stats().pins, 1u);
-  second = ObjectView();
+  second = BytesView();
   EXPECT_TRUE(node.eventually([](const auto& stats) { return stats.pins == 0; }));
 }
 
@@ -119,7 +119,7 @@ TEST(ObjectStore, KeepsWhatIsBeingRead) {
   StoreNode node;
   StoreUser reader(node);
   auto data = pattern(2 << 20);
-  ObjectView view;
+  BytesView view;
   {
     StoreUser writer(node);
     auto location = writer.objects->put(data);
@@ -134,7 +134,7 @@ TEST(ObjectStore, KeepsWhatIsBeingRead) {
   StoreUser other(node);
   for (int i = 0; i < 20; ++i) ASSERT_TRUE(other.objects->put(pattern(2 << 20, 99)).ok());
   EXPECT_TRUE(equal(view.bytes(), data));
-  view = ObjectView();
+  view = BytesView();
   EXPECT_TRUE(node.eventually([](const auto& stats) { return stats.orphaned_bytes == 0; }));
 }
 
@@ -203,7 +203,7 @@ TEST(ObjectStore, ViewsOutliveTheClient) {
   StoreNode node;
   StoreUser writer(node);
   auto data = pattern(1000);
-  ObjectView own, foreign;
+  BytesView own, foreign;
   auto location = writer.objects->put(data);
   ASSERT_TRUE(location.ok());
   StoreUser reader(node);
@@ -305,7 +305,7 @@ TEST(ObjectStore, MakesRoomForNewCopies) {
     auto view = reader.objects->get(*location, soon());
     ASSERT_TRUE(view.ok()) << i << ": " << view.status().to_string();
     EXPECT_TRUE(equal(view->bytes(), pattern(3 << 20, i)));
-    view = ObjectView();
+    view = BytesView();
     ASSERT_TRUE(near.eventually([](const auto& stats) { return stats.pins == 0; }));
     writer.objects->free(*location);
   }
@@ -345,7 +345,7 @@ TEST(ObjectStore, EndsAGetAtItsDeadline) {
   node.loop.post([release] { release.wait(); });
   EXPECT_EQ(reader.objects->get(*location, deadline_after(milliseconds(50))).status().code(), ErrorCode::kDeadlineExceeded);
   std::promise<Status> told;
-  reader.objects->get(*location, deadline_after(milliseconds(50)), [&](Result<ObjectView> view) { told.set_value(view.status()); });
+  reader.objects->get(*location, deadline_after(milliseconds(50)), [&](Result<BytesView> view) { told.set_value(view.status()); });
   EXPECT_EQ(told.get_future().get().code(), ErrorCode::kDeadlineExceeded);
   stuck.set_value();
   // The late pins are given back.

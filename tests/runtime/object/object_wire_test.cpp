@@ -28,6 +28,18 @@ TEST(ObjectWire, RoundTripsRequests) {
   EXPECT_EQ(read.location, location);
   EXPECT_EQ(read.from, 10u);
   EXPECT_EQ(read.length, 20u);
+  EXPECT_EQ(through<Surrender>(Surrender{8}).bytes, 8u);
+  const std::vector<ObjectLocation> locations{location, some_location()};
+  EXPECT_EQ(through<Keep>(Keep{locations}).locations, locations);
+  EXPECT_EQ(through<Release>(Release{locations}).locations, locations);
+  EXPECT_EQ(through<Hold>(Hold{locations}).locations, locations);
+  EXPECT_EQ(through<Unhold>(Unhold{locations}).locations, locations);
+  through<Report>(Report{});
+  Source source = through<Source>(Source{location, "a:1", "b:2"});
+  EXPECT_EQ(source.location, location);
+  EXPECT_EQ(source.endpoint, "a:1");
+  EXPECT_EQ(source.failed, "b:2");
+  EXPECT_EQ(through<Ended>(Ended{{location.id}}).objects, std::vector<ObjectId>{location.id});
 }
 
 TEST(ObjectWire, RoundTripsReplies) {
@@ -39,6 +51,19 @@ TEST(ObjectWire, RoundTripsReplies) {
   auto extent = decode_reply(encode_reply(Extent{3, {4096, 8192}}));
   ASSERT_TRUE(extent.ok());
   EXPECT_EQ(std::get<Extent>(*extent).range, (ByteRange{4096, 8192}));
+  ObjectLocation location = some_location();
+  auto report = decode_reply(encode_reply(ProcessReport{{{location, true, 1, 2, 3, 4, 5}}, 6}));
+  ASSERT_TRUE(report.ok());
+  const auto& said = std::get<ProcessReport>(*report);
+  EXPECT_EQ(said.inline_objects, 6u);
+  ASSERT_EQ(said.objects.size(), 1u);
+  EXPECT_EQ(said.objects[0].location, location);
+  EXPECT_TRUE(said.objects[0].owned);
+  EXPECT_EQ(said.objects[0].in_flight, 3u);
+  EXPECT_EQ(said.objects[0].age_ms, 5u);
+  auto found = decode_reply(encode_reply(SourceFound{"c:3"}));
+  ASSERT_TRUE(found.ok());
+  EXPECT_EQ(std::get<SourceFound>(*found).endpoint, "c:3");
   EXPECT_EQ(decode_reply(encode_failure(object_lost("x"))).status(), object_lost("x"));
 }
 

@@ -2,6 +2,8 @@
 #include <sys/mount.h>
 
 #include <atomic>
+#include <filesystem>
+#include <fstream>
 #include <optional>
 
 #include "fixture.h"
@@ -103,7 +105,7 @@ TEST(Spill, LeavesAloneWhatIsBeingReadOrWritten) {
   SpillFolderPath folder;
   StoreNode node(kCapacity, 1 << 20, 256 << 20, into(folder.path()));
   StoreUser writer(node, {.lease_timeout = milliseconds(200)}), reader(node);
-  std::vector<ObjectView> views;
+  std::vector<BytesView> views;
   auto held = put_many(writer, 3, kLarge);
   for (const Held& object : held) views.push_back(*reader.objects->get(object.location, soon()));
   auto own = put_many(writer, 3, kLarge);
@@ -111,7 +113,7 @@ TEST(Spill, LeavesAloneWhatIsBeingReadOrWritten) {
   auto unsealed = writer.objects->create(kLarge);
   ASSERT_TRUE(unsealed.ok());
   std::vector<const std::byte*> places;
-  for (const ObjectView& view : views) places.push_back(view.bytes().data());
+  for (const BytesView& view : views) places.push_back(view.bytes().data());
   EXPECT_EQ(writer.objects->put(pattern(kLarge * 2)).status().code(), ErrorCode::kResourceExhausted);
   EXPECT_EQ(node.stats().spills, 0u);
   for (std::size_t i = 0; i < views.size(); ++i) {
@@ -195,7 +197,7 @@ TEST(Spill, AFullDiskIsSaidAndLosesNothing) {
       auto view = reader.objects->get(object.location, soon());
       ASSERT_TRUE(view.ok()) << view.status().to_string();
       ASSERT_TRUE(equal(view->bytes(), object.data));
-      view = ObjectView();
+      view = BytesView();
       writer.objects->free(object.location);  // makes room for the next one on disk
     }
     EXPECT_TRUE(writer.objects->put(pattern(kLarge)).ok());
@@ -238,6 +240,29 @@ TEST(Spill, AVanishedFileIsALostObject) {
     ++lost;
     EXPECT_EQ(view.status().code(), ErrorCode::kObjectLost);
     EXPECT_NE(view.status().message().find(folder.path()), std::string::npos) << view.status().message();
+  }
+  EXPECT_GT(lost, 0u);
+}
+
+TEST(Spill, ADamagedFileIsALostObjectNotAWrongOne) {
+  SpillFolderPath folder;
+  StoreNode node(kCapacity, 1 << 20, 256 << 20, into(folder.path()));
+  StoreUser writer(node);
+  auto held = put_many(writer, 24, kLarge);
+  std::size_t damaged = 0;
+  for (const auto& entry : std::filesystem::directory_iterator(folder.path())) {
+    std::fstream file(entry.path(), std::ios::in | std::ios::out | std::ios::binary);
+    file.seekp(static_cast<std::streamoff>(1000 + 4097 * damaged++));
+    file.put('!').put('?');
+  }
+  ASSERT_GT(damaged, 0u);
+  std::size_t lost = 0;
+  for (const Held& object : held) {
+    auto view = writer.objects->get(object.location, soon());
+    if (view.ok()) continue;
+    ++lost;
+    EXPECT_EQ(view.status().code(), ErrorCode::kObjectLost);
+    EXPECT_NE(view.status().message().find("are damaged"), std::string::npos) << view.status().message();
   }
   EXPECT_GT(lost, 0u);
 }

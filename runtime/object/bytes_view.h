@@ -1,4 +1,4 @@
-// ObjectView and WritableObject: an object's bytes in shared memory, to read and to fill in.
+// BytesView and WritableObject: an object's bytes in shared memory, to read and to fill in.
 #pragma once
 
 #include <cstddef>
@@ -16,10 +16,10 @@ namespace runtime {
 
 /// A sealed object's bytes: read-only pages, aligned to 64, never copied. The object stays where it is while a view (or a copy of it, or a
 /// buffer made from it) is alive, even if its owner frees it or dies. A value; copying costs one atomic increment.
-class ObjectView {
+class BytesView {
  public:
-  ObjectView() = default;
-  ObjectView(ObjectId id, Buffer bytes) : id_(id), bytes_(std::move(bytes)) {}
+  BytesView() = default;
+  BytesView(ObjectId id, Buffer bytes) : id_(id), bytes_(std::move(bytes)) {}
 
   const ObjectId& id() const { return id_; }
   std::span<const std::byte> bytes() const { return bytes_.bytes(); }

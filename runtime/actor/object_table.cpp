@@ -1,0 +1,88 @@
+#include "runtime/actor/object_table.h"
+
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+#include "runtime/actor/stored_object.h"
+
+namespace runtime {
+
+namespace {
+
+std::uint64_t ms_since(std::chrono::steady_clock::time_point then) {
+  return static_cast<std::uint64_t>(std::chrono::duration_cast<std::chrono::milliseconds>(std::chrono::steady_clock::now() - then).count());
+}
+
+}  // namespace
+
+void ObjectTable::add_owned(const std::shared_ptr<StoredObject>& object) {
+  std::lock_guard lock(mutex_);
+  owned_[object->location().id] = {object, std::chrono::steady_clock::now(), nullptr};
+}
+
+void ObjectTable::add_borrowed(const ObjectLocation& location) {
+  std::lock_guard lock(mutex_);
+  auto [borrowed, fresh] = borrowed_.try_emplace(location.id);
+  if (fresh) borrowed->second = {location, 0, std::chrono::steady_clock::now()};
+  ++borrowed->second.handles;
+}
+
+void ObjectTable::remove(const ObjectLocation& location, bool owned) {
+  std::lock_guard lock(mutex_);
+  if (owned) {
+    owned_.erase(location.id);
+  } else if (auto borrowed = borrowed_.find(location.id); borrowed != borrowed_.end() && --borrowed->second.handles == 0) {
+    borrowed_.erase(borrowed);
+  }
+}
+
+void ObjectTable::hold(const ObjectLocation& location) {
+  std::lock_guard lock(mutex_);
+  if (auto owned = owned_.find(location.id); owned != owned_.end()) owned->second.held = owned->second.object.lock();
+}
+
+void ObjectTable::unhold(const ObjectLocation& location) {
+  std::shared_ptr<StoredObject> dropped;
+  std::lock_guard lock(mutex_);
+  if (auto owned = owned_.find(location.id); owned != owned_.end()) dropped = std::move(owned->second.held);
+  // `dropped` goes after the lock: its destructor comes back here.
+}
+
+void ObjectTable::clear() {
+  std::vector<std::shared_ptr<StoredObject>> dropped;
+  std::lock_guard lock(mutex_);
+  for (auto& [id, owned] : owned_) dropped.push_back(std::move(owned.held));
+}
+
+object_wire::ProcessReport ObjectTable::report(const VisitLent& lent) const {
+  struct Lent {
+    std::uint32_t all = 0;
+    std::uint32_t in_flight = 0;
+  };
+  std::unordered_map<ObjectId, Lent> counts;
+  lent([&](const ObjectLocation& location, bool in_flight) {
+    Lent& count = counts[location.id];
+    ++count.all;
+    if (in_flight) ++count.in_flight;
+  });
+  object_wire::ProcessReport report;
+  std::vector<std::shared_ptr<StoredObject>> alive;  // dropped after the lock
+  std::lock_guard lock(mutex_);
+  for (const auto& [id, owned] : owned_) {
+    auto object = owned.object.lock();
+    if (!object) continue;
+    const auto uses = static_cast<std::uint32_t>(object.use_count()) - 1;
+    const std::uint32_t held = owned.held ? 1 : 0;
+    const Lent count = counts[id];
+    report.objects.push_back({object->location(), true, uses - std::min(uses, held), count.all, count.in_flight, held, ms_since(owned.made)});
+    alive.push_back(std::move(object));
+  }
+  for (const auto& [id, borrowed] : borrowed_) {
+    const Lent count = counts[id];
+    report.objects.push_back({borrowed.location, false, borrowed.handles, count.all, count.in_flight, 0, ms_since(borrowed.since)});
+  }
+  return report;
+}
+
+}  // namespace runtime

@@ -1,0 +1,50 @@
+// ObjectTable: the stored objects that a process owns or borrows. It holds what others borrow without this process's having lent it to them.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <unordered_map>
+
+#include "runtime/actor/fwd.h"
+#include "runtime/object/object_client.h"
+
+namespace runtime {
+
+/// Any thread. What it drops is dropped outside of its lock.
+class ObjectTable {
+ public:
+  void add_owned(const std::shared_ptr<StoredObject>& object);
+  void add_borrowed(const ObjectLocation& location);
+  /// For the destructor of a StoredObject.
+  void remove(const ObjectLocation& location, bool owned);
+
+  /// Somebody in the cluster borrows an object of this process; unknown ones (freed just before) are ignored.
+  void hold(const ObjectLocation& location);
+  void unhold(const ObjectLocation& location);
+  /// Nobody is left to borrow from.
+  void clear();
+
+  /// What others have lent of this process's objects: calls visit(location, in flight) for each.
+  using VisitLent = std::function<void(const std::function<void(const ObjectLocation&, bool)>&)>;
+  object_wire::ProcessReport report(const VisitLent& lent) const;
+
+ private:
+  struct Owned {
+    std::weak_ptr<StoredObject> object;
+    std::chrono::steady_clock::time_point made;
+    std::shared_ptr<StoredObject> held;  // while somebody borrows it
+  };
+  struct Borrowed {
+    ObjectLocation location;
+    std::uint32_t handles = 0;
+    std::chrono::steady_clock::time_point since;
+  };
+
+  mutable std::mutex mutex_;
+  std::unordered_map<ObjectId, Owned> owned_;
+  std::unordered_map<ObjectId, Borrowed> borrowed_;
+};
+
+}  // namespace runtime

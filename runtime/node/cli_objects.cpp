@@ -1,0 +1,118 @@
+#include "runtime/node/cli_objects.h"
+
+#include <cstdio>
+#include <nlohmann/json.hpp>
+
+#include "runtime/node/blocking.h"
+#include "runtime/node/node_client.h"
+
+namespace runtime {
+
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+// Half of it for processes that do not answer.
+constexpr auto kTimeout = std::chrono::seconds(10);
+
+std::string hex_or_empty(NodeId node) { return node.is_none() ? "" : node.hex(); }
+
+// The keys below are what scripts rely on: add, never rename.
+
+Json to_json(const ObjectInfo& object) {
+  Json borrowers = Json::array(), copies = Json::array();
+  for (const ObjectBorrower& borrower : object.borrowers) {
+    borrowers.push_back({{"node", borrower.node.hex()}, {"pid", borrower.pid}, {"name", borrower.name}, {"handles", borrower.handles}});
+  }
+  for (NodeId copy : object.copies) copies.push_back(copy.hex());
+  return Json{{"id", object.id.is_none() ? "" : object.id.hex()},
+              {"bytes", object.size},
+              {"node", hex_or_empty(object.node)},
+              {"place", std::string(to_string(object.place))},
+              {"owner", object.owner},
+              {"owner_pid", object.owner_pid},
+              {"owner_node", hex_or_empty(object.owner_node)},
+              {"age_ms", object.age.count()},
+              {"handles", object.handles},
+              {"lent", object.lent},
+              {"in_flight", object.in_flight},
+              {"held", object.held},
+              {"readers", object.readers},
+              {"borrowers", borrowers},
+              {"published", object.published},
+              {"copies", copies}};
+}
+
+Json to_json(const StoreInfo& store) {
+  return Json{{"node", store.node.hex()},
+              {"capacity_bytes", store.capacity_bytes},
+              {"leased_bytes", store.leased_bytes},
+              {"orphaned_bytes", store.orphaned_bytes},
+              {"replica_bytes", store.replica_bytes},
+              {"published_bytes", store.published_bytes},
+              {"spilled_bytes", store.spilled_bytes},
+              {"sent_bytes", store.sent_bytes},
+              {"fetched_bytes", store.fetched_bytes},
+              {"pins", store.pins},
+              {"borrows", store.borrows},
+              {"inline_objects", store.inline_objects}};
+}
+
+/// "2 handles, lent 1 (1 in flight), borrowed by Counter 7f3a0011 (pid 12), weights@3"
+std::string keepers(const ObjectInfo& object) {
+  std::string text;
+  const auto add = [&](const std::string& part) { text += (text.empty() ? "" : ", ") + part; };
+  if (object.handles > 0) add(std::to_string(object.handles) + (object.handles == 1 ? " handle" : " handles"));
+  if (object.lent > 0) add("lent " + std::to_string(object.lent) + (object.in_flight > 0 ? " (" + std::to_string(object.in_flight) + " in flight)" : ""));
+  if (object.held > 0) add("held for borrowers");
+  if (object.readers > 0) add(std::to_string(object.readers) + (object.readers == 1 ? " reader" : " readers"));
+  for (const ObjectBorrower& borrower : object.borrowers) add("borrowed by " + borrower.name + " (pid " + std::to_string(borrower.pid) + ")");
+  for (const std::string& name : object.published) add("published as " + name);
+  if (!object.copies.empty()) add(std::to_string(object.copies.size()) + (object.copies.size() == 1 ? " copy" : " copies"));
+  return text;
+}
+
+void print(const ObjectList& list) {
+  for (const ObjectInfo& object : list.objects) {
+    const std::string owner = object.owner_pid != 0 ? object.owner + " (pid " + std::to_string(object.owner_pid) + ")" : object.owner;
+    std::printf("  %s  %10.3f MiB  node %s  %-7s  %6.1f s  %s: %s\n", object.id.is_none() ? "-       " : object.id.short_hex().c_str(),
+                static_cast<double>(object.size) / (1 << 20), object.node.is_none() ? "-       " : object.node.short_hex().c_str(),
+                std::string(to_string(object.place)).c_str(), static_cast<double>(object.age.count()) / 1000, owner.empty() ? "owner gone" : owner.c_str(),
+                keepers(object).c_str());
+  }
+  if (list.truncated) std::printf("  (and more: a node names at most %zu)\n", ObjectList::kObjectsMax);
+  for (const StoreInfo& store : list.stores) {
+    const auto mib = [](std::uint64_t bytes) { return static_cast<double>(bytes) / (1 << 20); };
+    std::printf("store of node %s: %.1f of %.1f MiB with processes, %.1f published, %.1f copies, %.1f kept for readers, %.1f on disk; %llu small objects in processes\n",
+                store.node.short_hex().c_str(), mib(store.leased_bytes), mib(store.capacity_bytes), mib(store.published_bytes), mib(store.replica_bytes),
+                mib(store.orphaned_bytes), mib(store.spilled_bytes), static_cast<unsigned long long>(store.inline_objects));
+  }
+}
+
+}  // namespace
+
+int list_objects_command(const std::string& address, bool json) {
+  const auto fetch = [&]() -> Result<ObjectList> {
+    auto cluster = find_cluster(address);
+    if (!cluster.ok()) return cluster.status();
+    EventLoop loop;
+    Deadline deadline = deadline_after(kTimeout);
+    auto client = NodeClient::connect(loop, *cluster, Role::kTool, deadline);
+    if (!client.ok()) return client.status();
+    return wait_for<ObjectList>(loop, deadline, [&](auto done) { (*client)->list_objects(deadline, done); });
+  };
+  auto list = fetch();
+  if (!list.ok()) {
+    std::fprintf(stderr, "error: %s\n", list.status().message().c_str());
+    return 1;
+  }
+  if (!json) return print(*list), 0;
+  Json objects = Json::array(), stores = Json::array();
+  for (const ObjectInfo& object : list->objects) objects.push_back(to_json(object));
+  for (const StoreInfo& store : list->stores) stores.push_back(to_json(store));
+  const Json all{{"objects", objects}, {"stores", stores}, {"truncated", list->truncated}};
+  std::printf("%s\n", all.dump(2, ' ', false, Json::error_handler_t::replace).c_str());
+  return 0;
+}
+
+}  // namespace runtime

@@ -1,0 +1,112 @@
+// A node's part in the objects of the cluster: what its store keeps in its own name, and what it knows of all of them.
+#include <map>
+
+#include "runtime/node/node.h"
+
+namespace runtime {
+
+namespace {
+
+/// What the store's report says, object by object.
+ObjectList to_list(NodeId node, const StoreList& store) {
+  std::map<ObjectId, ObjectInfo> all;
+  const auto object_at = [&](const ObjectLocation& location) -> ObjectInfo& {
+    auto [object, fresh] = all.try_emplace(location.id);
+    if (!fresh) return object->second;
+    object->second.id = location.id;
+    object->second.node = location.node;
+    object->second.size = location.size;
+    if (auto extent = store.extents.find(location.extent); location.node == node && extent != store.extents.end()) {
+      object->second.place = extent->second.resident ? ObjectPlace::kMemory : ObjectPlace::kDisk;
+      object->second.readers = static_cast<std::uint32_t>(extent->second.pins);
+    }
+    return object->second;
+  };
+  ObjectList list;
+  StoreInfo info;
+  for (const auto& process : store.processes) {
+    const std::string name = process.role == Role::kDriver ? "driver" : "worker " + process.worker.short_hex();
+    info.inline_objects += process.report.inline_objects;
+    for (const auto& said : process.report.objects) {
+      if (all.size() >= ObjectList::kObjectsMax && !all.contains(said.location.id)) {
+        list.truncated = true;
+        continue;
+      }
+      ObjectInfo& object = object_at(said.location);
+      if (said.owned) {
+        object.owner_node = node;
+        object.owner_pid = process.pid;
+        object.owner = name;
+        object.age = std::chrono::milliseconds(said.age_ms);
+        object.handles += said.handles;
+        object.lent += said.lent;
+        object.held += said.held;
+      } else {
+        object.borrowers.push_back({node, process.pid, said.handles, name});
+      }
+      object.in_flight += said.in_flight;
+    }
+  }
+  for (const ObjectLocation& location : store.adopted) {
+    if (ObjectInfo& object = object_at(location); object.owner.empty()) object.owner = "cluster";
+  }
+  for (const ObjectLocation& location : store.copies) {
+    ObjectInfo& object = object_at(location);
+    // The copy's own place says nothing about where the object is.
+    if (object.node == node && object.owner.empty()) {
+      object.node = NodeId();
+      object.place = ObjectPlace::kUnknown;
+    }
+    object.copies.push_back(node);
+  }
+  for (auto& [id, object] : all) list.objects.push_back(std::move(object));
+  const ObjectStoreStats& stats = store.stats;
+  info.node = node;
+  info.capacity_bytes = stats.capacity_bytes;
+  info.leased_bytes = stats.leased_bytes;
+  info.orphaned_bytes = stats.orphaned_bytes;
+  info.replica_bytes = stats.replica_bytes;
+  info.published_bytes = stats.adopted_bytes;
+  info.spilled_bytes = stats.spilled_bytes;
+  info.sent_bytes = stats.sent_bytes;
+  info.fetched_bytes = stats.fetched_bytes;
+  info.pins = stats.pins;
+  info.borrows = stats.borrows;
+  list.stores.push_back(info);
+  return list;
+}
+
+}  // namespace
+
+void Node::serve_objects(ObjectControl& request, std::chrono::milliseconds timeout, ControlAnswerer answer) {
+  if (auto* adopt = std::get_if<control::AdoptObject>(&request)) {
+    return objects_->adopt(adopt->location, [answer = std::move(answer)](Result<ObjectLocation> kept) mutable {
+      if (kept.ok()) answer(ControlAnswer{ObjectControlAnswer{std::move(*kept)}});
+      else answer(kept.status());
+    });
+  }
+  if (auto* drop = std::get_if<control::DropObject>(&request)) {
+    objects_->drop(drop->location);
+    return answer(ControlAnswer{});
+  }
+  if (std::holds_alternative<control::ListObjects>(request)) {
+    // A process that hangs must not keep the others' answers.
+    return objects_->list(timeout / 2, [node = options_.node, answer = std::move(answer)](StoreList list) mutable {
+      answer(ControlAnswer{ObjectControlAnswer{to_list(node, list)}});
+    });
+  }
+  answer(unimplemented("the head asks a node for something about objects that nodes do not do"));
+}
+
+void Node::is_member(NodeId node, UniqueFunction<void(bool)> done) {
+  to_head(ControlRequest{{}, std::chrono::seconds(5), control::WatchNodes{}}, [node, done = std::move(done)](Result<ControlAnswer> answer) mutable {
+    auto* list = answer.ok() ? std::get_if<control::NodeList>(&*answer) : nullptr;
+    if (!list) return done(true);  // nobody knows
+    for (const NodeInfo& info : list->nodes) {
+      if (info.node == node) return done(true);
+    }
+    done(false);
+  });
+}
+
+}  // namespace runtime

@@ -1,0 +1,138 @@
+// Published objects: versions that belong to the cluster.
+#include <algorithm>
+#include <atomic>
+
+#include "tests/runtime/sharing/sharing_fixture.h"
+
+namespace runtime::test {
+namespace {
+
+constexpr std::size_t kLarge = 1 << 19;  // 4 MiB: a range of its own
+constexpr std::size_t kMiddle = 1 << 14; // 128 KiB: shares a slab with others
+
+class PublishedTest : public SharingTest {
+ protected:
+  void publish(const std::string& name, std::uint64_t version, std::size_t count, PublishOptions options = {}) {
+    auto ref = rt_->put(numbers(version, count));
+    ASSERT_TRUE(ref.ok()) << ref.status().to_string();
+    Status status = rt_->publish(name, version, *ref, options);
+    ASSERT_TRUE(status.ok()) << status.to_string();
+  }
+  /// The latest version, whose value is checked.
+  std::uint64_t read(const std::string& name, const PublishedQuery& query = {}) {
+    auto found = rt_->latest<Numbers>(name, query, 20s);
+    EXPECT_TRUE(found.ok()) << found.status().to_string();
+    if (!found.ok()) return 0;
+    auto view = rt_->get_view(found->ref, 20s);
+    EXPECT_TRUE(view.ok()) << view.status().to_string();
+    EXPECT_TRUE(view.ok() && is_from(found->version, *view));
+    return found->version;
+  }
+};
+
+TEST_F(PublishedTest, VersionsOfAllSizesAreFoundByDriverAndActorsOnTheirNodeAndOthers) {
+  NodeId second = add_node();
+  auto near = keeper(rt_->node_id()), far = keeper(second);
+  for (std::size_t count : {std::size_t{10}, kMiddle, kLarge}) {
+    const std::string name = "of " + std::to_string(count);
+    publish(name, 5, count);
+    EXPECT_EQ(read(name), 5u);
+    EXPECT_EQ(get(near.call(&Keeper::latest, name)), 5u);
+    EXPECT_EQ(get(far.call(&Keeper::latest, name)), 5u);
+    get(far.call(&Keeper::publish, name, std::uint64_t{6}, std::uint64_t{count}));
+    EXPECT_EQ(read(name), 6u);
+    EXPECT_EQ(read(name, {.exactly = 5}), 5u);
+  }
+}
+
+TEST_F(PublishedTest, OutliveTheProcessThatMadeThem) {
+  auto maker = keeper();
+  get(maker.call(&Keeper::publish, "by an actor", std::uint64_t{1}, std::uint64_t{kLarge}));
+  crash(maker);
+  auto result = program("--publisher")->wait();
+  ASSERT_EQ(result.exit_code, 0) << result.output;
+  EXPECT_EQ(read("by an actor"), 1u);
+  EXPECT_EQ(read("weights"), 3u) << "of a driver that has ended";
+  EXPECT_EQ(read("weights", {.exactly = 2}), 2u);
+}
+
+TEST_F(PublishedTest, AVersionThatIsNotLargerIsRefused) {
+  publish("w", 7, 10);
+  for (std::uint64_t version : {7u, 3u}) {
+    auto ref = rt_->put(numbers(1, kLarge));
+    expect_failure(rt_->publish("w", version, *ref), ErrorCode::kInvalidArgument, {"version " + std::to_string(version), "not larger than the latest, 7", "'w'"});
+  }
+  EXPECT_EQ(read("w"), 7u);
+}
+
+TEST_F(PublishedTest, OnlyTheLastVersionsStayAndReadersKeepTheirs) {
+  auto reader = keeper();
+  publish("w", 1, kLarge, {.keep_last = 2});
+  EXPECT_EQ(get(reader.call(&Keeper::view_and_hold, "w")), 1u);
+  auto first = rt_->latest<Numbers>("w");
+  ASSERT_TRUE(first.ok());
+  for (std::uint64_t version = 2; version <= 6; ++version) publish("w", version, kLarge, {.keep_last = 2});
+  expect_failure(rt_->latest<Numbers>("w", {.exactly = 1}, 5s).status(), ErrorCode::kNotFound, {"versions 5 to 6", "not 1"});
+  EXPECT_TRUE(get(reader.call(&Keeper::held_is_from, std::uint64_t{1}))) << "a view keeps the memory";
+  auto late = rt_->get_view(first->ref, 20s);
+  ASSERT_TRUE(late.ok()) << "a reference keeps it too: " << late.status().to_string();
+  EXPECT_TRUE(is_from(1, *late));
+  late = ArrayView<std::uint64_t>();
+  first = not_found("dropped");
+  get(reader.call(&Keeper::drop_all));
+  EXPECT_TRUE(eventually([&] { return refs().objects.size() == 2; })) << describe(refs());
+  ASSERT_TRUE(rt_->unpublish("w", 5).ok());
+  ASSERT_TRUE(rt_->unpublish("w").ok());
+  expect_failure(rt_->latest<Numbers>("w").status(), ErrorCode::kNotFound, {"nothing is published as 'w'"});
+  EXPECT_TRUE(eventually([&] { return is_empty(refs()); })) << describe(refs());
+}
+
+TEST_F(PublishedTest, AVersionIsWaitedFor) {
+  auto later = rt_->when_published<Numbers>("w", {.at_least = 2});
+  std::atomic<std::uint64_t> seen = 0;
+  Watch watch = rt_->watch_published("w", [&](const PublishedEvent& event) { seen = event.version; });
+  expect_failure(rt_->latest<Numbers>("w", {.at_least = 1}, 100ms).status(), ErrorCode::kDeadlineExceeded, {"nobody has published 'w'"});
+  publish("w", 1, 10);
+  EXPECT_TRUE(eventually([&] { return seen == 1; }));
+  EXPECT_FALSE(later.is_ready());
+  publish("w", 2, kMiddle);
+  EXPECT_TRUE(eventually([&] { return seen == 2; }));
+  EXPECT_EQ(get(later), numbers(2, kMiddle));
+  auto reader = keeper();
+  auto future = rt_->when_published<Numbers>("w", {.at_least = 3});
+  auto call = reader.call(&Keeper::first_of, future);  // starts when there is such a version
+  publish("w", 4, kLarge);
+  EXPECT_EQ(get(call), numbers(4, 1)[0]);
+}
+
+TEST_F(PublishedTest, CopiesOutliveTheirNode) {
+  NodeId second = add_node();
+  auto maker = keeper(second);
+  auto ref = maker.call(&Keeper::produce, std::uint64_t{1}, std::uint64_t{kLarge});
+  ASSERT_TRUE(rt_->publish("kept", 1, ref, {.copies = 2}).ok());
+  ASSERT_TRUE(rt_->publish("single", 1, ref).ok());
+  expect_failure(rt_->publish("too many", 1, ref, {.copies = 3}), ErrorCode::kResourceExhausted, {"3 copies", "2 nodes"});
+  ref = {};
+  nodes_[0]->signal(SIGKILL);
+  EXPECT_TRUE(eventually([&] { return nodes().size() == 1; }));
+  EXPECT_EQ(read("kept"), 1u);
+  expect_failure(rt_->latest<Numbers>("single").status(), ErrorCode::kObjectLost, {"version 1 of 'single'", second.short_hex(), "is gone"});
+}
+
+TEST_F(PublishedTest, WhatCannotBePublishedIsExplained) {
+  auto inner = rt_->put(numbers(1, 10));
+  auto outer = rt_->put(std::vector<ObjectRef<Numbers>>{*inner});
+  expect_failure(rt_->publish("nested", 1, *outer), ErrorCode::kInvalidArgument, {"'nested'", "references to other objects"});
+  expect_failure(rt_->publish("", 1, *inner), ErrorCode::kInvalidArgument, {"name"});
+  expect_failure(rt_->publish("zero", 0, *inner), ErrorCode::kInvalidArgument, {"version 0"});
+  expect_failure(rt_->unpublish("never"), ErrorCode::kNotFound, {"'never'"});
+  auto maker = keeper();
+  auto ref = maker.call(&Keeper::make, std::uint64_t{1}, std::uint64_t{kLarge});
+  auto known = get(ref);
+  ref = {};
+  ASSERT_TRUE(rt_->kill(maker).ok());
+  EXPECT_TRUE(eventually([&] { return rt_->publish("lost", 1, known.ref).code() == ErrorCode::kObjectLost; }));
+}
+
+}  // namespace
+}  // namespace runtime::test
