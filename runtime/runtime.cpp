@@ -15,6 +15,8 @@
 #include "runtime/actor/process.h"
 #include "runtime/actor/task_pool.h"
 #include "runtime/actor/worker.h"
+#include "runtime/core/environment.h"
+#include "runtime/core/simulation.h"
 #include "runtime/node/program_files.h"
 #include "runtime/node/worker_environment.h"
 
@@ -38,7 +40,7 @@ int exit_code(int code) { return code; }
 
 int exit_code(const Status& status) {
   if (status.ok()) return 0;
-  std::fprintf(stderr, "error: %s\n", status.to_string().c_str());
+  if (!simulation()) std::fprintf(stderr, "error: %s\n", status.to_string().c_str());
   return 1;
 }
 
@@ -72,6 +74,14 @@ void hold_until_quiet(Process& process, ActorClient& client, Deadline deadline) 
   auto quiet = std::make_shared<Event>(process.loop());
   client.hold_calls(actor_died(client.describe() + " is being terminated by this process"), [quiet] { quiet->set(); });
   block_until(process.loop(), *quiet, deadline);
+}
+
+/// What concerns the whole operating-system process.
+void become_worker(const std::string& who) {
+  // Lines, not blocks: the node passes on what a worker writes.
+  std::setvbuf(stdout, nullptr, _IOLBF, 0);
+  start_log(who);
+  install_crash_handler(who);
 }
 
 void print_lines(const LogLines& lines) {
@@ -138,13 +148,9 @@ bool Runtime::is_worker() const { return is_worker_process(); }
 const std::vector<std::string>& Runtime::arguments() const { return impl_->arguments; }
 
 int Runtime::run_worker() {
-  // Lines, not blocks: the node passes on what a worker writes.
-  std::setvbuf(stdout, nullptr, _IOLBF, 0);
   auto environment = read_worker_environment();
   if (!environment.ok()) return runtime_detail::exit_code(environment.status());
-  std::string who = "worker " + environment->worker.short_hex();
-  start_log(who);
-  install_crash_handler(who);
+  if (!simulation()) become_worker("worker " + environment->worker.short_hex());
   impl_->registry->seal();
   impl_->process = std::make_shared<Process>(impl_->registry);
   auto worker = Worker::start(impl_->process, *this);
@@ -163,7 +169,7 @@ Status Runtime::start() {
   const RuntimeOptions& options = impl_->options;
   Deadline deadline = deadline_after(options.connect_timeout);
   auto found = find_cluster(options.address);
-  const bool named = !options.address.empty() || std::getenv("STARLING_ADDRESS") != nullptr;
+  const bool named = !options.address.empty() || environment_variable("STARLING_ADDRESS") != nullptr;
   if (!found.ok() && found.status().code() == ErrorCode::kNotFound && !named && options.start_cluster) {
     auto cluster = LocalCluster::start(options.start_arguments, options.connect_timeout);
     if (!cluster.ok()) return cluster.status();

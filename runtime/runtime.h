@@ -64,16 +64,11 @@ class Until {
   Until(Deadline at) : at_(at) {}  // NOLINT(google-explicit-constructor): `get(ref, deadline)`
   template <class Rep, class Period>
   Until(std::chrono::duration<Rep, Period> from_now)  // NOLINT(google-explicit-constructor): `get(ref, 5s)`
-      : at_(after(std::chrono::ceil<std::chrono::steady_clock::duration>(from_now))) {}
+      : at_(deadline_after(std::chrono::ceil<std::chrono::steady_clock::duration>(from_now))) {}
 
   Deadline at() const { return at_; }
 
  private:
-  static Deadline after(std::chrono::steady_clock::duration from_now) {
-    Deadline now = std::chrono::steady_clock::now();
-    return from_now > Deadline::max() - now ? Deadline::max() : now + from_now;
-  }
-
   Deadline at_ = Deadline::max();
 };
 

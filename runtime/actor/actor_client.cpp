@@ -11,6 +11,7 @@
 #include "runtime/actor/stream_state.h"
 #include "runtime/actor/worker_link.h"
 #include "runtime/core/log.h"
+#include "runtime/core/timer.h"
 #include "runtime/transport/channel.h"
 
 namespace runtime {
@@ -44,12 +45,6 @@ struct OutgoingCall final : Producer {
 
   /// The first argument that is not there yet.
   ObjectStatePtr blocker() const { return first_unsettled(arguments.refs); }
-};
-
-/// Fails calls whose deadline passes while they are in line. Touched on the event loop only.
-struct ActorClient::Timer {
-  explicit Timer(EventLoop& loop) : timer(loop.executor()) {}
-  asio::steady_timer timer;
 };
 
 /// While no calls may be made.
@@ -324,6 +319,7 @@ void ActorClient::fail_waiting(Section& section, const Status& why) {
 Deadline ActorClient::earliest_deadline() const {
   Deadline earliest = Deadline::max();
   for (const CallPtr& call : line_) earliest = std::min(earliest, call->deadline);
+  for (const CallPtr& call : orphans_) earliest = std::min(earliest, call->deadline);
   if (!aside_) return earliest;
   for (const CallPtr& call : *aside_) earliest = std::min(earliest, call->deadline);
   return earliest;
@@ -394,7 +390,7 @@ void ActorClient::settle(const CallPtr& call, const Status& why) {
 }
 
 void ActorClient::send(const CallPtr& call, Section& section) {
-  auto left = std::chrono::ceil<std::chrono::milliseconds>(call->deadline - std::chrono::steady_clock::now());
+  auto left = std::chrono::ceil<std::chrono::milliseconds>(call->deadline - steady_now());
   if (left.count() <= 0) {
     return section.fail(call, call->late("the call's time was up before it could be sent"));
   }
@@ -453,6 +449,7 @@ void ActorClient::on_channel_closed(const Channel* channel, Status reason) {
 void ActorClient::ask_cause(Status reason, bool refused) {
   link_ = Link::kAsking;
   channel_.reset();
+  arm_timer(earliest_deadline());  // the answer may take longer than the calls have
   process_->node().actor_state(id_, incarnation_, deadline_after(kCausePatience),
                                [self = shared_from_this(), incarnation = incarnation_, reason = std::move(reason), refused](Result<ActorState> state) {
                                  self->on_cause(incarnation, reason, refused, std::move(state));
@@ -578,6 +575,7 @@ void ActorClient::on_reply(const CallPtr& call, Result<Message> reply) {
       }
       if (closed_.ok()) {
         orphans_.push_back(call);
+        arm_timer(call->deadline);
         // Usually on_channel_closed() is about to come; but not if this was sent on a connection that had ended already.
         if (link_ == Link::kNone) {
           ask_cause(reply.status());
@@ -611,7 +609,7 @@ void ActorClient::on_reply(const CallPtr& call, Result<Message> reply) {
   if (status.ok() && decoded.gone) return on_gone(call, decoded.status);
   if (status.ok()) status = decoded.status;
   // The actor's clock was faster than ours.
-  const bool late = status.code() == ErrorCode::kDeadlineExceeded && std::chrono::steady_clock::now() >= call->deadline;
+  const bool late = status.code() == ErrorCode::kDeadlineExceeded && steady_now() >= call->deadline;
   if (late) status = call->late(std::string(status.message()));
   if (!status.ok()) return settle(call, status);
   if (value.stored) value.stored->set_lineage(std::make_shared<CallLineage>(describe() + ": " + call->method->name));
@@ -728,10 +726,10 @@ void ActorClient::visit_lent(const std::function<void(const ObjectLocation&, boo
 void ActorClient::arm_timer(Deadline at) {
   if (at >= timer_at_) return;
   timer_at_ = at;
-  if (!timer_) timer_ = std::make_shared<Timer>(process_->loop());
+  if (!timer_) timer_ = std::make_shared<Timer>(process_->loop().executor());
   process_->loop().post([timer = timer_, weak = weak_from_this(), at] {
-    timer->timer.expires_at(at);
-    timer->timer.async_wait([weak, timer](const boost::system::error_code& ec) {
+    timer->expires_at(at);
+    timer->async_wait([weak, timer](const boost::system::error_code& ec) {
       auto self = weak.lock();
       if (self && !ec) self->on_timer();
     });
@@ -741,7 +739,7 @@ void ActorClient::arm_timer(Deadline at) {
 void ActorClient::on_timer() {
   Section section(*this);
   timer_at_ = Deadline::max();
-  auto now = std::chrono::steady_clock::now();
+  auto now = steady_now();
   const auto expire = [&](const CallPtr& call) {
     if (call->deadline > now) return false;
     const char* why = link_ == Link::kResolving ? ": the actor is being restarted" : call->blocker() ? ": an argument was not there" : "";
@@ -753,6 +751,13 @@ void ActorClient::on_timer() {
     std::erase_if(*aside_, expire);
     if (aside_->empty()) aside_.reset();
   }
+  std::erase_if(orphans_, [&](const CallPtr& call) {
+    if (call->deadline > now) return false;
+    if (call->sequence != 0) acknowledge(call->sequence);
+    section.fail(call, call->late(call->sequence != 0 ? "the connection was lost, and no reply came in time; the call may have run"
+                                                      : "the call's time was up before it could be sent"));
+    return true;
+  });
   pump(section);
   arm_timer(earliest_deadline());
 }

@@ -106,7 +106,6 @@ class ActorClient : public std::enable_shared_from_this<ActorClient> {
     kResolving,   // the actor is being restarted; the node will say where it is
     kClosed,      // for good, see closed_
   };
-  struct Timer;
   struct Hold;
   class ResultLease;
   class Section;
@@ -174,7 +173,7 @@ class ActorClient : public std::enable_shared_from_this<ActorClient> {
   std::unique_ptr<Hold> hold_;         // null: calls may be made
   std::vector<CallPtr> orphans_;       // sent, without a reply, and their connection is gone
   const ObjectState* watched_ = nullptr;  // the unsettled argument whose action will call pump()
-  std::shared_ptr<Timer> timer_;
+  std::shared_ptr<Timer> timer_;       // fails calls whose deadline passes while they are in line; touched on the event loop only
   Deadline timer_at_ = Deadline::max();
   std::uint64_t sequence_ = 0;
   std::uint64_t acknowledged_ = 0;             // all calls up to here have ended

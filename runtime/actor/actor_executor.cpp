@@ -8,6 +8,7 @@
 #include "runtime/actor/actor_host.h"
 #include "runtime/core/check.h"
 #include "runtime/core/log.h"
+#include "runtime/core/simulation.h"
 
 namespace runtime {
 
@@ -18,13 +19,10 @@ struct ActorExecutor::Seat {
 };
 
 namespace {
-struct Current {
-  ActorExecutor* executor = nullptr;
-  const void* seat = nullptr;
-  int blocked = 0;  // nested waits count once
-};
-thread_local Current current;
+thread_local ActorExecutor::Current current;
 }  // namespace
+
+ActorExecutor::Current ActorExecutor::exchange_current(Current next) { return std::exchange(current, next); }
 
 ActorExecutor::Blocked::Blocked() : executor_(current.blocked++ == 0 ? current.executor : nullptr) {
   if (!executor_) return;
@@ -44,12 +42,12 @@ ActorExecutor::ActorExecutor(EventLoop& loop, ActorExecutorOptions options) : lo
 
 ActorExecutor::~ActorExecutor() {
   stop();
-  std::list<std::thread> threads;
+  std::list<Thread> threads;
   {
     std::lock_guard lock(mutex_);
     threads.splice(threads.end(), retired_);
   }
-  for (std::thread& thread : threads) thread.join();
+  for (Thread& thread : threads) thread.join();
   CHECK(threads_.empty());
 }
 
@@ -58,14 +56,14 @@ void ActorExecutor::run() {
   serve(seat, true);
   // Every thread moves itself to the retired ones when it leaves.
   for (;;) {
-    std::list<std::thread> leaving;
+    std::list<Thread> leaving;
     {
       std::lock_guard lock(mutex_);
       leaving.splice(leaving.end(), retired_);
       leaving.splice(leaving.end(), threads_);
     }
     if (leaving.empty()) break;
-    for (std::thread& thread : leaving) thread.join();
+    for (Thread& thread : leaving) thread.join();
   }
   std::lock_guard lock(mutex_);
   ready_.clear();
@@ -105,7 +103,7 @@ void ActorExecutor::dispatch() {
 }
 
 void ActorExecutor::start_thread() {
-  for (std::thread& thread : std::exchange(retired_, {})) {
+  for (Thread& thread : std::exchange(retired_, {})) {
     thread.join();  // has left the lock for good: at most a moment
   }
   if (threads_.size() >= options_.threads_max) {
@@ -113,8 +111,8 @@ void ActorExecutor::start_thread() {
     return;
   }
   auto self = threads_.emplace(threads_.end());
-  *self = std::thread([this, self] {
-    pthread_setname_np(pthread_self(), "actors");
+  *self = Thread([this, self] {
+    if (!simulation()) pthread_setname_np(pthread_self(), "actors");
     Seat seat(loop_);
     serve(seat, false);
     std::lock_guard lock(mutex_);

@@ -10,9 +10,9 @@
 #include <list>
 #include <memory>
 #include <mutex>
-#include <thread>
 #include <vector>
 
+#include "runtime/core/thread.h"
 #include "runtime/transport/event_loop.h"
 
 namespace runtime {
@@ -47,6 +47,14 @@ class ActorExecutor {
   /// Runs the actor's line soon, on one thread.
   void post(std::shared_ptr<ActorHost> host);
 
+  /// What a thread has of the executor it serves. A simulation changes it with its threads.
+  struct Current {
+    ActorExecutor* executor = nullptr;
+    const void* seat = nullptr;
+    int blocked = 0;  // nested waits count once
+  };
+  static Current exchange_current(Current next);
+
   /// Marks that the calling thread waits inside of a method, if it is an executor's: another may take its place meanwhile.
   class Blocked {
    public:
@@ -73,8 +81,8 @@ class ActorExecutor {
   std::mutex mutex_;  // guards what follows; taken before the loop's
   std::deque<std::shared_ptr<ActorHost>> ready_;
   std::vector<Seat*> idle_;
-  std::list<std::thread> threads_;  // all but the one in run()
-  std::list<std::thread> retired_;  // have left, or are about to; to be joined
+  std::list<Thread> threads_;  // all but the one in run()
+  std::list<Thread> retired_;  // have left, or are about to; to be joined
   std::size_t wanted_ = 1;
   std::size_t blocked_ = 0;
   bool stopping_ = false;

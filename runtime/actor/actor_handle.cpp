@@ -11,7 +11,7 @@ namespace runtime {
 std::chrono::milliseconds CallOptions::timeout_or(std::chrono::milliseconds otherwise) const {
   const std::chrono::milliseconds time = timeout.count() > 0 ? timeout : otherwise;
   if (until == Deadline::max()) return time;
-  const auto left = std::chrono::ceil<std::chrono::milliseconds>(until - std::chrono::steady_clock::now());
+  const auto left = std::chrono::ceil<std::chrono::milliseconds>(until - steady_now());
   return std::clamp(left, std::chrono::milliseconds(0), time);
 }
 

@@ -11,6 +11,7 @@
 #include "runtime/actor/process.h"
 #include "runtime/actor/stored_object.h"
 #include "runtime/actor/stream_sender.h"
+#include "runtime/core/end_process.h"
 #include "runtime/core/log.h"
 
 namespace runtime {
@@ -306,7 +307,7 @@ void ActorHost::cancel(const Channel* channel, std::uint64_t sequence, CancelMod
   if (waiting) return refuse_call(*waiting, cancelled("the call was cancelled before it ran"), false, Flush::kSoon);
   if (runs && mode == CancelMode::kForce && !shared_) {
     LOG(error, "a caller cancelled call {} by force: this process ends", sequence);
-    ::raise(SIGKILL);
+    end_process(SIGKILL);
   }
   context_->active.cancel(channel, id_, sequence);
 }
@@ -374,7 +375,7 @@ Status ActorHost::construct(ActorJob& job) {
 
 Status ActorHost::prepare_call(ActorJob& job, Buffer& arguments) {
   if (job.channel->closed()) return cancelled("the caller gave up");
-  if (std::chrono::steady_clock::now() >= job.deadline) return deadline_exceeded("the call's time was up while it waited in line; it did not run");
+  if (steady_now() >= job.deadline) return deadline_exceeded("the call's time was up while it waited in line; it did not run");
   if (!actor_) return unavailable("the actor is not built");
   if (!job.method) {
     return invalid_argument("class " + class_->name() + " of the actor's program has no method of this name and signature (it has " +

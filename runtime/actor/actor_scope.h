@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <utility>
 
 #include "runtime/core/ids.h"
 
@@ -23,6 +24,8 @@ class ActorScope {
 
   /// None outside of any scope.
   static ActorInstance current() { return current_; }
+  /// For a simulation, which changes it with its threads.
+  static ActorInstance exchange_current(ActorInstance next) { return std::exchange(current_, next); }
 
  private:
   static inline thread_local ActorInstance current_{};

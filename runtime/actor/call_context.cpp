@@ -10,7 +10,7 @@ Status CallContext::status() const { return cancelled() ? runtime::cancelled("th
 
 std::chrono::steady_clock::duration CallContext::remaining() const {
   if (deadline_ == Deadline::max()) return std::chrono::steady_clock::duration::max();
-  return std::max(deadline_ - std::chrono::steady_clock::now(), std::chrono::steady_clock::duration::zero());
+  return std::max(deadline_ - steady_now(), std::chrono::steady_clock::duration::zero());
 }
 
 bool CallContext::sleep_for(std::chrono::steady_clock::duration duration) const {

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "runtime/actor/actor_host.h"
+#include "runtime/core/timer.h"
 #include "runtime/coroutine.h"
 
 namespace runtime {
@@ -36,7 +37,7 @@ namespace coroutine_detail {
 asio::awaitable<Status> settled(ObjectStatePtr object, Deadline deadline) {
   auto executor = co_await asio::this_coro::executor;
   // The timer is the bell: it rings at the deadline, and is cancelled when the object settles or the coroutine is told to end.
-  auto timer = std::make_shared<asio::steady_timer>(executor, deadline);
+  auto timer = std::make_shared<Timer>(executor, deadline);
   auto ring = [timer, executor] { asio::post(executor, [timer] { timer->cancel(); }); };
   object->then(std::move(ring));
   if (!object->is_settled()) {
@@ -72,7 +73,7 @@ asio::awaitable<Result<Buffer>> opened(ObjectStatePtr object, Deadline deadline)
     co_return failed;
   }
   auto executor = co_await asio::this_coro::executor;
-  auto timer = std::make_shared<asio::steady_timer>(executor, deadline);
+  auto timer = std::make_shared<Timer>(executor, deadline);
   auto arrival = std::make_shared<Arrival>();
   auto arrived = [arrival, timer, executor](Result<Buffer> bytes) {
     {

@@ -1,8 +1,9 @@
 // Forward declarations of the actor layer.
 #pragma once
 
-#include <chrono>
 #include <memory>
+
+#include "runtime/core/clock.h"
 
 namespace boost::asio {
 class any_io_executor;
@@ -38,6 +39,7 @@ class Runtime;
 class StoredObject;
 class StreamSender;
 class StreamState;
+class Timer;
 class WorkerLink;
 
 template <class T>
@@ -54,9 +56,6 @@ template <class T>
 class StreamWriter;
 template <class T>
 struct Codec;
-
-/// As in transport/event_loop.h, which public headers do without: it brings all of Asio.
-using Deadline = std::chrono::steady_clock::time_point;
 
 /// The shared state of an ObjectRef: what refs, calls and tables pass around.
 using ObjectStatePtr = std::shared_ptr<ObjectState>;

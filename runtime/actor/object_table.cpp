@@ -5,26 +5,27 @@
 #include <vector>
 
 #include "runtime/actor/stored_object.h"
+#include "runtime/core/clock.h"
 
 namespace runtime {
 
 namespace {
 
 std::uint64_t ms_since(std::chrono::steady_clock::time_point then) {
-  return static_cast<std::uint64_t>(std::chrono::duration_cast<std::chrono::milliseconds>(std::chrono::steady_clock::now() - then).count());
+  return static_cast<std::uint64_t>(std::chrono::duration_cast<std::chrono::milliseconds>(steady_now() - then).count());
 }
 
 }  // namespace
 
 void ObjectTable::add_owned(const std::shared_ptr<StoredObject>& object) {
   std::lock_guard lock(mutex_);
-  owned_[object->location().id] = {object, std::chrono::steady_clock::now(), nullptr};
+  owned_[object->location().id] = {object, steady_now(), nullptr};
 }
 
 void ObjectTable::add_borrowed(const ObjectLocation& location) {
   std::lock_guard lock(mutex_);
   auto [borrowed, fresh] = borrowed_.try_emplace(location.id);
-  if (fresh) borrowed->second = {location, 0, std::chrono::steady_clock::now()};
+  if (fresh) borrowed->second = {location, 0, steady_now()};
   ++borrowed->second.handles;
 }
 

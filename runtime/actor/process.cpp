@@ -9,6 +9,7 @@
 #include "runtime/actor/stored_object.h"
 #include "runtime/actor/worker_link.h"
 #include "runtime/core/log.h"
+#include "runtime/core/timer.h"
 
 namespace runtime {
 
@@ -176,7 +177,7 @@ void Process::linger(std::vector<ObjectValue> lent) {
   loop_.post([weak = weak_from_this(), number] {
     auto self = weak.lock();
     if (!self) return;
-    auto timer = std::make_shared<asio::steady_timer>(self->loop_.context(), kLinger);
+    auto timer = std::make_shared<Timer>(self->loop_.context(), kLinger);
     timer->async_wait([weak, number, timer](const boost::system::error_code&) {
       auto self = weak.lock();
       if (!self) return;

@@ -8,11 +8,11 @@
 #include "runtime/actor/process.h"
 #include "runtime/actor/stored_object.h"
 #include "runtime/core/log.h"
+#include "runtime/core/timer.h"
 
 namespace runtime {
 
 namespace {
-using Clock = std::chrono::steady_clock;
 // An ask for a lease ends a little before the first task that needs it, so that the task's failure can say what was missing.
 constexpr std::chrono::milliseconds kAskMargin{50};
 }  // namespace
@@ -46,7 +46,7 @@ struct TaskPool::Lease {
   std::size_t in_flight = 0;
   bool alone = false;            // runs a task whose last worker died: nothing else is sent along
   bool lost = false;             // not to be used any more
-  Clock::time_point last_event;  // when its first task in flight began, as far as is known, or when it fell idle
+  Deadline last_event;  // when its first task in flight began, as far as is known, or when it fell idle
 };
 
 /// Tasks that ask for the same resources.
@@ -62,7 +62,7 @@ struct TaskPool::Queue {
 /// Touched on the event loop only.
 struct TaskPool::Timer {
   explicit Timer(EventLoop& loop) : timer(loop.executor()) {}
-  asio::steady_timer timer;
+  runtime::Timer timer;
 };
 
 /// Holds the mutex; does what may call back when it is released.
@@ -182,7 +182,7 @@ Status TaskPool::cancel(const TaskPtr& task, CancelMode mode) {
 void TaskPool::pump(Queue& queue, Section& section) {
   const double ahead = std::chrono::duration<double>(options_.ahead).count() / std::max(queue.seconds_per_task, 1e-9);
   const auto depth = static_cast<std::size_t>(std::clamp(ahead, 1.0, static_cast<double>(options_.tasks_ahead_max)));
-  const auto now = Clock::now();
+  const auto now = steady_now();
   while (!queue.line.empty()) {
     const bool again = queue.line.front()->runs > 0;
     LeasePtr best;
@@ -221,7 +221,7 @@ void TaskPool::send(const TaskPtr& task, const LeasePtr& lease) {
 
 void TaskPool::on_done(const TaskPtr& task, const LeasePtr& lease, const ObjectState& result) {
   Queue& queue = *task->queue;
-  const auto now = Clock::now();
+  const auto now = steady_now();
   const Status& failure = result.failure();
   // Whether the worker is gone, not whether the function's own result speaks of some other that is.
   const bool died = !failure.ok() && (lease->client->is_closed() || failure.code() == ErrorCode::kUnavailable);
@@ -314,7 +314,7 @@ void TaskPool::drop(Queue& queue, const LeasePtr& lease) {
 }
 
 void TaskPool::ask(Queue& queue, Deadline deadline) {
-  auto left = std::chrono::duration_cast<std::chrono::milliseconds>(deadline - Clock::now()) - kAskMargin;
+  auto left = std::chrono::duration_cast<std::chrono::milliseconds>(deadline - steady_now()) - kAskMargin;
   Leases leases;
   {
     std::lock_guard lock(mutex_);
@@ -338,14 +338,14 @@ void TaskPool::on_lease(Queue& queue, const PendingActor& pending) {
     if (closed_) return;
     auto lease = std::make_shared<Lease>();
     lease->client = std::move(client);
-    lease->last_event = Clock::now();
+    lease->last_event = steady_now();
     queue.leases.push_back(std::move(lease));
     pump(queue, section);
-    return arm_timer(Clock::now() + options_.idle_max);
+    return arm_timer(steady_now() + options_.idle_max);
   }
   const bool passing = failure.code() == ErrorCode::kResourceExhausted || failure.code() == ErrorCode::kDeadlineExceeded ||
                        failure.code() == ErrorCode::kActorDied || failure.code() == ErrorCode::kUnavailable;
-  const Deadline now = Clock::now();
+  const Deadline now = steady_now();
   // What can never be had fails all that wait for it; else those whose time is up, and the others ask again.
   std::erase_if(queue.line, [&](const TaskPtr& task) {
     if (passing && task->deadline > now + 2 * kAskMargin) return false;
@@ -371,7 +371,7 @@ void TaskPool::arm_timer(Deadline at) {
 void TaskPool::on_timer() {
   Section section(*this);
   timer_at_ = Deadline::max();
-  const Deadline now = Clock::now();
+  const Deadline now = steady_now();
   Deadline next = Deadline::max();
   for (auto& [resources, queue] : queues_) {
     std::erase_if(queue->line, [&](const TaskPtr& task) {

@@ -9,6 +9,7 @@
 
 #include "runtime/actor/process.h"
 #include "runtime/core/log.h"
+#include "runtime/core/timer.h"
 
 namespace runtime {
 
@@ -169,7 +170,7 @@ class Watch::OfPublished final : public State {
     LOG(debug, "watching '{}': {}", name_, answer.status().message());
     // One whose nodes are gone: the next one may come.
     if (answer.status().code() != ErrorCode::kObjectLost) return;
-    auto pause = std::make_shared<asio::steady_timer>(loop_.context(), std::chrono::seconds(1));
+    auto pause = std::make_shared<Timer>(loop_.context(), std::chrono::seconds(1));
     pause->async_wait([pause, weak = std::weak_ptr<State>(shared_from_this())](const boost::system::error_code&) {
       if (auto self = weak.lock()) self->poll();
     });

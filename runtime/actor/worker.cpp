@@ -1,12 +1,12 @@
 #include "runtime/actor/worker.h"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <thread>
 
 #include "runtime/actor/process.h"
+#include "runtime/core/end_process.h"
 #include "runtime/core/log.h"
+#include "runtime/core/timer.h"
 
 namespace runtime {
 
@@ -24,6 +24,12 @@ Worker::~Worker() {
   // A worker that was drained ends while its node is still there to call.
   process_->node().set_on_shutdown({});
   process_->node().set_on_drain_actor({});
+  // They would keep what serves them, and with it the whole process's state.
+  process_->loop().post([callers = callers_] {
+    for (auto& [serial, weak] : *callers) {
+      if (auto channel = weak.lock()) channel->close(unavailable("the worker process has ended"));
+    }
+  });
   if (listener_) listener_->stop();
 }
 
@@ -36,10 +42,14 @@ Result<std::unique_ptr<Worker>> Worker::start(std::shared_ptr<Process> process, 
   auto endpoint = Endpoint::unix_socket(process->node().worker_socket_path());
   if (!endpoint.ok()) return endpoint.status();
   ListenerCallbacks callbacks;
-  callbacks.on_channel = [actors = worker->actors_](std::shared_ptr<Channel> channel) {
+  callbacks.on_channel = [actors = worker->actors_, callers = worker->callers_](std::shared_ptr<Channel> channel) {
+    (*callers)[channel->serial()] = channel;
     actors->on_channel(channel);
     channel->set_handler([actors](const std::shared_ptr<Channel>& from, Message message) { actors->on_message(from, std::move(message)); });
-    channel->set_on_close([actors, raw = channel.get()](const Status&) { actors->on_channel_closed(raw); });
+    channel->set_on_close([actors, callers, raw = channel.get()](const Status&) {
+      callers->erase(raw->serial());
+      actors->on_channel_closed(raw);
+    });
   };
   callbacks.on_refused = [](const std::string& peer, const Status& why) { LOG(warn, "refused a caller at {}: {}", peer, why.message()); };
   auto listener = Listener::listen(process->loop(), *endpoint, process->node().credentials(), std::move(callbacks));
@@ -59,9 +69,14 @@ Result<std::unique_ptr<Worker>> Worker::start(std::shared_ptr<Process> process, 
       if (!shared) raw->executor_.stop();  // what was drained was all there is to this process
     });
   });
-  client.set_on_stop_actor([actors = worker->actors_](ActorId actor, std::uint64_t incarnation) { actors->stop(actor, incarnation, {}); });
+  client.set_on_stop_actor([weak = std::weak_ptr(worker->actors_)](ActorId actor, std::uint64_t incarnation) {
+    if (auto actors = weak.lock()) actors->stop(actor, incarnation, {});
+  });
   // Last: from here on the node's requests come in.
-  client.set_on_create_actor([actors = worker->actors_, raw = worker.get()](ActorSpec spec, std::uint64_t incarnation, NodeClient::Done answer) {
+  // Weak, since the actors hold the process, and this is part of it.
+  client.set_on_create_actor([weak = std::weak_ptr(worker->actors_), raw = worker.get()](ActorSpec spec, std::uint64_t incarnation, NodeClient::Done answer) {
+    auto actors = weak.lock();
+    if (!actors) return answer(cancelled("the worker process is ending"));
     if (spec.shared) raw->executor_.want_threads(std::max(1u, std::thread::hardware_concurrency()));
     actors->build(std::move(spec), incarnation, std::move(answer));
   });
@@ -78,9 +93,9 @@ void Worker::on_shutdown(const Status& reason) {
   executor_.stop();
   actors_->cancel_running();
   // A method that runs does not end by itself; the process must.
-  auto timer = std::make_shared<asio::steady_timer>(process_->loop().executor(), kGrace);
+  auto timer = std::make_shared<Timer>(process_->loop().executor(), kGrace);
   timer->async_wait([timer](const boost::system::error_code& ec) {
-    if (!ec) ::_exit(0);
+    if (!ec) end_process(0);
   });
   watchdog_ = timer;
 }

@@ -1,6 +1,8 @@
 // Worker: a process that a node started to run an actor, or many shared ones.
 #pragma once
 
+#include <cstdint>
+#include <map>
 #include <memory>
 
 #include "runtime/actor/actor_executor.h"
@@ -31,6 +33,9 @@ class Worker {
   ActorExecutor executor_;
   std::shared_ptr<ActorTable> actors_;
   std::unique_ptr<Listener> listener_;
+  /// Connections that came in, by serial; touched on the loop only.
+  using Callers = std::map<std::uint64_t, std::weak_ptr<Channel>>;
+  std::shared_ptr<Callers> callers_ = std::make_shared<Callers>();
   std::shared_ptr<void> watchdog_;
 };
 

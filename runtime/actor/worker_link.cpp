@@ -6,6 +6,7 @@
 #include "runtime/actor/actor_client.h"
 #include "runtime/actor/call_wire.h"
 #include "runtime/actor/process.h"
+#include "runtime/core/timer.h"
 #include "runtime/transport/channel.h"
 #include "runtime/transport/listener.h"
 
@@ -127,7 +128,7 @@ void WorkerLink::on_message(const std::shared_ptr<Channel>& from, const Message&
 
 void WorkerLink::watch_interrupted(std::weak_ptr<Channel> channel) {
   // Most come back before that.
-  auto timer = std::make_shared<asio::steady_timer>(process_->loop().executor(), kAskAfter);
+  auto timer = std::make_shared<Timer>(process_->loop().executor(), kAskAfter);
   timer->async_wait([weak = weak_from_this(), channel = std::move(channel), timer](const boost::system::error_code& ec) {
     auto self = weak.lock();
     if (self && !ec) self->ask_whether_it_lives(channel);

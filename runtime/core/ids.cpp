@@ -1,8 +1,8 @@
 #include "runtime/core/ids.h"
 
-#include <sys/random.h>
-
 #include <algorithm>
+
+#include "runtime/core/random.h"
 
 namespace runtime::ids_detail {
 
@@ -19,8 +19,7 @@ std::string to_hex(const std::array<std::uint8_t, 16>& bytes) {
 
 std::array<std::uint8_t, 16> random_bytes() {
   std::array<std::uint8_t, 16> bytes;
-  // getrandom never returns short for 16 bytes once the kernel's pool is ready.
-  CHECK(getrandom(bytes.data(), bytes.size(), 0) == static_cast<ssize_t>(bytes.size()));
+  fill_random(std::as_writable_bytes(std::span(bytes)));
   return bytes;
 }
 

@@ -13,6 +13,8 @@
 #include <cstring>
 #include <map>
 
+#include "runtime/core/simulation.h"
+#include "runtime/core/timer.h"
 #include "runtime/transport/file_descriptor.h"
 
 extern char** environ;
@@ -109,8 +111,10 @@ DeathCause death_cause(std::int32_t pid, int wait_status) {
   return cause;
 }
 
+namespace {
+
 /// Shared by the handlers in flight; ends when the process is reaped and its pipes are at their end.
-struct ChildProcess::State : std::enable_shared_from_this<State> {
+struct State : std::enable_shared_from_this<State> {
   struct Stream {
     Stream(asio::io_context& context, FileDescriptor fd) : pipe(context, fd.release()) {}
     asio::posix::stream_descriptor pipe;
@@ -201,7 +205,7 @@ struct ChildProcess::State : std::enable_shared_from_this<State> {
   EventLoop& loop;
   const pid_t pid;
   asio::posix::stream_descriptor exit_watch;
-  asio::steady_timer timer;  // first the grace of end(), then the draining
+  Timer timer;  // first the grace of end(), then the draining
   std::array<Stream, 2> streams;
   ProcessHandlers handlers;
   DeathCause cause;
@@ -211,7 +215,62 @@ struct ChildProcess::State : std::enable_shared_from_this<State> {
   bool paused = false;
 };
 
+class ForkedProcess final : public ChildProcess {
+ public:
+  explicit ForkedProcess(std::shared_ptr<State> state) : state_(std::move(state)) {}
+  ~ForkedProcess() override;
+
+  std::int32_t pid() const override { return state_->pid; }
+  bool running() const override { return !state_->ended; }
+  void signal(int number) override;
+  void end(std::chrono::milliseconds grace) override;
+  void pause_output(bool paused) override;
+
+ private:
+  const std::shared_ptr<State> state_;
+};
+
+ForkedProcess::~ForkedProcess() {
+  state_->abandoned = true;
+  state_->handlers = {};
+  if (!state_->ended) {
+    ::kill(-state_->pid, SIGKILL);
+    int status;
+    while (::waitpid(state_->pid, &status, 0) < 0 && errno == EINTR) {
+    }
+    state_->ended = true;
+  }
+  state_->close_all();
+}
+
+void ForkedProcess::signal(int number) {
+  if (!state_->ended) ::kill(-state_->pid, number);
+}
+
+void ForkedProcess::end(std::chrono::milliseconds grace) {
+  if (state_->ended) return;
+  if (grace.count() <= 0) {
+    signal(SIGKILL);
+    return;
+  }
+  signal(SIGTERM);
+  state_->timer.expires_after(grace);
+  state_->timer.async_wait([state = state_](boost::system::error_code ec) {
+    if (!ec && !state->ended) ::kill(-state->pid, SIGKILL);
+  });
+}
+
+void ForkedProcess::pause_output(bool paused) {
+  state_->paused = paused;
+  if (!paused) {
+    for (int i = 0; i < 2; ++i) state_->read(i);
+  }
+}
+
+}  // namespace
+
 Result<std::unique_ptr<ChildProcess>> ChildProcess::start(EventLoop& loop, const ProcessSpec& spec, ProcessHandlers handlers) {
+  if (Simulation* simulated = simulation()) return simulated->start_process(loop, spec, std::move(handlers));
   Pipe out, err, failure;
   for (Pipe* pipe : {&out, &err, &failure}) {
     if (Status status = open_pipe(*pipe); !status.ok()) return status.with_context("starting " + spec.program);
@@ -251,49 +310,7 @@ Result<std::unique_ptr<ChildProcess>> ChildProcess::start(EventLoop& loop, const
   }
   auto state = std::make_shared<State>(loop, pid, std::move(pidfd), std::move(out.read), std::move(err.read), std::move(handlers));
   state->watch();
-  return std::unique_ptr<ChildProcess>(new ChildProcess(std::move(state)));
-}
-
-ChildProcess::ChildProcess(std::shared_ptr<State> state) : state_(std::move(state)) {}
-
-ChildProcess::~ChildProcess() {
-  state_->abandoned = true;
-  state_->handlers = {};
-  if (!state_->ended) {
-    ::kill(-state_->pid, SIGKILL);
-    int status;
-    while (::waitpid(state_->pid, &status, 0) < 0 && errno == EINTR) {
-    }
-    state_->ended = true;
-  }
-  state_->close_all();
-}
-
-std::int32_t ChildProcess::pid() const { return state_->pid; }
-bool ChildProcess::running() const { return !state_->ended; }
-
-void ChildProcess::signal(int number) {
-  if (!state_->ended) ::kill(-state_->pid, number);
-}
-
-void ChildProcess::end(std::chrono::milliseconds grace) {
-  if (state_->ended) return;
-  if (grace.count() <= 0) {
-    signal(SIGKILL);
-    return;
-  }
-  signal(SIGTERM);
-  state_->timer.expires_after(grace);
-  state_->timer.async_wait([state = state_](boost::system::error_code ec) {
-    if (!ec && !state->ended) ::kill(-state->pid, SIGKILL);
-  });
-}
-
-void ChildProcess::pause_output(bool paused) {
-  state_->paused = paused;
-  if (!paused) {
-    for (int i = 0; i < 2; ++i) state_->read(i);
-  }
+  return std::unique_ptr<ChildProcess>(std::make_unique<ForkedProcess>(std::move(state)));
 }
 
 }  // namespace runtime

@@ -40,21 +40,19 @@ class ChildProcess {
   ChildProcess(const ChildProcess&) = delete;
   ChildProcess& operator=(const ChildProcess&) = delete;
   /// Kills the group if it still runs; on_exit is not called then.
-  ~ChildProcess();
+  virtual ~ChildProcess() = default;
 
-  std::int32_t pid() const;
-  bool running() const;
+  virtual std::int32_t pid() const = 0;
+  virtual bool running() const = 0;
   /// Sends a signal to the whole group.
-  void signal(int number);
+  virtual void signal(int number) = 0;
   /// SIGTERM now, SIGKILL after `grace` unless it ended; a grace of zero kills at once.
-  void end(std::chrono::milliseconds grace);
+  virtual void end(std::chrono::milliseconds grace) = 0;
   /// Back-pressure: while paused its output is not read, so that it blocks when the pipe is full.
-  void pause_output(bool paused);
+  virtual void pause_output(bool paused) = 0;
 
- private:
-  struct State;
-  explicit ChildProcess(std::shared_ptr<State> state);
-  std::shared_ptr<State> state_;
+ protected:
+  ChildProcess() = default;
 };
 
 /// "SIGSEGV"; "signal 35" for one without a name.

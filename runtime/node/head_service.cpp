@@ -5,10 +5,6 @@
 
 namespace runtime {
 
-namespace {
-Deadline steady_now() { return std::chrono::steady_clock::now(); }
-}  // namespace
-
 HeadService::HeadService(EventLoop& loop, ClusterId cluster, NodeId own, NodeDuties duties, std::unique_ptr<Scheduler> scheduler,
                          HeadServiceOptions options)
     : loop_(loop),

@@ -5,6 +5,7 @@
 #include <map>
 #include <memory>
 
+#include "runtime/core/timer.h"
 #include "runtime/node/head.h"
 #include "runtime/transport/channel.h"
 #include "runtime/transport/event_loop.h"
@@ -59,10 +60,10 @@ class HeadService final : private HeadLinks {
   NodeDuties duties_;
   const HeadServiceOptions options_;
   std::map<NodeId, Link> links_;
-  asio::steady_timer tick_timer_;
+  Timer tick_timer_;
   Deadline tick_at_ = Deadline::max();
-  asio::steady_timer lease_timer_;
-  asio::steady_timer stop_timer_;
+  Timer lease_timer_;
+  Timer stop_timer_;
   std::function<void()> on_all_stopped_;
   std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
   Head head_;  // last: it uses the links

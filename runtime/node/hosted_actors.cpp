@@ -50,7 +50,7 @@ void HostedActors::on_connected(const std::shared_ptr<Channel>& channel) {
 }
 
 void HostedActors::build(ActorId id, Actor& actor) {
-  auto left = std::chrono::duration_cast<std::chrono::milliseconds>(actor.start->deadline - std::chrono::steady_clock::now());
+  auto left = std::chrono::duration_cast<std::chrono::milliseconds>(actor.start->deadline - steady_now());
   control::BuildActor body{std::exchange(actor.start->spec, {}), actor.incarnation};
   ControlRequest request{job_, std::max(left, std::chrono::milliseconds(1)), std::move(body)};
   send_request(*channel_, request, [this, alive = alive_, id, incarnation = actor.incarnation](Result<ControlAnswer> built) {
@@ -98,7 +98,7 @@ bool HostedActors::stop(const control::StopActor& stop) {
 
 void HostedActors::drain(ActorId id, Actor& actor, std::chrono::milliseconds grace, std::string reason) {
   const std::uint64_t incarnation = actor.incarnation;
-  auto timer = std::make_shared<asio::steady_timer>(loop_.context(), grace);
+  auto timer = std::make_shared<Timer>(loop_.context(), grace);
   timer->async_wait([this, alive = alive_, timer, id, incarnation, reason](boost::system::error_code ec) {
     if (!ec && *alive) on_drained(id, incarnation, reason, false);
   });
@@ -164,7 +164,7 @@ void HostedActors::on_exit(const DeathCause& cause) {
 }
 
 void HostedActors::fail_late() {
-  const Deadline now = std::chrono::steady_clock::now();
+  const Deadline now = steady_now();
   std::vector<ControlAnswerer> late;
   for (auto at = actors_.begin(); at != actors_.end();) {
     const bool is_late = at->second.start && at->second.start->deadline <= now;

@@ -5,6 +5,7 @@
 #include <memory>
 #include <unordered_map>
 
+#include "runtime/core/timer.h"
 #include "runtime/node/control.h"
 #include "runtime/transport/channel.h"
 #include "runtime/transport/event_loop.h"
@@ -63,7 +64,7 @@ class HostedActors {
   const Callbacks callbacks_;
   std::shared_ptr<Channel> channel_;  // once connected
   Actors actors_;
-  asio::steady_timer timer_;  // of starts that wait for the process to connect
+  Timer timer_;  // of starts that wait for the process to connect
   std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);  // false once destroyed, for callbacks still under way
 };
 

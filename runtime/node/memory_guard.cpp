@@ -76,7 +76,7 @@ void MemoryGuard::arm() {
   timer_.expires_after(options_.period);
   timer_.async_wait([this, alive = alive_](const boost::system::error_code& ec) {
     if (ec || !*alive) return;
-    look(std::chrono::steady_clock::now());
+    look(steady_now());
     arm();
   });
 }

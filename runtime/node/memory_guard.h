@@ -13,6 +13,7 @@
 
 #include "runtime/core/asio.h"
 #include "runtime/core/ids.h"
+#include "runtime/core/timer.h"
 #include "runtime/transport/event_loop.h"
 
 namespace runtime {
@@ -72,7 +73,7 @@ class MemoryGuard {
   const std::string node_;
   const MemoryGuardOptions options_;
   const Callbacks callbacks_;
-  asio::steady_timer timer_;
+  Timer timer_;
   std::map<WorkerId, std::deque<Sample>> samples_;
   Deadline next_sample_ = Deadline::min();
   Deadline quiet_until_ = Deadline::min();

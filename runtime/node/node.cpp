@@ -19,6 +19,8 @@ constexpr auto kHeartbeat = std::chrono::milliseconds(1000);
 constexpr auto kHeadTimeout = std::chrono::milliseconds(10000);
 // How so many processes ended is remembered, for those who ask why an object of theirs is lost.
 constexpr std::size_t kEndsMax = 1000;
+// A head that has answered nothing for so long counts as gone, though the connection says nothing: it may be dead in one direction.
+constexpr auto kHeadSilenceMax = std::chrono::milliseconds(30000);
 constexpr auto kNodesStopMax = std::chrono::milliseconds(5000);
 
 /// Runs `work` on the loop and waits for its result.
@@ -180,7 +182,8 @@ void Node::watch_head() {
   options_.head->set_on_close([this, alive = alive_](Status why) {
     if (*alive) stop_on_loop(unavailable("the head is gone: " + why.message()));
   });
-  heartbeat_ = std::make_unique<asio::steady_timer>(loop_.context());
+  heartbeat_ = std::make_unique<Timer>(loop_.context());
+  head_heard_ = steady_now();
   beat();
 }
 
@@ -188,7 +191,12 @@ void Node::beat() {
   heartbeat_->expires_after(kHeartbeat);
   heartbeat_->async_wait([this, alive = alive_](boost::system::error_code ec) {
     if (ec || !*alive || options_.head->closed()) return;
-    tell_head(control::Heartbeat{}, {});
+    if (steady_now() - head_heard_ > kHeadSilenceMax) {
+      return options_.head->close(unavailable("it has answered nothing for " + std::to_string(kHeadSilenceMax.count() / 1000) + " s"));
+    }
+    to_head(ControlRequest{{}, kHeadTimeout, control::Heartbeat{}}, [this, alive](Result<ControlAnswer> answer) {
+      if (*alive && answer.ok()) head_heard_ = steady_now();
+    });
     beat();
   });
 }
@@ -386,6 +394,15 @@ Status Node::wait() {
 void Node::stop(Status reason) {
   loop_.post([this, alive = alive_, reason = std::move(reason)] {
     if (*alive) stop_on_loop(reason);
+  });
+}
+
+void Node::quit(Status reason) {
+  loop_.post([this, alive = alive_, reason = std::move(reason)] {
+    if (!*alive) return;
+    stopping_ = true;
+    stop_reason_ = reason;
+    stopped_.set();
   });
 }
 

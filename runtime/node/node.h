@@ -9,6 +9,7 @@
 #include <string>
 
 #include "runtime/core/result.h"
+#include "runtime/core/timer.h"
 #include "runtime/node/control.h"
 #include "runtime/node/head_service.h"
 #include "runtime/node/job_runner.h"
@@ -49,11 +50,15 @@ class Node {
   ~Node();
 
   const std::string& address() const { return address_; }  // HOST:PORT
+  /// Of its object store; on the loop, or while nobody drives it.
+  ObjectStoreStats object_stats() const { return objects_->stats(); }
 
   /// Blocks until the node has stopped; says why: kCancelled when it was asked to, kUnavailable when its head is gone.
   Status wait();
   /// Begins to stop: jobs and workers end, connections close. Any thread. A head stops the cluster's other nodes first.
   void stop(Status reason);
+  /// Ends wait() and nothing else; the destructor then kills what runs. Any thread.
+  void quit(Status reason);
 
  private:
   struct Client {  // a connection that came in
@@ -101,9 +106,10 @@ class Node {
   std::unique_ptr<HeadService> head_;
   std::unique_ptr<Listener> tcp_;
   std::unique_ptr<Listener> unix_;
-  std::map<const Channel*, Client> clients_;
+  std::map<const Channel*, Client, ChannelOrder> clients_;
   std::map<pid_t, std::string> ends_;  // how the last actors' processes ended
-  std::unique_ptr<asio::steady_timer> heartbeat_;
+  std::unique_ptr<Timer> heartbeat_;
+  Deadline head_heard_ = Deadline::min();  // when it last answered
   Event stopped_;
   Status stop_reason_;
   bool stopping_ = false;

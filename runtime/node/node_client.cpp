@@ -5,6 +5,7 @@
 #include <mutex>
 #include <optional>
 
+#include "runtime/core/environment.h"
 #include "runtime/core/log.h"
 #include "runtime/node/control_channel.h"
 #include "runtime/node/control_codec.h"
@@ -142,7 +143,7 @@ struct NodeClient::State : std::enable_shared_from_this<State> {
   }
 
   void send(ControlRequest::Body body, Deadline deadline, ControlAnswerer answer) {
-    auto left = std::chrono::duration_cast<std::chrono::milliseconds>(deadline - std::chrono::steady_clock::now());
+    auto left = std::chrono::duration_cast<std::chrono::milliseconds>(deadline - steady_now());
     JobId own_job;
     {
       std::lock_guard lock(mutex);
@@ -180,7 +181,7 @@ Result<std::unique_ptr<NodeClient>> NodeClient::connect(EventLoop& loop, const C
   state->credentials = credentials;
   state->credentials.cluster = state->channel->peer().cluster;
   state->credentials.node = state->channel->peer().node;
-  if (const char* submitted = std::getenv("STARLING_JOB")) {
+  if (const char* submitted = environment_variable("STARLING_JOB")) {
     // The job that this program was submitted as; the node checks that it is one of its own.
     state->job = JobId::from_hex(submitted).value_or(JobId{});
   }

@@ -89,7 +89,7 @@ Result<DriverInfo> describe_this_program() {
   std::error_code error;
   fs::path executable = fs::read_symlink("/proc/self/exe", error);
   if (error) return internal_error("reading /proc/self/exe: " + error.message());
-  auto hash = hash_file("/proc/self/exe");
+  static const Result<std::string> hash = hash_file("/proc/self/exe");  // it stays the same as long as it runs
   if (!hash.ok()) return hash.status();
   info.executable = {executable.string(), fs::file_size("/proc/self/exe", error), *hash};
   info.libraries = loaded_libraries();
@@ -213,7 +213,7 @@ void ProgramFiles::fetch_next(const std::shared_ptr<Fetch>& fetch) {
       return fail(errno_status(errno, "writing " + fetch->temporary.string()));
     }
     fetch->received += bytes->size();
-    if (std::chrono::steady_clock::now() > fetch->deadline) return fail(deadline_exceeded("it takes too long"));
+    if (steady_now() > fetch->deadline) return fail(deadline_exceeded("it takes too long"));
     fetch_next(fetch);
   });
 }

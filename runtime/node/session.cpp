@@ -11,6 +11,7 @@
 #include <cstring>
 #include <nlohmann/json.hpp>
 
+#include "runtime/core/environment.h"
 #include "runtime/node/file_util.h"
 
 namespace runtime {
@@ -26,7 +27,7 @@ constexpr auto kLogsKept = std::chrono::hours(24 * 7);
 constexpr std::size_t kSocketNameBytesMax = 24;
 
 std::string environment(const char* name) {
-  const char* value = std::getenv(name);
+  const char* value = environment_variable(name);
   return value ? value : "";
 }
 

@@ -1,6 +1,6 @@
 #include "runtime/node/worker_environment.h"
 
-#include <cstdlib>
+#include "runtime/core/environment.h"
 
 namespace runtime {
 
@@ -16,7 +16,7 @@ constexpr const char* kNodeAddress = "STARLING_NODE_ADDRESS";
 constexpr std::size_t kSocketDigits = 16;
 
 Result<std::string> variable(const char* name) {
-  const char* value = std::getenv(name);
+  const char* value = environment_variable(name);
   if (!value || !*value) {
     return invalid_argument(std::string(name) + " is not set: only a node starts worker processes (is STARLING_WORKER set by hand?)");
   }
@@ -38,7 +38,7 @@ Status read_id(const char* name, IdType& id) {
 std::string WorkerEnvironment::socket_path() const { return session_dir + "/w-" + worker.hex().substr(0, kSocketDigits) + ".sock"; }
 
 bool is_worker_process() {
-  const char* value = std::getenv(kWorker);
+  const char* value = environment_variable(kWorker);
   return value && *value;
 }
 

@@ -5,6 +5,7 @@
 #include <filesystem>
 
 #include "runtime/core/log.h"
+#include "runtime/core/timer.h"
 #include "runtime/node/child_process.h"
 #include "runtime/node/control_channel.h"
 #include "runtime/node/hosted_actors.h"
@@ -56,7 +57,7 @@ struct WorkerPool::Worker {
   LogFile log;
   LineSplitter lines[2];
   Tail error_tail;
-  asio::steady_timer timer;  // of the start's deadline
+  Timer timer;  // of the start's deadline
 };
 
 /// A start whose program is being looked for, or fetched.
@@ -222,7 +223,7 @@ void WorkerPool::on_disconnected(WorkerId id) {
 }
 
 void WorkerPool::assign(const WorkerPtr& worker) {
-  auto left = std::chrono::duration_cast<std::chrono::milliseconds>(worker->start_deadline - std::chrono::steady_clock::now());
+  auto left = std::chrono::duration_cast<std::chrono::milliseconds>(worker->start_deadline - steady_now());
   ControlRequest request{worker->job, std::max(left, std::chrono::milliseconds(1)), control::BuildActor{worker->spec, worker->incarnation}};
   send_request(*worker->channel, request, [this, alive = alive_, worker](Result<ControlAnswer> built) {
     if (*alive) on_built(worker, built);

@@ -7,6 +7,7 @@
 
 #include "runtime/core/check.h"
 #include "runtime/core/log.h"
+#include "runtime/core/timer.h"
 #include "runtime/object/store_state.h"
 
 namespace runtime::object_detail {
@@ -177,7 +178,7 @@ void Fetcher::lost_stream(const PullPtr& pull, int stream, Status why) {
   if (pull->opening > 0 || pull->choosing) return;
   if (pull->from != pull->source.endpoint) return choose_source(pull, pull->from);
   if (pull->failures >= kReconnectsMax) return unreachable(pull, std::move(why));
-  auto pause = std::make_shared<asio::steady_timer>(memory_->loop.context(), kReconnectPause * (1 << pull->failures++));
+  auto pause = std::make_shared<Timer>(memory_->loop.context(), kReconnectPause * (1 << pull->failures++));
   ++pull->opening;
   pause->async_wait([self = shared_from_this(), pull, stream, pause](const boost::system::error_code&) {
     --pull->opening;
@@ -349,7 +350,7 @@ void Fetcher::drop(const ObjectId& object) {
 void Fetcher::expire_later(const ObjectId& object) {
   auto found = replicas_.find(object);
   if (found == replicas_.end()) return;
-  auto idle = std::make_shared<asio::steady_timer>(memory_->loop.context(), kSmallCopyIdle);
+  auto idle = std::make_shared<Timer>(memory_->loop.context(), kSmallCopyIdle);
   idle->async_wait([weak = weak_from_this(), object, idle, last_use = found->second->last_use](const boost::system::error_code&) {
     auto self = weak.lock();
     if (!self || self->stopped_) return;

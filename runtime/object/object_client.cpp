@@ -4,6 +4,7 @@
 #include <optional>
 #include <utility>
 
+#include "runtime/core/timer.h"
 #include "runtime/object/shared_heap.h"
 
 namespace runtime {
@@ -100,7 +101,7 @@ Result<BytesView> ObjectClient::get(const ObjectLocation& location, Deadline dea
 void ObjectClient::get(const ObjectLocation& location, Deadline deadline, UniqueFunction<void(Result<BytesView>)> done) {
   struct Waiting {
     Waiting(EventLoop& loop, UniqueFunction<void(Result<BytesView>)> done) : timer(loop.context()), done(std::move(done)) {}
-    asio::steady_timer timer;  // on the loop only
+    Timer timer;  // on the loop only
     std::mutex mutex;
     UniqueFunction<void(Result<BytesView>)> done;
     UniqueFunction<void(Result<BytesView>)> take() {

@@ -168,7 +168,7 @@ void ObjectStore::State::ask_holders(std::uint64_t bytes, UniqueFunction<void(bo
   auto asking = std::make_shared<Asking>();
   asking->done = std::move(done);
   const auto holders = memory->table.holders();
-  for (const auto& [address, connected] : clients) {
+  for (const auto& [serial, connected] : clients) {
     auto channel = connected.channel.lock();
     if (!channel || channel->closed() || std::find(holders.begin(), holders.end(), connected.client) == holders.end()) continue;
     ++asking->outstanding;

@@ -4,6 +4,7 @@
 
 #include "runtime/core/check.h"
 #include "runtime/core/log.h"
+#include "runtime/core/timer.h"
 #include "runtime/object/object_store_state.h"
 
 namespace runtime {
@@ -36,7 +37,7 @@ Status ObjectStore::State::lost(std::uint64_t extent) const {
 }
 
 void ObjectStore::State::client_ended(const Channel& channel) {
-  auto found = clients.extract(&channel);
+  auto found = clients.extract(channel.serial());
   if (found.empty()) return;
   const Client client = found.mapped().client;
   for (std::uint64_t extent : memory->table.leases_of(client)) {
@@ -162,7 +163,7 @@ void ObjectStore::State::renew_borrows(const std::string& endpoint, int attempt)
       return;
     }
     if (attempt >= kRenewalsMax) return;
-    auto pause = std::make_shared<asio::steady_timer>(self->memory->loop.context(), kRenewalPause * (1 << attempt));
+    auto pause = std::make_shared<Timer>(self->memory->loop.context(), kRenewalPause * (1 << attempt));
     pause->async_wait([weak, endpoint, attempt, pause](const boost::system::error_code&) {
       if (auto again = weak.lock()) again->renew_borrows(endpoint, attempt + 1);
     });

@@ -48,7 +48,7 @@ struct ObjectStore::State : std::enable_shared_from_this<ObjectStore::State> {
   };
 
   Client client_of(const std::shared_ptr<Channel>& channel) {
-    auto [known, fresh] = clients.try_emplace(channel.get(), Connected{next_client, channel});
+    auto [known, fresh] = clients.try_emplace(channel->serial(), Connected{next_client, channel});
     if (fresh) ++next_client;
     return known->second.client;
   }
@@ -114,7 +114,7 @@ struct ObjectStore::State : std::enable_shared_from_this<ObjectStore::State> {
   const std::shared_ptr<PeerLinks> peers;
   const std::shared_ptr<Fetcher> fetcher;
   std::shared_ptr<Spiller> spiller;
-  std::unordered_map<const Channel*, Connected> clients;
+  std::map<std::uint64_t, Connected> clients;  // by their channel's serial
   Client next_client = object_detail::kStoreItself + 1;
   BorrowTable borrows;
   SourceTree sources;

@@ -8,7 +8,7 @@ namespace runtime::object_detail {
 
 void RoomLine::wait(std::uint64_t bytes, ExtentTable::Client client, Deadline deadline, Attempt attempt, GiveUp give_up) {
   if (line_.empty() && !serving_ && attempt()) return;
-  if (deadline <= std::chrono::steady_clock::now()) return give_up();
+  if (deadline <= steady_now()) return give_up();
   line_.push_back({bytes, client, deadline, std::move(attempt), std::move(give_up)});
   wanted_bytes_ += bytes;
   arm();
@@ -41,7 +41,7 @@ void RoomLine::stop() {
 }
 
 void RoomLine::expire() {
-  const Deadline now = std::chrono::steady_clock::now();
+  const Deadline now = steady_now();
   std::vector<Waiter> late;
   std::erase_if(line_, [&](Waiter& waiter) {
     if (waiter.deadline > now) return false;

@@ -6,6 +6,7 @@
 #include <memory>
 
 #include "runtime/core/asio.h"
+#include "runtime/core/timer.h"
 #include "runtime/object/extent_table.h"
 #include "runtime/transport/event_loop.h"
 #include "runtime/transport/unique_function.h"
@@ -43,7 +44,7 @@ class RoomLine : public std::enable_shared_from_this<RoomLine> {
   void expire();
   void arm();
 
-  asio::steady_timer timer_;
+  Timer timer_;
   std::deque<Waiter> line_;
   std::uint64_t wanted_bytes_ = 0;
   bool serving_ = false;

@@ -21,7 +21,7 @@ constexpr std::chrono::minutes kStoreTimeout{10};
 constexpr std::chrono::seconds kLineGrace{5};
 
 std::uint64_t wait_ms(Deadline deadline) {
-  auto left = std::chrono::ceil<std::chrono::milliseconds>(std::min<Deadline::duration>(deadline - std::chrono::steady_clock::now(), kStoreTimeout));
+  auto left = std::chrono::ceil<std::chrono::milliseconds>(std::min<Deadline::duration>(deadline - steady_now(), kStoreTimeout));
   return left.count() > 0 ? static_cast<std::uint64_t>(left.count()) : 0;
 }
 

@@ -96,7 +96,7 @@ void Spiller::balance() {
   while (wanted > 0 && memory_->evict_copy && memory_->evict_copy()) wanted = wanted_bytes();
   if (wanted == 0) return;
   if (!folder_) return retry_later();
-  if (std::chrono::steady_clock::now() < failed_until_) {
+  if (steady_now() < failed_until_) {
     park_one();
     return retry_later();
   }

@@ -11,6 +11,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "runtime/core/timer.h"
 #include "runtime/object/spill_folder.h"
 #include "runtime/object/store_state.h"
 
@@ -61,7 +62,7 @@ class Spiller : public std::enable_shared_from_this<Spiller> {
   const SpillOptions options_;
   const AskHolders ask_holders_;
   std::unique_ptr<asio::thread_pool> disk_thread_;  // one thread, from the first spill on
-  asio::steady_timer retry_timer_;
+  Timer retry_timer_;
   struct Restoring {
     std::vector<Restored> waiting;
     bool has_room = false;

@@ -7,6 +7,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "runtime/core/timer.h"
 #include "runtime/object/extent_table.h"
 #include "runtime/object/object_store.h"
 #include "runtime/object/object_wire.h"
@@ -51,7 +52,7 @@ class StoreMemory : public std::enable_shared_from_this<StoreMemory> {
   void trim_step();
 
   const std::uint64_t retained_bytes_max_;
-  asio::steady_timer trim_timer_;
+  Timer trim_timer_;
   bool trimming_ = false;
 };
 

@@ -3,6 +3,7 @@
 #include <sys/socket.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cerrno>
 #include <cstring>
 #include <optional>
@@ -25,6 +26,8 @@ constexpr int kReceiveRoundsMax = 16;
 constexpr std::chrono::nanoseconds kScanCostPerRequest{100};
 constexpr std::chrono::milliseconds kTimerStep{1};
 
+std::atomic<std::uint64_t> next_serial{1};
+
 std::string_view role_name(Role role) {
   switch (role) {
     case Role::kNode: return "node";
@@ -39,6 +42,7 @@ std::string_view role_name(Role role) {
 
 Channel::Channel(EventLoop& loop, Socket socket, PeerInfo peer, ChannelOptions options)
     : loop_(loop),
+      serial_(next_serial.fetch_add(1, std::memory_order_relaxed)),
       peer_(std::move(peer)),
       options_(options),
       is_unix_(peer_.address.starts_with("unix:")),
@@ -400,7 +404,7 @@ void Channel::arm_timer() {
 }
 
 void Channel::on_timer() {
-  Deadline now = std::chrono::steady_clock::now();
+  Deadline now = steady_now();
   std::vector<PendingTable::Entry> expired;
   {
     std::lock_guard lock(mutex_);

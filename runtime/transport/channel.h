@@ -20,6 +20,7 @@
 #include "runtime/core/asio.h"
 #include "runtime/core/ids.h"
 #include "runtime/core/result.h"
+#include "runtime/core/timer.h"
 #include "runtime/transport/event_loop.h"
 #include "runtime/transport/frame.h"
 #include "runtime/transport/frame_reader.h"
@@ -126,6 +127,8 @@ class Channel : public std::enable_shared_from_this<Channel>, private FrameSink 
   Status close_reason() const;
 
   const PeerInfo& peer() const { return peer_; }
+  /// Larger than that of every channel made before: an order that, unlike that of addresses, is the same each time.
+  std::uint64_t serial() const { return serial_; }
   /// For messages: "worker 7f3a0011 (pid 1234) at unix:/run/...".
   std::string describe_peer() const;
   EventLoop& loop() { return loop_; }
@@ -169,13 +172,14 @@ class Channel : public std::enable_shared_from_this<Channel>, private FrameSink 
   void fail_later(Reply reply, Status why);
 
   EventLoop& loop_;
+  const std::uint64_t serial_;
   const PeerInfo peer_;
   const ChannelOptions options_;
   const bool is_unix_;
 
   // Touched on the loop only, but for sendmsg on the descriptor by the thread that has set flushing_.
   Socket socket_;
-  asio::steady_timer timer_;
+  Timer timer_;
   FrameReader reader_;
   std::unique_ptr<Lasting> lasting_;  // null: the connection ends with its socket. Constant after make_lasting()
   std::shared_ptr<Handler> handler_in_use_;
@@ -199,6 +203,11 @@ class Channel : public std::enable_shared_from_this<Channel>, private FrameSink 
   bool flushing_ = false;      // a thread is in sendmsg
   bool blocked_ = false;       // waiting for the socket to take more
   bool flush_posted_ = false;
+};
+
+/// For tables of channels that are gone through in order.
+struct ChannelOrder {
+  bool operator()(const Channel* a, const Channel* b) const { return a->serial() < b->serial(); }
 };
 
 }  // namespace runtime

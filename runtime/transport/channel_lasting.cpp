@@ -125,7 +125,7 @@ Channel::Detached Channel::detach() {
   // Keeps the channel alive, as waiting for its socket does.
   lasting.give_up.async_wait([self = shared_from_this()](const boost::system::error_code& ec) {
     // It may have come back, and broken again, since this was due.
-    if (ec || !self->is_interrupted() || std::chrono::steady_clock::now() < self->lasting_->give_up.expiry()) return;
+    if (ec || !self->is_interrupted() || steady_now() < self->lasting_->give_up.expiry()) return;
     std::string why;
     {
       std::lock_guard held(self->mutex_);

@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "runtime/core/timer.h"
 #include "runtime/transport/channel.h"
 #include "runtime/transport/frame_writer.h"
 
@@ -35,7 +36,7 @@ struct Channel::Lasting {
   std::size_t kept_bytes = 0;
 
   // Touched on the loop only.
-  asio::steady_timer give_up;
+  Timer give_up;
   std::uint64_t received = 0;
   std::uint64_t told = 0;  // of which the peer knows
   std::size_t untold_bytes = 0;

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "runtime/core/log.h"
+#include "runtime/core/timer.h"
 #include "runtime/transport/listener.h"
 #include "runtime/transport/socket.h"
 
@@ -98,7 +99,7 @@ class Reconnect : public std::enable_shared_from_this<Reconnect> {
   const ConnectOptions options_;
   const std::uint64_t session_;
   const std::weak_ptr<Channel> channel_;
-  asio::steady_timer pause_;
+  Timer pause_;
 };
 
 using Done = UniqueFunction<void(Result<std::shared_ptr<Channel>>)>;
@@ -114,7 +115,7 @@ asio::awaitable<Result<std::shared_ptr<Channel>>> async_connect(EventLoop& loop,
                                                                  ConnectOptions options) {
   const bool lasting = options.lasting && !endpoint.is_unix();
   const std::uint64_t session = lasting ? random_session() : 0;
-  asio::steady_timer pause(loop.context());
+  Timer pause(loop.context());
   for (auto wait = kFirstPause;; wait *= 2) {
     SessionTerms terms;
     terms.session = session;
@@ -129,7 +130,7 @@ asio::awaitable<Result<std::shared_ptr<Channel>>> async_connect(EventLoop& loop,
     }
     // Cut while it was being made: another try has the same session, should the other side have it already.
     const bool again = lasting && connected.status().code() == ErrorCode::kUnavailable && wait <= kLastFirstPause;
-    if (!again || std::chrono::steady_clock::now() + wait >= options.deadline) co_return connected.status();
+    if (!again || steady_now() + wait >= options.deadline) co_return connected.status();
     pause.expires_after(wait);
     auto [ec] = co_await pause.async_wait(asio::as_tuple(asio::use_awaitable));
     if (ec) co_return connected.status();

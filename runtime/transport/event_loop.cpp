@@ -8,6 +8,7 @@
 
 #include "runtime/core/check.h"
 #include "runtime/core/log.h"
+#include "runtime/core/simulation.h"
 
 namespace runtime {
 
@@ -59,6 +60,17 @@ class Outlook {
 };
 thread_local Outlook outlook;
 
+/// Handlers return failures; one that throws has a bug, but the other connections need not suffer for it.
+template <class Run>
+std::size_t guarded(Run&& run) {
+  try {
+    return run();
+  } catch (const std::exception& error) {
+    LOG(error, "event loop: a handler threw: {}", error.what());
+    return 1;
+  }
+}
+
 }  // namespace
 
 void Event::set() {
@@ -80,11 +92,15 @@ void Event::set() {
   }
 }
 
-EventLoop::EventLoop() : background_thread_([this] { background(); }) {}
+EventLoop::EventLoop() {
+  if (Simulation* simulated = simulation()) simulated->add_loop(*this);
+  else background_thread_ = std::thread([this] { background(); });
+}
 
 EventLoop::~EventLoop() {
   stop();
-  background_thread_.join();
+  if (background_thread_.joinable()) background_thread_.join();
+  else simulation()->remove_loop(*this);
   std::lock_guard lock(mutex_);
   CHECK(leader_.load() == nullptr);
   CHECK(followers_first_ == nullptr);
@@ -105,17 +121,16 @@ void EventLoop::stop() {
 
 void EventLoop::interrupt() { asio::post(context_, [] {}); }
 
+bool EventLoop::step() {
+  Waiter self{.loop = this};
+  void* outer = std::exchange(driving, &self);
+  const bool ran = guarded([&] { return context_.poll_one(); }) > 0;
+  driving = outer;
+  return ran;
+}
+
 void EventLoop::drive(Waiter& self, const Event* event, Deadline deadline) {
   void* outer = std::exchange(driving, &self);
-  auto guarded = [](auto&& run) {
-    try {
-      return run();
-    } catch (const std::exception& error) {
-      // Handlers return failures; one that throws has a bug, but the other connections need not suffer for it.
-      LOG(error, "event loop: a handler threw: {}", error.what());
-      return std::size_t{1};
-    }
-  };
   auto finished = [&] {
     return stopping_.load(std::memory_order_relaxed) || self.yield.load(std::memory_order_relaxed) || (event != nullptr && event->is_set());
   };
@@ -163,6 +178,7 @@ void EventLoop::wake_background() {
 bool EventLoop::run_until(Event& event, Deadline deadline) {
   CHECK(!in_loop());
   CHECK(&event.loop_ == this);
+  if (Simulation* simulated = simulation()) return simulated->wait(*this, event, deadline);
   std::unique_lock lock(mutex_);
   if (event.is_set()) return true;
   CHECK(event.waiter_ == nullptr);
@@ -188,7 +204,7 @@ bool EventLoop::run_until(Event& event, Deadline deadline) {
       drive(self, &event, deadline);
       lock.lock();
       leader_.store(nullptr, std::memory_order_seq_cst);
-      if (!event.is_set() && std::chrono::steady_clock::now() >= deadline) break;
+      if (!event.is_set() && steady_now() >= deadline) break;
       continue;
     }
     if (leader->event == nullptr && !leader->yield.exchange(true)) interrupt();  // the background thread makes room

@@ -16,16 +16,9 @@
 #include <thread>
 
 #include "runtime/core/asio.h"
+#include "runtime/core/clock.h"
 
 namespace runtime {
-
-using Deadline = std::chrono::steady_clock::time_point;
-
-/// `duration` from now, saturating: `deadline_after(hours(1))`.
-inline Deadline deadline_after(std::chrono::steady_clock::duration duration) {
-  Deadline now = std::chrono::steady_clock::now();
-  return duration > Deadline::max() - now ? Deadline::max() : now + duration;
-}
 
 class EventLoop;
 
@@ -83,6 +76,10 @@ class EventLoop {
 
   /// Ends every run_until with false and the background thread; for shutting a process down. Idempotent, any thread.
   void stop();
+  bool is_stopped() const { return stopping_.load(std::memory_order_relaxed); }
+
+  /// For a simulation, which is all that drives the loop then: runs one handler that is ready; false: there is none.
+  bool step();
 
  private:
   friend class Event;
@@ -108,7 +105,7 @@ class EventLoop {
   std::condition_variable background_wake_;
   bool background_asleep_ = false;        // sleeps without a timeout; guarded by mutex_
   bool background_wanted_ = false;        // work was posted while the seat was free; guarded by mutex_
-  std::thread background_thread_;         // last: it uses the rest
+  std::thread background_thread_;         // last: it uses the rest; none in a simulation
 };
 
 }  // namespace runtime

@@ -2,7 +2,6 @@
 
 #include <sodium/crypto_auth_hmacsha256.h>
 #include <sodium/utils.h>
-#include <sys/random.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -11,6 +10,7 @@
 #include <vector>
 
 #include "runtime/core/check.h"
+#include "runtime/core/random.h"
 #include "runtime/core/version.h"
 
 // g++ 12 inlines the coroutine frame's operator new and then takes its own operator delete for a stranger.
@@ -50,7 +50,7 @@ struct Answer {
 
 Nonce fresh_nonce() {
   Nonce nonce;
-  CHECK(getrandom(nonce.data(), nonce.size(), 0) == static_cast<ssize_t>(nonce.size()));
+  fill_random(nonce);
   return nonce;
 }
 

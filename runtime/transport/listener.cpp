@@ -3,10 +3,12 @@
 #include <unistd.h>
 
 #include <unordered_map>
-#include <unordered_set>
 #include <utility>
+#include <vector>
 
 #include "runtime/core/log.h"
+#include "runtime/core/simulation.h"
+#include "runtime/core/timer.h"
 #include "runtime/transport/socket.h"
 
 namespace runtime {
@@ -48,12 +50,12 @@ struct Listener::State : std::enable_shared_from_this<Listener::State> {
 
   EventLoop& loop;
   Acceptor acceptor;
-  asio::steady_timer pause;
+  Timer pause;
   const Endpoint endpoint;
   const Credentials credentials;
   ListenerCallbacks callbacks;
   const ListenerOptions options;
-  std::unordered_set<std::shared_ptr<TimedSocket>> handshakes;
+  std::vector<std::shared_ptr<TimedSocket>> handshakes;  // unfinished, oldest first
   std::unordered_map<std::uint64_t, std::weak_ptr<Channel>> sessions;  // of lasting connections; those that ended leave with the next that comes
   bool stopped = false;
 };
@@ -108,7 +110,7 @@ void Listener::State::begin(Channel::Socket socket, std::optional<Preamble> prea
   }
   auto timed = std::make_shared<TimedSocket>(loop.context(), std::move(socket));
   timed->arm(deadline_after(options.handshake_timeout));
-  handshakes.insert(timed);
+  handshakes.push_back(timed);
   asio::co_spawn(loop.executor(), serve(shared_from_this(), std::move(timed), preamble), report_end);
 }
 
@@ -153,7 +155,7 @@ asio::awaitable<void> Listener::State::serve(std::shared_ptr<State> self, std::s
   handshake.lasts = !address.starts_with("unix:");
   auto peer = co_await self->authenticate(timed, preamble, address, handshake);
   timed->disarm();
-  self->handshakes.erase(timed);
+  std::erase(self->handshakes, timed);
   if (self->stopped || handshake.handed_over) co_return;
   if (!peer.ok() || timed->expired) {
     Status why = timed->explain(peer.ok() ? cancelled("expired") : peer.status(), address + ": did not finish the handshake in time");
@@ -182,7 +184,8 @@ void Listener::State::stop() {
     timed->disarm();
     timed->socket.close(ignored);
   }
-  if (endpoint.is_unix()) ::unlink(endpoint.unix_path.c_str());
+  if (Simulation* simulated = simulation()) simulated->stop_listening(endpoint);
+  else if (endpoint.is_unix()) ::unlink(endpoint.unix_path.c_str());
   callbacks = {};
 }
 
@@ -193,11 +196,31 @@ Listener::~Listener() { stop(); }
 Result<std::unique_ptr<Listener>> Listener::listen(EventLoop& loop, const Endpoint& endpoint, Credentials credentials,
                                                    ListenerCallbacks callbacks, ListenerOptions options) {
   CHECK(callbacks.on_channel != nullptr);
+  if (simulation()) return listen_simulated(loop, endpoint, std::move(credentials), std::move(callbacks), options);
   Endpoint bound = endpoint;
   auto acceptor = transport_detail::bind_listener(loop.context(), bound);
   if (!acceptor.ok()) return acceptor.status();
   auto state = std::make_shared<State>(loop, std::move(*acceptor), bound, std::move(credentials), std::move(callbacks), options);
   loop.post([state] { asio::co_spawn(state->loop.executor(), State::accept_all(state), report_end); });
+  return std::unique_ptr<Listener>(new Listener(std::move(state), std::move(bound)));
+}
+
+Result<std::unique_ptr<Listener>> Listener::listen_simulated(EventLoop& loop, const Endpoint& endpoint, Credentials credentials,
+                                                             ListenerCallbacks callbacks, ListenerOptions options) {
+  Endpoint bound = endpoint;
+  auto shared = std::make_shared<std::weak_ptr<State>>();
+  const int error = simulation()->listen(bound, [&loop, shared](int fd) {
+    auto arrived = std::make_shared<FileDescriptor>(fd);
+    loop.post([shared, arrived] {
+      auto state = shared->lock();
+      if (!state) return;
+      auto socket = transport_detail::adopt_socket(state->loop.context(), std::move(*arrived));
+      if (socket.ok()) state->begin(std::move(*socket), std::nullopt);
+    });
+  });
+  if (error != 0) return unavailable(endpoint.to_string() + ": address in use: another process listens there");
+  auto state = std::make_shared<State>(loop, Acceptor(loop.context()), bound, std::move(credentials), std::move(callbacks), options);
+  *shared = state;
   return std::unique_ptr<Listener>(new Listener(std::move(state), std::move(bound)));
 }
 

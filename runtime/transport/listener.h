@@ -75,6 +75,8 @@ class Listener {
 
  private:
   struct State;
+  static Result<std::unique_ptr<Listener>> listen_simulated(EventLoop& loop, const Endpoint& endpoint, Credentials credentials,
+                                                            ListenerCallbacks callbacks, ListenerOptions options);
   Listener(std::shared_ptr<State> state, Endpoint endpoint);
   std::shared_ptr<State> state_;
   Endpoint endpoint_;

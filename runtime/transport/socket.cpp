@@ -8,8 +8,12 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <memory>
 #include <utility>
 #include <vector>
+
+#include "runtime/core/check.h"
+#include "runtime/core/simulation.h"
 
 namespace runtime::transport_detail {
 
@@ -92,7 +96,33 @@ Status TimedSocket::explain(Status status, const std::string& what) const {
   return status.code() == ErrorCode::kCancelled && expired ? deadline_exceeded(what) : status;
 }
 
+namespace {
+
+asio::awaitable<Status> connect_simulated(Simulation& simulated, TimedSocket& timed, Endpoint endpoint) {
+  auto initiate = [](auto handler, Simulation* simulated, Endpoint to) {
+    auto shared = std::make_shared<decltype(handler)>(std::move(handler));
+    simulated->connect(to, [shared](int fd, int error) {
+      auto executor = asio::get_associated_executor(*shared);
+      auto arrived = std::make_shared<FileDescriptor>(fd);  // closed if the loop ends first
+      asio::post(executor, [shared, arrived, error] { std::move(*shared)(arrived, error); });
+    });
+  };
+  using Arrived = std::shared_ptr<FileDescriptor>;
+  auto [fd, error] = co_await asio::async_initiate<const asio::as_tuple_t<asio::use_awaitable_t<>>, void(Arrived, int)>(
+      initiate, asio::as_tuple(asio::use_awaitable), &simulated, endpoint);
+  if (timed.expired) co_return cancelled(endpoint.to_string() + ": cancelled");
+  if (error != 0) co_return explain_connect({error, boost::system::system_category()}, endpoint.to_string(), endpoint.is_unix());
+  boost::system::error_code ec;
+  timed.socket.assign(asio::generic::stream_protocol(AF_UNIX, 0), fd->get(), ec);
+  CHECK(!ec);
+  fd->release();
+  co_return Status();
+}
+
+}  // namespace
+
 asio::awaitable<Status> connect_socket(TimedSocket& timed, Endpoint endpoint) {
+  if (Simulation* simulated = simulation()) co_return co_await connect_simulated(*simulated, timed, endpoint);
   const std::string where = endpoint.to_string();
   auto addresses = co_await resolve(endpoint);
   if (!addresses.ok()) co_return addresses.status();
@@ -176,6 +206,9 @@ std::string peer_address(Channel::Socket& socket, const Endpoint& listener) {
     address.resize(size);
     std::memcpy(address.data(), &peer, size);
     return Endpoint::tcp(address.address().to_string(), address.port()).to_string();
+  }
+  if (simulation() != nullptr && size > sizeof peer.ss_family + 1) {  // a simulated TCP connection has its address as an abstract name
+    return std::string(reinterpret_cast<const char*>(&peer) + sizeof peer.ss_family + 1, size - sizeof peer.ss_family - 1);
   }
   return listener.is_unix() ? listener.to_string() : "unix:adopted";
 }

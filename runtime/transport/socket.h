@@ -6,6 +6,7 @@
 
 #include "runtime/core/asio.h"
 #include "runtime/core/result.h"
+#include "runtime/core/timer.h"
 #include "runtime/transport/channel.h"
 #include "runtime/transport/endpoint.h"
 #include "runtime/transport/event_loop.h"
@@ -26,7 +27,7 @@ struct TimedSocket : std::enable_shared_from_this<TimedSocket> {
   Status explain(Status status, const std::string& what) const;
 
   Channel::Socket socket;
-  asio::steady_timer timer;
+  Timer timer;
   bool expired = false;
 };
 
