@@ -1,0 +1,98 @@
+#include "cluster.h"
+
+#include <unistd.h>
+
+#include <utility>
+
+#include "placement/scheduler/cluster_scheduler.h"
+#include "runtime/node/session.h"
+#include "runtime/transport/listener.h"
+
+namespace sim {
+
+namespace {
+constexpr const char* kToken = "a token of the simulation";
+constexpr std::uint64_t kStoreBytes = 64 << 20;
+}  // namespace
+
+Cluster::Cluster(World& world, std::filesystem::path folder)
+    : world_(world), folder_(std::move(folder)), cluster_(runtime::ClusterId::random()) {}
+
+void Cluster::add_machine(double cpus) {
+  Machine machine;
+  machine.address = "10.0.0." + std::to_string(machines_.size() + 1) + ":7000";
+  machine.cpus = cpus;
+  machines_.push_back(std::move(machine));
+  restart(machines_.size() - 1);
+}
+
+std::map<std::string, std::string> Cluster::driver_variables() const { return {{"STARLING_SESSION_ROOT", folder_.string()}}; }
+
+void Cluster::restart(std::size_t machine) {
+  std::map<std::string, std::string> variables{{"STARLING_SESSION_ROOT", folder_.string()}};
+  machines_[machine].node = world_.start("node " + std::to_string(machine), variables, [this, machine] { run_node(machine); });
+}
+
+void Cluster::run_node(std::size_t index) {
+  std::shared_ptr<Process> process = machines_[index].node;
+  runtime::EventLoop loop;
+  runtime::NodeOptions options;
+  options.cluster = cluster_;
+  options.node = runtime::NodeId::random();
+  options.token = kToken;
+  options.bind = *runtime::Endpoint::parse(machines_[index].address);
+  options.resources = {{"CPU", machines_[index].cpus}};
+  options.object_store_bytes = kStoreBytes;
+  options.memory.threshold = 0;  // it would look at the real machine's
+  auto session = runtime::create_session(cluster_, options.node, options.token);
+  if (!session.ok()) return world_.fail("session: " + session.status().to_string());
+  options.session_dir = *session;
+  if (index == 0) {
+    options.scheduler = std::make_unique<placement::ClusterScheduler>();
+  } else {
+    runtime::Credentials credentials;
+    credentials.token = kToken;
+    credentials.role = runtime::Role::kNode;
+    credentials.cluster = cluster_;
+    credentials.node = options.node;
+    // As an operator would, who starts a node before the head is up.
+    for (;;) {
+      runtime::ConnectOptions patience;
+      patience.deadline = runtime::deadline_after(5s);
+      auto head = runtime::connect(loop, *runtime::Endpoint::parse(machines_[0].address), credentials, patience);
+      if (process->crashed || machines_[0].node->ended) return;
+      if (head.ok()) {
+        options.head = *head;
+        break;
+      }
+      world_.sleep(20ms);
+    }
+  }
+  runtime::SessionInfo info;
+  info.cluster = cluster_;
+  info.node = options.node;
+  info.pid = ::getpid();
+  info.pid_start = runtime::process_start_time(info.pid);
+  info.address = machines_[index].address;
+  info.head_address = machines_[0].address;
+  info.is_head = index == 0;
+  info.dir = *session;
+  auto node = runtime::Node::start(loop, std::move(options));
+  if (!node.ok()) {
+    world_.note("node " + std::to_string(index) + ": " + std::to_string(static_cast<int>(node.status().code())));
+    return;
+  }
+  if (process->crashed) return;
+  process->on_crash = [raw = node->get()] { raw->quit(runtime::cancelled("crashed")); };
+  auto published = runtime::publish_session(info, false);
+  if (!published.ok()) world_.fail("session: " + published.to_string());
+  machines_[index].up = true;
+  machines_[index].running = node->get();
+  (void)(*node)->wait();
+  machines_[index].up = false;
+  machines_[index].running = nullptr;
+  process->on_crash = nullptr;
+  runtime::remove_session(info.dir);
+}
+
+}  // namespace sim

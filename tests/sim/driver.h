@@ -1,0 +1,80 @@
+// A simulated driver: a program that makes actors and calls them, by the dice, through the public interface.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "actors.h"
+#include "ledger.h"
+#include "runtime/actor/object_state.h"
+#include "world.h"
+
+namespace sim {
+
+/// Where drivers meet at the end, so that references can be counted while everything is still there.
+struct Rendezvous {
+  std::set<int> arrived;   // drivers, by number
+  bool dropped_all = true;  // every actor has confirmed that it holds nothing, or is dead
+  bool heard_all = true;    // every actor has answered, or is dead
+  bool released = false;
+};
+
+struct DriverPlan {
+  int number = 0;
+  std::string address;  // of the node it talks to
+  int actors = 1;
+  int operations = 20;
+  bool objects = false;
+  bool calm = false;  // does nothing that makes calls fail
+};
+
+class Driver {
+ public:
+  Driver(World& world, Ledger& ledger, Rendezvous& rendezvous, DriverPlan plan)
+      : world_(world), ledger_(ledger), rendezvous_(rendezvous), plan_(std::move(plan)) {}
+
+  /// The program's main.
+  void run();
+  /// Objects that this driver made and that something still holds, though the driver does not.
+  std::size_t objects_held() const;
+
+ private:
+  using Handle = runtime::ActorHandle<Witness>;
+  using Bytes = std::vector<std::uint8_t>;
+  struct Actor {
+    Handle handle;
+    std::int32_t retries = 0;  // of its handle
+  };
+  struct Pending {
+    std::uint64_t call;
+    runtime::ObjectRef<std::uint64_t> result;
+  };
+
+  runtime::Status start(runtime::Runtime& rt);
+  void spawn(runtime::Runtime& rt);
+  void operate(runtime::Runtime& rt);
+  void call_some(runtime::Runtime& rt, Actor& actor);
+  void use_objects(runtime::Runtime& rt, Actor& actor);
+  void collect(runtime::Runtime& rt, std::size_t left);
+  void drop_everything(runtime::Runtime& rt);
+  std::uint64_t issue(const Actor& actor, const char* method, runtime::CallOptions& options, bool ordered = true);
+  void own(runtime::ObjectRef<Bytes> object);
+  /// Its result is to be looked at when it settles.
+  void watch(std::uint64_t call, const runtime::ObjectStatePtr& state);
+  void keep(std::uint64_t call, runtime::ObjectRef<std::uint64_t> result);
+  bool gone() const { return world_.current()->crashed; }
+
+  World& world_;
+  Ledger& ledger_;
+  Rendezvous& rendezvous_;
+  const DriverPlan plan_;
+  std::vector<Actor> actors_;
+  std::vector<Pending> pending_;
+  std::vector<runtime::ObjectRef<Bytes>> objects_;
+  std::vector<std::weak_ptr<runtime::ObjectState>> made_;  // all of them
+};
+
+}  // namespace sim

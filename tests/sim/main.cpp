@@ -1,0 +1,55 @@
+// test_sim                              the tests
+// test_sim --seed N [--trace]           one seed, and what happened in it
+// test_sim --first N --count M          many, until one fails
+#include <gtest/gtest.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <string_view>
+
+#include <spdlog/spdlog.h>
+
+#include "scenario.h"
+
+namespace {
+
+int run_seeds(std::uint64_t first, std::uint64_t count, bool trace) {
+  std::uint64_t steps = 0;
+  std::size_t calls = 0, runs = 0, succeeded = 0, failures = 0;
+  double seconds = 0;
+  for (std::uint64_t seed = first; seed < first + count; ++seed) {
+    const sim::Outcome outcome = sim::run_seed(seed, trace);
+    steps += outcome.steps;
+    calls += outcome.calls;
+    runs += outcome.runs;
+    succeeded += outcome.succeeded;
+    seconds += outcome.seconds;
+    if (outcome.failure.empty()) continue;
+    ++failures;
+    std::printf("seed %llu: %s\nagain: test_sim --seed %llu --trace\n", static_cast<unsigned long long>(seed), outcome.failure.c_str(),
+                static_cast<unsigned long long>(seed));
+    std::fflush(stdout);
+  }
+  std::printf("%llu seeds, %zu failed: %llu steps, %.0f simulated seconds, %zu calls, %zu runs, %zu succeeded\n",
+              static_cast<unsigned long long>(count), failures, static_cast<unsigned long long>(steps), seconds, calls, runs, succeeded);
+  return failures == 0 ? 0 : 1;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  std::uint64_t first = 1, count = 0;
+  bool trace = false;
+  for (int i = 1; i < argc; ++i) {
+    const std::string_view word(argv[i]);
+    const auto number = [&] { return i + 1 < argc ? std::strtoull(argv[++i], nullptr, 10) : 0; };
+    if (word == "--trace") trace = true;
+    else if (word == "--seed") first = number(), count = 1;
+    else if (word == "--first") first = number();
+    else if (word == "--count") count = number();
+  }
+  spdlog::set_level(trace ? spdlog::level::debug : spdlog::level::off);
+  if (count > 0) return run_seeds(first, count, trace);
+  ::testing::InitGoogleTest(&argc, argv);
+  return RUN_ALL_TESTS();
+}

@@ -1,0 +1,21 @@
+// One seed: a cluster, drivers that use it, faults, and whether what must hold held.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+namespace sim {
+
+struct Outcome {
+  std::string failure;           // empty: everything held
+  std::uint64_t hash = 0;        // of all that happened
+  std::uint64_t steps = 0;
+  double seconds = 0;            // simulated
+  std::size_t calls = 0;
+  std::size_t runs = 0;
+  std::size_t succeeded = 0;
+};
+
+Outcome run_seed(std::uint64_t seed, bool trace = false);
+
+}  // namespace sim
