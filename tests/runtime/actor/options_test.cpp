@@ -20,10 +20,10 @@ class OptionsTest : public ClusterTest {
 
 TEST_F(OptionsTest, ResourcesAreReservedForTheActorsLife) {
   for (ActorOptions options : {ActorOptions{.resources = {{"tape", 2}}}, ActorOptions{.gpus = 1}, ActorOptions{.cpus = 3.5}}) {
-    options.create_timeout = 300ms;
     auto first = rt_->spawn<Counter>(options, 0);
     ASSERT_TRUE(first.ok()) << first.status().to_string();
     const std::string name = !options.resources.empty() ? "tape" : options.gpus > 0 ? "GPU" : "CPU";
+    options.create_timeout = 300ms;
     expect_failure(rt_->spawn<Counter>(options, 0).status(), ErrorCode::kResourceExhausted, {name});
     ASSERT_TRUE(rt_->kill(*first).ok());
     options.create_timeout = 20s;
@@ -58,6 +58,7 @@ TEST_F(OptionsTest, AnActorStandsInItsBundle) {
   const ActorOptions taker{.resources = {{"tape", 1}}, .create_timeout = 300ms};
   expect_failure(rt_->spawn<Counter>(taker, 0).status(), ErrorCode::kResourceExhausted, {"tape"});
   ActorOptions inside = taker;
+  inside.create_timeout = 20s;
   inside.bundle = BundleSlot{group->spec.group, 1};
   auto actor = rt_->spawn<Counter>(inside, 0);
   EXPECT_TRUE(actor.ok()) << actor.status().to_string();
