@@ -5,6 +5,7 @@
 
 #include <map>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "runtime/coroutine.h"
@@ -172,6 +173,13 @@ class Glutton {
     std::vector<char> meal(bytes, 'x');
     meals_.push_back(std::move(meal));
   }
+  /// In one call, which is under way when the node runs short.
+  void gorge(std::uint64_t bytes, int meals) {
+    for (; meals > 0; --meals) {
+      eat(bytes);
+      std::this_thread::sleep_for(std::chrono::milliseconds(100));
+    }
+  }
 
  private:
   std::vector<std::vector<char>> meals_;
@@ -179,7 +187,7 @@ class Glutton {
 
 inline void register_sharing_actors(Runtime& rt) {
   rt.register_actor<Waiter>("Waiter", &Waiter::first_of, &Waiter::answer);
-  rt.register_actor<Glutton>("Glutton", &Glutton::pid, &Glutton::eat);
+  rt.register_actor<Glutton>("Glutton", &Glutton::pid, &Glutton::eat, &Glutton::gorge);
   rt.register_actor<Keeper>("Keeper", &Keeper::pid, &Keeper::make, &Keeper::produce, &Keeper::keep, &Keeper::kept, &Keeper::hand_on, &Keeper::drop,
                             &Keeper::drop_all, &Keeper::read_all, &Keeper::first_of, &Keeper::weigh, &Keeper::publish, &Keeper::latest, &Keeper::view_and_hold,
                             &Keeper::held_is_from);
