@@ -9,6 +9,7 @@
 
 #include <cerrno>
 #include <memory>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -87,6 +88,7 @@ void TimedSocket::arm(Deadline deadline) {
     self->expired = true;
     boost::system::error_code ignored;
     self->socket.close(ignored);
+    if (auto tell = std::exchange(self->on_expired, nullptr)) tell();
   });
 }
 
@@ -99,17 +101,22 @@ Status TimedSocket::explain(Status status, const std::string& what) const {
 namespace {
 
 asio::awaitable<Status> connect_simulated(Simulation& simulated, TimedSocket& timed, Endpoint endpoint) {
-  auto initiate = [](auto handler, Simulation* simulated, Endpoint to) {
-    auto shared = std::make_shared<decltype(handler)>(std::move(handler));
-    simulated->connect(to, [shared](int fd, int error) {
-      auto executor = asio::get_associated_executor(*shared);
-      auto arrived = std::make_shared<FileDescriptor>(fd);  // closed if the loop ends first
-      asio::post(executor, [shared, arrived, error] { std::move(*shared)(arrived, error); });
-    });
+  auto initiate = [](auto handler, Simulation* simulated, TimedSocket* timed, Endpoint to) {
+    auto waiting = std::make_shared<std::optional<decltype(handler)>>(std::move(handler));
+    auto finish = [waiting](int fd, int error) {
+      auto arrived = std::make_shared<FileDescriptor>(fd);  // closed if nobody waits, or the loop ends first
+      if (!*waiting) return;
+      auto shared = std::make_shared<decltype(handler)>(std::move(**waiting));
+      waiting->reset();
+      asio::post(asio::get_associated_executor(*shared), [shared, arrived, error] { std::move(*shared)(arrived, error); });
+    };
+    timed->on_expired = [finish] { finish(-1, ECANCELED); };
+    simulated->connect(to, finish);
   };
   using Arrived = std::shared_ptr<FileDescriptor>;
   auto [fd, error] = co_await asio::async_initiate<const asio::as_tuple_t<asio::use_awaitable_t<>>, void(Arrived, int)>(
-      initiate, asio::as_tuple(asio::use_awaitable), &simulated, endpoint);
+      initiate, asio::as_tuple(asio::use_awaitable), &simulated, &timed, endpoint);
+  timed.on_expired = nullptr;
   if (timed.expired) co_return cancelled(endpoint.to_string() + ": cancelled");
   if (error != 0) co_return explain_connect({error, boost::system::system_category()}, endpoint.to_string(), endpoint.is_unix());
   boost::system::error_code ec;

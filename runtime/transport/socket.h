@@ -1,6 +1,7 @@
 // Sockets below the handshake: binding, connecting, naming. Private to runtime/transport.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <string>
 
@@ -29,6 +30,7 @@ struct TimedSocket : std::enable_shared_from_this<TimedSocket> {
   Channel::Socket socket;
   Timer timer;
   bool expired = false;
+  std::function<void()> on_expired;  // of a connection that is not the socket's doing (a simulated one)
 };
 
 /// Connects; resolves names. Errors as connect() lists them, each naming the endpoint.

@@ -68,7 +68,7 @@ void Ledger::told(std::uint64_t number, runtime::Status answer) {
   CallRecord& call = calls_.at(number);
   call.told = true;
   call.answer = std::move(answer);
-  world_.note("told " + std::to_string(number) + " " + std::to_string(static_cast<int>(call.answer.code())));
+  world_.note("told " + std::to_string(number) + " " + call.answer.to_string());
   if (call.answer.ok()) ++succeeded_;
   if (!is_expected(call.answer.code())) world_.fail(describe(number) + ": " + call.answer.to_string());
   if (call.must_succeed && !call.answer.ok()) world_.fail(describe(number) + " failed, though nothing was wrong: " + call.answer.to_string());
