@@ -4,8 +4,7 @@
 #include <thread>
 #include <vector>
 
-#include "runtime/node/blocking.h"
-#include "runtime/node/node_client.h"
+#include "runtime/node/cli_query.h"
 
 namespace runtime {
 
@@ -45,11 +44,6 @@ Result<Place> choose(const ClusterState& state, const std::string& what) {
   for (const Place& place : places) text += " " + place.label + ",";
   text.back() = ';';
   return invalid_argument(text + " give more digits");
-}
-
-int fail(const Status& why) {
-  std::fprintf(stderr, "error: %s\n", why.message().c_str());
-  return 1;
 }
 
 }  // namespace

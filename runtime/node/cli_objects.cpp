@@ -1,19 +1,12 @@
 #include "runtime/node/cli_objects.h"
 
-#include <cstdio>
-#include <nlohmann/json.hpp>
-
-#include "runtime/node/blocking.h"
-#include "runtime/node/node_client.h"
+#include "runtime/node/cli_query.h"
 
 namespace runtime {
 
 namespace {
 
 using Json = nlohmann::ordered_json;
-
-// Half of it for processes that do not answer.
-constexpr auto kTimeout = std::chrono::seconds(10);
 
 std::string hex_or_empty(NodeId node) { return node.is_none() ? "" : node.hex(); }
 
@@ -92,26 +85,13 @@ void print(const ObjectList& list) {
 }  // namespace
 
 int list_objects_command(const std::string& address, bool json) {
-  const auto fetch = [&]() -> Result<ObjectList> {
-    auto cluster = find_cluster(address);
-    if (!cluster.ok()) return cluster.status();
-    EventLoop loop;
-    Deadline deadline = deadline_after(kTimeout);
-    auto client = NodeClient::connect(loop, *cluster, Role::kTool, deadline);
-    if (!client.ok()) return client.status();
-    return wait_for<ObjectList>(loop, deadline, [&](auto done) { (*client)->list_objects(deadline, done); });
-  };
-  auto list = fetch();
-  if (!list.ok()) {
-    std::fprintf(stderr, "error: %s\n", list.status().message().c_str());
-    return 1;
-  }
+  auto list = ask_cluster<ObjectList>(address, [](NodeClient& client, Deadline deadline, auto done) { client.list_objects(deadline, done); });
+  if (!list.ok()) return fail(list.status());
   if (!json) return print(*list), 0;
   Json objects = Json::array(), stores = Json::array();
   for (const ObjectInfo& object : list->objects) objects.push_back(to_json(object));
   for (const StoreInfo& store : list->stores) stores.push_back(to_json(store));
-  const Json all{{"objects", objects}, {"stores", stores}, {"truncated", list->truncated}};
-  std::printf("%s\n", all.dump(2, ' ', false, Json::error_handler_t::replace).c_str());
+  print_json(Json{{"objects", objects}, {"stores", stores}, {"truncated", list->truncated}});
   return 0;
 }
 

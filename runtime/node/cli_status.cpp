@@ -1,19 +1,13 @@
 #include "runtime/node/cli_status.h"
 
-#include <cstdio>
-#include <nlohmann/json.hpp>
-
-#include "runtime/node/blocking.h"
 #include "runtime/node/cli_objects.h"
-#include "runtime/node/node_client.h"
+#include "runtime/node/cli_query.h"
 
 namespace runtime {
 
 namespace {
 
 using Json = nlohmann::ordered_json;
-
-constexpr auto kTimeout = std::chrono::seconds(10);
 
 // The keys below are what scripts rely on: add, never rename.
 
@@ -105,23 +99,7 @@ void print_jobs(const ClusterState& state, bool with_ended) {
 }
 
 Result<ClusterState> fetch(const std::string& address) {
-  auto cluster = find_cluster(address);
-  if (!cluster.ok()) return cluster.status();
-  EventLoop loop;
-  Deadline deadline = deadline_after(kTimeout);
-  auto client = NodeClient::connect(loop, *cluster, Role::kTool, deadline);
-  if (!client.ok()) return client.status();
-  return wait_for<ClusterState>(loop, deadline, [&](auto done) { (*client)->cluster_state(deadline, done); });
-}
-
-int fail(const Status& why) {
-  std::fprintf(stderr, "error: %s\n", why.message().c_str());
-  return 1;
-}
-
-void print(const Json& json) {
-  // Names come from users and need not be UTF-8.
-  std::printf("%s\n", json.dump(2, ' ', false, Json::error_handler_t::replace).c_str());
+  return ask_cluster<ClusterState>(address, [](NodeClient& client, Deadline deadline, auto done) { client.cluster_state(deadline, done); });
 }
 
 }  // namespace
@@ -130,7 +108,7 @@ int status_command(const std::string& address, bool json) {
   auto state = fetch(address);
   if (!state.ok()) return fail(state.status());
   if (json) {
-    print(Json{{"cluster", state->cluster.hex()},
+    print_json(Json{{"cluster", state->cluster.hex()},
                {"nodes", list_json(state->nodes)},
                {"actors", list_json(state->actors)},
                {"placement_groups", list_json(state->groups)},
@@ -159,10 +137,10 @@ int list_command(const std::string& address, const std::string& kind, bool json)
   }
   auto state = fetch(address);
   if (!state.ok()) return fail(state.status());
-  if (kind == "nodes") json ? print(list_json(state->nodes)) : print_nodes(*state);
-  if (kind == "actors") json ? print(list_json(state->actors)) : print_actors(*state, true);
-  if (kind == "jobs") json ? print(list_json(state->jobs)) : print_jobs(*state, true);
-  if (kind == "placement-groups") json ? print(list_json(state->groups)) : print_groups(*state);
+  if (kind == "nodes") json ? print_json(list_json(state->nodes)) : print_nodes(*state);
+  if (kind == "actors") json ? print_json(list_json(state->actors)) : print_actors(*state, true);
+  if (kind == "jobs") json ? print_json(list_json(state->jobs)) : print_jobs(*state, true);
+  if (kind == "placement-groups") json ? print_json(list_json(state->groups)) : print_groups(*state);
   return 0;
 }
 

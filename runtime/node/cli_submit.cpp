@@ -8,8 +8,7 @@
 #include <filesystem>
 #include <optional>
 
-#include "runtime/node/blocking.h"
-#include "runtime/node/node_client.h"
+#include "runtime/node/cli_query.h"
 
 namespace runtime {
 
@@ -24,11 +23,6 @@ void write_all(int fd, std::string_view bytes) {
     if (put <= 0) return;  // whoever read our output is gone; the job's end still counts
     bytes.remove_prefix(static_cast<std::size_t>(put));
   }
-}
-
-int fail(const Status& why) {
-  std::fprintf(stderr, "error: %s\n", why.message().c_str());
-  return 1;
 }
 
 /// One submitted job as this command sees it. Its callbacks run on the loop, which this thread drives.
