@@ -8,15 +8,7 @@
 namespace runtime::test {
 namespace {
 
-class CallsTest : public ClusterTest {
- protected:
-  template <class T>
-  ActorHandle<T> make(const ActorOptions& options = {}) {
-    auto made = rt_->spawn<T>(options);
-    EXPECT_TRUE(made.ok()) << made.status().to_string();
-    return made.value_or(ActorHandle<T>());
-  }
-};
+class CallsTest : public ClusterTest {};
 
 // -- Limits of time
 

@@ -36,16 +36,14 @@ class ClusterTest : public testing::Test {
   }
   void TearDown() override { rt_.reset(); }
 
-  ActorHandle<Counter> counter(int start = 0, ActorOptions options = {}) {
-    auto made = rt_->spawn<Counter>(options, start);
+  template <class T, class... Args>
+  ActorHandle<T> make(const ActorOptions& options = {}, const Args&... args) {
+    auto made = rt_->spawn<T>(options, args...);
     EXPECT_TRUE(made.ok()) << made.status().to_string();
-    return made.value_or(ActorHandle<Counter>());
+    return made.value_or(ActorHandle<T>());
   }
-  ActorHandle<Broker> broker(const std::string& name, ActorOptions options = {}) {
-    auto made = rt_->spawn<Broker>(options, name);
-    EXPECT_TRUE(made.ok()) << made.status().to_string();
-    return made.value_or(ActorHandle<Broker>());
-  }
+  ActorHandle<Counter> counter(int start = 0, const ActorOptions& options = {}) { return make<Counter>(options, start); }
+  ActorHandle<Broker> broker(const std::string& name, const ActorOptions& options = {}) { return make<Broker>(options, name); }
   template <class T>
   T get(const ObjectRef<T>& ref) {
     Result<T> value = rt_->get(ref, 20s);

@@ -6,12 +6,6 @@ namespace {
 
 class ExecutionTest : public ClusterTest {
  protected:
-  template <class T>
-  ActorHandle<T> make(const ActorOptions& options = {}) {
-    auto made = rt_->spawn<T>(options);
-    EXPECT_TRUE(made.ok()) << made.status().to_string();
-    return made.value_or(ActorHandle<T>());
-  }
   static ActorOptions with_groups(ConcurrencyGroups groups) {
     ActorOptions options;
     options.concurrency_groups = std::move(groups);
