@@ -22,6 +22,8 @@ constexpr std::size_t kFlushBytes = 64 << 10;
 constexpr int kFlushRoundsMax = 32;
 // After so many receives other connections get their turn.
 constexpr int kReceiveRoundsMax = 16;
+// Of what a peer left behind: more than a socket's buffer holds.
+constexpr int kLastReceivesMax = 1024;
 // Expiring requests scans the table: its cost per second is bounded by scanning large tables less often.
 constexpr std::chrono::nanoseconds kScanCostPerRequest{100};
 constexpr std::chrono::milliseconds kTimerStep{1};
@@ -142,6 +144,7 @@ void Channel::flush(std::unique_lock<std::mutex>& lock) {
         blocked_ = true;  // until then
       } else {
         end(std::move(why));
+        has_last_words_ = receiving_ && !paused_;
       }
       break;
     }
@@ -436,7 +439,21 @@ void Channel::close(Status reason) {
   if (!flushing_) loop_.post([self = shared_from_this()] { self->finish_close(); });
 }
 
+// A peer that cannot be written to any more may have answered before it went: that is here already, and is taken in first.
+void Channel::hear_last_words() {
+  {
+    std::lock_guard lock(mutex_);
+    if (!std::exchange(has_last_words_, false)) return;
+    handler_in_use_ = handler_;
+  }
+  bool drained = false;
+  for (int round = 0; round < kLastReceivesMax && !drained; ++round) {
+    if (!receive(drained).ok()) return;  // it has ended already, and why is known
+  }
+}
+
 void Channel::finish_close() {
+  hear_last_words();
   std::vector<PendingTable::Entry> entries;
   std::function<void(Status)> on_close;
   std::shared_ptr<Handler> handler;

@@ -167,6 +167,7 @@ class Channel : public std::enable_shared_from_this<Channel>, private FrameSink 
   bool interrupt(const Status& why, std::uint64_t epoch);
   std::uint64_t epoch() const;
   void finish_close();
+  void hear_last_words();
 
   void begin_receiving();
   void fail_later(Reply reply, Status why);
@@ -200,6 +201,7 @@ class Channel : public std::enable_shared_from_this<Channel>, private FrameSink 
   bool closed_ = false;
   bool receiving_ = false;  // begin_receiving() was called
   bool paused_ = false;
+  bool has_last_words_ = false;  // the socket failed at sending, and may hold what the peer sent before
   bool flushing_ = false;      // a thread is in sendmsg
   bool blocked_ = false;       // waiting for the socket to take more
   bool flush_posted_ = false;

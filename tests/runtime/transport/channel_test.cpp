@@ -167,6 +167,31 @@ TEST(Channel, SendsWhatWasQueuedBeforeClosing) {
   EXPECT_EQ(got.get_future().get(), "last words");
 }
 
+TEST(Channel, HearsWhatThePeerSentBeforeItWentAlsoWhenAWriteFindsOutFirst) {
+  Pair pair;
+  std::vector<std::string> heard;
+  std::promise<std::vector<std::string>> ended;
+  pair.client->set_handler([&](const std::shared_ptr<Channel>&, Message message) { heard.push_back(trimmed(message.meta.text())); });
+  pair.client->set_on_close([&](Status) { ended.set_value(heard); });
+  // The client's loop is elsewhere while the peer speaks and goes.
+  std::promise<void> busy, release;
+  pair.client_loop.post([&] {
+    busy.set_value();
+    release.get_future().get();
+  });
+  busy.get_future().get();
+  ASSERT_TRUE(pair.server->send(text_message(FrameKind::kControlEvent, "first")).ok());
+  ASSERT_TRUE(pair.server->send(text_message(FrameKind::kControlEvent, "last")).ok());
+  std::promise<void> gone;
+  pair.server->set_on_close([&](Status) { gone.set_value(); });
+  pair.server->close(unavailable("bye"));
+  gone.get_future().get();
+  EXPECT_TRUE(pair.client->send(text_message(FrameKind::kControlEvent, "x")).ok());  // accepted, and then the socket refuses it
+  EXPECT_TRUE(pair.client->closed());
+  release.set_value();
+  EXPECT_EQ(ended.get_future().get(), (std::vector<std::string>{"first", "last"}));
+}
+
 TEST(Channel, PassesDescriptors) {
   Pair pair;
   std::promise<std::vector<std::string>> got;
