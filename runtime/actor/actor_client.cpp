@@ -19,6 +19,9 @@ namespace runtime {
 namespace {
 /// How long the head may take to say what became of an actor; it may be asked about a hundred thousand at once.
 constexpr std::chrono::seconds kCausePatience{30};
+/// Before calls that failed for no reason known to the cluster are sent again; twice as long each time, up to about a second.
+constexpr std::chrono::milliseconds kFirstPause{10};
+constexpr std::uint8_t kPausesDoubled = 7;
 }  // namespace
 
 struct OutgoingCall final : Producer {
@@ -482,6 +485,29 @@ void ActorClient::on_cause(std::uint64_t incarnation, Status reason, bool refuse
   settle_orphans(section, why, restarts);
   stale_ = restarts && incarnation_ == incarnation;  // else a newer address came meanwhile
   link_ = Link::kNone;
+  if (!restarts && incarnation_ == incarnation && !line_.empty()) return try_again_later();
+  pump(section);
+}
+
+// The way to the actor is broken, or its node is: trying at full speed would help nobody.
+void ActorClient::try_again_later() {
+  link_ = Link::kPausing;
+  const auto pause = kFirstPause * (1 << failures_);
+  failures_ = std::min<std::uint8_t>(failures_ + 1, kPausesDoubled);
+  process_->loop().post([weak = weak_from_this(), pause] {
+    auto self = weak.lock();
+    if (!self) return;
+    auto timer = std::make_shared<Timer>(self->process_->loop().executor(), pause);
+    timer->async_wait([weak, timer](const boost::system::error_code&) {
+      if (auto client = weak.lock()) client->on_pause_over();
+    });
+  });
+}
+
+void ActorClient::on_pause_over() {
+  Section section(*this);
+  if (link_ != Link::kPausing) return;  // closed, or the actor was found elsewhere
+  link_ = Link::kNone;
   pump(section);
 }
 
@@ -588,6 +614,7 @@ void ActorClient::on_reply(const CallPtr& call, Result<Message> reply) {
       reply = closed_;
     }
     acknowledge(call->sequence);
+    if (reply.ok()) failures_ = 0;
     if (!reply.ok()) {
       // The actor may still get and keep what was lent to a call whose time is up; one that was never sent it cannot.
       auto lent = reply.status().code() == ErrorCode::kDeadlineExceeded ? lent_.end() : lent_.find(call->sequence);

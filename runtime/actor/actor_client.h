@@ -104,6 +104,7 @@ class ActorClient : public std::enable_shared_from_this<ActorClient> {
     kOpen,
     kAsking,      // the connection is gone; the node is asked why
     kResolving,   // the actor is being restarted; the node will say where it is
+    kPausing,     // the last attempts have failed, and calls are to be sent again
     kClosed,      // for good, see closed_
   };
   struct Hold;
@@ -122,6 +123,7 @@ class ActorClient : public std::enable_shared_from_this<ActorClient> {
   /// `refused`: the connection is fine, and the actor takes no more calls.
   void ask_cause(Status reason, bool refused = false);
   void resolve();
+  void try_again_later();
   void move_to(const ActorAddress& newer);
   /// A call that was sent and has not run.
   void put_back(const CallPtr& call, const Status& reason);
@@ -145,6 +147,7 @@ class ActorClient : public std::enable_shared_from_this<ActorClient> {
   void watch(const ObjectStatePtr& blocker);
   void on_cause(std::uint64_t incarnation, Status reason, bool refused, Result<ActorState> state);
   void on_resolved(Result<ActorAddress> address);
+  void on_pause_over();
   void on_reply(const CallPtr& call, Result<Message> reply);
   void on_gone(const CallPtr& call, const Status& reason);
   void on_timer();
@@ -161,6 +164,7 @@ class ActorClient : public std::enable_shared_from_this<ActorClient> {
   std::shared_ptr<WorkerLink> worker_;
   std::uint64_t incarnation_;
   bool stale_ = false;       // that incarnation has ended: resolve() before connecting
+  std::uint8_t failures_ = 0;  // attempts to send again, since the last reply
   std::uint64_t order_ = 0;  // calls made
   Link link_ = Link::kNone;
   Status closed_;

@@ -134,6 +134,12 @@ void ActorTable::accept_call(const std::shared_ptr<Channel>& channel, Message me
 
 void ActorTable::clear() {
   for (auto& [id, host] : std::exchange(hosts_, {})) host->stop_at_rest();
+  // Open connections hold this table, and through it the process that drives them.
+  context_->process->loop().post([self = shared_from_this()] {
+    for (auto& [raw, weak] : std::exchange(self->channels_, {})) {
+      if (auto channel = weak.lock()) channel->close(unavailable("the worker process ends"));
+    }
+  });
 }
 
 }  // namespace runtime

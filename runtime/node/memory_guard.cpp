@@ -13,6 +13,8 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::chrono::seconds kSamplePeriod{1};
+// Less than this part of the memory helps nobody.
+constexpr std::uint64_t kNotableShare = 200;
 
 std::string gib(std::uint64_t bytes) {
   char text[32];
@@ -104,7 +106,9 @@ void MemoryGuard::look(Deadline now) {
     }
   }
   samples_ = std::move(samples);
-  if (!is_short || worst == nullptr || now < quiet_until_) return;
+  if (!is_short) return;
+  if (callbacks_.give_back && callbacks_.give_back() > use.limit_bytes / kNotableShare) return;  // that may do
+  if (worst == nullptr || now < quiet_until_) return;
   quiet_until_ = now + options_.pause;
   char limit[16];
   std::snprintf(limit, sizeof limit, "%.4g %%", 100 * options_.threshold);

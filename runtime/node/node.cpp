@@ -108,6 +108,7 @@ Status Node::open() {
   guard.use = [] { return memory_use(); };
   guard.workers = [this] { return workers_->guarded(); };
   guard.own_memory = own_memory_bytes;
+  guard.give_back = [this] { return objects_->give_back_free_memory(); };
   guard.stop = [this](const WorkerId& worker, const std::string& reason) { workers_->stop_worker(worker, reason); };
   memory_ = std::make_unique<MemoryGuard>(loop_, options_.node.short_hex(), options_.memory, std::move(guard));
 

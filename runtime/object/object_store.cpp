@@ -288,6 +288,8 @@ void ObjectStore::list(std::chrono::milliseconds timeout, UniqueFunction<void(St
 
 ObjectStoreStats ObjectStore::stats() const { return state_->stats(); }
 
+std::uint64_t ObjectStore::give_back_free_memory() { return state_->memory->give_back_free(); }
+
 ObjectStoreStats ObjectStore::State::stats() const {
   const ExtentTable& table = memory->table;
   ObjectStoreStats stats;

@@ -35,7 +35,9 @@ struct ObjectStoreOptions {
   std::string endpoint;                 // where other nodes reach this one, "HOST:PORT"
   std::uint64_t capacity_bytes = 0;     // 0: 30 % of the memory that the machine or cgroup has
   std::uint64_t slab_bytes = 4 << 20;   // what a process leases for its small objects
-  std::uint64_t retained_bytes_max = 256ull << 20;  // free memory kept for reuse rather than given back to the system
+  std::uint64_t retained_bytes_max = 256ull << 20;  // free memory kept for good rather than given back to the system
+  /// Free memory beyond that goes back when none of it was used for so long: what the next step of a loop takes again costs no new pages.
+  std::chrono::milliseconds retained_for{30'000};
   std::uint64_t chunk_bytes = 4 << 20;  // a fetch asks for so much at a time
   int chunks_in_flight_max = 4;
   int streams = 2;                      // connections to a node that objects are fetched over
@@ -113,6 +115,9 @@ class ObjectStore {
   void list(std::chrono::milliseconds timeout, UniqueFunction<void(StoreList)> done);
 
   ObjectStoreStats stats() const;
+
+  /// Begins to give all free memory back to the system, as when the node runs short of it. Returns how much that is. On the loop.
+  std::uint64_t give_back_free_memory();
 
  private:
   struct State;

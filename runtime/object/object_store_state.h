@@ -26,7 +26,7 @@ using object_detail::StoreMemory;
 struct ObjectStore::State : std::enable_shared_from_this<ObjectStore::State> {
   State(EventLoop& loop, ObjectStoreOptions options_in, std::unique_ptr<Segment> segment)
       : options(std::move(options_in)),
-        memory(std::make_shared<StoreMemory>(loop, std::move(segment), options.retained_bytes_max)),
+        memory(std::make_shared<StoreMemory>(loop, std::move(segment), options)),
         peers(std::make_shared<PeerLinks>(loop, options.credentials)),
         fetcher(std::make_shared<Fetcher>(memory, peers, options)) {
     memory->endpoint = options.endpoint;

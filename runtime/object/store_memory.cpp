@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <utility>
 
 #include "runtime/core/check.h"
 #include "runtime/object/store_state.h"
@@ -13,20 +14,30 @@ constexpr std::chrono::milliseconds kTrimPause{2};
 
 }  // namespace
 
-StoreMemory::StoreMemory(EventLoop& loop, std::unique_ptr<Segment> segment, std::uint64_t retained_bytes_max)
-    : loop(loop), segment(std::move(segment)), table(this->segment->bytes()), line(std::make_shared<RoomLine>(loop)), retained_bytes_max_(retained_bytes_max), trim_timer_(loop.context()) {}
+StoreMemory::StoreMemory(EventLoop& loop, std::unique_ptr<Segment> segment, const ObjectStoreOptions& options)
+    : loop(loop),
+      segment(std::move(segment)),
+      table(this->segment->bytes()),
+      line(std::make_shared<RoomLine>(loop)),
+      retained_bytes_max_(options.retained_bytes_max),
+      retained_for_(options.retained_for),
+      trim_timer_(loop.context()) {}
 
 template <class Take>
 auto StoreMemory::find_room(std::uint64_t bytes, Take take) -> decltype(take()) {
   if (bytes > table.capacity_bytes()) return std::nullopt;
   for (;;) {
-    if (auto found = take()) return found;
+    if (auto found = take()) {
+      unused_bytes_ = std::min(unused_bytes_, table.retained_bytes());
+      return found;
+    }
     // Free memory may lie in both sets side by side; discarded, it merges.
     if (table.capacity_bytes() - table.used_bytes() >= bytes && table.retained_bytes() > 0) {
       while (auto range = table.take_retained(kTrimStepBytes)) {
         segment->discard(range->begin, range->size);
         table.discarded(*range);
       }
+      unused_bytes_ = 0;
       if (auto found = take()) return found;
     }
     if (!evict_copy || !evict_copy()) return std::nullopt;
@@ -51,27 +62,45 @@ void StoreMemory::changed() {
     if (on_ended_shared) on_ended_shared(extent);
   }
   line->serve();
-  trim();
+  watch_unused();
 }
 
-void StoreMemory::trim() {
-  if (trimming_ || table.retained_bytes() <= retained_bytes_max_) return;
-  trimming_ = true;
-  trim_timer_.expires_after(kTrimPause);
+void StoreMemory::watch_unused() {
+  if (watching_ || table.retained_bytes() <= retained_bytes_max_) return;
+  unused_bytes_ = table.retained_bytes();
+  trim_later(retained_for_);
+}
+
+std::uint64_t StoreMemory::give_back_free() {
+  to_trim_bytes_ = table.retained_bytes();
+  if (to_trim_bytes_ > 0) trim_later(std::chrono::milliseconds(0));
+  return to_trim_bytes_;
+}
+
+void StoreMemory::trim_later(std::chrono::milliseconds pause) {
+  watching_ = true;
+  trim_timer_.expires_after(pause);
   trim_timer_.async_wait([weak = weak_from_this()](const boost::system::error_code& ec) {
     if (auto self = weak.lock(); self && !ec) self->trim_step();
   });
 }
 
 void StoreMemory::trim_step() {
-  trimming_ = false;
-  if (table.retained_bytes() <= retained_bytes_max_) return;
-  std::uint64_t excess = table.retained_bytes() - retained_bytes_max_;
-  if (auto range = table.take_retained(std::min(kTrimStepBytes, round_to_pages(excess)))) {
-    segment->discard(range->begin, range->size);
-    table.discarded(*range);
+  watching_ = false;
+  if (to_trim_bytes_ == 0) {
+    const std::uint64_t unused = std::exchange(unused_bytes_, 0);
+    to_trim_bytes_ = unused - std::min(unused, retained_bytes_max_);
   }
-  trim();
+  auto range = to_trim_bytes_ > 0 ? table.take_retained(std::min(kTrimStepBytes, round_to_pages(to_trim_bytes_))) : std::nullopt;
+  if (!range) {
+    to_trim_bytes_ = 0;
+    return watch_unused();
+  }
+  segment->discard(range->begin, range->size);
+  table.discarded(*range);
+  to_trim_bytes_ -= std::min(to_trim_bytes_, range->size);
+  if (to_trim_bytes_ > 0) trim_later(kTrimPause);
+  else watch_unused();
 }
 
 std::shared_ptr<void> StoreMemory::hold(std::uint64_t extent) {

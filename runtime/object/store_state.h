@@ -23,14 +23,16 @@ inline constexpr ExtentTable::Client kStoreItself = 1;
 /// The segment and its bookkeeping.
 class StoreMemory : public std::enable_shared_from_this<StoreMemory> {
  public:
-  StoreMemory(EventLoop& loop, std::unique_ptr<Segment> segment, std::uint64_t retained_bytes_max);
+  StoreMemory(EventLoop& loop, std::unique_ptr<Segment> segment, const ObjectStoreOptions& options);
 
   /// Leases, discarding retained pages if fragmentation asks for it, and copies of other nodes' objects if need be. Nothing when there is no room.
   std::optional<Extent> lease(std::uint64_t bytes, ExtentTable::Client holder);
   /// The same for ExtentTable::take().
   std::optional<ByteRange> take(std::uint64_t bytes);
-  /// Something became free, or ended: serves those in line, and gives memory beyond the limit back to the system, a little at a time.
+  /// Something became free, or ended: serves those in line. Free memory beyond the limit goes back to the system when it stays unused, a little at a time.
   void changed();
+  /// As ObjectStore::give_back_free_memory.
+  std::uint64_t give_back_free();
   /// Keeps an extent until the returned pointer is dropped (by any thread). Null when the extent is gone.
   std::shared_ptr<void> hold(std::uint64_t extent);
 
@@ -48,12 +50,16 @@ class StoreMemory : public std::enable_shared_from_this<StoreMemory> {
  private:
   template <class Take>
   auto find_room(std::uint64_t bytes, Take take) -> decltype(take());
-  void trim();
+  void watch_unused();
+  void trim_later(std::chrono::milliseconds pause);
   void trim_step();
 
   const std::uint64_t retained_bytes_max_;
+  const std::chrono::milliseconds retained_for_;
   Timer trim_timer_;
-  bool trimming_ = false;
+  bool watching_ = false;             // the timer runs: until retained_for_ is over, or between two steps
+  std::uint64_t unused_bytes_ = 0;    // retained all the time since it was set
+  std::uint64_t to_trim_bytes_ = 0;   // by steps
 };
 
 /// Copies of objects of other nodes: brings each here once, however many ask, and keeps it until room is needed or the object ends. An object comes in

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <ctime>
 #include <filesystem>
 #include <fstream>
 #include <map>
@@ -174,6 +175,21 @@ TEST_F(ChaosTest, CallsGoOnWhileTheNodeIsStopped) {
   EXPECT_TRUE(done);
   EXPECT_EQ(far->wait().exit_code, 0);
   expect_honest({0, 1}, /*whole=*/true);
+}
+
+TEST_F(ChaosTest, CallsThatMayBeRepeatedForEverPauseBetweenAttempts) {
+  auto actor = ledger();
+  ASSERT_TRUE(rt_->get(actor.call(&Ledger::record, 0, 1)).ok());
+  const auto state = rt_->cluster_state();
+  ASSERT_TRUE(state.ok());
+  ::kill(state->nodes.at(0).pid, SIGKILL);  // the head, and the only node: nobody is left to say what became of the actor
+  ::kill(actor.pid(), SIGKILL);
+  const std::clock_t before = std::clock();
+  const auto result = rt_->get(actor.call(CallOptions{.timeout = 3s, .max_task_retries = -1}, &Ledger::record, 0, 2));
+  const double cpu_seconds = static_cast<double>(std::clock() - before) / CLOCKS_PER_SEC;
+  const ErrorCode code = result.status().code();
+  EXPECT_TRUE(code == ErrorCode::kDeadlineExceeded || code == ErrorCode::kUnavailable || code == ErrorCode::kActorDied) << result.status().to_string();
+  EXPECT_LT(cpu_seconds, 1.0) << "of 3 s, in vain: " << result.status().to_string();
 }
 
 TEST_F(ChaosTest, ConnectionsCutMidFrameCostTimeOnly) {

@@ -75,6 +75,7 @@ class MemoryGuardTest : public testing::Test {
       }
       reason_ = reason;
     };
+    callbacks.give_back = [this] { return std::exchange(unused_, 0); };
     MemoryGuardOptions options;
     options.threshold = threshold;
     options.period = 1h;  // looks are the test's
@@ -83,6 +84,7 @@ class MemoryGuardTest : public testing::Test {
 
   EventLoop loop_;
   std::uint64_t used_ = 0;
+  std::uint64_t unused_ = 0;
   std::map<pid_t, WorkerId> ids_{{1, WorkerId::random()}, {2, WorkerId::random()}, {3, WorkerId::random()}};
   std::map<pid_t, std::uint64_t> memory_{{1, 500 << 20}, {2, 10 << 20}, {3, 10 << 20}};
   std::vector<pid_t> stopped_;
@@ -115,6 +117,20 @@ TEST_F(MemoryGuardTest, StopsTheLargestWhenNoneHasGrown) {
   used_ = 950 << 20;
   watching->look(now_);
   EXPECT_EQ(stopped_, std::vector<pid_t>{1});
+}
+
+TEST_F(MemoryGuardTest, StopsNobodyWhileMemoryThatNobodyUsesGoesBack) {
+  auto watching = guard(0.9);
+  used_ = 950 << 20;
+  unused_ = 100 << 20;
+  watching->look(now_);
+  EXPECT_TRUE(stopped_.empty());
+  watching->look(now_ + 1s);  // it has not helped
+  EXPECT_EQ(stopped_, std::vector<pid_t>{1});
+  memory_.erase(1);
+  unused_ = 1 << 20;  // too little to matter
+  watching->look(now_ + 10s);
+  EXPECT_EQ(stopped_.size(), 2u);
 }
 
 TEST_F(MemoryGuardTest, GrowthOfLongAgoDoesNotCount) {

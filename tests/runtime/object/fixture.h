@@ -34,7 +34,8 @@ inline bool equal(std::span<const std::byte> a, std::span<const std::byte> b) {
 
 class StoreNode {
  public:
-  explicit StoreNode(std::uint64_t capacity = 64 << 20, std::uint64_t slab = 1 << 20, std::uint64_t retained = 256 << 20, SpillOptions spill = {}) {
+  explicit StoreNode(std::uint64_t capacity = 64 << 20, std::uint64_t slab = 1 << 20, std::uint64_t retained = 256 << 20, SpillOptions spill = {},
+                     milliseconds retained_for = milliseconds(200)) {
     credentials.token = "secret";
     credentials.role = Role::kNode;
     credentials.node = NodeId::random();
@@ -43,6 +44,7 @@ class StoreNode {
     options.capacity_bytes = capacity;
     options.slab_bytes = slab;
     options.retained_bytes_max = retained;
+    options.retained_for = retained_for;
     options.chunk_bytes = 256 << 10;
     options.spill = spill;
     auto made = ObjectStore::create(loop, options);

@@ -187,6 +187,39 @@ TEST(ObjectStore, GivesFreeMemoryBackToTheSystem) {
   EXPECT_TRUE(equal(view->bytes(), pattern(64 << 20)));
 }
 
+TEST(ObjectStore, KeepsFreeMemoryThatIsUsedAgainAndAgain) {
+  StoreNode node(64 << 20, 1 << 20, 4 << 20, {}, milliseconds(300));
+  StoreUser process(node);
+  const auto bytes = pattern(16 << 20);
+  const auto put_and_free = [&] {
+    auto location = process.objects->put(bytes);
+    ASSERT_TRUE(location.ok()) << location.status().to_string();
+    process.objects->free(*location);
+    ASSERT_TRUE(node.eventually([](const auto& stats) { return stats.leased_bytes == 0; }));
+  };
+  // Over several such times, and each time the pages are there at once.
+  for (auto until = std::chrono::steady_clock::now() + milliseconds(800); std::chrono::steady_clock::now() < until;) {
+    put_and_free();
+    EXPECT_GE(node.stats().retained_bytes, 16u << 20);
+  }
+  EXPECT_TRUE(node.eventually([](const auto& stats) { return stats.retained_bytes <= 4 << 20; }));
+}
+
+TEST(ObjectStore, GivesAllFreeMemoryBackWhenAsked) {
+  StoreNode node(256 << 20, 1 << 20, 256 << 20, {}, milliseconds(3'600'000));
+  StoreUser process(node);
+  auto location = process.objects->put(pattern(64 << 20));
+  ASSERT_TRUE(location.ok());
+  process.objects->free(*location);
+  ASSERT_TRUE(node.eventually([](const auto& stats) { return stats.leased_bytes == 0 && stats.retained_bytes >= 64 << 20; }));
+  std::uint64_t given = 0;
+  node.on_loop([&] { given = node.store->give_back_free_memory(); });
+  EXPECT_GE(given, 64u << 20);
+  EXPECT_TRUE(node.eventually([](const auto& stats) { return stats.retained_bytes == 0; }));
+  node.on_loop([&] { given = node.store->give_back_free_memory(); });
+  EXPECT_EQ(given, 0u);
+}
+
 TEST(ObjectStore, DropsAnUnsealedObject) {
   StoreNode node;
   StoreUser process(node);
