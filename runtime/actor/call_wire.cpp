@@ -1,6 +1,7 @@
 #include "runtime/actor/call_wire.h"
 
 #include "runtime/actor/process.h"
+#include "runtime/actor/remote_lineage.h"
 #include "runtime/actor/stored_object.h"
 #include "runtime/schema/call.capnp.h"
 #include "runtime/transport/capnp_codec.h"
@@ -18,6 +19,10 @@ Status write_value(schema::Value::Builder out, const ObjectValue& value, Own own
   if (value.stored) {
     value.stored->location().write(out.initStored());
     out.setIndirect(!value.stored->is_owned());
+    if (const auto& lineage = value.stored->lineage()) {
+      out.setMaker(to_text(lineage->maker()));
+      out.setKeeper(to_text(lineage->keeper()));
+    }
   } else if (own == Own::kMessage) out.setBytes(to_data(value.bytes.bytes()));
   else out.setPayload();
   return value.refs.empty() ? Status() : write_refs(out, value.refs, depth + 1);
@@ -61,7 +66,10 @@ Status read_value(schema::Value::Reader in, Buffer payload, const ReadContext& c
       auto location = ObjectLocation::read(in.getStored());
       if (!location.ok()) return location.status();
       if (!context.process) return invalid_argument("an object in a store where none can be");
-      out->stored = context.process->borrow(*std::move(location), in.getIndirect());
+      out->stored = context.process->borrow(*location, in.getIndirect());
+      if (in.getMaker().size() > 0) {
+        out->stored->set_lineage(std::make_shared<RemoteLineage>(context.process, *location, to_string(in.getMaker()), to_string(in.getKeeper())));
+      }
       break;
     }
     default:

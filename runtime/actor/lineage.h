@@ -17,6 +17,8 @@ class Lineage {
 
   /// For messages: "task resize".
   virtual std::string maker() const = 0;
+  /// Where others that find the object lost can have it made again: "HOST:PORT" of the node of a process that can. Empty: nowhere.
+  virtual std::string keeper() const { return ""; }
   /// Lets the maker run again. The returned state settles with the new object, or with why there is none. Errors: why it does not run again.
   virtual Result<ObjectStatePtr> make_again() = 0;
 };

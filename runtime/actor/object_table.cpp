@@ -29,8 +29,22 @@ void ObjectTable::add_borrowed(const ObjectLocation& location) {
   ++borrowed->second.handles;
 }
 
+void ObjectTable::add_remakeable(const std::shared_ptr<StoredObject>& object) {
+  const ObjectId id = object->location().id;
+  std::lock_guard lock(mutex_);
+  remakeable_[id] = object;
+}
+
+std::shared_ptr<StoredObject> ObjectTable::find_remakeable(ObjectId id) const {
+  std::lock_guard lock(mutex_);
+  auto found = remakeable_.find(id);
+  return found == remakeable_.end() ? nullptr : found->second.lock();
+}
+
 void ObjectTable::remove(const ObjectLocation& location, bool owned) {
   std::lock_guard lock(mutex_);
+  // Not one that took its place: the same object may come back to the process that had it made.
+  if (auto made = remakeable_.find(location.id); made != remakeable_.end() && made->second.expired()) remakeable_.erase(made);
   if (owned) {
     owned_.erase(location.id);
   } else if (auto borrowed = borrowed_.find(location.id); borrowed != borrowed_.end() && --borrowed->second.handles == 0) {

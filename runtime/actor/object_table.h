@@ -17,6 +17,10 @@ class ObjectTable {
  public:
   void add_owned(const std::shared_ptr<StoredObject>& object);
   void add_borrowed(const ObjectLocation& location);
+  /// One whose lineage this process has, so that others ask it when they find the object lost.
+  void add_remakeable(const std::shared_ptr<StoredObject>& object);
+  /// Null: this process cannot make it again (any more).
+  std::shared_ptr<StoredObject> find_remakeable(ObjectId id) const;
   /// For the destructor of a StoredObject.
   void remove(const ObjectLocation& location, bool owned);
 
@@ -45,6 +49,7 @@ class ObjectTable {
   mutable std::mutex mutex_;
   std::unordered_map<ObjectId, Owned> owned_;
   std::unordered_map<ObjectId, Borrowed> borrowed_;
+  std::unordered_map<ObjectId, std::weak_ptr<StoredObject>> remakeable_;
 };
 
 }  // namespace runtime

@@ -17,6 +17,8 @@ namespace {
 
 /// Enough for a process that has just got a reference to say so, also on a machine that is very busy.
 constexpr std::chrono::seconds kLinger{2};
+/// How long making a lost object again may take on behalf of another process, which has a deadline of its own.
+constexpr std::chrono::minutes kRecoverPatience{10};
 
 std::uint64_t random_session() {
   auto bytes = ids_detail::random_bytes();
@@ -40,6 +42,11 @@ void Process::attach(std::unique_ptr<NodeClient> node) {
   ObjectClient::OwnerHooks hooks;
   hooks.hold = [table = object_table_](const ObjectLocation& location) { table->hold(location); };
   hooks.unhold = [table = object_table_](const ObjectLocation& location) { table->unhold(location); };
+  hooks.remake = [table = object_table_](const ObjectLocation& lost, UniqueFunction<void(Result<ObjectLocation>)> done) {
+    auto object = table->find_remakeable(lost.id);
+    if (!object) return done(not_found("this process did not have it made"));
+    object->recover(deadline_after(kRecoverPatience), std::move(done));
+  };
   hooks.report = [weak = weak_from_this()] {
     auto self = weak.lock();
     return self ? self->report() : object_wire::ProcessReport{};

@@ -76,6 +76,7 @@ class Process : public std::enable_shared_from_this<Process> {
   /// Keeps for a moment what was lent to a process that has died: those that it passed the objects on to are about to say that they have them.
   void linger(std::vector<ObjectValue> lent);
   ObjectClient& objects() { return *objects_; }
+  ObjectTable& object_table() { return *object_table_; }
   /// Objects that lie in this process itself, or have no value yet.
   void count_inline(int change) { inline_objects_.fetch_add(static_cast<std::uint64_t>(change), std::memory_order_relaxed); }
 

@@ -61,17 +61,26 @@ Result<Buffer> StoredObject::open(Deadline deadline) {
   }
 }
 
-void StoredObject::restore(Deadline deadline, UniqueFunction<void(bool made_again)> done) {
+void StoredObject::recover(Deadline deadline, UniqueFunction<void(Result<ObjectLocation>)> done) {
   const ObjectLocation at = location();
   client_->get(at, deadline, [self = shared_from_this(), at, done = std::move(done)](Result<BytesView> view) mutable {
-    if (view.ok() || !is_loss(view.status())) return done(false);
+    if (view.ok()) return done(at);
+    if (!is_loss(view.status())) return done(view.status());
     Result<ObjectStatePtr> coming = self->make_again(at, view.status());
-    if (!coming.ok()) return done(false);
-    if (!*coming) return done(true);
+    if (!coming.ok()) return done(coming.status());
+    if (!*coming) return done(self->location());
     ObjectStatePtr made = *std::move(coming);
     const ObjectState& awaited = *made;
-    awaited.then([self = std::move(self), made = std::move(made), done = std::move(done)]() mutable { done(self->adopt(made).ok()); });
+    awaited.then([self = std::move(self), made = std::move(made), done = std::move(done)]() mutable {
+      Status status = self->adopt(made);
+      if (status.ok()) done(self->location());
+      else done(std::move(status));
+    });
   });
+}
+
+void StoredObject::restore(Deadline deadline, UniqueFunction<void(bool made_again)> done) {
+  recover(deadline, [at = location(), done = std::move(done)](Result<ObjectLocation> found) mutable { done(found.ok() && *found != at); });
 }
 
 Result<ObjectStatePtr> StoredObject::make_again(const ObjectLocation& lost, const Status& why) {

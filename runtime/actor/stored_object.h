@@ -39,7 +39,9 @@ class StoredObject : public std::enable_shared_from_this<StoredObject> {
   /// The same without blocking: `done` once, at once or on the event loop.
   void open(Deadline deadline, UniqueFunction<void(Result<Buffer>)> done);
 
-  /// Looks whether the object is lost, and makes it again if so. `done` is called once, with true when it was lost and is there again.
+  /// Looks whether the object is lost, and makes it again if so. `done` is called once, with where it is. Errors: as open().
+  void recover(Deadline deadline, UniqueFunction<void(Result<ObjectLocation>)> done);
+  /// The same; `done` hears whether it was lost and is there again.
   void restore(Deadline deadline, UniqueFunction<void(bool made_again)> done);
 
  private:

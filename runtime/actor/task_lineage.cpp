@@ -12,8 +12,9 @@ namespace {
 constexpr std::size_t kOverhead = 512;  // of a lineage without arguments, about
 }
 
-TaskLineage::TaskLineage(const TaskSource& source, Submit submit)
+TaskLineage::TaskLineage(const TaskSource& source, std::string keeper, Submit submit)
     : function_(source.function),
+      keeper_(std::move(keeper)),
       submit_(std::move(submit)),
       bytes_(kOverhead + source.arguments.bytes.size()),
       argument_bytes_(source.arguments.bytes),

@@ -29,12 +29,14 @@ class TaskLineage final : public Lineage, public std::enable_shared_from_this<Ta
   /// Submits the task anew; its result has this lineage again.
   using Submit = std::function<Result<ObjectStatePtr>(ObjectValue arguments, std::shared_ptr<TaskLineage> lineage)>;
 
-  TaskLineage(const TaskSource& source, Submit submit);
+  /// `keeper`: the node of this process.
+  TaskLineage(const TaskSource& source, std::string keeper, Submit submit);
   TaskLineage(const TaskLineage&) = delete;
   TaskLineage& operator=(const TaskLineage&) = delete;
   ~TaskLineage() override;
 
   std::string maker() const override;
+  std::string keeper() const override { return keeper_; }
   Result<ObjectStatePtr> make_again() override;
 
   /// What it keeps, in bytes.
@@ -51,6 +53,7 @@ class TaskLineage final : public Lineage, public std::enable_shared_from_this<Ta
   static Result<ObjectStatePtr> obtain(Input& input, std::size_t position);
 
   const MethodEntry* const function_;
+  const std::string keeper_;
   const Submit submit_;
   std::size_t bytes_ = 0;
   std::shared_ptr<LineageTable> table_;  // it is in

@@ -276,10 +276,11 @@ void TaskPool::keep_lineage(const TaskPtr& task, const ObjectValue& result) {
       pool->enqueue(again);
       return again->result;
     };
-    task->lineage = std::make_shared<TaskLineage>(source, std::move(submit));
+    task->lineage = std::make_shared<TaskLineage>(source, process_->node().node_address(), std::move(submit));
     lineages_->add(task->lineage);
   }
   result.stored->set_lineage(task->lineage);
+  process_->object_table().add_remakeable(result.stored);
 }
 
 void TaskPool::restore_arguments(const TaskPtr& task, Status failure) {

@@ -46,6 +46,15 @@ bool ObjectClient::handle(const std::shared_ptr<Channel>& node, Message& message
     reply = object_wire::encode_reply(object_wire::Done{});
   } else if (std::holds_alternative<object_wire::Report>(*request) && hooks_.report) {
     reply = object_wire::encode_reply(hooks_.report());
+  } else if (auto* remake = std::get_if<object_wire::Remake>(&*request); remake && hooks_.remake) {
+    Message header;
+    header.kind = message.kind;
+    header.id = message.id;
+    hooks_.remake(remake->location, [node, header = std::move(header)](Result<ObjectLocation> found) {
+      Buffer answer = found.ok() ? object_wire::encode_reply(*found) : object_wire::encode_failure(found.status());
+      if (header.id != 0) (void)node->send(reply_to(header, std::move(answer)));
+    });
+    return true;
   } else {
     reply = object_wire::encode_failure(invalid_argument("only a node's store serves this"));
   }
@@ -71,6 +80,10 @@ void ObjectClient::unborrow(const ObjectLocation& location) { heap_->unborrow(lo
 
 void ObjectClient::borrow_and_confirm(const ObjectLocation& location, Deadline deadline, UniqueFunction<void(Status)> done) {
   heap_->borrow_and_confirm(location, deadline, std::move(done));
+}
+
+void ObjectClient::remake(const ObjectLocation& lost, const std::string& keeper, Deadline deadline, UniqueFunction<void(Result<ObjectLocation>)> done) {
+  heap_->remake(lost, keeper, deadline, std::move(done));
 }
 
 // An answer that comes after the deadline still carries a pin; dropping the view gives it back.

@@ -65,11 +65,17 @@ class ObjectClient {
   /// Errors: kObjectLost, kUnavailable (a node cannot be reached).
   void borrow_and_confirm(const ObjectLocation& location, Deadline deadline, UniqueFunction<void(Status)> done);
 
+  /// Has an object that is lost made again by the process that can, on the node `keeper`; `done` (once, on the loop or at once) hears where it is then.
+  /// Errors: kObjectLost (nobody there can), kUnavailable (that node cannot be reached), why making it failed.
+  void remake(const ObjectLocation& lost, const std::string& keeper, Deadline deadline, UniqueFunction<void(Result<ObjectLocation>)> done);
+
   /// What the store asks of the process that owns objects. Set once, before the first handle().
   struct OwnerHooks {
     std::function<void(const ObjectLocation&)> hold;    // somebody in the cluster borrows it
     std::function<void(const ObjectLocation&)> unhold;  // nobody does any more
     std::function<object_wire::ProcessReport()> report;
+    /// Makes it again if this process can. Errors: kNotFound (it cannot), why making it failed.
+    std::function<void(const ObjectLocation& lost, UniqueFunction<void(Result<ObjectLocation>)> done)> remake;
   };
   void set_owner_hooks(OwnerHooks hooks) { hooks_ = std::move(hooks); }
 

@@ -170,6 +170,57 @@ void ObjectStore::State::renew_borrows(const std::string& endpoint, int attempt)
   });
 }
 
+// -- Lost objects
+
+void ObjectStore::State::on(const std::shared_ptr<Channel>& channel, const Message& message, const object_wire::Remake& remake) {
+  Message request;
+  request.kind = message.kind;
+  request.id = message.id;
+  if (remake.keeper == memory->endpoint) {
+    return have_made_again(remake, [channel, request = std::move(request)](Result<ObjectLocation> found) {
+      answer(channel, request, found.ok() ? object_wire::encode_reply(*found) : object_wire::encode_failure(found.status()));
+    });
+  }
+  if (channel->peer().role == Role::kNode) return answer(channel, request, object_wire::encode_failure(invalid_argument("the keeper is another node")));
+  peers->ask(remake.keeper, remake, deadline_after(options.wait_max), [channel, request = std::move(request)](Result<object_wire::Reply> reply) {
+    answer(channel, request, reply.ok() ? object_wire::encode_reply(*reply) : object_wire::encode_failure(reply.status()));
+  });
+}
+
+void ObjectStore::State::have_made_again(const object_wire::Remake& remake, UniqueFunction<void(Result<ObjectLocation>)> done) {
+  struct Asking {
+    UniqueFunction<void(Result<ObjectLocation>)> done;
+    std::size_t outstanding = 1;
+    Status failure;
+    void end(Status why) {
+      if (why.code() != ErrorCode::kNotFound && !why.ok()) failure = std::move(why);
+      if (--outstanding == 0 && done) done(failure);
+    }
+  };
+  auto asking = std::make_shared<Asking>();
+  asking->done = std::move(done);
+  asking->failure = object_lost("the process that had its task run, on node " + options.credentials.node.short_hex() + ", has ended or refers to it no more");
+  const Buffer meta = object_wire::encode_request(remake);
+  for (const auto& [address, connected] : clients) {
+    auto channel = connected.channel.lock();
+    if (!channel || channel->closed()) continue;
+    if (channel->peer().role != Role::kDriver && channel->peer().role != Role::kWorker) continue;
+    ++asking->outstanding;
+    Message request;
+    request.kind = FrameKind::kObject;
+    request.meta = meta;
+    channel->request(std::move(request), deadline_after(options.wait_max), [asking](Result<Message> message) {
+      auto reply = message.ok() ? object_wire::decode_reply(message->meta) : message.status();
+      auto* found = reply.ok() ? std::get_if<ObjectLocation>(&*reply) : nullptr;
+      if (found != nullptr && asking->done) std::exchange(asking->done, nullptr)(std::move(*found));
+      // One that ended meanwhile could not have made it.
+      const bool gone = !message.ok() && message.status().code() == ErrorCode::kUnavailable;
+      asking->end(found != nullptr || gone ? Status() : reply.status());
+    });
+  }
+  asking->end({});
+}
+
 // -- Copies of other nodes
 
 void ObjectStore::State::on(const std::shared_ptr<Channel>& channel, const Message& message, const object_wire::Source& source) {

@@ -80,6 +80,7 @@ struct ObjectStore::State : std::enable_shared_from_this<ObjectStore::State> {
   void on(const std::shared_ptr<Channel>& channel, const Message& message, const object_wire::Keep& keep);
   void on(const std::shared_ptr<Channel>& channel, const Message& message, const object_wire::Release& release);
   void on(const std::shared_ptr<Channel>& channel, const Message& message, const object_wire::Source& source);
+  void on(const std::shared_ptr<Channel>& channel, const Message& message, const object_wire::Remake& remake);
   /// What a store asks of processes, or of stores that it has connected to, is not asked of it.
   template <class Other>
   void on(const std::shared_ptr<Channel>& channel, const Message& message, const Other&) {
@@ -93,6 +94,8 @@ struct ObjectStore::State : std::enable_shared_from_this<ObjectStore::State> {
   std::shared_ptr<Channel> channel_of(Client client) const;
   /// Tells an object's owner that it is borrowed, or no more. `done` may be null.
   void tell_owner(const ObjectLocation& location, bool borrowed, UniqueFunction<void(Status)> done);
+  /// Asks the processes of this node; the first that makes it again answers.
+  void have_made_again(const object_wire::Remake& remake, UniqueFunction<void(Result<ObjectLocation>)> done);
   void remove_borrow(Client client, const ObjectLocation& location);
   void borrow_ended(const ObjectLocation& location);
   /// A connection to another node's store ended, and with it what it knew of our borrowers.

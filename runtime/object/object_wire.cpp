@@ -66,6 +66,12 @@ void fill(RequestBuilder out, const Ended& ended) {
   for (unsigned i = 0; i < list.size(); ++i) list.set(i, to_data(ended.objects[i]));
 }
 
+void fill(RequestBuilder out, const Remake& remake) {
+  auto group = out.initRemake();
+  remake.location.write(group.initLocation());
+  group.setKeeper(to_text(remake.keeper));
+}
+
 using ReplyBuilder = schema::ObjectReply::Builder;
 
 void fill(ReplyBuilder out, const Done&) { out.setDone(); }
@@ -180,6 +186,11 @@ Status read_request(schema::ObjectRequest::Reader in, Request& out) {
         ended.objects.push_back(*id);
       }
       return {};
+    }
+    case schema::ObjectRequest::REMAKE: {
+      Remake& remake = out.emplace<Remake>();
+      remake.keeper = to_string(in.getRemake().getKeeper());
+      return location_into(in.getRemake().getLocation(), remake.location);
     }
     case schema::ObjectRequest::READ: {
       Read& read = out.emplace<Read>();

@@ -66,7 +66,12 @@ struct Source {
 struct Ended {
   std::vector<ObjectId> objects;
 };
-using Request = std::variant<Open, Lease, GiveBack, Pin, Unpin, Fetch, Read, Surrender, Keep, Release, Hold, Unhold, Report, Source, Ended>;
+/// What was there is lost: have it made again.
+struct Remake {
+  ObjectLocation location;
+  std::string keeper;  // the node of the process that can
+};
+using Request = std::variant<Open, Lease, GiveBack, Pin, Unpin, Fetch, Read, Surrender, Keep, Release, Hold, Unhold, Report, Source, Ended, Remake>;
 
 Buffer encode_request(const Request& request);
 /// Errors: kInvalidArgument on malformed bytes, kUnimplemented on a request that this release does not know.

@@ -330,6 +330,23 @@ void SharedHeap::borrow_and_confirm(const ObjectLocation& location, Deadline dea
   });
 }
 
+void SharedHeap::remake(const ObjectLocation& lost, const std::string& keeper, Deadline deadline, UniqueFunction<void(Result<ObjectLocation>)> done) {
+  std::shared_ptr<Channel> node;
+  {
+    std::lock_guard lock(mutex_);
+    node = node_;
+  }
+  if (!node) return done(cancelled("object " + lost.id.short_hex() + ": the object client is gone"));
+  node->request(request_of(object_wire::Remake{lost, keeper}), deadline, [done = std::move(done)](Result<Message> message) mutable {
+    if (!message.ok()) return done(message.status());
+    auto reply = object_wire::decode_reply(message->meta);
+    if (!reply.ok()) return done(reply.status());
+    auto* found = std::get_if<ObjectLocation>(&*reply);
+    if (found == nullptr) return done(invalid_argument("object store: unexpected answer to remake"));
+    done(std::move(*found));
+  });
+}
+
 // ---- reading
 
 void SharedHeap::unpin(std::uint64_t extent) {

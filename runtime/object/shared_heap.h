@@ -32,6 +32,7 @@ class SharedHeap : public std::enable_shared_from_this<SharedHeap> {
   void borrow(const ObjectLocation& location);
   void unborrow(const ObjectLocation& location);
   void borrow_and_confirm(const ObjectLocation& location, Deadline deadline, UniqueFunction<void(Status)> done);
+  void remake(const ObjectLocation& lost, const std::string& keeper, Deadline deadline, UniqueFunction<void(Result<ObjectLocation>)> done);
   /// The store is short of memory: names extents of at least so many bytes that this process does not use now, if it has them. From then on it
   /// pins them like anyone else before it reads.
   std::vector<std::uint64_t> surrender(std::uint64_t bytes);

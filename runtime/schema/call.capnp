@@ -15,6 +15,8 @@ struct Value {
   }
   refs @3 :List(Ref);        # what the references inside the encoding mean, by index
   indirect @4 :Bool;         # stored, and the sender is not its owner: who keeps it tells the store (ObjectRequest.keep)
+  maker @5 :Text;            # stored: what made it, "task resize"; empty: it was put
+  keeper @6 :Text;           # stored: "HOST:PORT" of the node of the process that can have it made again (ObjectRequest.remake); empty: nobody can
 }
 
 # An object as another process learns of it. Only settled objects travel.

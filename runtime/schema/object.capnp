@@ -48,6 +48,10 @@ struct ObjectRequest {
       failed @18 :Text;                 # the one named before, which did not do; empty: none
     }
     ended @19 :List(Data);              # one way, from the node that had these objects to one that copied them: ids; the copies can go
+    remake :group {                     # an object is lost; to the keeper's node by way of the own one, and there to every process. reply: location
+      location @20 :ObjectLocation;     # where it was
+      keeper @21 :Text;                 # Value.keeper
+    }
   }
   waitMs @10 :UInt64;           # of lease, pin, fetch: how long to wait in line for room. 0: not at all
 }

@@ -136,6 +136,67 @@ TEST_F(RecoveryTest, AttemptsAreBounded) {
   EXPECT_EQ(lines(runs), 2u);
 }
 
+TEST_F(RecoveryTest, ABorrowerHasItMadeAgainByTheProcessThatRanTheTask) {
+  const std::string runs = path("runs");
+  auto numbers = rt_->task(far(), &make_noted, runs, kCount, 0.5f);
+  settled(numbers);
+  auto first = broker("first"), second = broker("second");
+  ASSERT_TRUE(rt_->get(first.call(&Broker::keep, numbers)).ok());
+  ASSERT_TRUE(rt_->get(second.call(&Broker::keep, get(first.call(&Broker::kept)))).ok());  // by way of two others
+  replace_far();
+  EXPECT_EQ(get(first.call(&Broker::sum_kept)), 0.5 * kCount);
+  EXPECT_EQ(get(second.call(&Broker::sum_kept)), 0.5 * kCount);
+  EXPECT_EQ(rt_->get(numbers, 30s).value_or({}).size(), kCount);
+  EXPECT_EQ(lines(runs), 2u) << "one run for all of them";
+}
+
+TEST_F(RecoveryTest, AMethodsArgumentsAreMadeAgainInItsTurn) {
+  const std::string runs = path("runs");
+  auto numbers = rt_->task(far(), &make_noted, runs, kCount, 0.5f);
+  settled(numbers);
+  replace_far();
+  auto reader = broker("reader");
+  auto sum = reader.call(&Broker::sum, numbers);
+  auto view = reader.call(&Broker::sum_view, numbers);
+  EXPECT_EQ(get(sum), 0.5 * kCount);
+  EXPECT_EQ(get(view), 0.5 * kCount);
+  EXPECT_EQ(lines(runs), 2u);
+}
+
+TEST_F(RecoveryTest, BorrowersOnAnotherNodeHaveItMadeAgainAgainAndAgain) {
+  const std::string runs = path("runs");
+  auto numbers = rt_->task(far(), &make_noted, runs, kCount, 0.5f);
+  settled(numbers);
+  replace_far();
+  ActorOptions there{.resources = {{"far", 1}}};
+  auto reader = broker("far reader", there);
+  ASSERT_TRUE(rt_->get(reader.call(&Broker::keep, numbers)).ok());
+  EXPECT_EQ(get(reader.call(&Broker::sum_kept)), 0.5 * kCount);
+  EXPECT_EQ(lines(runs), 2u);
+  pid_t worker = 0;
+  std::ifstream in(runs);
+  in >> worker >> worker;  // the second: it has what was made again
+  ASSERT_EQ(::kill(worker, SIGKILL), 0);
+  ASSERT_TRUE(eventually([&] { return ::kill(worker, 0) != 0; }));
+  std::this_thread::sleep_for(300ms);  // its node hears of it on two ways
+  EXPECT_EQ(get(reader.call(&Broker::sum_kept)), 0.5 * kCount);
+  EXPECT_GE(lines(runs), 3u);
+}
+
+TEST_F(RecoveryTest, WithoutTheProcessThatRanTheTaskItIsLostAndSaysWhy) {
+  const std::string runs = path("runs");
+  auto delegator = make<Delegator>();
+  auto numbers = get(delegator.call(&Delegator::make, runs, kCount, 0.5f));  // on this node
+  pid_t worker = 0;
+  std::ifstream(runs) >> worker;
+  ASSERT_EQ(::kill(delegator.pid(), SIGKILL), 0);
+  ASSERT_EQ(::kill(worker, SIGKILL), 0);
+  ASSERT_TRUE(eventually([&] { return ::kill(worker, 0) != 0; }));
+  std::this_thread::sleep_for(300ms);
+  expect_failure(rt_->get(numbers, 30s).status(), ErrorCode::kObjectLost, {"task make_noted", "it is not made again: the process that had its task run"});
+  EXPECT_EQ(lines(runs), 1u);
+}
+
 TEST_F(RecoveryTest, AnActorsResultIsLostWithItsMakersName) {
   ActorOptions there{.resources = {{"far", 1}}};
   auto maker = broker("far", there);

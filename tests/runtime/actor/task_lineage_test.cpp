@@ -18,7 +18,7 @@ class TaskLineageTest : public testing::Test {
     TaskSource source{&function_, {}, runs};
     source.arguments.bytes = Buffer::copy_of(std::string(bytes, 'x'));
     source.arguments.refs = std::move(refs);
-    return std::make_shared<TaskLineage>(source, [this](ObjectValue arguments, std::shared_ptr<TaskLineage>) -> Result<ObjectStatePtr> {
+    return std::make_shared<TaskLineage>(source, "127.0.0.1:1", [this](ObjectValue arguments, std::shared_ptr<TaskLineage>) -> Result<ObjectStatePtr> {
       submitted_.push_back(std::move(arguments));
       return std::make_shared<ObjectState>(nullptr);
     });
