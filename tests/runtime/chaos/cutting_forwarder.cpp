@@ -77,9 +77,10 @@ void CuttingForwarder::forward(FileDescriptor client, std::uint64_t bytes_left) 
       const ssize_t count = ::recv(ends[i].fd, buffer, sizeof buffer, 0);
       if (count <= 0) return;
       std::size_t pass = static_cast<std::size_t>(count);
-      if (!healed_) pass = static_cast<std::size_t>(std::min<std::uint64_t>(pass, bytes_left));
+      const bool healed = healed_;  // looked at once: what is cut off must not be followed by anything
+      if (!healed) pass = static_cast<std::size_t>(std::min<std::uint64_t>(pass, bytes_left));
       if (!write_all(ends[1 - i].fd, buffer, pass)) return;
-      if (healed_) continue;
+      if (healed) continue;
       bytes_left -= pass;
       if (bytes_left == 0) {
         ++cuts_;
