@@ -4,7 +4,7 @@
 include(CMakePackageConfigHelpers)
 
 # The headers that users include; those that they include in turn are installed with them, and no others.
-set(STARLING_PUBLIC_HEADERS runtime/runtime.h runtime/core/version.h placement/placement.h)
+set(STARLING_PUBLIC_HEADERS runtime/runtime.h runtime/coroutine.h runtime/core/version.h placement/placement.h)
 set(STARLING_PACKAGE_FOLDER lib/cmake/Starling)
 
 function(starling_install)

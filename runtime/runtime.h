@@ -64,7 +64,7 @@ class Until {
   Until(Deadline at) : at_(at) {}  // NOLINT(google-explicit-constructor): `get(ref, deadline)`
   template <class Rep, class Period>
   Until(std::chrono::duration<Rep, Period> from_now)  // NOLINT(google-explicit-constructor): `get(ref, 5s)`
-      : at_(deadline_after(std::chrono::ceil<std::chrono::steady_clock::duration>(from_now))) {}
+      : at_(deadline_after(from_now)) {}
 
   Deadline at() const { return at_; }
 
@@ -258,7 +258,8 @@ class Runtime {
   /// A future of it, for get(), wait(), async_get() or a call's argument: settles with the first version that the query allows. Does not block.
   template <class T>
   ObjectRef<T> when_published(const std::string& name, const PublishedQuery& query, Until until = std::chrono::minutes(10));
-  /// Calls back for the version that is there now, if there is one, and for later ones; when several come at once, for the latest alone.
+  /// Calls back for the version that is there now, if there is one, and for later ones; when several come at once, for the latest alone. Versions up to
+  /// one that it was told of are no news, also when the name was unpublished in between.
   Watch watch_published(const std::string& name, std::function<void(const PublishedEvent&)> callback, const std::string& name_space = {});
   /// Drops one version, or (0) all and the name. Who holds a reference or a view keeps what it refers to. Errors: kNotFound.
   Status unpublish(const std::string& name, std::uint64_t version = 0, const std::string& name_space = {}, Until until = std::chrono::seconds(30));

@@ -57,19 +57,29 @@ struct ActorClient::Hold {
   std::vector<std::function<void()>> quiet;  // to be called
 };
 
-/// Keeps the objects of a result alive at the actor, by telling it when the last state that came with the result is gone.
+/// Keeps the objects of a result alive at the actor's process, by telling it when the last state that came with the result is gone. The process may outlive
+/// the actor, when it is shared; with the connection that the result came over it forgets the result.
 class ActorClient::ResultLease {
  public:
-  ResultLease(std::shared_ptr<ActorClient> client, std::uint64_t sequence) : client_(std::move(client)), sequence_(sequence) { ++client_->results_held_; }
+  ResultLease(std::shared_ptr<ActorClient> client, std::weak_ptr<Channel> channel, std::uint64_t sequence)
+      : client_(std::move(client)), channel_(std::move(channel)), sequence_(sequence) {
+    ++client_->results_held_;
+  }
   ResultLease(const ResultLease&) = delete;
   ResultLease& operator=(const ResultLease&) = delete;
   ~ResultLease() {
     --client_->results_held_;
-    client_->result_released(sequence_);
+    auto channel = channel_.lock();
+    if (!channel) return;
+    Message notice;
+    notice.kind = FrameKind::kCancel;
+    notice.meta = encode_notice({client_->id_, sequence_, CallNotice::Kind::kResultReleased});
+    (void)channel->send(std::move(notice), Flush::kSoon);
   }
 
  private:
   std::shared_ptr<ActorClient> client_;
+  std::weak_ptr<Channel> channel_;
   std::uint64_t sequence_;
 };
 
@@ -632,7 +642,7 @@ void ActorClient::on_reply(const CallPtr& call, Result<Message> reply) {
   ObjectValue value;
   Status status = decode_reply(
       reply->meta, std::move(payload), process_,
-      [&] { return std::make_shared<const ResultLease>(shared_from_this(), call->sequence); }, &decoded, &value);
+      [&] { return std::make_shared<const ResultLease>(shared_from_this(), call->channel, call->sequence); }, &decoded, &value);
   if (status.ok() && decoded.gone) return on_gone(call, decoded.status);
   if (status.ok()) status = decoded.status;
   // The actor's clock was faster than ours.
@@ -687,7 +697,7 @@ void ActorClient::tell_taken(const CallPtr& call, std::uint64_t count) {
   (void)channel->send(std::move(notice), Flush::kSoon);  // not sent: then the connection is gone, and the stream with it
 }
 
-void ActorClient::on_stream_item(std::uint64_t sequence, const Message& message) {
+void ActorClient::on_stream_item(const std::shared_ptr<Channel>& from, std::uint64_t sequence, const Message& message) {
   std::shared_ptr<StreamState> stream;
   {
     std::lock_guard lock(mutex_);
@@ -699,7 +709,7 @@ void ActorClient::on_stream_item(std::uint64_t sequence, const Message& message)
   if (payload.size() <= 1024) payload = Buffer::copy_of(payload.bytes());  // as small results
   Result<ObjectValue> value =
       decode_stream_item(message.meta, std::move(payload), process_, [&](std::uint64_t lend_id) {
-        return std::make_shared<const ResultLease>(shared_from_this(), lend_id);
+        return std::make_shared<const ResultLease>(shared_from_this(), from, lend_id);
       });
   if (!stream) return;  // nobody reads it any more; the value's lease has told the actor
   if (value.ok()) stream->put(*std::move(value));
@@ -712,26 +722,13 @@ void ActorClient::on_notice(const std::shared_ptr<Channel>& from, const CallNoti
     drained_ = from;
     return;
   }
-  if (notice.kind == CallNotice::Kind::kStreamItem) return on_stream_item(notice.sequence, message);
+  if (notice.kind == CallNotice::Kind::kStreamItem) return on_stream_item(from, notice.sequence, message);
   if (notice.kind != CallNotice::Kind::kArgumentsReleased) return;
   Section section(*this);
   if (auto found = lent_.find(notice.sequence); found != lent_.end()) {
     section.drop(std::move(found->second));
     lent_.erase(found);
   }
-}
-
-void ActorClient::result_released(std::uint64_t sequence) {
-  std::shared_ptr<Channel> channel;
-  {
-    std::lock_guard lock(mutex_);
-    channel = channel_;
-  }
-  if (!channel) return;  // the actor forgot the result with the connection
-  Message notice;
-  notice.kind = FrameKind::kCancel;
-  notice.meta = encode_notice({id_, sequence, CallNotice::Kind::kResultReleased});
-  (void)channel->send(std::move(notice), Flush::kSoon);
 }
 
 namespace {

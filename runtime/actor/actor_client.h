@@ -113,7 +113,7 @@ class ActorClient : public std::enable_shared_from_this<ActorClient> {
 
   ObjectStatePtr call(std::type_index type, const MethodKey& method, Encoder& arguments, std::chrono::milliseconds timeout,
                       std::int32_t retries, std::shared_ptr<StreamState> stream);
-  void on_stream_item(std::uint64_t sequence, const Message& message);
+  void on_stream_item(const std::shared_ptr<Channel>& from, std::uint64_t sequence, const Message& message);
   Result<const MethodEntry*> find_method(std::type_index type, const MethodKey& method);
 
   // With mutex_ held.
@@ -151,7 +151,6 @@ class ActorClient : public std::enable_shared_from_this<ActorClient> {
   void on_reply(const CallPtr& call, Result<Message> reply);
   void on_gone(const CallPtr& call, const Status& reason);
   void on_timer();
-  void result_released(std::uint64_t sequence);
 
   std::atomic<std::uint32_t> results_held_{0};  // ResultLeases
   const std::shared_ptr<Process> process_;

@@ -38,6 +38,31 @@ ActorExecutor::Blocked::~Blocked() {
   --executor_->blocked_;
 }
 
+void ActorExecutor::set_on_long_wait(std::function<void()> waits_long) {
+  std::lock_guard lock(mutex_);
+  on_long_wait_ = std::move(waits_long);
+  tells_long_waits_ = true;
+}
+
+bool ActorExecutor::block_until(EventLoop& loop, Event& event, Deadline deadline) {
+  Blocked blocked;
+  ActorExecutor* const executor = current.executor;
+  if (executor != nullptr && executor->tells_long_waits_.load(std::memory_order_relaxed)) {
+    const Deadline long_wait = deadline_after(kLongWait);
+    if (long_wait < deadline) {
+      if (loop.run_until(event, long_wait)) return true;
+      std::function<void()> tell;
+      {
+        std::lock_guard lock(executor->mutex_);
+        tell = std::exchange(executor->on_long_wait_, nullptr);
+        executor->tells_long_waits_ = false;
+      }
+      if (tell) tell();
+    }
+  }
+  return loop.run_until(event, deadline);
+}
+
 ActorExecutor::ActorExecutor(EventLoop& loop, ActorExecutorOptions options) : loop_(loop), options_(options) {}
 
 ActorExecutor::~ActorExecutor() {

@@ -5,8 +5,11 @@
 // one more for each that a method blocks by waiting for an object, so that actors which wait for each other do not starve.
 #pragma once
 
+#include <atomic>
+#include <chrono>
 #include <cstddef>
 #include <deque>
+#include <functional>
 #include <list>
 #include <memory>
 #include <mutex>
@@ -55,6 +58,13 @@ class ActorExecutor {
   };
   static Current exchange_current(Current next);
 
+  /// `waits_long` is called once, when a thread has waited inside of a method for kLongWait, and on that thread.
+  static constexpr std::chrono::milliseconds kLongWait{100};
+  void set_on_long_wait(std::function<void()> waits_long);
+
+  /// As EventLoop::run_until, by a thread of an executor or any other.
+  static bool block_until(EventLoop& loop, Event& event, Deadline deadline);
+
   /// Marks that the calling thread waits inside of a method, if it is an executor's: another may take its place meanwhile.
   class Blocked {
    public:
@@ -86,13 +96,11 @@ class ActorExecutor {
   std::size_t wanted_ = 1;
   std::size_t blocked_ = 0;
   bool stopping_ = false;
+  std::function<void()> on_long_wait_;
+  std::atomic<bool> tells_long_waits_{false};  // to be read without the mutex
 };
 
 /// EventLoop::run_until for code that may be inside of a method.
-inline bool block_until(EventLoop& loop, Event& event, Deadline deadline) {
-  if (event.is_set()) return true;
-  ActorExecutor::Blocked blocked;
-  return loop.run_until(event, deadline);
-}
+inline bool block_until(EventLoop& loop, Event& event, Deadline deadline) { return event.is_set() || ActorExecutor::block_until(loop, event, deadline); }
 
 }  // namespace runtime

@@ -11,6 +11,7 @@
 #include "runtime/actor/process.h"
 #include "runtime/actor/stored_object.h"
 #include "runtime/actor/stream_sender.h"
+#include "runtime/actor/task.h"
 #include "runtime/core/end_process.h"
 #include "runtime/core/log.h"
 
@@ -168,7 +169,12 @@ void ActorHost::unpark(const Channel* channel) {
 void ActorHost::save_at_end() {
   if (!actor_ || !saves_) return;
   ActorScope scope({id_, incarnation_});
-  const Status saved = save_state_of(actor_.get(), class_->state_hooks(), *context_->process, deadline_after(kSaveTime));
+  Status saved;
+  try {
+    saved = save_state_of(actor_.get(), class_->state_hooks(), *context_->process, deadline_after(kSaveTime));
+  } catch (...) {
+    saved = thrown().with_context("save_state");
+  }
   if (!saved.ok()) LOG(warn, "{} {}: its last state is not kept: {}", class_->name(), id_.short_hex(), saved.message());
 }
 
@@ -355,12 +361,17 @@ Status ActorHost::construct(ActorJob& job) {
     if (!made.ok()) return made.status().with_context(job.spec->class_name);
     actor_ = *std::move(made);
     if (job.spec->saved_state) {
-      status = restore_state_of(actor_.get(), (*found)->state_hooks(), *job.spec->saved_state, context_->process);
+      try {
+        status = restore_state_of(actor_.get(), (*found)->state_hooks(), *job.spec->saved_state, context_->process);
+      } catch (...) {
+        status = thrown().with_context("restore_state");
+      }
       if (!status.ok()) {
         actor_.reset();
         return status.with_context(job.spec->class_name);
       }
     }
+    if (job.spec->class_name == TaskRunner::kClassName) give_up_resources_while_waiting();
     saves_ = job.spec->max_restarts != 0 && (*found)->state_hooks();
     std::lock_guard lock(mutex_);
     class_ = *found;
@@ -371,6 +382,17 @@ Status ActorHost::construct(ActorJob& job) {
   } catch (...) {
     return thrown().with_context("constructor of " + job.spec->class_name);
   }
+}
+
+// A task that waits for others, which may need what it has: it gives its share of the node back, and goes on without one when they are done.
+void ActorHost::give_up_resources_while_waiting() {
+  context_->executor.set_on_long_wait([weak = std::weak_ptr(context_->process), id = id_] {
+    auto process = weak.lock();
+    if (!process) return;
+    process->node().park_actor(id, deadline_after(std::chrono::seconds(30)), [](const Status& status) {
+      if (!status.ok()) LOG(debug, "giving back the resources of a task that waits: {}", status.message());
+    });
+  });
 }
 
 Status ActorHost::prepare_call(ActorJob& job, Buffer& arguments) {
@@ -426,7 +448,7 @@ void ActorHost::send_reply(std::unique_ptr<ActorJob> job, Status status, ObjectV
     };
     return blocker->then(std::move(later));
   }
-  CallReply reply{.status = std::move(status), .lends = value.refers()};
+  CallReply reply{.status = std::move(status), .lends = value.refers(), .actor = id_, .sequence = job->call.sequence};
   Result<Buffer> meta = encode_reply(reply, value);
   if (!meta.ok()) {
     value = {};

@@ -109,6 +109,7 @@ class ActorHost : public std::enable_shared_from_this<ActorHost> {
   void begin_coroutine(Turn& turn);
   void finish();
   void save_at_end();
+  void give_up_resources_while_waiting();
   Status prepare(const ExecutionOptions& execution, bool one_thread) const;
   Status prepare_call(ActorJob& job, Buffer& arguments);
   Status construct(ActorJob& job);

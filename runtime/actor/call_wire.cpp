@@ -140,6 +140,10 @@ Result<Buffer> encode_reply(const CallReply& reply, const ObjectValue& value) {
     out.setCode(static_cast<std::uint16_t>(reply.status.code()));
     if (!reply.status.ok()) out.setMessage(to_text(reply.status.message()));
     out.setLends(reply.lends);
+    if (reply.lends) {
+      out.setActorId(to_data(reply.actor));
+      out.setSequence(reply.sequence);
+    }
     out.setGone(reply.gone);
     return write_value(out.initValue(), value, Own::kPayload, 0);
   });
@@ -181,6 +185,16 @@ Status decode_call(const Buffer& meta, Buffer payload, const std::shared_ptr<Pro
     if (call->lends) lease = make_lease(*call);
     return read_value(in.getArguments(), std::move(payload), {process, lease}, 0, arguments);
   });
+}
+
+std::optional<CallNotice> release_of(const Buffer& reply_meta) {
+  std::optional<CallNotice> notice;
+  (void)decode<schema::CallReply>(reply_meta, "reply", [&](schema::CallReply::Reader in) -> Status {
+    auto actor = to_id<ActorId>(in.getActorId());
+    if (in.getLends() && actor.ok()) notice = CallNotice{*actor, in.getSequence(), CallNotice::Kind::kResultReleased};
+    return {};
+  });
+  return notice;
 }
 
 Status decode_reply(const Buffer& meta, Buffer payload, const std::shared_ptr<Process>& process, const MakeLease& make_lease,

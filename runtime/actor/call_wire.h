@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "runtime/actor/execution_options.h"
@@ -34,6 +35,8 @@ struct CallReply {
   Status status;
   bool lends = false;
   bool gone = false;  // a failure: the process has no such actor (any more)
+  ActorId actor{};    // of one that lends: what it answers
+  std::uint64_t sequence = 0;
 };
 
 struct CallNotice {
@@ -61,6 +64,8 @@ Buffer encode_notice(const CallNotice& notice);
 Status decode_call(const Buffer& meta, Buffer payload, const std::shared_ptr<Process>& process,
                    const std::function<std::shared_ptr<const void>(const CallRequest&)>& make_lease, CallRequest* call,
                    ObjectValue* arguments);
+/// What is to be said to the actor of a reply that nobody waits for any more; nothing when it lends nothing, or is malformed.
+std::optional<CallNotice> release_of(const Buffer& reply_meta);
 Status decode_reply(const Buffer& meta, Buffer payload, const std::shared_ptr<Process>& process, const MakeLease& make_lease,
                     CallReply* reply, ObjectValue* value);
 Result<CallNotice> decode_notice(const Buffer& meta);

@@ -117,7 +117,7 @@ class Stream {
   }
   template <class Rep, class Period>
   Result<std::optional<T>> next(std::chrono::duration<Rep, Period> patience) {
-    return next(steady_now() + std::chrono::ceil<std::chrono::steady_clock::duration>(patience));
+    return next(deadline_after(patience));
   }
 
   /// Whether all values were taken and the call has ended.

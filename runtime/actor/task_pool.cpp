@@ -15,6 +15,9 @@ namespace runtime {
 namespace {
 // An ask for a lease ends a little before the first task that needs it, so that the task's failure can say what was missing.
 constexpr std::chrono::milliseconds kAskMargin{50};
+// After asking for a worker has failed; twice as long each time, up to about a second.
+constexpr std::chrono::milliseconds kFirstPause{10};
+constexpr int kPausesDoubled = 7;
 }  // namespace
 
 struct TaskPool::Task final : Producer {
@@ -56,6 +59,8 @@ struct TaskPool::Queue {
   std::vector<LeasePtr> leases;
   std::vector<LeasePtr> parked;
   std::size_t asks = 0;
+  Deadline ask_after = Deadline::min();  // the last one has failed
+  int failed_asks = 0;                   // one after another
   double seconds_per_task = 1;  // moving average; until it is known, tasks are not sent ahead
 };
 
@@ -161,6 +166,7 @@ void TaskPool::enqueue(const TaskPtr& task) {
   if (task->cancelled) return;  // and failed
   task->queue->line.push_back(task);
   pump(*task->queue, section);
+  if (task->runs == 0) arm_timer(task->deadline);
 }
 
 Status TaskPool::cancel(const TaskPtr& task, CancelMode mode) {
@@ -200,6 +206,7 @@ void TaskPool::pump(Queue& queue, Section& section) {
     section.send(std::move(task), std::move(best));
   }
   if (queue.line.empty()) return;
+  if (now < queue.ask_after) return arm_timer(std::min(queue.ask_after, queue.line.front()->deadline));
   const std::size_t wanted = std::min({queue.line.size(), options_.asks_max, options_.leases_max - std::min(options_.leases_max, queue.leases.size())});
   Deadline deadline = queue.line.front()->deadline;
   for (; queue.asks < wanted; ++queue.asks) section.ask(queue, deadline, queue.line.front()->submitter);
@@ -337,6 +344,7 @@ void TaskPool::on_lease(Queue& queue, const PendingActor& pending) {
   --queue.asks;
   if (client) {
     if (closed_) return;
+    queue.failed_asks = 0;
     auto lease = std::make_shared<Lease>();
     lease->client = std::move(client);
     lease->last_event = steady_now();
@@ -347,6 +355,9 @@ void TaskPool::on_lease(Queue& queue, const PendingActor& pending) {
   const bool passing = failure.code() == ErrorCode::kResourceExhausted || failure.code() == ErrorCode::kDeadlineExceeded ||
                        failure.code() == ErrorCode::kActorDied || failure.code() == ErrorCode::kUnavailable;
   const Deadline now = steady_now();
+  // The way to the node may be broken: asking at full speed would help nobody.
+  queue.ask_after = now + kFirstPause * (1 << queue.failed_asks);
+  queue.failed_asks = std::min(queue.failed_asks + 1, kPausesDoubled);
   // What can never be had fails all that wait for it; else those whose time is up, and the others ask again.
   std::erase_if(queue.line, [&](const TaskPtr& task) {
     if (passing && task->deadline > now + 2 * kAskMargin) return false;
@@ -402,6 +413,13 @@ void TaskPool::on_timer() {
       return true;
     });
     if (!queue->parked.empty()) next = std::min(next, now + options_.idle_max);
+    if (queue->line.empty() || queue->ask_after == Deadline::min()) continue;
+    if (queue->ask_after > now) {
+      next = std::min(next, queue->ask_after);
+    } else {
+      queue->ask_after = Deadline::min();
+      pump(*queue, section);
+    }
   }
   arm_timer(next);
 }

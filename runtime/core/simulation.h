@@ -1,4 +1,4 @@
-// The seam below the runtime: time, chance, threads, the network, child processes. In production there is no Simulation, and each is the
+// The seam below the runtime: time, chance, threads, the network, disks, child processes. In production there is no Simulation, and each is the
 // machine's own. tests/sim puts one in their place, so that the production code of a whole cluster runs in one thread, the same way for
 // the same seed.
 #pragma once
@@ -45,6 +45,9 @@ class Simulation {
   virtual void remove_loop(EventLoop& loop) = 0;
   /// EventLoop::run_until for the calling thread, in which other threads and loops go on.
   virtual bool wait(EventLoop& loop, const Event& event, Time deadline) = 0;
+
+  /// Calls `operation` when the disk comes to it, with the error number that it is to fail with; 0: it may go on. Forgotten like an alarm.
+  virtual std::uint64_t use_disk(std::function<void(int error)> operation) = 0;
 
   /// `done` gets a connected stream socket, or -1 and an error number.
   virtual void connect(const Endpoint& to, std::function<void(int fd, int error)> done) = 0;

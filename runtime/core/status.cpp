@@ -29,7 +29,14 @@ ErrorCode error_code_from_wire(std::uint16_t value) {
 
 Status Status::with_context(std::string_view context) const {
   if (ok()) return *this;
-  return Status(code_, std::string(context) + ": " + message_);
+  constexpr std::size_t kBytesMax = 4096;
+  constexpr std::string_view kLeftOut = " [...] ";
+  std::string text = std::string(context) + ": " + message_;
+  if (text.size() > kBytesMax) {
+    const std::size_t half = (kBytesMax - kLeftOut.size()) / 2;
+    text = text.substr(0, half) + std::string(kLeftOut) + text.substr(text.size() - half);
+  }
+  return Status(code_, std::move(text));
 }
 
 std::string Status::to_string() const {

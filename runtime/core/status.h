@@ -42,7 +42,8 @@ class [[nodiscard]] Status {
   ErrorCode code() const { return code_; }
   const std::string& message() const { return message_; }
 
-  /// The same failure seen from further out: "loading model: <message>". Success stays success.
+  /// The same failure seen from further out: "loading model: <message>". Success stays success. Of what grows beyond 4 KiB, as a failure that went through
+  /// thousands of calls does, the beginning and the end stay.
   Status with_context(std::string_view context) const;
 
   /// "ok", or "not found: <message>".

@@ -253,6 +253,7 @@ void Head::on(const Call& call, control::KillActor& body, ControlAnswerer answer
 void Head::on(const Call& call, control::TerminateActor& body, ControlAnswerer answer) {
   const ActorRecord* record = tables_.actor(body.actor);
   if (!record) return answer(not_found("no actor has the id " + body.actor.hex()));
+  if (record->phase == ActorPhase::kDead && body.restart) return answer(actor_died(describe(record->spec) + " cannot be started again: it has ended"));
   if (record->phase == ActorPhase::kDead) return answer(ControlAnswer{});
   if (record->phase != ActorPhase::kAlive) {  // no calls wait at it yet
     control::KillActor kill{body.actor, body.restart};

@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <optional>
 #include <utility>
 
@@ -10,6 +11,7 @@
 #include "runtime/node/control_codec.h"
 #include "runtime/node/log_reader.h"
 #include "runtime/node/machine.h"
+#include "runtime/object/segment.h"
 
 namespace runtime {
 
@@ -71,6 +73,8 @@ Status Node::open() {
   store.credentials = credentials();
   store.endpoint = address_;
   store.capacity_bytes = options_.object_store_bytes;
+  // Else a few processes' slabs would take all of a small store.
+  if (store.capacity_bytes != 0) store.slab_bytes = std::clamp(round_to_pages(store.capacity_bytes / 16), std::uint64_t{64} << 10, store.slab_bytes);
   store.spill = options_.spill;
   store.is_member = [this, alive = alive_](NodeId node, UniqueFunction<void(bool)> done) {
     if (*alive) is_member(node, std::move(done));

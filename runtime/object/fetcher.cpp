@@ -256,6 +256,9 @@ void Fetcher::on_chunk(const PullPtr& pull, std::uint64_t round, int stream, Byt
       return lost_stream(pull, stream, std::move(status));
     }
     if (pull->from != pull->source.endpoint) return choose_source(pull, pull->from);
+    if (status.code() == ErrorCode::kNotFound) {
+      status = object_lost("node " + pull->source.node.short_hex() + " is gone, and another one answers at its address, " + pull->source.endpoint);
+    }
     return fail(pull, std::move(status));
   }
   // Small ones arrive in a block of the connection.

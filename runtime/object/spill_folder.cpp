@@ -85,9 +85,9 @@ void SpillFolder::remove_all() {
 Status SpillFolder::write(std::uint64_t extent, std::span<const std::byte> bytes) {
   const fs::path name = file(extent);
   FileDescriptor fd(::open(name.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600));
-  int error = fd ? 0 : errno;
+  int error = fd ? std::exchange(next_error_, 0) : errno;
   // Asked for first, so that a disk with too little says so before any of it is used.
-  if (fd && (error = ::posix_fallocate(fd.get(), 0, static_cast<off_t>(bytes.size() + sizeof(Trailer)))) == EOPNOTSUPP) error = 0;
+  if (error == 0 && (error = ::posix_fallocate(fd.get(), 0, static_cast<off_t>(bytes.size() + sizeof(Trailer)))) == EOPNOTSUPP) error = 0;
   if (error == 0) error = write_at(fd.get(), bytes, 0);
   const Trailer trailer = trailer_of(extent, bytes);
   if (error == 0) error = write_at(fd.get(), std::as_bytes(std::span(&trailer, 1)), bytes.size());
@@ -99,7 +99,7 @@ Status SpillFolder::write(std::uint64_t extent, std::span<const std::byte> bytes
 Status SpillFolder::read(std::uint64_t extent, std::span<std::byte> out) {
   const fs::path name = file(extent);
   FileDescriptor fd(::open(name.c_str(), O_RDONLY | O_CLOEXEC));
-  int error = fd ? 0 : errno;
+  int error = fd ? std::exchange(next_error_, 0) : errno;
   Trailer trailer;
   if (error == 0) error = read_at(fd.get(), out, 0);
   if (error == 0) error = read_at(fd.get(), std::as_writable_bytes(std::span(&trailer, 1)), out.size());

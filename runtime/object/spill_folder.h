@@ -27,6 +27,8 @@ class SpillFolder {
   /// Errors: kObjectLost when the file is not there in full, or not as it was written, naming it.
   Status read(std::uint64_t extent, std::span<std::byte> out);
   void remove(std::uint64_t extent);
+  /// The next write() or read() finds that error (of errno); 0: none. For simulations.
+  void fail_next(int error) { next_error_ = error; }
 
   const std::filesystem::path& path() const { return path_; }
   /// What the disk has left.
@@ -38,6 +40,7 @@ class SpillFolder {
   void remove_all();
 
   const std::filesystem::path path_;
+  int next_error_ = 0;
 };
 
 }  // namespace runtime::object_detail

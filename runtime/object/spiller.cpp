@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "runtime/core/log.h"
+#include "runtime/core/simulation.h"
 
 namespace runtime::object_detail {
 
@@ -29,6 +30,7 @@ Spiller::Spiller(std::shared_ptr<StoreMemory> memory, std::unique_ptr<SpillFolde
       retry_timer_(memory_->loop.context()) {}
 
 Spiller::~Spiller() {
+  for (std::uint64_t operation : simulated_operations_) simulation()->forget(operation);
   if (!disk_thread_) return;
   disk_thread_->stop();
   disk_thread_->join();
@@ -36,6 +38,19 @@ Spiller::~Spiller() {
 
 template <class Work, class Done>
 void Spiller::on_disk_thread(Work work, Done done) {
+  if (Simulation* simulated = simulation()) {
+    auto id = std::make_shared<std::uint64_t>(0);
+    *id = simulated->use_disk([this, work = std::move(work), done = std::move(done), id](int error) mutable {
+      std::erase(simulated_operations_, *id);
+      folder_->fail_next(error);
+      Status status = work(*folder_, *memory_->segment);
+      memory_->loop.post([weak = weak_from_this(), done = std::move(done), status = std::move(status)]() mutable {
+        if (auto self = weak.lock()) done(*self, std::move(status));
+      });
+    });
+    simulated_operations_.push_back(*id);
+    return;
+  }
   if (!disk_thread_) disk_thread_ = std::make_unique<asio::thread_pool>(1);
   asio::post(*disk_thread_, [weak = weak_from_this(), memory = memory_, folder = folder_, work = std::move(work), done = std::move(done)]() mutable {
     Status status = work(*folder, *memory->segment);
@@ -169,14 +184,20 @@ void Spiller::restore(std::uint64_t extent, Deadline deadline, Restored done) {
   auto [restoring, first] = restoring_.try_emplace(extent);
   restoring->second.waiting.push_back(std::move(done));
   if (!first) return;
+  const std::uint64_t number = restoring->second.number = ++restore_attempts_;
   const std::uint64_t bytes = memory_->table.find(extent)->range.size;
-  auto attempt = [self = shared_from_this(), extent, bytes] {
+  const auto is_wanted = [extent, number](const Spiller& self) {
+    auto found = self.restoring_.find(extent);
+    return found != self.restoring_.end() && found->second.number == number;
+  };
+  auto attempt = [self = shared_from_this(), extent, bytes, is_wanted] {
+    if (!is_wanted(*self)) return true;
     auto range = self->memory_->take(bytes);
     if (range) self->on_room(extent, *range);
     return range.has_value();
   };
-  auto give_up = [self = shared_from_this(), extent] {
-    self->finish_restore(extent, resource_exhausted("no room to bring it back from disk"));
+  auto give_up = [self = shared_from_this(), extent, is_wanted] {
+    if (is_wanted(*self)) self->finish_restore(extent, resource_exhausted("no room to bring it back from disk"));
   };
   memory_->line->wait(bytes, kStoreItself, deadline, std::move(attempt), std::move(give_up));
   balance();

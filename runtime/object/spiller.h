@@ -54,6 +54,7 @@ class Spiller : public std::enable_shared_from_this<Spiller> {
   void finish_restore(std::uint64_t extent, const Status& status);
   void on_parked(std::uint64_t extent, std::shared_ptr<std::vector<std::byte>> bytes, const Status& status);
   void retry_later();
+  /// `work(folder, segment)` on the disk thread, then `done(spiller, status)` here.
   template <class Work, class Done>
   void on_disk_thread(Work work, Done done);
 
@@ -62,8 +63,10 @@ class Spiller : public std::enable_shared_from_this<Spiller> {
   const SpillOptions options_;
   const AskHolders ask_holders_;
   std::unique_ptr<asio::thread_pool> disk_thread_;  // one thread, from the first spill on
+  std::vector<std::uint64_t> simulated_operations_; // instead, in a simulation: those that are not over
   Timer retry_timer_;
   struct Restoring {
+    std::uint64_t number = 0;  // of this attempt: one that failed may still stand in line
     std::vector<Restored> waiting;
     bool has_room = false;
   };
@@ -71,6 +74,7 @@ class Spiller : public std::enable_shared_from_this<Spiller> {
 
   std::unordered_map<std::uint64_t, Restoring> restoring_;
   std::unordered_map<std::uint64_t, Parked> parked_;  // off the disk, not back in the segment yet
+  std::uint64_t restore_attempts_ = 0;
   bool parking_ = false;
   std::uint64_t writing_bytes_ = 0;
   std::uint64_t spills_ = 0;

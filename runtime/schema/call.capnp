@@ -51,6 +51,8 @@ struct CallReply {
   value @2 :Value;
   lends @3 :Bool;            # as in CallRequest; the caller says resultReleased
   gone @4 :Bool;             # a failure: the process has no such actor (any more); the head knows what became of it
+  actorId @5 :Data;          # when it lends: what the call was, for a caller that waits for it no more and says resultReleased at once
+  sequence @6 :UInt64;
 }
 
 struct CallNotice {

@@ -276,6 +276,12 @@ void Channel::set_handler(Handler handler) {
   begin_receiving();
 }
 
+void Channel::set_on_late_reply(Handler handler) {
+  auto shared = std::make_shared<Handler>(std::move(handler));
+  std::lock_guard lock(mutex_);
+  if (!closed_) late_ = std::move(shared);
+}
+
 void Channel::begin_receiving() {
   {
     std::lock_guard lock(mutex_);
@@ -369,11 +375,14 @@ void Channel::on_frame(Message message) {
   if (!count_received(message)) return;
   if (is_reply(message.kind)) {
     std::optional<PendingTable::Entry> entry;
+    std::shared_ptr<Handler> late;
     {
       std::lock_guard lock(mutex_);
       entry = pending_.take(message.id);
+      if (!entry) late = late_;
     }
-    if (entry) entry->reply(std::move(message));  // else it came after its deadline
+    if (entry) entry->reply(std::move(message));
+    else if (late) (*late)(shared_from_this(), std::move(message));
     return;
   }
   if (auto handler = handler_in_use_; handler && *handler) {
@@ -456,7 +465,7 @@ void Channel::finish_close() {
   hear_last_words();
   std::vector<PendingTable::Entry> entries;
   std::function<void(Status)> on_close;
-  std::shared_ptr<Handler> handler;
+  std::shared_ptr<Handler> handler, late;
   FrameWriter unsent;
   std::deque<Message> kept;
   Status reason;
@@ -467,6 +476,7 @@ void Channel::finish_close() {
     entries = pending_.take_all();
     on_close = std::exchange(on_close_, nullptr);
     handler = std::exchange(handler_, nullptr);
+    late = std::exchange(late_, nullptr);
     std::swap(unsent, writer_);
     if (lasting_) {
       kept.swap(lasting_->kept);

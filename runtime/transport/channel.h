@@ -93,6 +93,8 @@ class Channel : public std::enable_shared_from_this<Channel>, private FrameSink 
   /// Who handles requests and one-way frames. Receiving begins with the first of set_handler, set_on_close and request;
   /// set it before making requests if the peer may call back at once. A frame nobody handles is dropped with a log line.
   void set_handler(Handler handler);
+  /// Who is told of replies that come after their deadline. Without it they are dropped.
+  void set_on_late_reply(Handler handler);
   /// Called once on the loop when the connection has ended, after all outstanding replies have failed; at once if it has already.
   void set_on_close(std::function<void(Status)> on_close);
 
@@ -194,6 +196,7 @@ class Channel : public std::enable_shared_from_this<Channel>, private FrameSink 
   FrameWriter::Batch batch_;  // belongs to the thread that has set flushing_
   PendingTable pending_;
   std::shared_ptr<Handler> handler_;
+  std::shared_ptr<Handler> late_;  // set_on_late_reply
   std::function<void(Status)> on_close_;
   Status close_reason_;
   Deadline timer_at_ = Deadline::max();

@@ -14,6 +14,27 @@ World& world() { return *Stage::now->world; }
 Ledger& ledger() { return *Stage::now->ledger; }
 }  // namespace
 
+std::uint64_t task_note(std::uint64_t call, std::uint32_t micros) {
+  ledger().ran(call);
+  if (micros > 0) world().sleep(std::chrono::microseconds(micros));
+  return call;
+}
+
+std::uint64_t task_crash(std::uint64_t call) {
+  ledger().ran(call);
+  Process* process = world().current();
+  world().call_later(world().random().micros(0, 300), [process, world = &world()] {
+    world->crash(*process, world->random().one_in(2) ? Farewell::kOrderly : Farewell::kReset);
+  });
+  if (world().random().one_in(2)) world().sleep(1s);
+  return call;
+}
+
+std::vector<std::uint8_t> task_make(std::uint64_t call, std::uint32_t size) {
+  ledger().ran(call);
+  return Witness::pattern(call, size);
+}
+
 Witness::Witness(runtime::Runtime& rt, std::string name) : rt_(&rt), name_(std::move(name)) {
   if (world().faults && world().random().one_in(8)) world().sleep(world().random().micros(100, 50'000));
 }
@@ -23,6 +44,9 @@ void Witness::register_in(runtime::Runtime& rt) {
                              runtime::method(&Witness::aside, {.concurrency_group = "side"}), &Witness::refuse, &Witness::blow_up,
                              &Witness::crash, &Witness::relay, &Witness::make, &Witness::sum, &Witness::keep, &Witness::sum_kept,
                              &Witness::drop, &Witness::give);
+  rt.register_function("task_note", &task_note);
+  rt.register_function("task_crash", &task_crash);
+  rt.register_function("task_make", &task_make);
 }
 
 std::uint64_t Witness::note(std::uint64_t call) {
@@ -30,11 +54,7 @@ std::uint64_t Witness::note(std::uint64_t call) {
   return call;
 }
 
-std::uint64_t Witness::linger(std::uint64_t call, std::uint32_t micros) {
-  ledger().ran(call);
-  world().sleep(std::chrono::microseconds(micros));
-  return call;
-}
+std::uint64_t Witness::linger(std::uint64_t call, std::uint32_t micros) { return task_note(call, micros); }
 
 std::uint64_t Witness::aside(std::uint64_t call, std::uint32_t micros) { return linger(call, micros); }
 
@@ -48,15 +68,7 @@ void Witness::blow_up(std::uint64_t call) {
   throw std::runtime_error("blown up");
 }
 
-std::uint64_t Witness::crash(std::uint64_t call) {
-  ledger().ran(call);
-  Process* process = world().current();
-  world().call_later(world().random().micros(0, 300), [process, world = &world()] {
-    world->crash(*process, world->random().one_in(2) ? Farewell::kOrderly : Farewell::kReset);
-  });
-  if (world().random().one_in(2)) world().sleep(1s);
-  return call;
-}
+std::uint64_t Witness::crash(std::uint64_t call) { return task_crash(call); }
 
 runtime::Result<std::uint64_t> Witness::relay(std::uint64_t call, runtime::ActorHandle<Witness> other, std::uint64_t inner) {
   ledger().ran(call);
@@ -75,10 +87,7 @@ std::vector<std::uint8_t> Witness::pattern(std::uint64_t call, std::uint32_t siz
 
 std::uint64_t Witness::sum_of(const std::vector<std::uint8_t>& bytes) { return std::accumulate(bytes.begin(), bytes.end(), std::uint64_t{0}); }
 
-std::vector<std::uint8_t> Witness::make(std::uint64_t call, std::uint32_t size) {
-  ledger().ran(call);
-  return pattern(call, size);
-}
+std::vector<std::uint8_t> Witness::make(std::uint64_t call, std::uint32_t size) { return task_make(call, size); }
 
 std::uint64_t Witness::sum(std::uint64_t call, std::vector<std::uint8_t> bytes) {
   ledger().ran(call);

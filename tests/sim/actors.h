@@ -19,6 +19,12 @@ struct Stage {
   static inline Stage* now = nullptr;
 };
 
+/// Plain functions, run as tasks.
+std::uint64_t task_note(std::uint64_t call, std::uint32_t micros);
+/// Its process ends in the middle of it.
+std::uint64_t task_crash(std::uint64_t call);
+std::vector<std::uint8_t> task_make(std::uint64_t call, std::uint32_t size);
+
 class Witness {
  public:
   Witness(runtime::Runtime& rt, std::string name);
@@ -45,6 +51,7 @@ class Witness {
   std::uint64_t drop(std::uint64_t call);
   runtime::Result<runtime::ObjectRef<std::vector<std::uint8_t>>> give(std::uint64_t call);
 
+  /// And the tasks.
   static void register_in(runtime::Runtime& rt);
   static std::vector<std::uint8_t> pattern(std::uint64_t call, std::uint32_t size);
   static std::uint64_t sum_of(const std::vector<std::uint8_t>& bytes);

@@ -12,7 +12,6 @@ namespace sim {
 
 namespace {
 constexpr const char* kToken = "a token of the simulation";
-constexpr std::uint64_t kStoreBytes = 64 << 20;
 }  // namespace
 
 Cluster::Cluster(World& world, std::filesystem::path folder)
@@ -42,11 +41,15 @@ void Cluster::run_node(std::size_t index) {
   options.token = kToken;
   options.bind = *runtime::Endpoint::parse(machines_[index].address);
   options.resources = {{"CPU", machines_[index].cpus}};
-  options.object_store_bytes = kStoreBytes;
+  options.object_store_bytes = store_bytes_;
   options.memory.threshold = 0;  // it would look at the real machine's
   auto session = runtime::create_session(cluster_, options.node, options.token);
   if (!session.ok()) return world_.fail("session: " + session.status().to_string());
   options.session_dir = *session;
+  if (disk_bytes_ > 0) {
+    options.spill.folder = (*session / "spill").string();
+    options.spill.limit_bytes = disk_bytes_;
+  }
   if (index == 0) {
     options.scheduler = std::make_unique<placement::ClusterScheduler>();
   } else {

@@ -17,6 +17,11 @@ class Cluster {
   /// `folder` is for session folders; each seed has its own.
   Cluster(World& world, std::filesystem::path folder);
 
+  /// How much shared memory each node has, and how much it may move to disk. Before the first machine.
+  void set_store(std::uint64_t bytes, std::uint64_t disk_bytes) {
+    store_bytes_ = bytes;
+    disk_bytes_ = disk_bytes;
+  }
   /// Starts a machine with a node; the first one has the head.
   void add_machine(double cpus);
   /// Starts the node of a machine whose node has ended, as a new one.
@@ -39,6 +44,8 @@ class Cluster {
   World& world_;
   const std::filesystem::path folder_;
   const runtime::ClusterId cluster_;
+  std::uint64_t store_bytes_ = 64 << 20;
+  std::uint64_t disk_bytes_ = 0;
   std::vector<Machine> machines_;
 };
 

@@ -39,6 +39,11 @@ void Driver::run() {
       world_.note("driver " + std::to_string(plan_.number) + " cannot start: " + std::to_string(static_cast<int>(started.code())));
     }
     rendezvous_.arrived.insert(plan_.number);
+    world_.wait_until([this] { return rendezvous_.released || rendezvous_.looker == plan_.number; });
+    if (rendezvous_.looker == plan_.number && !gone()) {
+      rendezvous_.objects = rt.refs(5s);
+      rendezvous_.looked = true;
+    }
     world_.wait_until([this] { return rendezvous_.released; });
     actors_.clear();
     pending_.clear();
@@ -64,6 +69,7 @@ void Driver::spawn(runtime::Runtime& rt) {
   options.max_restarts = static_cast<std::int32_t>(random.below(3));
   options.max_task_retries = actor.retries = random.one_in(3) ? static_cast<std::int32_t>(1 + random.below(2)) : 0;
   options.concurrency_groups = {{"side", 2}};
+  if (random.one_in(3)) options.isolation = runtime::Isolation::kShared;
   const runtime::Deadline deadline = world_.now() + options.create_timeout + 2s;
   auto made = rt.spawn<Witness>(options, options.name);
   if (gone()) return;
@@ -75,11 +81,15 @@ void Driver::spawn(runtime::Runtime& rt) {
   actors_.push_back(std::move(actor));
 }
 
+std::chrono::milliseconds Driver::some_timeout() {
+  Random& random = world_.random();
+  if (plan_.calm) return 30s;
+  return std::chrono::milliseconds(random.one_in(5) ? random.between(1, 30) : random.between(200, 4000));
+}
+
 std::uint64_t Driver::issue(const Actor& actor, const char* method, runtime::CallOptions& options, bool ordered) {
   Random& random = world_.random();
-  options.timeout = plan_.calm         ? std::chrono::milliseconds(30'000)
-                    : random.one_in(5) ? std::chrono::milliseconds(random.between(1, 30))
-                                       : std::chrono::milliseconds(random.between(200, 4000));
+  options.timeout = some_timeout();
   CallRecord record;
   record.driver = plan_.number;
   record.actor = actor.handle.id();
@@ -113,7 +123,8 @@ void Driver::operate(runtime::Runtime& rt) {
     return;
   }
   Actor& actor = actors_[random.below(actors_.size())];
-  const std::uint64_t what = random.below(plan_.objects ? 16 : 12);
+  const std::uint64_t what = random.below(plan_.many_objects ? 40 : plan_.objects ? 16 : 12);
+  if (what >= 12) return use_objects(rt, actor);
   if (plan_.calm && what >= 9 && what <= 11) return call_some(rt, actor);
   switch (what) {
     default: return call_some(rt, actor);
@@ -148,19 +159,58 @@ void Driver::operate(runtime::Runtime& rt) {
       if (actors_.size() < 3 && !gone()) spawn(rt);
       return;
     }
-    case 12:
-    case 13:
-    case 14:
-    case 15: return use_objects(rt, actor);
   }
 }
 
-void Driver::call_some(runtime::Runtime&, Actor& actor) {
+void Driver::run_task(runtime::Runtime& rt) {
+  Random& random = world_.random();
+  runtime::TaskOptions options{.cpus = 0.5, .max_retries = static_cast<std::uint32_t>(random.below(3))};
+  options.timeout = some_timeout();
+  CallRecord record;
+  record.driver = plan_.number;
+  record.retries = static_cast<std::int32_t>(options.max_retries);
+  record.ordered = false;
+  record.must_succeed = plan_.calm;
+  record.deadline = world_.now() + options.timeout;
+  switch (random.below(4)) {
+    default: {
+      record.method = "task_note";
+      const std::uint64_t call = ledger_.issue(std::move(record));
+      return keep(call, rt.task(options, &task_note, call, static_cast<std::uint32_t>(random.one_in(2) ? 0 : random.below(20'000))));
+    }
+    case 2: {
+      if (plan_.calm) return;
+      record.method = "task_crash";
+      const std::uint64_t call = ledger_.issue(std::move(record));
+      return keep(call, rt.task(options, &task_crash, call));
+    }
+    case 3: {
+      if (!plan_.objects) return;
+      record.method = "task_make";
+      record.retries *= 2;  // and so often again after its result was lost
+      const std::uint64_t call = ledger_.issue(std::move(record));
+      const auto size = static_cast<std::uint32_t>(60'000 + random.below(200'000));
+      auto ref = rt.task(options, &task_make, call, size);
+      watch(call, ref.state());
+      rt.wait(std::vector{ref}, 1, kForEver);
+      auto bytes = rt.get(ref, kForEver);
+      ledger_.told(call, bytes.status());
+      if (bytes.ok() && *bytes != Witness::pattern(call, size) && !gone()) world_.fail("task " + std::to_string(call) + " gave other bytes than it made");
+      return own(ref);
+    }
+  }
+}
+
+void Driver::call_some(runtime::Runtime& rt, Actor& actor) {
   Random& random = world_.random();
   const std::uint64_t count = 1 + random.below(6);
   for (std::uint64_t i = 0; i < count; ++i) {
     runtime::CallOptions options;
-    switch (random.below(12)) {
+    switch (random.below(13)) {
+      case 12: {
+        run_task(rt);
+        break;
+      }
       default: {
         const std::uint64_t call = issue(actor, "note", options);
         keep(call, actor.handle.call(options, &Witness::note, call));
@@ -205,15 +255,18 @@ void Driver::call_some(runtime::Runtime&, Actor& actor) {
 void Driver::use_objects(runtime::Runtime& rt, Actor& actor) {
   Random& random = world_.random();
   runtime::CallOptions options;
-  const auto size = static_cast<std::uint32_t>(random.one_in(2) ? random.below(2000) : 60'000 + random.below(200'000));
-  switch (random.below(6)) {
+  const auto size = static_cast<std::uint32_t>(plan_.many_objects ? 100'000 + random.below(200'000) : random.one_in(2) ? random.below(2000) : 60'000 + random.below(200'000));
+  const std::uint64_t what = random.below(plan_.many_objects ? 10 : 6);
+  switch (what < 6 ? what : what % 2) {
     case 0: {
       auto ref = rt.put(Witness::pattern(random.below(100), size), 2s);
+      world_.note("driver " + std::to_string(plan_.number) + " put " + std::to_string(size) + " " + ref.status().to_string());
       if (ref.ok()) own(*ref);
       return;
     }
     case 1: {
       const std::uint64_t call = issue(actor, "make", options);
+      world_.note("call " + std::to_string(call) + " is to make " + std::to_string(size) + " of " + actor.handle.id().short_hex());
       auto ref = actor.handle.call(options, &Witness::make, call, size);
       watch(call, ref.state());
       auto bytes = rt.get(ref, kForEver);

@@ -19,6 +19,9 @@ struct Rendezvous {
   std::set<int> arrived;   // drivers, by number
   bool dropped_all = true;  // every actor has confirmed that it holds nothing, or is dead
   bool heard_all = true;    // every actor has answered, or is dead
+  int looker = -1;          // the driver that is asked to list all objects of the cluster
+  bool looked = false;
+  runtime::Result<runtime::ObjectList> objects = runtime::unavailable("nobody has looked");
   bool released = false;
 };
 
@@ -28,6 +31,7 @@ struct DriverPlan {
   int actors = 1;
   int operations = 20;
   bool objects = false;
+  bool many_objects = false;  // most of what it does
   bool calm = false;  // does nothing that makes calls fail
 };
 
@@ -57,9 +61,11 @@ class Driver {
   void spawn(runtime::Runtime& rt);
   void operate(runtime::Runtime& rt);
   void call_some(runtime::Runtime& rt, Actor& actor);
+  void run_task(runtime::Runtime& rt);
   void use_objects(runtime::Runtime& rt, Actor& actor);
   void collect(runtime::Runtime& rt, std::size_t left);
   void drop_everything(runtime::Runtime& rt);
+  std::chrono::milliseconds some_timeout();
   std::uint64_t issue(const Actor& actor, const char* method, runtime::CallOptions& options, bool ordered = true);
   void own(runtime::ObjectRef<Bytes> object);
   /// Its result is to be looked at when it settles.

@@ -1,6 +1,6 @@
 #include "ledger.h"
 
-#include <set>
+#include <tuple>
 #include <utility>
 
 #include "world.h"
@@ -22,6 +22,7 @@ bool is_expected(runtime::ErrorCode code) {
     case ErrorCode::kCancelled:
     case ErrorCode::kActorDied:
     case ErrorCode::kObjectLost:
+    case ErrorCode::kResourceExhausted:  // a full store and a full disk
     case ErrorCode::kTaskFailed: return true;
     default: return false;
   }
@@ -36,7 +37,7 @@ std::uint64_t Ledger::issue(CallRecord call) {
 
 std::string Ledger::describe(std::uint64_t number) const {
   const CallRecord& call = calls_.at(number);
-  return "call " + std::to_string(number) + " (" + call.method + " of actor " + call.actor.short_hex() + " by driver " + std::to_string(call.driver) +
+  return "call " + std::to_string(number) + " (" + call.method + (call.actor.is_none() ? "" : " of actor " + call.actor.short_hex()) + " by driver " + std::to_string(call.driver) +
          ", " + std::to_string(call.retries) + " retries)";
 }
 
@@ -77,14 +78,14 @@ void Ledger::told(std::uint64_t number, runtime::Status answer) {
 
 void Ledger::check() {
   // Of one caller at one incarnation: calls without retries start in the order in which they were made.
-  std::map<std::pair<int, int>, std::pair<std::uint64_t, std::uint64_t>> last;  // driver and process: number, time of the run
+  std::map<std::tuple<int, int, std::string>, std::pair<std::uint64_t, std::uint64_t>> last;  // driver, process and actor: number, time of the run
   for (const auto& [number, call] : calls_) {
     if (call.retries >= 0 && call.runs.size() > static_cast<std::size_t>(call.retries) + 1) {
       world_.fail(describe(number) + " ran " + std::to_string(call.runs.size()) + " times");
     }
     if (!call.ordered || call.retries != 0) continue;
     for (const Run& run : call.runs) {
-      auto [before, first] = last.try_emplace({call.driver, run.process}, number, run.at);
+      auto [before, first] = last.try_emplace({call.driver, run.process, call.actor.short_hex()}, number, run.at);
       if (first) continue;
       if (run.at < before->second.second) world_.fail(describe(number) + " ran before call " + std::to_string(before->second.first) + ", made earlier");
       before->second = {number, run.at};

@@ -16,6 +16,7 @@ namespace {
 int run_seeds(std::uint64_t first, std::uint64_t count, bool trace) {
   std::uint64_t steps = 0;
   std::size_t calls = 0, runs = 0, succeeded = 0, failures = 0;
+  std::uint64_t spills = 0;
   double seconds = 0;
   for (std::uint64_t seed = first; seed < first + count; ++seed) {
     const sim::Outcome outcome = sim::run_seed(seed, trace);
@@ -23,6 +24,7 @@ int run_seeds(std::uint64_t first, std::uint64_t count, bool trace) {
     calls += outcome.calls;
     runs += outcome.runs;
     succeeded += outcome.succeeded;
+    spills += outcome.spills;
     seconds += outcome.seconds;
     if (outcome.failure.empty()) continue;
     ++failures;
@@ -30,8 +32,8 @@ int run_seeds(std::uint64_t first, std::uint64_t count, bool trace) {
                 static_cast<unsigned long long>(seed));
     std::fflush(stdout);
   }
-  std::printf("%llu seeds, %zu failed: %llu steps, %.0f simulated seconds, %zu calls, %zu runs, %zu succeeded\n",
-              static_cast<unsigned long long>(count), failures, static_cast<unsigned long long>(steps), seconds, calls, runs, succeeded);
+  std::printf("%llu seeds, %zu failed: %llu steps, %.0f simulated seconds, %zu calls, %zu runs, %zu succeeded, %llu moves to disk\n",
+              static_cast<unsigned long long>(count), failures, static_cast<unsigned long long>(steps), seconds, calls, runs, succeeded, static_cast<unsigned long long>(spills));
   return failures == 0 ? 0 : 1;
 }
 

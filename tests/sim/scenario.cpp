@@ -1,5 +1,6 @@
 #include "scenario.h"
 
+#include <algorithm>
 #include <memory>
 #include <vector>
 
@@ -17,6 +18,7 @@ struct Weather {
   bool half_open = false;              // connections that die in silence as well
   bool machines_die = false;
   bool head_dies = false;
+  bool small_stores = false;           // what nobody reads moves to disk
 };
 
 class Scenario {
@@ -33,6 +35,7 @@ class Scenario {
   bool all_ended(const std::vector<std::shared_ptr<Process>>& processes) const;
   bool workers_left() const;
   void check_objects();
+  void check_refs();
   std::vector<std::unique_ptr<Driver>> programs_;
 
   support::TemporaryFolder folder_;
@@ -45,6 +48,7 @@ class Scenario {
   std::vector<std::shared_ptr<Process>> drivers_;
   std::vector<std::size_t> driver_machines_;
   bool half_opened_ = false;
+  std::uint64_t spills_ = 0;
 };
 
 bool Scenario::all_ended(const std::vector<std::shared_ptr<Process>>& processes) const {
@@ -67,8 +71,14 @@ void Scenario::plan() {
   weather_.half_open = random.one_in(3);
   weather_.machines_die = random.one_in(3);
   weather_.head_dies = random.one_in(12);
+  weather_.small_stores = random.one_in(4);
   const auto machines = 1 + random.below(3);
   cluster_ = std::make_unique<Cluster>(world_, folder_.path());
+  if (weather_.small_stores) {
+    const bool small_disk = weather_.every.count() > 0 && random.one_in(3);
+    cluster_->set_store(1 << 20, small_disk ? 512 << 10 : 64 << 20);
+    world_.disk_fails = random.one_in(2) ? 2 + random.below(10) : 0;
+  }
   for (std::uint64_t i = 0; i < machines; ++i) cluster_->add_machine(8);
 }
 
@@ -150,6 +160,21 @@ void Scenario::make_fault() {
   }
 }
 
+/// Has a driver list what the cluster knows of objects.
+void Scenario::check_refs() {
+  const auto looker = std::find_if(drivers_.begin(), drivers_.end(), [](const auto& driver) { return !driver->ended && !driver->crashed; });
+  if (looker == drivers_.end() || cluster_->machines()[0].node->ended) return;
+  rendezvous_.looker = static_cast<int>(looker - drivers_.begin());
+  world_.run_until([&] { return rendezvous_.looked || (*looker)->ended; }, world_.now() + 10s);
+  if (!rendezvous_.looked || !rendezvous_.objects.ok()) return;  // its node may be gone
+  for (const runtime::ObjectInfo& object : rendezvous_.objects->objects) {
+    if (object.owner.empty() && object.borrowers.empty()) continue;  // a copy of what its node took along: it makes room when room is needed
+    world_.fail("object " + object.id.short_hex() + " of " + std::to_string(object.size) + " bytes, owned by " + object.owner + ", is still there after everything was dropped: " +
+                std::to_string(object.handles) + " handles, lent " + std::to_string(object.lent) + ", held " + std::to_string(object.held) + ", " +
+                std::to_string(object.borrowers.size()) + " borrowers");
+  }
+}
+
 /// When every driver and every actor has let go of everything, nobody counts anything any more.
 void Scenario::check_objects() {
   for (std::size_t i = 0; i < programs_.size(); ++i) {
@@ -159,9 +184,10 @@ void Scenario::check_objects() {
   for (const auto& machine : cluster_->machines()) {
     if (!machine.running) continue;
     const runtime::ObjectStoreStats stats = machine.running->object_stats();
-    if (stats.pins != 0 || stats.orphaned_bytes != 0) {
-      world_.fail("node at " + machine.address + " counts " + std::to_string(stats.pins) + " pins and " + std::to_string(stats.orphaned_bytes) +
-                  " orphaned bytes after everything was dropped");
+    spills_ += stats.spills;
+    if (stats.pins != 0 || stats.orphaned_bytes != 0 || stats.spilled_bytes != 0) {
+      world_.fail("node at " + machine.address + " counts " + std::to_string(stats.pins) + " pins, " + std::to_string(stats.orphaned_bytes) + " orphaned bytes and " +
+                  std::to_string(stats.spilled_bytes) + " on disk after everything was dropped");
     }
   }
 }
@@ -193,7 +219,8 @@ Outcome Scenario::run() {
     plan.address = cluster_->machines()[machine].address;
     plan.actors = static_cast<int>(1 + random.below(2));
     plan.operations = static_cast<int>(5 + random.below(25));
-    plan.objects = random.one_in(2);
+    plan.objects = weather_.small_stores || random.one_in(2);
+    plan.many_objects = weather_.small_stores;
     plan.calm = weather_.every.count() == 0;
     programs_.push_back(std::make_unique<Driver>(world_, ledger_, rendezvous_, plan));
     driver_machines_.push_back(machine);
@@ -214,6 +241,7 @@ Outcome Scenario::run() {
   const bool quiet = rendezvous_.dropped_all && !half_opened_;
   if (quiet) {
     world_.run_until([] { return false; }, world_.now() + 15s);
+    if (world_.failure().empty()) check_refs();
     if (world_.failure().empty()) check_objects();
   }
   rendezvous_.released = true;
@@ -231,6 +259,7 @@ Outcome Scenario::run() {
   outcome.calls = ledger_.calls();
   outcome.runs = ledger_.runs();
   outcome.succeeded = ledger_.succeeded();
+  outcome.spills = spills_;
   return outcome;
 }
 

@@ -14,6 +14,7 @@ struct Outcome {
   std::size_t calls = 0;
   std::size_t runs = 0;
   std::size_t succeeded = 0;
+  std::uint64_t spills = 0;      // by the nodes that are there at the end
 };
 
 Outcome run_seed(std::uint64_t seed, bool trace = false);

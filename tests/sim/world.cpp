@@ -1,6 +1,7 @@
 #include "world.h"
 
 #include <algorithm>
+#include <cerrno>
 #include <cstdio>
 #include <utility>
 
@@ -210,6 +211,12 @@ void World::forget(std::uint64_t id) {
   if (found == alarm_times_.end()) return;
   alarms_.erase({found->second, id});
   alarm_times_.erase(found);
+}
+
+std::uint64_t World::use_disk(std::function<void(int)> operation) {
+  const auto time = random_.one_in(10) ? random_.micros(1000, 300'000) : random_.micros(20, 3000);
+  const int error = faults && disk_fails > 0 && random_.one_in(disk_fails) ? EIO : 0;
+  return call_at(now_ + time, [operation = std::move(operation), error] { operation(error); });
 }
 
 std::chrono::microseconds World::age() const { return std::chrono::duration_cast<std::chrono::microseconds>(now_ - began_); }

@@ -55,8 +55,10 @@ class World final : public runtime::Simulation {
 
   Random& random() { return random_; }
   Network& network() { return network_; }
-  /// Faults that the network makes by itself happen only while this is set.
+  /// Faults that the network and disks make by themselves happen only while this is set.
   bool faults = false;
+  /// Whether disks fail then: an operation in so many does. 0: never.
+  std::uint64_t disk_fails = 0;
 
   // -- Processes
 
@@ -112,6 +114,7 @@ class World final : public runtime::Simulation {
   void add_loop(runtime::EventLoop& loop) override;
   void remove_loop(runtime::EventLoop& loop) override;
   bool wait(runtime::EventLoop& loop, const runtime::Event& event, runtime::Deadline deadline) override;
+  std::uint64_t use_disk(std::function<void(int)> operation) override;
   void connect(const runtime::Endpoint& to, std::function<void(int, int)> done) override;
   int listen(runtime::Endpoint& at, std::function<void(int)> accepted) override;
   void stop_listening(const runtime::Endpoint& at) override;

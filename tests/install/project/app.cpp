@@ -3,6 +3,7 @@
 #include <vector>
 
 #include "runtime/core/version.h"
+#include "runtime/coroutine.h"
 #include "runtime/runtime.h"
 
 struct Summer {

@@ -64,6 +64,34 @@ TEST_F(SmallStore, SaysWhatIsFullAtThePutsDeadline) {
   EXPECT_TRUE(rt_->put(std::vector<float>(kFloats, 1), 10s).ok());
 }
 
+TEST_F(ClusterTest, AResultThatComesTooLateIsLetGo) {
+  auto maker = broker("maker");
+  auto late = maker.call(CallOptions{.timeout = 100ms}, &Broker::make_slowly, 400, std::uint64_t{kFloats}, 3.0F);
+  EXPECT_EQ(rt_->get(late, 20s).status().code(), ErrorCode::kDeadlineExceeded);
+  EXPECT_EQ(get(maker.call(&Broker::name)), "maker") << "behind it";
+  EXPECT_TRUE(eventually([&] {
+    auto list = rt_->refs();
+    return list.ok() && list->objects.empty();
+  }));
+}
+
+TEST_F(ClusterTest, AResultOfASharedActorThatHasEndedIsLetGo) {
+  ActorOptions shared{.isolation = Isolation::kShared};
+  auto maker = broker("maker", shared), other = broker("other", shared);
+  ASSERT_EQ(maker.pid(), other.pid());
+  auto numbers = maker.call(&Broker::make, std::uint64_t{kFloats}, 3.0F);
+  ASSERT_TRUE(rt_->wait(std::vector{numbers}, 1, 20s).pending.empty());
+  ASSERT_TRUE(rt_->kill(maker).ok());
+  EXPECT_EQ(rt_->get(maker.call(&Broker::name), 20s).status().code(), ErrorCode::kActorDied);
+  EXPECT_EQ(rt_->get(numbers, 20s).value_or({}).size(), kFloats) << "its process lives";
+  numbers = {};
+  EXPECT_TRUE(eventually([&] {
+    auto list = rt_->refs();
+    return list.ok() && list->objects.empty();
+  }));
+  EXPECT_EQ(get(other.call(&Broker::name)), "other");
+}
+
 TEST_F(ClusterTest, AViewIsAlignedReadOnlyAndOutlivesTheReference) {
   auto maker = broker("maker");
   auto ref = maker.call(&Broker::make, std::uint64_t{kFloats}, 3.0F);

@@ -3,6 +3,7 @@
 
 #include <unistd.h>
 
+#include <stdexcept>
 #include <string>
 #include <tuple>
 #include <utility>
@@ -55,6 +56,18 @@ class Tally {
   int restored_ = 0;
 };
 
+/// Cannot save its state.
+class Thrower {
+ public:
+  explicit Thrower(int value) : value_(value) {}
+  int value() const { return value_; }
+  int save_state() const { throw std::runtime_error("no state today"); }
+  void restore_state(int value) { value_ = value; }
+
+ private:
+  int value_ = 0;
+};
+
 /// Does not take back what it saved.
 class Forgetful {
  public:
@@ -83,6 +96,7 @@ class Hoarder {
 inline void register_state_actors(Runtime& rt) {
   rt.register_actor<Tally>("Tally", &Tally::add, &Tally::total, &Tally::restored, &Tally::pid, &Tally::inflate, &Tally::grow_and_save,
                            &Tally::consistent_total);
+  rt.register_actor<Thrower>("Thrower", &Thrower::value);
   rt.register_actor<Forgetful>("Forgetful", &Forgetful::refuse);
   rt.register_actor<Hoarder>("Hoarder", &Hoarder::keep);
 }

@@ -98,6 +98,19 @@ TEST_F(StateTest, FailuresOfTheHooksAreTold) {
   expect_failure(rt_->save_state(*hoarder), ErrorCode::kInvalidArgument, {"ObjectRef"});
 }
 
+TEST_F(StateTest, AStateThatCannotBeSavedAtTheEndTakesNobodyAlong) {
+  ActorOptions shared{.max_restarts = -1};
+  shared.isolation = Isolation::kShared;
+  auto neighbour = counter(7, {.isolation = Isolation::kShared});
+  auto thrower = make<Thrower>(shared, 5);
+  ASSERT_EQ(thrower.pid(), neighbour.pid());
+  EXPECT_TRUE(rt_->restart(thrower).ok());
+  EXPECT_EQ(get(thrower.call(&Thrower::value)), 5);
+  EXPECT_EQ(get(neighbour.call(&Counter::add, 1)), 8) << "it lives";
+  ASSERT_TRUE(rt_->kill(thrower).ok());
+  expect_failure(rt_->restart(thrower), ErrorCode::kActorDied, {"has ended"});
+}
+
 TEST_F(StateTest, ARestartOnRequestServesWhatWaitsAndSavesByItself) {
   auto actor = tally({.max_restarts = -1});
   const int first = get(actor.call(&Tally::pid));

@@ -162,6 +162,10 @@ TEST_F(TaskTest, AnIdleWorkerStaysForTheResultsThatItHoldsWithoutItsResources) {
   EXPECT_TRUE(eventually([&] { return ::kill(worker, 0) != 0; })) << "nobody needs it any more";
 }
 
+TEST_F(TaskTest, TasksThatWaitForTasksLendThemTheirResources) {
+  EXPECT_EQ(get(rt_->task(&nest, 10)), 10) << "on 4 CPUs";
+}
+
 TEST_F(TaskTest, IdleWorkersGiveTheirResourcesBack) {
   ASSERT_EQ(get(rt_->task(TaskOptions{.cpus = 4}, &twice, 1)), 2);
   auto all = rt_->spawn<Counter>({.cpus = 4, .create_timeout = 10s}, 0);

@@ -71,6 +71,10 @@ class Broker {
   ActorHandle<Counter> pass_on(ActorHandle<Counter> counter) { return counter; }
 
   std::vector<float> make(std::uint64_t count, float value) { return std::vector<float>(count, value); }
+  std::vector<float> make_slowly(int ms, std::uint64_t count, float value) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(ms));
+    return make(count, value);
+  }
   double sum(const std::vector<float>& values) {
     double total = 0;
     for (float value : values) total += value;
@@ -177,7 +181,7 @@ inline void register_test_actors(Runtime& rt) {
   rt.register_actor<Counter>("Counter", &Counter::add, &Counter::add_after, &Counter::total, &Counter::refuse, &Counter::fail, &Counter::fail_oddly,
                              &Counter::sleep_ms, &Counter::pid, &Counter::print, &Counter::crash_here, &Counter::abort_here,
                              &Counter::variable);
-  rt.register_actor<Broker>("Broker", &Broker::name, &Broker::extend, &Broker::add_through, &Broker::pass_on, &Broker::make, &Broker::sum,
+  rt.register_actor<Broker>("Broker", &Broker::name, &Broker::extend, &Broker::add_through, &Broker::pass_on, &Broker::make, &Broker::make_slowly, &Broker::sum,
                             &Broker::sum_view, &Broker::where, &Broker::sum_ref, &Broker::keep, &Broker::kept, &Broker::sum_kept, &Broker::forget,
                             &Broker::put, &Broker::spawn_and_add, &Broker::meet);
   rt.register_actor<Picky>("Picky", &Picky::value);

@@ -77,6 +77,16 @@ inline void never_end(const std::string& file) {
   note_run(file);
   std::this_thread::sleep_for(std::chrono::seconds(600));
 }
+/// Where tasks of this process find the runtime.
+inline Runtime* task_runtime = nullptr;
+/// Each waits for the next one, `depth` deep.
+inline Result<int> nest(int depth) {
+  if (depth == 0) return 0;
+  Result<int> inner = task_runtime->get(task_runtime->task(&nest, depth - 1));
+  if (!inner.ok()) return inner.status();
+  return *inner + 1;
+}
+
 /// Runs tasks itself.
 class Delegator {
  public:
@@ -100,6 +110,8 @@ class Delegator {
 };
 
 inline void register_test_tasks(Runtime& rt) {
+  task_runtime = &rt;
+  rt.register_function("nest", &nest);
   rt.register_function("twice", &twice);
   rt.register_function("add", &add);
   rt.register_function("process_id", &process_id);

@@ -5,10 +5,24 @@
 #include <cerrno>
 
 #include "runtime/core/asio.h"
+#include "runtime/core/clock.h"
 #include "runtime/core/result.h"
 
 namespace runtime {
 namespace {
+
+TEST(Clock, DeadlinesSaturateWhateverTheyAreCountedIn) {
+  const auto now = steady_now();
+  EXPECT_EQ(deadline_after(std::chrono::hours::max()), Deadline::max());
+  EXPECT_EQ(deadline_after(std::chrono::seconds::max()), Deadline::max());
+  EXPECT_EQ(deadline_after(std::chrono::milliseconds::max()), Deadline::max());
+  EXPECT_EQ(deadline_after(std::chrono::nanoseconds::max()), Deadline::max());
+  EXPECT_EQ(deadline_after(std::chrono::duration<double>(1e30)), Deadline::max());
+  EXPECT_EQ(deadline_after(std::chrono::hours::min()), Deadline::min());
+  const auto soon = deadline_after(std::chrono::duration<double>(1.5)) - now;
+  EXPECT_GE(soon, std::chrono::milliseconds(1500));
+  EXPECT_LT(soon, std::chrono::hours(1));
+}
 
 TEST(Status, IsOkByDefault) {
   Status status;

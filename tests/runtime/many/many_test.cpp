@@ -115,8 +115,8 @@ TEST_F(ManyTest, CyclesOfCreatingAndKillingLeaveNothing) {
     EXPECT_EQ(group[0].pid(), worker);
     ASSERT_TRUE(rt_->kill(group, 120s).ok());
   };
-  // The head remembers the dead for some seconds; after that much is the same from cycle to cycle.
-  for (int i = 0; i < 3; ++i) cycle();
+  // The head remembers the dead for some seconds: as many at once before the first look as before the second.
+  for (int i = 0; i < 7; ++i) cycle();
   std::this_thread::sleep_for(6s);
   const double worker_before = private_kib(worker), node_before = private_kib(node_), own_before = private_kib(::getpid());
   const std::size_t worker_fds = descriptors(worker), node_fds = descriptors(node_), own_fds = descriptors(::getpid());
