@@ -232,6 +232,7 @@ Result<PendingActor> Runtime::start_actor(std::type_index type, std::string_view
   Process& process = *impl_->process;
   auto known = impl_->registry->find(type);
   if (!known.ok()) return known.status();
+  if (Status status = options.check(); !status.ok()) return status.with_context((*known)->name());
   Deadline deadline = deadline_after(options.create_timeout);
   while (ObjectStatePtr ref = first_unsettled(arguments.refs())) {
     if (!ref->wait(deadline)) return deadline_exceeded("an object that the constructor needs was not there in time");

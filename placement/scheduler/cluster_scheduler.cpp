@@ -25,6 +25,13 @@ bool has_labels(const runtime::Labels& offered, const runtime::Labels& wanted) {
   });
 }
 
+/// "zone=a, kind=fast"
+std::string to_string(const runtime::Labels& labels) {
+  std::string text;
+  for (const auto& [name, value] : labels) text += (text.empty() ? "" : ", ") + name + "=" + value;
+  return text;
+}
+
 }  // namespace
 
 ClusterScheduler::Node* ClusterScheduler::find(NodeId id) {
@@ -106,7 +113,9 @@ Result<NodeId> ClusterScheduler::place_on_node(const ActorSpec& actor, const Res
 }
 
 Status ClusterScheduler::explain(const ActorSpec& actor, const Resources& demand) const {
-  std::string text = "actor " + actor.class_name + " needs " + demand.to_string() + ", which no node has free: ";
+  std::string text = "actor " + actor.class_name + " needs " + (demand.empty() && !actor.labels.empty() ? "" : demand.to_string());
+  if (!actor.labels.empty()) text += std::string(demand.empty() ? "a node with " : " on a node with ") + to_string(actor.labels);
+  text += ", which no node has free: ";
   if (nodes_.empty()) return runtime::resource_exhausted(text + "there are no nodes");
   std::size_t shown = 0;
   bool bound_to_missing = actor.node.has_value();
@@ -117,7 +126,12 @@ Status ClusterScheduler::explain(const ActorSpec& actor, const Resources& demand
     if (shown > 1) text += "; ";
     text += "node " + node.id.short_hex() + " (" + node.address + ") ";
     if (!has_labels(node.labels, actor.labels)) {
-      text += "lacks the labels";
+      runtime::Labels missing;
+      for (const auto& label : actor.labels) {
+        auto found = node.labels.find(label.first);
+        if (found == node.labels.end() || found->second != label.second) missing.insert(label);
+      }
+      text += "lacks the labels " + to_string(missing);
     } else {
       text += "lacks " + node.available.missing(demand);
       if (!node.total.covers(demand)) text += " even when idle";

@@ -11,6 +11,7 @@
 #include "runtime/actor/execution_options.h"
 #include "runtime/actor/fwd.h"
 #include "runtime/core/ids.h"
+#include "runtime/core/result.h"
 #include "runtime/node/membership.h"
 
 namespace runtime {
@@ -68,6 +69,9 @@ struct ActorOptions {
   /// By method name, for all callers: `{{"step", 10min}, {"ask", 2s}}`. No call takes longer, whatever CallOptions or call_timeout say; nor than the
   /// timeout that a method was registered with. The tightest holds.
   MethodTimeouts method_timeouts{};
+
+  /// Whether these can be meant: kInvalidArgument names the first option that cannot. spawn() asks; whether a node has what they ask for is another matter.
+  Status check() const;
 };
 
 /// How much a caller wants a call to end.

@@ -1,7 +1,9 @@
 #include "runtime/actor/execution_options.h"
 
 #include <sched.h>
+#include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdlib>
 #include <filesystem>
@@ -32,7 +34,13 @@ Status ExecutionOptions::check() const {
 Status pin_process(const std::vector<std::uint32_t>& cores) {
   cpu_set_t set;
   CPU_ZERO(&set);
-  for (std::uint32_t core : cores) CPU_SET(core, &set);
+  const long configured = ::sysconf(_SC_NPROCESSORS_CONF);
+  for (std::uint32_t core : cores) {
+    if (core >= static_cast<std::uint32_t>(std::max(1L, configured)) || core >= CPU_SETSIZE) {
+      return invalid_argument("cpu_affinity: there is no core " + std::to_string(core) + ": the machine has " + std::to_string(configured));
+    }
+    CPU_SET(core, &set);
+  }
   std::error_code error;
   for (const auto& task : std::filesystem::directory_iterator("/proc/self/task", error)) {
     const pid_t thread = std::atoi(task.path().filename().c_str());

@@ -1,4 +1,6 @@
 // What ActorOptions say of an actor's place and surroundings, from spawn() to the process it runs in.
+#include <cmath>
+
 #include "cluster_fixture.h"
 
 namespace runtime::test {
@@ -31,6 +33,29 @@ TEST_F(OptionsTest, ResourcesAreReservedForTheActorsLife) {
     EXPECT_TRUE(second.ok()) << second.status().to_string();
     EXPECT_TRUE(rt_->kill(*second).ok());
   }
+}
+
+TEST_F(OptionsTest, WhatCannotBeMeantIsRefusedByName) {
+  const auto refused = [&](const ActorOptions& options, const std::string& name) {
+    expect_failure(rt_->spawn<Counter>(options, 0).status(), ErrorCode::kInvalidArgument, {"Counter", name});
+  };
+  refused({.name = std::string(2000, 'x')}, "name has 2000 bytes");
+  refused({.max_restarts = -2}, "max_restarts is -2");
+  refused({.max_task_retries = -7}, "max_task_retries is -7");
+  refused({.cpus = std::nan("")}, "CPU) is nan");
+  refused({.gpus = -1}, "GPU) is -1");
+  refused({.resources = {{"tape", -2}}}, "resource \"tape\" is -2");
+  refused({.cpu_affinity = {0, 1000}}, "there is no core 1000");
+  refused({.env = {{"A=B", "1"}}}, "\"A=B\" cannot be the name");
+  refused({.env = {{"", "1"}}}, "env");
+  refused({.log_prefix = "a\nb"}, "log_prefix has a control character");
+  refused({.create_timeout = -1ms}, "create_timeout is -1 ms");
+  refused({.call_timeout = -1ms}, "call_timeout is -1 ms");
+}
+
+TEST_F(OptionsTest, AMissingLabelIsNamed) {
+  expect_failure(rt_->spawn<Counter>({.labels = {{"zone", "a"}, {"kind", "fast"}}, .create_timeout = 300ms}, 0).status(), ErrorCode::kResourceExhausted,
+                 {"needs a node with kind=fast, zone=a", "lacks the labels kind=fast"});
 }
 
 TEST_F(OptionsTest, LabelsAndNodesChooseThePlace) {
