@@ -1,4 +1,5 @@
 // 100,000 shared actors on one machine, and what they leave behind.
+#include <algorithm>
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <unistd.h>
@@ -115,20 +116,33 @@ TEST_F(ManyTest, CyclesOfCreatingAndKillingLeaveNothing) {
     EXPECT_EQ(group[0].pid(), worker);
     ASSERT_TRUE(rt_->kill(group, 120s).ok());
   };
-  // The head remembers the dead for some seconds: as many at once before the first look as before the second.
-  for (int i = 0; i < 7; ++i) cycle();
-  std::this_thread::sleep_for(6s);
-  const double worker_before = private_kib(worker), node_before = private_kib(node_), own_before = private_kib(::getpid());
-  const std::size_t worker_fds = descriptors(worker), node_fds = descriptors(node_), own_fds = descriptors(::getpid());
-  for (int i = 0; i < 7; ++i) cycle();
-  std::this_thread::sleep_for(6s);
-  // 70,000 actors: a leak of a hundred bytes each would show.
-  EXPECT_LT(private_kib(worker) - worker_before, 7'000);
-  EXPECT_LT(private_kib(node_) - node_before, 7'000);
-  EXPECT_LT(private_kib(::getpid()) - own_before, 7'000);
-  EXPECT_LE(descriptors(worker), worker_fds + 2);
-  EXPECT_LE(descriptors(node_), node_fds + 2);
-  EXPECT_LE(descriptors(::getpid()), own_fds + 2);
+  struct Use {
+    double worker, node, own;
+    std::size_t worker_fds, node_fds, own_fds;
+  };
+  // The head remembers the dead for some seconds: it is looked at when it has forgotten most of them.
+  auto use_after_cycles = [&] {
+    for (int i = 0; i < 7; ++i) cycle();
+    std::this_thread::sleep_for(6s);
+    return Use{private_kib(worker), private_kib(node_), private_kib(::getpid()), descriptors(worker), descriptors(node_), descriptors(::getpid())};
+  };
+  // Each time 70,000 actors: a leak of a hundred bytes each would show every time, an allocator that keeps more once does not.
+  Use before = use_after_cycles();
+  Use least_growth{1e9, 1e9, 1e9, 1000, 1000, 1000};
+  for (int round = 0; round < 3; ++round) {
+    const Use now = use_after_cycles();
+    std::cout << "private memory in KiB: worker " << now.worker << ", node " << now.node << ", driver " << now.own << "\n";
+    least_growth = {std::min(least_growth.worker, now.worker - before.worker), std::min(least_growth.node, now.node - before.node),
+                    std::min(least_growth.own, now.own - before.own),          std::min(least_growth.worker_fds, now.worker_fds - std::min(now.worker_fds, before.worker_fds)),
+                    std::min(least_growth.node_fds, now.node_fds - std::min(now.node_fds, before.node_fds)), std::min(least_growth.own_fds, now.own_fds - std::min(now.own_fds, before.own_fds))};
+    before = now;
+  }
+  EXPECT_LT(least_growth.worker, 7'000);
+  EXPECT_LT(least_growth.node, 7'000);
+  EXPECT_LT(least_growth.own, 7'000);
+  EXPECT_LE(least_growth.worker_fds, 2u);
+  EXPECT_LE(least_growth.node_fds, 2u);
+  EXPECT_LE(least_growth.own_fds, 2u);
 }
 
 TEST_F(ManyTest, AHundredThousandThatDieTogetherAreReportedTogether) {
