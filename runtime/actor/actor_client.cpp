@@ -159,11 +159,6 @@ std::shared_ptr<const WorkerLink> ActorClient::worker() const {
   return worker_;
 }
 
-bool ActorClient::is_closed() const {
-  std::lock_guard lock(mutex_);
-  return link_ == Link::kClosed;
-}
-
 std::string ActorClient::describe() const { return class_name_ + " " + id_.short_hex(); }
 
 Result<const MethodEntry*> ActorClient::find_method(std::type_index type, const MethodKey& key) {
@@ -486,8 +481,7 @@ void ActorClient::on_cause(std::uint64_t incarnation, Status reason, bool refuse
                                                                 : unavailable("connection lost, the call may have run: " + reason.message());
   if (why.code() == ErrorCode::kActorDied && !restarts) {
     section.fail_all(orphans_, why);
-    link_ = Link::kClosed;
-    closed_ = why;
+    end_for_good(why);
     fail_waiting(section, why);
     section.drop_lent();
     return;
@@ -543,6 +537,12 @@ void ActorClient::settle_orphans(Section& section, const Status& why, bool keep_
   arm_timer(earliest_deadline());
 }
 
+void ActorClient::end_for_good(const Status& why) {
+  link_ = Link::kClosed;
+  closed_ = why;
+  is_closed_ = true;
+}
+
 void ActorClient::resolve() {
   // Asked again as long as calls wait; each of them ends at its own deadline.
   constexpr std::chrono::seconds kPatience{60};
@@ -561,8 +561,7 @@ void ActorClient::on_resolved(Result<ActorAddress> address) {
   } else if (address.status().code() == ErrorCode::kUnavailable) {
     section.fail_all(line_, address.status());
   } else if (address.status().code() != ErrorCode::kDeadlineExceeded) {
-    link_ = Link::kClosed;
-    closed_ = address.status();
+    end_for_good(address.status());
     fail_waiting(section, closed_);
     return;
   }
@@ -789,8 +788,7 @@ void ActorClient::on_timer() {
 void ActorClient::close(Status reason) {
   Section section(*this);
   if (link_ == Link::kClosed) return;
-  link_ = Link::kClosed;
-  closed_ = reason;
+  end_for_good(reason);
   fail_waiting(section, reason);
   section.fail_all(orphans_, reason);
   section.drop_lent();

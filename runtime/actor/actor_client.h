@@ -76,8 +76,8 @@ class ActorClient : public std::enable_shared_from_this<ActorClient> {
   /// As call(), with a method that is known and arguments that are stored already.
   ObjectStatePtr submit(const MethodEntry* method, ObjectValue arguments, TimeLimit limit, std::int32_t retries,
                         std::shared_ptr<StreamState> stream = nullptr);
-  /// Whether the actor is known to have ended.
-  bool is_closed() const;
+  /// Whether the actor is known to have ended. Takes no lock, so that it may be asked under any.
+  bool is_closed() const { return is_closed_.load(); }
   /// Whether objects that the actor made for this process are still held here: they end with its process.
   bool lends_results() const { return results_held_.load() > 0; }
 
@@ -122,6 +122,7 @@ class ActorClient : public std::enable_shared_from_this<ActorClient> {
   void acknowledge(std::uint64_t sequence);
   /// `refused`: the connection is fine, and the actor takes no more calls.
   void ask_cause(Status reason, bool refused = false);
+  void end_for_good(const Status& why);
   void resolve();
   void try_again_later();
   void move_to(const ActorAddress& newer);
@@ -153,6 +154,7 @@ class ActorClient : public std::enable_shared_from_this<ActorClient> {
   void on_timer();
 
   std::atomic<std::uint32_t> results_held_{0};  // ResultLeases
+  std::atomic<bool> is_closed_{false};          // link_ is kClosed
   const std::shared_ptr<Process> process_;
   const ActorId id_;
   const std::string class_name_;

@@ -280,7 +280,8 @@ void TaskPool::keep_lineage(const TaskPtr& task, const ObjectValue& result) {
       if (!pool) return runtime::cancelled("the runtime was stopped");
       TaskPtr again = pool->make_task(function, std::move(arguments), options);
       again->lineage = std::move(lineage);
-      pool->enqueue(again);
+      // Later, since whoever reads the lost object holds locks that sending a task takes too.
+      pool->process_->loop().post([pool, again] { pool->enqueue(again); });
       return again->result;
     };
     task->lineage = std::make_shared<TaskLineage>(source, process_->node().node_address(), std::move(submit));
