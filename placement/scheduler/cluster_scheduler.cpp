@@ -18,11 +18,14 @@ constexpr std::size_t kNodesExplainedMax = 8;
 constexpr std::size_t kBundlesMax = 10000;
 constexpr double kPackUpTo = 0.5;
 
-bool has_labels(const runtime::Labels& offered, const runtime::Labels& wanted) {
-  return std::all_of(wanted.begin(), wanted.end(), [&](const auto& label) {
+/// Those that are wanted and not offered.
+runtime::Labels missing_labels(const runtime::Labels& offered, const runtime::Labels& wanted) {
+  runtime::Labels missing;
+  for (const auto& label : wanted) {
     auto found = offered.find(label.first);
-    return found != offered.end() && found->second == label.second;
-  });
+    if (found == offered.end() || found->second != label.second) missing.insert(label);
+  }
+  return missing;
 }
 
 /// "zone=a, kind=fast"
@@ -95,7 +98,7 @@ Result<NodeId> ClusterScheduler::place_on_node(const ActorSpec& actor, const Res
   double best_utilisation = 0;
   for (Node& node : nodes_) {
     if (actor.node && node.id != *actor.node) continue;
-    if (!has_labels(node.labels, actor.labels) || !node.available.covers(demand)) continue;
+    if (!missing_labels(node.labels, actor.labels).empty() || !node.available.covers(demand)) continue;
     Resources left = node.available;
     left -= demand;
     // An actor that asks for nothing counts by how many there are.
@@ -125,12 +128,7 @@ Status ClusterScheduler::explain(const ActorSpec& actor, const Resources& demand
     if (shown++ >= kNodesExplainedMax) continue;
     if (shown > 1) text += "; ";
     text += "node " + node.id.short_hex() + " (" + node.address + ") ";
-    if (!has_labels(node.labels, actor.labels)) {
-      runtime::Labels missing;
-      for (const auto& label : actor.labels) {
-        auto found = node.labels.find(label.first);
-        if (found == node.labels.end() || found->second != label.second) missing.insert(label);
-      }
+    if (const runtime::Labels missing = missing_labels(node.labels, actor.labels); !missing.empty()) {
       text += "lacks the labels " + to_string(missing);
     } else {
       text += "lacks " + node.available.missing(demand);

@@ -19,9 +19,6 @@ namespace runtime {
 namespace {
 /// How long the head may take to say what became of an actor; it may be asked about a hundred thousand at once.
 constexpr std::chrono::seconds kCausePatience{30};
-/// Before calls that failed for no reason known to the cluster are sent again; twice as long each time, up to about a second.
-constexpr std::chrono::milliseconds kFirstPause{10};
-constexpr std::uint8_t kPausesDoubled = 7;
 }  // namespace
 
 struct OutgoingCall final : Producer {
@@ -69,12 +66,7 @@ class ActorClient::ResultLease {
   ResultLease& operator=(const ResultLease&) = delete;
   ~ResultLease() {
     --client_->results_held_;
-    auto channel = channel_.lock();
-    if (!channel) return;
-    Message notice;
-    notice.kind = FrameKind::kCancel;
-    notice.meta = encode_notice({client_->id_, sequence_, CallNotice::Kind::kResultReleased});
-    (void)channel->send(std::move(notice), Flush::kSoon);
+    if (auto channel = channel_.lock()) send_notice(*channel, {client_->id_, sequence_, CallNotice::Kind::kResultReleased});
   }
 
  private:
@@ -380,11 +372,7 @@ Status ActorClient::cancel(const CallPtr& call, CancelMode mode) {
   if (!channel) return {};  // it has failed
   const bool forced = mode == CancelMode::kForce && !shared;
   if (forced) call->forced = true;
-  Message notice;
-  notice.kind = FrameKind::kCancel;
-  const auto kind = forced ? CallNotice::Kind::kForceCancel : CallNotice::Kind::kCancel;
-  notice.meta = encode_notice({self.id_, call->sequence, kind});
-  (void)channel->send(std::move(notice), Flush::kNow);  // not sent: then the connection is gone, and the call with it
+  send_notice(*channel, {self.id_, call->sequence, forced ? CallNotice::Kind::kForceCancel : CallNotice::Kind::kCancel}, Flush::kNow);
   if (mode != CancelMode::kForce || !shared) return {};
   return invalid_argument(self.describe() + " shares its process with other actors: a call that it runs is asked to end but cannot be forced to; that takes a "
                           "process of its own (Isolation::kProcess)");
@@ -496,9 +484,7 @@ void ActorClient::on_cause(std::uint64_t incarnation, Status reason, bool refuse
 // The way to the actor is broken, or its node is: trying at full speed would help nobody.
 void ActorClient::try_again_later() {
   link_ = Link::kPausing;
-  const auto pause = kFirstPause * (1 << failures_);
-  failures_ = std::min<std::uint8_t>(failures_ + 1, kPausesDoubled);
-  process_->loop().post([weak = weak_from_this(), pause] {
+  process_->loop().post([weak = weak_from_this(), pause = backoff_.next()] {
     auto self = weak.lock();
     if (!self) return;
     auto timer = std::make_shared<Timer>(self->process_->loop().executor(), pause);
@@ -595,10 +581,7 @@ void ActorClient::adopt(const ActorAddress& newer) {
 
 void ActorClient::on_reply(const CallPtr& call, Result<Message> reply) {
   if (!reply.ok() && reply.status().code() == ErrorCode::kDeadlineExceeded) {
-    Message notice;
-    notice.kind = FrameKind::kCancel;
-    notice.meta = encode_notice({id_, call->sequence, CallNotice::Kind::kCancel});
-    (void)call->channel->send(std::move(notice), Flush::kSoon);  // not sent: then the connection is gone, and the call with it
+    send_notice(*call->channel, {id_, call->sequence, CallNotice::Kind::kCancel});
     reply = call->late("no reply in time; the call may have run");
   }
   {
@@ -623,7 +606,7 @@ void ActorClient::on_reply(const CallPtr& call, Result<Message> reply) {
       reply = closed_;
     }
     acknowledge(call->sequence);
-    if (reply.ok()) failures_ = 0;
+    if (reply.ok()) backoff_.reset();
     if (!reply.ok()) {
       // The actor may still get and keep what was lent to a call whose time is up; one that was never sent it cannot.
       auto lent = reply.status().code() == ErrorCode::kDeadlineExceeded ? lent_.end() : lent_.find(call->sequence);
@@ -685,15 +668,14 @@ void ActorClient::acknowledge(std::uint64_t sequence) {
 
 void ActorClient::tell_taken(const CallPtr& call, std::uint64_t count) {
   ActorClient& self = *call->client;
-  Message notice;
+  CallNotice notice;
   std::shared_ptr<Channel> channel;
   {
     std::lock_guard lock(self.mutex_);
     channel = call->channel;
-    notice.kind = FrameKind::kCancel;
-    notice.meta = encode_notice({self.id_, call->sequence, CallNotice::Kind::kStreamTaken, count});
+    notice = {self.id_, call->sequence, CallNotice::Kind::kStreamTaken, count};
   }
-  (void)channel->send(std::move(notice), Flush::kSoon);  // not sent: then the connection is gone, and the stream with it
+  send_notice(*channel, notice);
 }
 
 void ActorClient::on_stream_item(const std::shared_ptr<Channel>& from, std::uint64_t sequence, const Message& message) {

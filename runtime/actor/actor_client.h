@@ -26,6 +26,7 @@
 #include "runtime/actor/fwd.h"
 #include "runtime/actor/method.h"
 #include "runtime/actor/object_state.h"
+#include "runtime/core/backoff.h"
 #include "runtime/core/result.h"
 #include "runtime/node/membership.h"
 
@@ -165,7 +166,7 @@ class ActorClient : public std::enable_shared_from_this<ActorClient> {
   std::shared_ptr<WorkerLink> worker_;
   std::uint64_t incarnation_;
   bool stale_ = false;       // that incarnation has ended: resolve() before connecting
-  std::uint8_t failures_ = 0;  // attempts to send again, since the last reply
+  Backoff backoff_;          // of attempts to send again, until a reply comes
   std::uint64_t order_ = 0;  // calls made
   Link link_ = Link::kNone;
   Status closed_;

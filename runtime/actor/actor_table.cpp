@@ -18,12 +18,7 @@ class ArgumentsLease {
   ArgumentsLease(const ArgumentsLease&) = delete;
   ArgumentsLease& operator=(const ArgumentsLease&) = delete;
   ~ArgumentsLease() {
-    auto channel = channel_.lock();
-    if (!channel) return;
-    Message notice;
-    notice.kind = FrameKind::kCancel;
-    notice.meta = encode_notice({actor_, sequence_, CallNotice::Kind::kArgumentsReleased});
-    (void)channel->send(std::move(notice), Flush::kSoon);  // not sent: the connection is gone, and the caller knows
+    if (auto channel = channel_.lock()) send_notice(*channel, {actor_, sequence_, CallNotice::Kind::kArgumentsReleased});
   }
 
  private:
@@ -81,12 +76,7 @@ void ActorTable::drain(ActorId actor, std::uint64_t incarnation, std::function<v
 
 void ActorTable::tell_drained(ActorId actor) {
   for (const auto& [raw, weak] : channels_) {
-    auto channel = weak.lock();
-    if (!channel) continue;
-    Message notice;
-    notice.kind = FrameKind::kCancel;
-    notice.meta = encode_notice({actor, 0, CallNotice::Kind::kDrained});
-    (void)channel->send(std::move(notice));  // not sent: the caller is gone, or learns less from the connection's end
+    if (auto channel = weak.lock()) send_notice(*channel, {actor, 0, CallNotice::Kind::kDrained}, Flush::kNow);
   }
 }
 

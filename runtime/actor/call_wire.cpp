@@ -149,6 +149,8 @@ Result<Buffer> encode_reply(const CallReply& reply, const ObjectValue& value) {
   });
 }
 
+namespace {
+
 Buffer encode_notice(const CallNotice& notice) {
   return encode<schema::CallNotice>([&](schema::CallNotice::Builder out) {
     out.setActorId(to_data(notice.actor));
@@ -163,6 +165,15 @@ Buffer encode_notice(const CallNotice& notice) {
       case CallNotice::Kind::kDrained: out.setDrained(); break;
     }
   });
+}
+
+}  // namespace
+
+void send_notice(Channel& channel, const CallNotice& notice, Flush flush) {
+  Message message;
+  message.kind = FrameKind::kCancel;
+  message.meta = encode_notice(notice);
+  (void)channel.send(std::move(message), flush);
 }
 
 Status decode_call(const Buffer& meta, Buffer payload, const std::shared_ptr<Process>& process,

@@ -13,6 +13,7 @@
 #include "runtime/core/ids.h"
 #include "runtime/core/result.h"
 #include "runtime/transport/buffer.h"
+#include "runtime/transport/channel.h"
 
 namespace runtime {
 
@@ -58,7 +59,8 @@ ObjectStatePtr first_unsettled(const std::vector<ObjectStatePtr>& refs);
 /// Errors: kInvalidArgument when references nest deeper than kRefDepthMax.
 Result<Buffer> encode_call(const CallRequest& call, const ObjectValue& arguments);
 Result<Buffer> encode_reply(const CallReply& reply, const ObjectValue& value);
-Buffer encode_notice(const CallNotice& notice);
+/// Tells the other side. Not sent means that the connection is gone, and with it what the notice is about.
+void send_notice(Channel& channel, const CallNotice& notice, Flush flush = Flush::kSoon);
 
 /// `payload` is the frame's. Objects that the message refers to become states of `process`. Errors: kInvalidArgument.
 Status decode_call(const Buffer& meta, Buffer payload, const std::shared_ptr<Process>& process,

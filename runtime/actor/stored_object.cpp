@@ -65,18 +65,21 @@ void StoredObject::recover(Deadline deadline, UniqueFunction<void(Result<ObjectL
   const ObjectLocation at = location();
   client_->get(at, deadline, [self = shared_from_this(), at, done = std::move(done)](Result<BytesView> view) mutable {
     if (view.ok()) return done(at);
-    if (!is_loss(view.status())) return done(view.status());
-    Result<ObjectStatePtr> coming = self->make_again(at, view.status());
-    if (!coming.ok()) return done(coming.status());
-    if (!*coming) return done(self->location());
-    ObjectStatePtr made = *std::move(coming);
-    const ObjectState& awaited = *made;
-    awaited.then([self = std::move(self), made = std::move(made), done = std::move(done)]() mutable {
-      Status status = self->adopt(made);
+    self->bring_back(at, view.status(), [self, done = std::move(done)](Status status) mutable {
       if (status.ok()) done(self->location());
       else done(std::move(status));
     });
   });
+}
+
+void StoredObject::bring_back(const ObjectLocation& at, const Status& why, UniqueFunction<void(Status)> done) {
+  if (!is_loss(why)) return done(why);
+  Result<ObjectStatePtr> coming = make_again(at, why);
+  if (!coming.ok()) return done(coming.status());
+  if (!*coming) return done({});
+  ObjectStatePtr made = *std::move(coming);
+  const ObjectState& awaited = *made;
+  awaited.then([self = shared_from_this(), made = std::move(made), done = std::move(done)]() mutable { done(self->adopt(made)); });
 }
 
 void StoredObject::restore(Deadline deadline, UniqueFunction<void(bool made_again)> done) {
@@ -123,14 +126,7 @@ void StoredObject::open(Deadline deadline, UniqueFunction<void(Result<Buffer>)> 
   const ObjectLocation at = location();
   client_->get(at, deadline, [self = shared_from_this(), at, deadline, done = std::move(done)](Result<BytesView> view) mutable {
     if (view.ok()) return done(view->buffer());
-    if (!is_loss(view.status())) return done(view.status());
-    Result<ObjectStatePtr> coming = self->make_again(at, view.status());
-    if (!coming.ok()) return done(coming.status());
-    if (!*coming) return self->open(deadline, std::move(done));
-    ObjectStatePtr made = *std::move(coming);
-    const ObjectState& awaited = *made;
-    awaited.then([self = std::move(self), made = std::move(made), deadline, done = std::move(done)]() mutable {
-      Status status = self->adopt(made);
+    self->bring_back(at, view.status(), [self, deadline, done = std::move(done)](Status status) mutable {
       if (status.ok()) self->open(deadline, std::move(done));
       else done(std::move(status));
     });

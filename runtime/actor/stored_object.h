@@ -49,6 +49,8 @@ class StoredObject : public std::enable_shared_from_this<StoredObject> {
   ObjectLocation present_location() const;  // with mutex_ held
   /// The object being made again because what was at `lost` is not there; null: it has been meanwhile. Errors: kObjectLost.
   Result<ObjectStatePtr> make_again(const ObjectLocation& lost, const Status& why);
+  /// Reading what is at `at` failed, and why: `done` once the object can be read again. Errors: kObjectLost; `why` itself when that is no loss.
+  void bring_back(const ObjectLocation& at, const Status& why, UniqueFunction<void(Status)> done);
   /// What was made is the object from now on. Errors: kObjectLost.
   Status adopt(const ObjectStatePtr& made);
   Status loss(const ObjectLocation& lost, const Status& why, const Status& not_again) const;

@@ -7,6 +7,7 @@
 #include "runtime/actor/actor_client.h"
 #include "runtime/actor/process.h"
 #include "runtime/actor/stored_object.h"
+#include "runtime/core/backoff.h"
 #include "runtime/core/log.h"
 #include "runtime/core/timer.h"
 
@@ -15,9 +16,6 @@ namespace runtime {
 namespace {
 // An ask for a lease ends a little before the first task that needs it, so that the task's failure can say what was missing.
 constexpr std::chrono::milliseconds kAskMargin{50};
-// After asking for a worker has failed; twice as long each time, up to about a second.
-constexpr std::chrono::milliseconds kFirstPause{10};
-constexpr int kPausesDoubled = 7;
 }  // namespace
 
 struct TaskPool::Task final : Producer {
@@ -60,7 +58,7 @@ struct TaskPool::Queue {
   std::vector<LeasePtr> parked;
   std::size_t asks = 0;
   Deadline ask_after = Deadline::min();  // the last one has failed
-  int failed_asks = 0;                   // one after another
+  Backoff backoff;                       // of asking
   double seconds_per_task = 1;  // moving average; until it is known, tasks are not sent ahead
 };
 
@@ -345,7 +343,7 @@ void TaskPool::on_lease(Queue& queue, const PendingActor& pending) {
   --queue.asks;
   if (client) {
     if (closed_) return;
-    queue.failed_asks = 0;
+    queue.backoff.reset();
     auto lease = std::make_shared<Lease>();
     lease->client = std::move(client);
     lease->last_event = steady_now();
@@ -357,8 +355,7 @@ void TaskPool::on_lease(Queue& queue, const PendingActor& pending) {
                        failure.code() == ErrorCode::kActorDied || failure.code() == ErrorCode::kUnavailable;
   const Deadline now = steady_now();
   // The way to the node may be broken: asking at full speed would help nobody.
-  queue.ask_after = now + kFirstPause * (1 << queue.failed_asks);
-  queue.failed_asks = std::min(queue.failed_asks + 1, kPausesDoubled);
+  queue.ask_after = now + queue.backoff.next();
   // What can never be had fails all that wait for it; else those whose time is up, and the others ask again.
   std::erase_if(queue.line, [&](const TaskPtr& task) {
     if (passing && task->deadline > now + 2 * kAskMargin) return false;

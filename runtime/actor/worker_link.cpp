@@ -92,12 +92,7 @@ void WorkerLink::on_connected(Result<std::shared_ptr<Channel>> channel) {
     });
     // Its caller has given up and knows of no result; the process that holds it must hear that.
     (*channel)->set_on_late_reply([](const std::shared_ptr<Channel>& from, Message reply) {
-      std::optional<CallNotice> release = release_of(reply.meta);
-      if (!release) return;
-      Message notice;
-      notice.kind = FrameKind::kCancel;
-      notice.meta = encode_notice(*release);
-      (void)from->send(std::move(notice), Flush::kSoon);  // not sent: the connection is gone, and what it held with it
+      if (std::optional<CallNotice> release = release_of(reply.meta)) send_notice(*from, *release);
     });
     (*channel)->set_on_interrupt([weak = weak_from_this(), connection = std::weak_ptr<Channel>(*channel)] {
       if (auto self = weak.lock()) self->watch_interrupted(connection);
