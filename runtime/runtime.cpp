@@ -426,6 +426,9 @@ ObjectStatePtr Runtime::submit_task(const MethodKey& key, const TaskOptions& opt
   if (!function) {
     return ObjectState::failed(process, invalid_argument("a function is run as a task that is not registered: call register_function(\"name\", &function) in main"));
   }
+  if (Status status = check_amounts(options.cpus, options.gpus, options.resources); !status.ok()) {
+    return ObjectState::failed(process, status.with_context("task " + function->name));
+  }
   Result<ObjectValue> arguments = process->store(encoder);
   if (!arguments.ok()) return ObjectState::failed(process, arguments.status().with_context("arguments of task " + function->name));
   std::shared_ptr<TaskPool> pool;

@@ -10,8 +10,9 @@ namespace {
 
 constexpr std::size_t kNameBytesMax = 1024;
 
-Status amount(const std::string& name, double value) {
-  if (std::isfinite(value) && value >= 0) return {};
+bool is_amount(double value) { return std::isfinite(value) && value >= 0; }
+
+Status no_amount(const std::string& name, double value) {
   return invalid_argument(name + " is " + std::to_string(value) + ": expected a number of at least 0");
 }
 
@@ -25,17 +26,22 @@ Status text(const std::string& name, const std::string& value) {
 
 }  // namespace
 
+Status check_amounts(double cpus, double gpus, const ResourceMap& resources) {
+  if (!is_amount(cpus)) return no_amount("cpus (the resource CPU)", cpus);
+  if (!is_amount(gpus)) return no_amount("gpus (the resource GPU)", gpus);
+  for (const auto& [resource, value] : resources) {
+    if (!is_amount(value)) return no_amount("resource \"" + resource + "\"", value);
+  }
+  return {};
+}
+
 Status ActorOptions::check() const {
   for (const auto& [what, value] : {std::pair("name", &name), {"name_space", &name_space}, {"log_prefix", &log_prefix}}) {
     if (Status status = text(what, *value); !status.ok()) return status;
   }
   if (max_restarts < -1) return invalid_argument("max_restarts is " + std::to_string(max_restarts) + ": expected at least 0, or -1 for always");
   if (max_task_retries < -1) return invalid_argument("max_task_retries is " + std::to_string(max_task_retries) + ": expected at least 0, or -1 for always");
-  if (Status status = amount("cpus (the resource CPU)", cpus); !status.ok()) return status;
-  if (Status status = amount("gpus (the resource GPU)", gpus); !status.ok()) return status;
-  for (const auto& [resource, value] : resources) {
-    if (Status status = amount("resource \"" + resource + "\"", value); !status.ok()) return status;
-  }
+  if (Status status = check_amounts(cpus, gpus, resources); !status.ok()) return status;
   for (const auto& [variable, value] : env) {
     if (variable.empty() || variable.find_first_of(std::string("=\0", 2)) != std::string::npos) {
       return invalid_argument("env: \"" + variable + "\" cannot be the name of an environment variable");

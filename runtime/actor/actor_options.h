@@ -22,8 +22,9 @@ inline constexpr std::chrono::hours kDefaultCallTimeout{1};
 /// What an actor shares its process with.
 enum class Isolation : std::uint8_t {
   kProcess,  // nothing: a crash takes it alone, kill ends it at once
-  /// Other shared actors of its job on the node with the same env and threads. Costs about a KiB instead of a process. Each still runs one
-  /// call at a time, in order, beside the others on one thread per CPU. A crash takes them all; kill waits for no call but interrupts none either.
+  /// Other shared actors of its job on the node with the same env and threads. Costs about a KiB instead of a process. Each runs
+  /// one call at a time, in order (unless max_concurrency says otherwise), beside the others on one thread per CPU. A crash takes them all; kill
+  /// waits for no call but interrupts none either.
   kShared,
 };
 
@@ -73,6 +74,9 @@ struct ActorOptions {
   /// Whether these can be meant: kInvalidArgument names the first option that cannot. spawn() asks; whether a node has what they ask for is another matter.
   Status check() const;
 };
+
+/// Of what an actor or a task reserves: kInvalidArgument names the first amount that is negative or no number.
+Status check_amounts(double cpus, double gpus, const ResourceMap& resources);
 
 /// How much a caller wants a call to end.
 enum class CancelMode {

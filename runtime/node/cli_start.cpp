@@ -3,12 +3,15 @@
 #include <sys/prctl.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <cctype>
 #include <cmath>
 #include <csignal>
 #include <cstdio>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
+#include "runtime/core/asio.h"
 #include "runtime/core/log.h"
 #include "runtime/node/daemon.h"
 #include "runtime/node/machine.h"
@@ -53,6 +56,17 @@ Result<Labels> parse_labels(const std::vector<std::string>& lines) {
     labels[line.substr(0, equals)] = line.substr(equals + 1);
   }
   return labels;
+}
+
+/// What other machines are to connect to must be a name or an address that can be connected to; empty is neither, and fine.
+Status check_advertised(const std::string& host) {
+  if (host.empty()) return {};
+  boost::system::error_code error;
+  const auto address = asio::ip::make_address(host, error);
+  if (!error && !address.is_unspecified()) return {};
+  const bool is_name = error && std::all_of(host.begin(), host.end(), [](unsigned char c) { return std::isalnum(c) || c == '.' || c == '-' || c == '_'; });
+  if (is_name) return {};
+  return invalid_argument("--advertise " + host + ": expected a host name or an address without a port, which other machines reach this node by");
 }
 
 /// Everything `start` decides before anything runs.
@@ -102,6 +116,7 @@ Result<Plan> make_plan(const StartOptions& options) {
     }
   }
   plan.node.bind = Endpoint::tcp(host, static_cast<std::uint16_t>(options.port.value_or(options.head ? kDefaultPort : 0)));
+  if (Status status = check_advertised(options.advertise); !status.ok()) return status;
   plan.node.advertise_host = options.advertise;
   if (plan.node.advertise_host.empty() && (host == "0.0.0.0" || host == "::")) plan.node.advertise_host = outward_address();
   return plan;

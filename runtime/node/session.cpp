@@ -13,6 +13,7 @@
 
 #include "runtime/core/environment.h"
 #include "runtime/node/file_util.h"
+#include "runtime/transport/endpoint.h"
 
 namespace runtime {
 
@@ -204,6 +205,7 @@ Result<ClusterAddress> find_cluster(const std::string& explicit_address, Fallbac
   if (wanted.starts_with("localhost:")) wanted.replace(0, 9, "127.0.0.1");
   std::vector<SessionInfo> sessions = running_sessions();
   if (!wanted.empty()) {
+    if (auto endpoint = Endpoint::parse(wanted); !endpoint.ok()) return endpoint.status();
     for (const SessionInfo& session : sessions) {
       if (session.address == wanted) return address_of(session);
     }

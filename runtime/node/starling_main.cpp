@@ -33,6 +33,14 @@ int run_rl(char** argv) {
 
 std::unique_ptr<runtime::Scheduler> make_scheduler() { return std::make_unique<placement::ClusterScheduler>(); }
 
+/// "4GiB", "500MB" or a plain number.
+CLI::Validator bytes() {
+  return {[size = CLI::AsSizeValue(false)](std::string& text) {
+            return text.starts_with('-') ? text + " is below 0" : size(text);
+          },
+          "BYTES"};
+}
+
 /// The commands' options, and which of them was chosen.
 struct Commands {
   explicit Commands(CLI::App& app) {
@@ -70,9 +78,9 @@ struct Commands {
     start->add_option("--num-gpus", start_options.gpus, "GPUs to offer (default: the machine's)");
     start->add_option("--resources", start_options.resources, "further resources as JSON, like '{\"x\": 1}'");
     start->add_option("--label", start_options.labels, "KEY=VALUE that says what the node is; may be repeated");
-    start->add_option("--object-store-memory", start_options.object_store_bytes, "bytes of shared memory for objects (default: 30 % of memory)");
+    start->add_option("--object-store-memory", start_options.object_store_bytes, "bytes of shared memory for objects, like 4GiB (default: 30 % of memory)")->transform(bytes());
     start->add_option("--spill-dir", start_options.spill_dir, "where objects go that nobody reads while the store is full (default: in the session folder)");
-    start->add_option("--spill-limit", start_options.spill_limit, "bytes there at most (default: half of what the disk has left; 0: spill nothing)");
+    start->add_option("--spill-limit", start_options.spill_limit, "bytes there at most, like 100GiB (default: half of what the disk has left; 0: spill nothing)")->transform(bytes());
     start->add_option("--memory-threshold", start_options.memory_threshold, "share of the machine's or cgroup's memory in use from which on the worker that grew most is stopped "
                                                                            "(default: 0.95; 0: none is)");
     start->add_flag("--block", start_options.block, "stay in the foreground");

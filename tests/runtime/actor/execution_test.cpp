@@ -21,9 +21,14 @@ TEST_F(ExecutionTest, OneCallAtATimeUnlessAskedFor) {
   EXPECT_EQ(get(actor.call(&Busy::peak, "work")), 1);
 }
 
-TEST_F(ExecutionTest, MaxConcurrencyRunsThatManyAtOnce) {
+class ConcurrencyTest : public ClusterTest, public testing::WithParamInterface<Isolation> {};
+INSTANTIATE_TEST_SUITE_P(Isolations, ConcurrencyTest, testing::Values(Isolation::kProcess, Isolation::kShared),
+                         [](const auto& info) { return info.param == Isolation::kShared ? "Shared" : "Process"; });
+
+TEST_P(ConcurrencyTest, MaxConcurrencyRunsThatManyAtOnce) {
   ActorOptions options;
   options.max_concurrency = 4;
+  options.isolation = GetParam();
   auto actor = make<Busy>(options);
   std::vector<ObjectRef<void>> refs;
   for (int i = 0; i < 4; ++i) refs.push_back(actor.call(&Busy::meet, "a", 4));

@@ -1,4 +1,5 @@
 // Plain functions as tasks, on leased workers.
+#include <cmath>
 #include <fstream>
 #include <numeric>
 #include <set>
@@ -76,6 +77,11 @@ TEST_F(TaskTest, WhatCannotBeHadSaysWhatIsMissing) {
   const Status status = rt_->get(rt_->task(TaskOptions{.gpus = 64, .timeout = 400ms}, &twice, 1), 20s).status();
   EXPECT_TRUE(status.code() == ErrorCode::kResourceExhausted || status.code() == ErrorCode::kDeadlineExceeded) << status.to_string();
   EXPECT_NE(status.message().find("GPU"), std::string::npos) << status.message();
+}
+
+TEST_F(TaskTest, AmountsThatCannotBeMeantAreRefused) {
+  expect_failure(rt_->get(rt_->task(TaskOptions{.cpus = std::nan("")}, &twice, 1)).status(), ErrorCode::kInvalidArgument, {"twice", "cpus", "nan"});
+  expect_failure(rt_->get(rt_->task(TaskOptions{.resources = {{"disk", -1}}}, &twice, 1)).status(), ErrorCode::kInvalidArgument, {"disk", "-1"});
 }
 
 TEST_F(TaskTest, UnregisteredFunctionsAreExplained) {

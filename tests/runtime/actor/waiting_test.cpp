@@ -83,6 +83,16 @@ TEST_F(WaitingTest, WhenAllSettlesWithTheLastOrTheFirstFailure) {
   expect_failure(rt_->get(rt_->when_all(ObjectRef<int>())), ErrorCode::kInvalidArgument, {"refers to nothing"});
 }
 
+TEST_F(WaitingTest, WhenAllNestsAsDeepAsOneLikes) {
+  auto slow = counter();
+  ObjectRef<void> all = rt_->when_all(slow.call(&Counter::sleep_ms, 500));
+  for (int i = 0; i < 200'000; ++i) all = rt_->when_all(std::vector{all});
+  EXPECT_TRUE(rt_->get(all, 30s).ok());
+  ObjectRef<void> failed = rt_->when_all(slow.call(&Counter::refuse, "full"));
+  for (int i = 0; i < 1000; ++i) failed = rt_->when_all(std::vector{failed});
+  expect_failure(rt_->get(failed, 30s), ErrorCode::kResourceExhausted, {"full"});
+}
+
 TEST_F(WaitingTest, WhenAllAsAnArgumentHoldsACallBack) {
   auto slow = counter();
   auto actor = counter();

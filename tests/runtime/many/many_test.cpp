@@ -63,7 +63,9 @@ class ManyTest : public testing::Test {
     if (!group.ok()) return {};
     auto values = rt_->gather(group->call(&Cell::add, 1), 120s);
     EXPECT_TRUE(values.ok()) << values.status().to_string();
-    if (values.ok()) EXPECT_EQ(*values, std::vector<int>(size, 2));
+    if (values.ok()) {
+      EXPECT_EQ(*values, std::vector<int>(size, 2));
+    }
     return *std::move(group);
   }
 

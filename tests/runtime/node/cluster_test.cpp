@@ -152,6 +152,16 @@ TEST_F(Cluster, RefusesNonsense) {
   EXPECT_EQ(starling({"start", "--head", "--port", "0", "--resources", "{x}"}).code, 1);
   EXPECT_EQ(starling({"start", "--head", "--port", "0", "--num-cpus", "1", "--resources", "{\"CPU\": 5}"}).code, 1);
   EXPECT_EQ(starling({"start", "--head", "--port", "0", "--object-store-memory", "10"}).code, 1);
+  EXPECT_EQ(starling({"start", "--head", "--port", "0", "--object-store-memory", "-5"}).code, 2);
+  EXPECT_EQ(starling({"start", "--head", "--port", "0", "--spill-limit", "9 apples"}).code, 2);
+  for (const char* host : {":::", "::", "0.0.0.0", "a b", "10.0.0.1:80"}) {
+    CommandResult advertised = starling({"start", "--head", "--port", "0", "--advertise", host});
+    EXPECT_EQ(advertised.code, 1) << host;
+    EXPECT_NE(advertised.err.find("--advertise"), std::string::npos) << advertised.err;
+  }
+  CommandResult junk = starling({"status", "--address", "junk"});
+  EXPECT_EQ(junk.code, 1);
+  EXPECT_NE(junk.err.find("expected HOST:PORT"), std::string::npos) << junk.err;
   CommandResult unknown = starling({"stat"});
   EXPECT_EQ(unknown.code, 2);
   EXPECT_NE(unknown.err.find("'stat'"), std::string::npos) << unknown.err;

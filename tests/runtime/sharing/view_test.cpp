@@ -52,7 +52,9 @@ TEST_F(ViewTest, AStructOfSpansIsReadInPlaceWithEverySpanAligned) {
     EXPECT_TRUE(is_aligned(batch.mask.data())) << count;
     EXPECT_EQ(batch.ids[count - 1], static_cast<std::int64_t>(count) - 1);
     EXPECT_EQ(batch.mask[count], 0.5F);
-    if (count == 300'000) EXPECT_EQ(permissions(batch.ids.data()), "r--s") << "not copied";
+    if (count == 300'000) {
+      EXPECT_EQ(permissions(batch.ids.data()), "r--s") << "not copied";
+    }
     ref = not_found("dropped");
     EXPECT_EQ(batch.ids[0], 0) << "the view keeps it";
   }
@@ -66,7 +68,9 @@ TEST_F(ViewTest, AVectorIsASpan) {
     const std::span<const float> values = **view;
     ASSERT_EQ(values.size(), count);
     EXPECT_TRUE(is_aligned(values.data()));
-    if (count > 0) EXPECT_EQ(values[count - 1], 2.0F);
+    if (count > 0) {
+      EXPECT_EQ(values[count - 1], 2.0F);
+    }
   }
   EXPECT_EQ(rt_->view(ObjectRef<std::vector<float>>()).status().code(), ErrorCode::kInvalidArgument);
 }
