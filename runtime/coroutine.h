@@ -72,8 +72,8 @@ asio::awaitable<Status> invoke_coroutine(std::shared_ptr<CoroutineState> call) {
   using Traits = MethodTraits<M>;
   using Value = typename Traits::Awaited;
   Status failure;
-  auto arguments = decode_arguments<typename Traits::Params>(call->arguments, call->context.deadline(), failure);
-  Status malformed = call->arguments.finish();
+  auto arguments = decode_arguments<typename Traits::Params>(*call->arguments, call->context.deadline(), failure);
+  Status malformed = call->arguments->finish();
   if (!malformed.ok()) co_return malformed;
   if (!failure.ok()) co_return failure;
   T& self = *static_cast<T*>(call->actor.get());

@@ -136,16 +136,16 @@ std::unique_ptr<ActorJob> ActorHost::take_job(Lane** lane) {
     std::unique_ptr<ActorJob> job = lanes_.pop(lane);
     if (!job || job->answer) return job;
     const bool unread = job->channel->queued_bytes() > context_->options.unread_bytes_max;
-    if (!unread && !(parked_ && parked_->has(job->channel.get()))) return job;
-    --std::exchange(*lane, nullptr)->active;
-    park(std::move(job));
+    if (!unread && !(parked_ && parked_->has(job->channel.get(), *lane))) return job;
+    --(*lane)->active;
+    park(std::move(job), std::exchange(*lane, nullptr));
   }
 }
 
-void ActorHost::park(std::unique_ptr<ActorJob> job) {
+void ActorHost::park(std::unique_ptr<ActorJob> job, const Lane* lane) {
   if (!parked_) parked_ = std::make_unique<ParkedCalls>();
   Channel& channel = *job->channel;
-  if (!parked_->park(std::move(job))) return;
+  if (!parked_->park(std::move(job), lane)) return;
   // Also when the connection ends: then they are dropped as others of a caller that is gone.
   channel.when_drained(context_->options.unread_bytes_max / 2, [weak = weak_from_this(), raw = &channel] {
     if (auto self = weak.lock()) self->unpark(raw);
@@ -156,14 +156,18 @@ void ActorHost::unpark(const Channel* channel) {
   bool another = false;
   {
     std::lock_guard lock(mutex_);
-    std::unique_ptr<JobLine> line = parked_ ? parked_->release(channel) : nullptr;
-    if (!line) return;
-    if (parked_->empty()) parked_.reset();
-    lanes_.put_back(*line);
+    take_back(channel, nullptr);
     another = wants_turn();
     if (another) ++turns_;
   }
   if (another) context_->executor.post(shared_from_this());
+}
+
+void ActorHost::take_back(const Channel* channel, const Lane* lane) {
+  std::unique_ptr<JobLine> line = parked_ ? parked_->release(channel, lane) : nullptr;
+  if (!line) return;
+  if (parked_->empty()) parked_.reset();
+  lanes_.put_back(*line);
 }
 
 void ActorHost::save_at_end() {
@@ -244,28 +248,36 @@ void ActorHost::run_in_turn(UniqueFunction<void()> task) {
 
 void ActorHost::begin_coroutine(Turn& turn) {
   ActorJob& job = *turn.job;
-  InvokeOutput nothing;
-  Buffer arguments;
-  Status status = prepare_call(job, arguments);
-  if (!status.ok()) {
+  if (Status status = check_call(job); !status.ok()) {
+    InvokeOutput nothing;
     if (turn.registered) context_->active.end(turn.running.channel, id_, turn.running.sequence);
     return reply(std::move(turn.job), std::move(status), nothing, turn.last ? Flush::kNow : Flush::kSoon);
   }
-  auto call = std::make_shared<CoroutineCall>(actor_, job.method->key, std::move(arguments), job.arguments.refs, context_->process,
-                                              turn.context);
+  auto call = std::make_shared<CoroutineCall>(actor_, job.method->key, job.arguments.refs, turn.context);
   call->host = shared_from_this();
+  call->fetches = job.arguments.stored != nullptr;
   {
     std::lock_guard lock(mutex_);
     ++coroutines_->in_progress;
     std::erase(running_, turn.running);
     call->lane = std::exchange(turn.lane, nullptr);  // stays active until the end
+    if (call->fetches) {
+      if (!parked_) parked_ = std::make_unique<ParkedCalls>();
+      parked_->hold(job.channel.get(), call->lane);
+    }
   }
   call->job = std::move(turn.job);
-  const CoroutineInvoker invoke = call->job->method->coroutine;
-  start_coroutine(std::move(call), context_->process->loop().context(), invoke);
+  start_coroutine(std::move(call), context_->process);
+}
+
+void ActorHost::end_fetch(CoroutineCall& call) {
+  if (!std::exchange(call.fetches, false)) return;
+  std::lock_guard lock(mutex_);
+  take_back(call.job->channel.get(), call.lane);
 }
 
 void ActorHost::end_coroutine(CoroutineCall& call, Status status) {
+  end_fetch(call);
   context_->active.end(call.job->channel.get(), id_, call.job->call.sequence);
   reply(std::move(call.job), std::move(status), call.output, Flush::kSoon);
   std::lock_guard lock(mutex_);
@@ -395,7 +407,7 @@ void ActorHost::give_up_resources_while_waiting() {
   });
 }
 
-Status ActorHost::prepare_call(ActorJob& job, Buffer& arguments) {
+Status ActorHost::check_call(const ActorJob& job) const {
   if (job.channel->closed()) return cancelled("the caller gave up");
   if (steady_now() >= job.deadline) return deadline_exceeded("the call's time was up while it waited in line; it did not run");
   if (!actor_) return unavailable("the actor is not built");
@@ -403,18 +415,17 @@ Status ActorHost::prepare_call(ActorJob& job, Buffer& arguments) {
     return invalid_argument("class " + class_->name() + " of the actor's program has no method of this name and signature (it has " +
                             std::to_string(class_->methods().size()) + " others)");
   }
-  arguments = std::move(job.arguments.bytes);
-  if (job.arguments.stored) {
-    Result<Buffer> opened = job.arguments.stored->open(job.deadline);
-    if (!opened.ok()) return opened.status().with_context("arguments");
-    arguments = *std::move(opened);
-  }
   return {};
 }
 
 Status ActorHost::execute(ActorJob& job, const CallContext& context, InvokeOutput& output) {
-  Buffer bytes;
-  if (Status status = prepare_call(job, bytes); !status.ok()) return status;
+  if (Status status = check_call(job); !status.ok()) return status;
+  Buffer bytes = std::move(job.arguments.bytes);
+  if (job.arguments.stored) {
+    Result<Buffer> opened = job.arguments.stored->open(job.deadline);
+    if (!opened.ok()) return opened.status().with_context("arguments");
+    bytes = *std::move(opened);
+  }
   try {
     Decoder decoder(std::move(bytes), job.arguments.refs, context_->process);
     std::shared_ptr<StreamSender> stream;

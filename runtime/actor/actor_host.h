@@ -78,6 +78,8 @@ class ActorHost : public std::enable_shared_from_this<ActorHost> {
   void run_in_turn(UniqueFunction<void()> task);
   /// In a turn: the coroutine has ended; answers the call and lets the next one go.
   void end_coroutine(CoroutineCall& call, Status status);
+  /// In a turn: the call no longer waits for its arguments' bytes; those of its lane that its caller made after it may go.
+  void end_fetch(CoroutineCall& call);
 
   /// For the executor: one turn, of at most so many jobs. Whether it goes on.
   bool run(std::size_t jobs_max);
@@ -99,7 +101,8 @@ class ActorHost : public std::enable_shared_from_this<ActorHost> {
   void next(Turn& turn, bool take);
   // With mutex_ held.
   std::unique_ptr<ActorJob> take_job(Lane** lane);
-  void park(std::unique_ptr<ActorJob> job);
+  void park(std::unique_ptr<ActorJob> job, const Lane* lane);
+  void take_back(const Channel* channel, const Lane* lane);
   std::size_t in_line() const { return lanes_.size() + (parked_ ? parked_->size() : 0); }
   bool wants_turn() const { return turns_ == jobs_ && turns_ < turns_max_ && lanes_.is_runnable(); }
 
@@ -111,7 +114,7 @@ class ActorHost : public std::enable_shared_from_this<ActorHost> {
   void save_at_end();
   void give_up_resources_while_waiting();
   Status prepare(const ExecutionOptions& execution, bool one_thread) const;
-  Status prepare_call(ActorJob& job, Buffer& arguments);
+  Status check_call(const ActorJob& job) const;
   Status construct(ActorJob& job);
   Status execute(ActorJob& job, const CallContext& context, InvokeOutput& output);
   void reply(std::unique_ptr<ActorJob> job, Status status, InvokeOutput& output, Flush flush);

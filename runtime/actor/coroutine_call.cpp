@@ -5,6 +5,8 @@
 #include <utility>
 
 #include "runtime/actor/actor_host.h"
+#include "runtime/actor/process.h"
+#include "runtime/actor/stored_object.h"
 #include "runtime/core/timer.h"
 #include "runtime/coroutine.h"
 
@@ -19,11 +21,32 @@ void CoroutineCall::OnStop::operator()() const {
 
 void ActorStrand::run_in_turn(UniqueFunction<void()> task) const { host_->run_in_turn(std::move(task)); }
 
-void start_coroutine(std::shared_ptr<CoroutineCall> call, asio::execution_context& context, CoroutineInvoker invoke) {
-  ActorStrand strand(call->host, context);
+namespace {
+
+/// Arguments in a store, perhaps of another node: other calls of the actor run while they come.
+asio::awaitable<Status> fetch_and_invoke(std::shared_ptr<CoroutineCall> call, std::shared_ptr<Process> process, CoroutineInvoker invoke) {
+  auto waiting = coroutine_detail::opened(ObjectState::ready(process, call->job->arguments), call->context.deadline());
+  Result<Buffer> bytes = co_await std::move(waiting);
+  call->host->end_fetch(*call);
+  if (!bytes.ok()) {
+    Status failed = bytes.status().with_context("arguments");
+    co_return failed;
+  }
+  call->arguments.emplace(*std::move(bytes), call->refs, process);
+  auto running = invoke(call);
+  Status status = co_await std::move(running);
+  co_return status;
+}
+
+}  // namespace
+
+void start_coroutine(std::shared_ptr<CoroutineCall> call, const std::shared_ptr<Process>& process) {
+  ActorStrand strand(call->host, process->loop().context());
   auto slot = call->signal.slot();
   call->on_stop.emplace(call->context.stop_token(), CoroutineCall::OnStop{call});
-  auto method = invoke(call);
+  const CoroutineInvoker invoke = call->job->method->coroutine;
+  if (!call->fetches) call->arguments.emplace(std::move(call->job->arguments.bytes), call->refs, process);
+  auto method = call->fetches ? fetch_and_invoke(call, process, invoke) : invoke(call);
   auto ended = [call](std::exception_ptr failure, Status status) {
     call->on_stop.reset();
     if (failure) status = call->context.cancelled() ? call->context.status() : status_of(failure);

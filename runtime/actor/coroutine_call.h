@@ -20,6 +20,7 @@ struct CoroutineCall : CoroutineState {
 
   std::shared_ptr<ActorHost> host;
   std::unique_ptr<ActorJob> job;
+  bool fetches = false;  // its arguments' bytes are on their way
   Lane* lane = nullptr;
   asio::cancellation_signal signal;
 
@@ -53,7 +54,7 @@ class ActorStrand {
   asio::execution_context* context_;
 };
 
-/// Runs the coroutine in the actor's turns; at its end calls host->end_coroutine(). In a turn.
-void start_coroutine(std::shared_ptr<CoroutineCall> call, asio::execution_context& context, CoroutineInvoker invoke);
+/// Runs the coroutine in the actor's turns, once the arguments' bytes are here; at its end calls host->end_coroutine(). In a turn.
+void start_coroutine(std::shared_ptr<CoroutineCall> call, const std::shared_ptr<Process>& process);
 
 }  // namespace runtime

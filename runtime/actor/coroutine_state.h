@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <utility>
 
 #include "runtime/actor/decoder.h"
@@ -10,20 +11,15 @@
 namespace runtime {
 
 struct CoroutineState {
-  CoroutineState(std::shared_ptr<void> actor_, const MethodKey& method_, Buffer arguments_, std::vector<ObjectStatePtr> refs_,
-                 const std::shared_ptr<Process>& process, CallContext context_)
-      : actor(std::move(actor_)),
-        method(method_),
-        refs(std::move(refs_)),
-        arguments(std::move(arguments_), refs, process),
-        context(std::move(context_)) {}
+  CoroutineState(std::shared_ptr<void> actor_, const MethodKey& method_, std::vector<ObjectStatePtr> refs_, CallContext context_)
+      : actor(std::move(actor_)), method(method_), refs(std::move(refs_)), context(std::move(context_)) {}
   CoroutineState(const CoroutineState&) = delete;
   CoroutineState& operator=(const CoroutineState&) = delete;
 
   const std::shared_ptr<void> actor;
   const MethodKey& method;
   const std::vector<ObjectStatePtr> refs;
-  Decoder arguments;
+  std::optional<Decoder> arguments;  // once their bytes are here, before the method starts
   const CallContext context;
   InvokeOutput output;
 };

@@ -156,9 +156,28 @@ class Waiter {
     Result<std::uint64_t> first = (*values)[0];
     co_return first;
   }
+  asio::awaitable<std::uint64_t> count(Numbers numbers) {
+    counted_ += numbers.size();
+    co_return counted_;
+  }
+  std::uint64_t counted() const { return counted_; }
   asio::awaitable<Result<int>> answer() {
     Result<int> result = 42;
     co_return result;
+  }
+
+ private:
+  Runtime& runtime_;
+  std::uint64_t counted_ = 0;
+};
+
+/// Calls a Waiter twice, first with many numbers (as a group's member, so that they are left in the store), then with one.
+class Sender {
+ public:
+  explicit Sender(Runtime& runtime) : runtime_(runtime) {}
+  Result<std::vector<std::uint64_t>> send(ActorHandle<Waiter> to, std::uint64_t count) {
+    ActorGroup<Waiter> group({to});
+    return runtime_.gather(std::vector{group.call(&Waiter::count, numbers(1, count))[0], to.call(&Waiter::count, numbers(1, 1))}, std::chrono::seconds(30));
   }
 
  private:
@@ -186,7 +205,8 @@ class Glutton {
 };
 
 inline void register_sharing_actors(Runtime& rt) {
-  rt.register_actor<Waiter>("Waiter", &Waiter::first_of, &Waiter::answer);
+  rt.register_actor<Waiter>("Waiter", &Waiter::first_of, &Waiter::answer, &Waiter::count, &Waiter::counted);
+  rt.register_actor<Sender>("Sender", &Sender::send);
   rt.register_actor<Glutton>("Glutton", &Glutton::pid, &Glutton::eat, &Glutton::gorge);
   rt.register_actor<Keeper>("Keeper", &Keeper::pid, &Keeper::make, &Keeper::produce, &Keeper::keep, &Keeper::kept, &Keeper::hand_on, &Keeper::drop,
                             &Keeper::drop_all, &Keeper::read_all, &Keeper::first_of, &Keeper::weigh, &Keeper::publish, &Keeper::latest, &Keeper::view_and_hold,

@@ -124,5 +124,30 @@ TEST_F(ViewTest, ACoroutineDoesNotBlockItsActorWhileAnObjectIsFetched) {
   EXPECT_EQ(get(waiter->call(&Waiter::first_of, std::vector{far})), numbers(1, 1)[0]);
 }
 
+TEST_F(ViewTest, ACoroutineDoesNotBlockItsActorWhileItsArgumentsAreFetched) {
+  constexpr std::uint64_t kCount = 1 << 16;
+  NodeId second = add_node();
+  ActorOptions here;
+  here.node = rt_->node_id();
+  here.max_concurrency = 4;
+  auto waiter = rt_->spawn<Waiter>(here);
+  ASSERT_TRUE(waiter.ok()) << waiter.status().to_string();
+  ActorOptions there;
+  there.node = second;
+  auto sender = rt_->spawn<Sender>(there);
+  ASSERT_TRUE(sender.ok()) << sender.status().to_string();
+  EXPECT_EQ(get(sender->call(&Sender::send, *waiter, kCount)), (std::vector<std::uint64_t>{kCount, kCount + 1}));
+  nodes_[0]->signal(SIGSTOP);  // the sender's node answers nothing
+  auto sending = sender->call(&Sender::send, *waiter, kCount);
+  for (int i = 0; i < 50; ++i) {
+    EXPECT_EQ(get(waiter->call(&Waiter::answer)), 42) << "other callers are served";
+    std::this_thread::sleep_for(10ms);
+  }
+  EXPECT_EQ(get(waiter->call(&Waiter::counted)), kCount + 1) << "the one number has to wait for those before it";
+  EXPECT_FALSE(sending.is_ready());
+  nodes_[0]->signal(SIGCONT);
+  EXPECT_EQ(get(sending), (std::vector<std::uint64_t>{2 * kCount + 1, 2 * kCount + 2}));
+}
+
 }  // namespace
 }  // namespace runtime::test
