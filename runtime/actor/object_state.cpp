@@ -1,9 +1,5 @@
 #include "runtime/actor/object_state.h"
 
-#include <algorithm>
-#include <deque>
-#include <iterator>
-
 #include "runtime/actor/actor_executor.h"
 #include "runtime/actor/countdown.h"
 #include "runtime/actor/process.h"
@@ -47,28 +43,6 @@ void ObjectState::fail(Status why) {
   settle(lock);
 }
 
-namespace {
-
-/// Runs them one after another, and those of objects that settle meanwhile behind them: a long chain of objects, each settled by the one before, is
-/// no deep recursion.
-void run_in_turn(std::vector<UniqueFunction<void()>> actions) {
-  thread_local std::deque<UniqueFunction<void()>>* line = nullptr;
-  if (actions.empty()) return;
-  const bool first = line == nullptr;
-  std::deque<UniqueFunction<void()>> mine;
-  if (first) line = &mine;
-  std::move(actions.begin(), actions.end(), std::back_inserter(*line));
-  if (!first) return;
-  while (!mine.empty()) {
-    UniqueFunction<void()> action = std::move(mine.front());
-    mine.pop_front();
-    action();
-  }
-  line = nullptr;
-}
-
-}  // namespace
-
 void ObjectState::settle(std::unique_lock<std::mutex>& lock) {
   settled_.store(true, std::memory_order_release);
   // Under the lock, so that a waiter whose time is up cannot leave its stack frame meanwhile.
@@ -80,7 +54,7 @@ void ObjectState::settle(std::unique_lock<std::mutex>& lock) {
   auto actions = std::move(actions_);
   producer_.reset();
   lock.unlock();
-  run_in_turn(std::move(actions));
+  for (auto& action : actions) action();
 }
 
 std::shared_ptr<Producer> ObjectState::producer() const {

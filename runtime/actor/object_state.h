@@ -78,7 +78,7 @@ class ObjectState {
 
   /// Blocks until settled: false at the deadline, or when the process is shutting down. Not from a handler of the event loop.
   bool wait(Deadline deadline) const;
-  /// Runs `action` once settled: at once if it is, else on the thread that settles it, behind the actions that this thread runs already. Not to block.
+  /// Runs `action` once settled: at once if it is, else on the thread that settles it.
   void then(UniqueFunction<void()> action) const;
 
   /// For waiting on several: false (and nothing added) if it is settled already. What was added must be removed; after that the sink

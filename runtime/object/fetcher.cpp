@@ -20,13 +20,14 @@ constexpr std::chrono::milliseconds kReconnectPause{20};
 // Objects of fewer parts come from their own node: asking it whom else to ask would take as long.
 constexpr std::uint64_t kTreeChunksMin = 2;
 constexpr std::chrono::seconds kSourceTimeout{5};
-constexpr std::chrono::seconds kSmallCopyIdle{5};
+constexpr std::chrono::seconds kCopyIdle{5};
 
 }  // namespace
 
 /// A copy, whole or on its way.
 struct Fetcher::Replica {
   ObjectLocation location;  // here
+  std::string home;         // the endpoint of the object's own node
   std::uint64_t bytes = 0;  // of its extent
   bool whole = false;
   bool ended = false;       // the object has: it is of no use any more
@@ -100,6 +101,7 @@ void Fetcher::fetch(const ObjectLocation& location, Deadline room_deadline, Done
 void Fetcher::start(const ObjectLocation& location, Deadline room_deadline, std::shared_ptr<Replica> replica) {
   const std::string what = std::to_string(location.size) + " bytes";
   replica->location = location;
+  replica->home = location.endpoint;
   if (location.size > memory_->table.capacity_bytes()) {
     return finish(replica, resource_exhausted(what + " are more than this node's object store of " + std::to_string(memory_->table.capacity_bytes()) +
                                               " bytes takes"));
@@ -301,7 +303,7 @@ void Fetcher::finish(const std::shared_ptr<Replica>& replica, Status status) {
   }
   if (!status.ok()) return;
   if (replica->ended) drop(replica->location.id);
-  else if (replica->location.size <= options_.slab_bytes / 4) expire_later(replica->location.id);
+  else if (replica->location.size <= options_.slab_bytes / 4) expire_later(replica->location.id);  // it shares its range with others
 }
 
 // -- Copies
@@ -339,6 +341,12 @@ void Fetcher::ended(const std::vector<ObjectId>& objects) {
   }
 }
 
+void Fetcher::connection_lost(const std::string& endpoint) {
+  for (const auto& [object, replica] : replicas_) {
+    if (replica->whole && replica->home == endpoint) expire_later(object);
+  }
+}
+
 // Readers keep the memory, and find the object no more once they have let go.
 void Fetcher::drop(const ObjectId& object) {
   auto found = replicas_.find(object);
@@ -353,7 +361,7 @@ void Fetcher::drop(const ObjectId& object) {
 void Fetcher::expire_later(const ObjectId& object) {
   auto found = replicas_.find(object);
   if (found == replicas_.end()) return;
-  auto idle = std::make_shared<Timer>(memory_->loop.context(), kSmallCopyIdle);
+  auto idle = std::make_shared<Timer>(memory_->loop.context(), kCopyIdle);
   idle->async_wait([weak = weak_from_this(), object, idle, last_use = found->second->last_use](const boost::system::error_code&) {
     auto self = weak.lock();
     if (!self || self->stopped_) return;

@@ -210,7 +210,10 @@ void ObjectStore::State::wire(std::unique_ptr<SpillFolder> folder) {
     if (auto self = weak.lock()) self->fetcher->ended(objects);
   };
   peers->on_first_lost = [weak](const std::string& endpoint) {
-    if (auto self = weak.lock()) self->renew_borrows(endpoint, 0);
+    auto self = weak.lock();
+    if (!self) return;
+    self->renew_borrows(endpoint, 0);
+    self->fetcher->connection_lost(endpoint);
   };
 }
 
@@ -304,6 +307,7 @@ ObjectStoreStats ObjectStore::State::stats() const {
   stats.restores = spiller->restores();
   stats.sent_bytes = sent_bytes;
   stats.fetched_bytes = fetcher->fetched_bytes();
+  stats.wanted_bytes = memory->line->wanted_bytes();
   stats.pins = table.pins();
   stats.borrows = borrows.size();
   return stats;

@@ -62,6 +62,7 @@ struct ObjectStoreStats {
   std::uint64_t restores = 0;        // and brought back
   std::uint64_t sent_bytes = 0;      // to other nodes, ever
   std::uint64_t fetched_bytes = 0;   // from other nodes, ever
+  std::uint64_t wanted_bytes = 0;    // what those ask for who wait in line for room
   std::uint64_t pins = 0;
   std::uint64_t borrows = 0;         // objects that processes here (or, of objects here, other nodes) got from others than their owners
 };

@@ -81,6 +81,8 @@ class Fetcher : public std::enable_shared_from_this<Fetcher> {
   std::optional<ObjectLocation> hand_over(const ObjectId& object);
   /// The objects have ended: copies that nobody reads go now, others when room is needed.
   void ended(const std::vector<ObjectId>& objects);
+  /// The connection is gone over which the node at `endpoint` would have said that its objects end: copies of them that nobody uses for a while go.
+  void connection_lost(const std::string& endpoint);
   /// Drops the copy that was used longest ago. False when there is none that nobody pins.
   bool drop_oldest();
   std::uint64_t replica_bytes() const { return replica_bytes_; }
@@ -109,7 +111,7 @@ class Fetcher : public std::enable_shared_from_this<Fetcher> {
   void fail(const PullPtr& pull, Status why);
   void finish(const std::shared_ptr<Replica>& replica, Status status);
   void drop(const ObjectId& object);
-  /// Drops a small copy once nobody has used it for a while: no notice comes when an object ends that shares its range with others.
+  /// Drops a copy once nobody has used it for a while, because no notice will come of its object's end.
   void expire_later(const ObjectId& object);
 
   std::shared_ptr<StoreMemory> memory_;

@@ -42,8 +42,15 @@ class MemoryGroup {
 
 class MemoryTest : public SharingTest {};
 
+#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)  // which keep several bytes for each
+constexpr std::uint64_t kLimit = 2048ull << 20;
+const std::string kLimitText = "2.00 GiB";
+#else
+constexpr std::uint64_t kLimit = 512 << 20;
+const std::string kLimitText = "0.50 GiB";
+#endif
+
 TEST_F(MemoryTest, TheWorkerThatGrewMostIsStoppedAndComesBack) {
-  constexpr std::uint64_t kLimit = 512 << 20;
   MemoryGroup group(kLimit);
   if (!group.exists()) GTEST_SKIP() << "no memory cgroup can be made here";
   // A shell that joins the group becomes the node, so that its workers are in it too.
@@ -68,7 +75,7 @@ TEST_F(MemoryTest, TheWorkerThatGrewMostIsStoppedAndComesBack) {
   const int pid = glutton->pid();
   const Status status = rt_->get(glutton->call(&Glutton::gorge, std::uint64_t{10 << 20}, 60), 60s);
   expect_failure(status, ErrorCode::kActorDied,
-                 {"node " + second.short_hex() + " was short of memory", "0.50 GiB", "cgroup /", "80 %", "actor Glutton " + glutton->id().short_hex(), "pid " + std::to_string(pid)});
+                 {"node " + second.short_hex() + " was short of memory", kLimitText, "cgroup /", "80 %", "actor Glutton " + glutton->id().short_hex(), "pid " + std::to_string(pid)});
   EXPECT_NE(get(glutton->call(&Glutton::pid)), pid) << "it has been started again";
   EXPECT_EQ(get(bystander->call(&Glutton::pid)), bystander->pid());
   EXPECT_EQ(nodes().size(), 2u) << "the node itself goes on";

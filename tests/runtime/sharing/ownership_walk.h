@@ -1,10 +1,13 @@
-// A random walk over everything that can be done with references, by a driver and actors on two nodes, some of which are killed. A model of who owns what
-// says which reads must succeed; at the end nobody holds anything, and nothing may be left.
+// A random walk over everything that can be done with references, by drivers and actors on two nodes, some of which are killed, one node as well. A model of
+// who owns what says which reads must succeed; at the end nobody holds anything, and nothing may be left.
 #pragma once
 
 #include <algorithm>
+#include <map>
 #include <random>
 #include <set>
+#include <string>
+#include <vector>
 
 #include "tests/runtime/sharing/sharing_fixture.h"
 
@@ -17,15 +20,16 @@ class OwnershipWalk : public SharingTest {
     std::printf("[ seed     ] %llu\n", static_cast<unsigned long long>(seed));
     random_.seed(seed);
     if (second_.is_none()) second_ = add_node();
-    while (actors_.size() < 4) actors_.push_back(spawn());
+    while (actors_.size() < 4) spawn();
     for (int i = 0; i < steps && !HasFailure(); ++i) step();
     if (!HasFailure()) read_everything();
     mine_.clear();
     in_flight_.clear();
-    for (auto& actor : actors_) get(actor.call(&Keeper::drop_all));
+    while (!lenders_.empty()) kill_lender();
+    for (auto& member : actors_) get(member.handle.call(&Keeper::drop_all));
     EXPECT_TRUE(eventually([&] { return is_empty(refs()); }, 30s)) << describe(refs());
     // What processes keep for their next objects goes with them.
-    for (auto& actor : actors_) EXPECT_TRUE(rt_->kill(actor).ok());
+    for (auto& member : actors_) EXPECT_TRUE(rt_->kill(member.handle).ok());
     actors_.clear();
     EXPECT_TRUE(eventually([&] {
       const ObjectList list = refs();
@@ -36,14 +40,30 @@ class OwnershipWalk : public SharingTest {
   }
 
  private:
+  struct Member {
+    std::string name;
+    NodeId node;
+    ActorHandle<Keeper> handle;
+  };
+  /// Another driver, which has lent one object.
+  struct Lender {
+    std::string name;
+    std::unique_ptr<Command> program;
+  };
+
   std::uint64_t any(std::uint64_t below) { return std::uniform_int_distribution<std::uint64_t>(0, below - 1)(random_); }
-  ActorHandle<Keeper>& actor() { return actors_[any(actors_.size())]; }
+  Member& member() { return actors_[any(actors_.size())]; }
+  ActorHandle<Keeper>& actor() { return member().handle; }
   /// In the process itself, in a slab, in a range of its own.
   std::uint64_t count() {
     constexpr std::uint64_t kCounts[] = {10, 1 << 13, 1 << 15, 1 << 18};
     return kCounts[any(4)];
   }
-  ActorHandle<Keeper> spawn() { return keeper(any(2) == 0 ? rt_->node_id() : second_); }
+  void spawn() {
+    Member added{"keeper " + std::to_string(++names_), any(2) == 0 ? rt_->node_id() : second_, {}};
+    added.handle = keeper(added.node, {.name = added.name});
+    actors_.push_back(std::move(added));
+  }
 
   Known put() {
     const std::uint64_t seed = ++seeds_;
@@ -72,21 +92,21 @@ class OwnershipWalk : public SharingTest {
   }
 
   void step() {
-    switch (any(13)) {
+    switch (any(15)) {
       case 0:
       case 1: mine_.push_back(put()); break;
       case 2: {  // an object that an actor put, its reference as a part of a result
-        ActorHandle<Keeper>& maker = actor();
+        Member& maker = member();
         const std::uint64_t seed = ++seeds_;
-        owners_[seed] = maker.id();
-        mine_.push_back(get(maker.call(&Keeper::make, seed, count())));
+        owners_[seed] = maker.name;
+        mine_.push_back(get(maker.handle.call(&Keeper::make, seed, count())));
         break;
       }
       case 3: {  // a result, not waited for
-        ActorHandle<Keeper>& maker = actor();
+        Member& maker = member();
         const std::uint64_t seed = ++seeds_;
-        owners_[seed] = maker.id();
-        mine_.push_back({seed, maker.call(&Keeper::produce, seed, count())});
+        owners_[seed] = maker.name;
+        mine_.push_back({seed, maker.handle.call(&Keeper::produce, seed, count())});
         break;
       }
       case 4:
@@ -115,23 +135,72 @@ class OwnershipWalk : public SharingTest {
         break;
       }
       case 12:
-        if (any(3) == 0) kill_one();
+        if (any(3) == 0) kill_actor();
+        break;
+      case 13:
+        if (any(4) == 0) kill_node();
+        break;
+      case 14:
+        if (any(4) > 0) break;
+        if (lenders_.size() < 2) lend();
+        else kill_lender();
         break;
     }
   }
 
-  void kill_one() {
-    // Calls under way may end with it, and what they return; those that went before are there.
+  /// Calls under way may end with whoever is killed next, and what they return; those that went before are there.
+  void settle_calls() {
     for (const auto& call : in_flight_) get(call);
     in_flight_.clear();
-    const std::size_t which = any(actors_.size());
-    ActorHandle<Keeper> victim = actors_[which];
+  }
+  /// What it was asked to make is there before it dies.
+  void bury(const Member& victim) {
     for (const Known& known : mine_) {
-      if (auto owner = owners_.find(known.seed); owner != owners_.end() && owner->second == victim.id()) (void)rt_->wait(std::vector{known.ref}, 1, 30s);
+      if (auto owner = owners_.find(known.seed); owner != owners_.end() && owner->second == victim.name) (void)rt_->wait(std::vector{known.ref}, 1, 30s);
     }
-    dead_.insert(victim.id());
-    crash(victim);
-    actors_[which] = spawn();
+    dead_.insert(victim.name);
+  }
+
+  void kill_actor() {
+    settle_calls();
+    const std::size_t which = any(actors_.size());
+    bury(actors_[which]);
+    crash(actors_[which].handle);
+    actors_.erase(actors_.begin() + static_cast<std::ptrdiff_t>(which));
+    spawn();
+  }
+
+  void kill_node() {
+    settle_calls();
+    for (const Member& each : actors_) {
+      if (each.node == second_) bury(each);
+    }
+    nodes_.back()->signal(SIGKILL);
+    nodes_.back()->wait();
+    const std::size_t before = actors_.size();
+    std::erase_if(actors_, [&](const Member& each) {
+      if (each.node != second_) return false;
+      EXPECT_TRUE(eventually([&] { return rt_->get(each.handle.call(&Keeper::pid), 5s).status().code() == ErrorCode::kActorDied; }));
+      return true;
+    });
+    second_ = add_node();
+    while (actors_.size() < before) spawn();
+  }
+
+  void lend() {
+    Lender lender{"lender " + std::to_string(++names_), nullptr};
+    const std::uint64_t seed = ++seeds_;
+    owners_[seed] = lender.name;
+    lender.program = program({"--lender", member().name, std::to_string(seed)});
+    EXPECT_TRUE(eventually([&] { return lender.program->output().find("lent") != std::string::npos; })) << lender.program->output();
+    lenders_.push_back(std::move(lender));
+  }
+  void kill_lender() {
+    settle_calls();
+    dead_.insert(lenders_.front().name);
+    lenders_.front().program->signal(SIGKILL);
+    lenders_.front().program->wait();
+    lenders_.erase(lenders_.begin());
   }
 
   bool may_be_lost(std::uint64_t seed) const {
@@ -141,14 +210,15 @@ class OwnershipWalk : public SharingTest {
   void check(std::uint64_t seed, const std::string& failure) const {
     EXPECT_TRUE(may_be_lost(seed)) << seed << ": its owner lives: " << failure;
     EXPECT_NE(failure.find("object "), std::string::npos) << failure;
-    EXPECT_NE(failure.find("its owner, worker"), std::string::npos) << failure;
-    EXPECT_NE(failure.find("SIGKILL"), std::string::npos) << failure;
+    const bool died = failure.find("its owner, ") != std::string::npos;
+    const bool with_its_node = failure.find("has left the cluster") != std::string::npos;
+    EXPECT_TRUE(died || with_its_node) << failure;
   }
   void check_all(const std::vector<std::string>& failures) const {
     for (const std::string& failure : failures) check(std::stoull(failure), failure);
   }
   void read_everything() {
-    for (auto& reader : actors_) check_all(get(reader.call(&Keeper::read_all)));
+    for (auto& reader : actors_) check_all(get(reader.handle.call(&Keeper::read_all)));
     for (const Known& known : mine_) {
       auto view = rt_->get_view(known.ref, 30s);
       if (view.ok()) EXPECT_TRUE(is_from(known.seed, *view)) << known.seed;
@@ -158,12 +228,13 @@ class OwnershipWalk : public SharingTest {
 
   std::mt19937_64 random_;
   NodeId second_;
-  std::vector<ActorHandle<Keeper>> actors_;
+  std::vector<Member> actors_;
+  std::vector<Lender> lenders_;
   std::vector<Known> mine_;
   std::vector<ObjectRef<void>> in_flight_;
-  std::map<std::uint64_t, ActorId> owners_;  // by seed; others are the driver's
-  std::set<ActorId> dead_;
-  std::uint64_t seeds_ = 0;
+  std::map<std::uint64_t, std::string> owners_;  // by seed; others are the driver's
+  std::set<std::string> dead_;
+  std::uint64_t seeds_ = 0, names_ = 0;
 };
 
 /// OWNERSHIP_SEED, else one of its own for each run.

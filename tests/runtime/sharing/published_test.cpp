@@ -49,7 +49,7 @@ TEST_F(PublishedTest, OutliveTheProcessThatMadeThem) {
   auto maker = keeper();
   get(maker.call(&Keeper::publish, "by an actor", std::uint64_t{1}, std::uint64_t{kLarge}));
   crash(maker);
-  auto result = program("--publisher")->wait();
+  auto result = program({"--publisher"})->wait();
   ASSERT_EQ(result.exit_code, 0) << result.output;
   EXPECT_EQ(read("by an actor"), 1u);
   EXPECT_EQ(read("weights"), 3u) << "of a driver that has ended";

@@ -110,7 +110,7 @@ TEST_F(RefsTest, ALostNodeIsNamed) {
 
 TEST_F(RefsTest, ADriverThatIsKilledIsNamedToo) {
   auto reader = keeper({}, {.name = "keeper"});
-  auto lender = program("--lender");
+  auto lender = program({"--lender", "keeper", "9"});
   ASSERT_TRUE(eventually([&] { return lender->output().find("lent") != std::string::npos; })) << lender->output();
   EXPECT_EQ(get(reader.call(&Keeper::read_all)), std::vector<std::string>());
   const std::string pid = std::to_string(lender->pid());

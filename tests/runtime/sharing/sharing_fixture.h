@@ -80,9 +80,11 @@ class SharingTest : public testing::Test {
     ASSERT_EQ(::kill(pid, SIGKILL), 0);
     EXPECT_TRUE(eventually([&] { return rt_->get(actor.call(&T::pid), 5s).status().code() == ErrorCode::kActorDied; }));
   }
-  std::unique_ptr<Command> program(const std::string& word) {
-    return std::make_unique<Command>(
-        std::vector<std::string>{std::filesystem::read_symlink("/proc/self/exe").string(), word, "--address", address()});
+  /// This program as another driver.
+  std::unique_ptr<Command> program(std::vector<std::string> words) {
+    words.insert(words.begin(), std::filesystem::read_symlink("/proc/self/exe").string());
+    words.insert(words.end(), {"--address", address()});
+    return std::make_unique<Command>(words);
   }
   template <class T>
   T get(const ObjectRef<T>& ref) {

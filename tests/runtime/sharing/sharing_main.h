@@ -3,7 +3,9 @@
 
 #include <gtest/gtest.h>
 
+#include <cstdlib>
 #include <cstring>
+#include <string>
 
 #include "runtime/node/worker_environment.h"
 #include "tests/runtime/sharing/sharing_actors.h"
@@ -26,19 +28,21 @@ inline int run_publisher(int argc, char** argv) {
   });
 }
 
-/// Gives the keeper named "keeper" an object, and waits to be killed.
+/// `--lender NAME SEED`: gives the keeper of that name an object, and waits to be killed.
 inline int run_lender(int argc, char** argv) {
+  const std::string name = argc > 3 ? argv[2] : "";
+  const std::uint64_t seed = argc > 3 ? std::strtoull(argv[3], nullptr, 10) : 0;
   RuntimeOptions options;
   options.name_space = "shared";
   Runtime rt(argc, argv, options);
   register_sharing_actors(rt);
-  return rt.run([](Runtime& driver) -> Status {
-    auto keeper = driver.get_actor<Keeper>("keeper");
+  return rt.run([&](Runtime& driver) -> Status {
+    auto keeper = driver.get_actor<Keeper>(name);
     if (!keeper.ok()) return keeper.status();
-    auto ref = driver.put(numbers(9, 1 << 19));
+    auto ref = driver.put(numbers(seed, 1 << 19));
     if (!ref.ok()) return ref.status();
     Parcel parcel;
-    parcel.list.push_back({9, *ref});
+    parcel.list.push_back({seed, *ref});
     if (Status status = driver.get(keeper->call(&Keeper::keep, parcel)); !status.ok()) return status;
     std::printf("lent\n");
     std::fflush(stdout);

@@ -9,6 +9,7 @@
 #include <cstring>
 #include <future>
 #include <memory>
+#include <spdlog/spdlog.h>
 #include <string>
 
 #include "runtime/transport/listener.h"
@@ -18,6 +19,9 @@ namespace runtime {
 
 using std::chrono::milliseconds;
 using std::chrono::seconds;
+
+/// The thread sanitizer does not see how spdlog's library guards what it makes at the first use, so that is before there are threads.
+inline const auto kLogger = spdlog::default_logger();
 
 inline Credentials credentials_of(Role role, std::string token = "secret") {
   Credentials credentials;
