@@ -32,6 +32,11 @@ struct Runtime::Impl {
   std::shared_ptr<TaskPool> tasks;   // from the first task on
   std::unique_ptr<LocalCluster> cluster;
   bool stopped = false;
+  std::mutex start_mutex;            // held while it starts
+  pid_t pid = 0;                     // of the process that started it
+
+  /// In a child that fork() made: threads, connections and cluster are its parent's.
+  bool is_forked() const { return pid != 0 && pid != ::getpid(); }
 };
 
 namespace runtime_detail {
@@ -134,7 +139,10 @@ Runtime::Runtime(int argc, char** argv, RuntimeOptions options) : impl_(std::mak
   if (impl_->options.address.empty()) impl_->options.address = std::move(address);
 }
 
-Runtime::~Runtime() { stop(); }
+Runtime::~Runtime() {
+  stop();
+  if (impl_->is_forked()) (void)impl_.release();  // the threads that its destructor would wait for are the parent's
+}
 
 ActorClass& Runtime::add_class(std::string name, std::type_index type) { return impl_->registry->add(std::move(name), type); }
 
@@ -162,6 +170,7 @@ int Runtime::run_worker() {
 }
 
 Status Runtime::start() {
+  std::lock_guard starting(impl_->start_mutex);
   if (impl_->stopped) return cancelled("the runtime was stopped; make a new one");
   if (impl_->process) return {};
   if (is_worker()) return invalid_argument("this process is a worker: call run()");
@@ -199,10 +208,12 @@ Status Runtime::start() {
   });
   if (!job.ok()) return job.status();
   impl_->process = std::move(process);
+  impl_->pid = ::getpid();
   return {};
 }
 
 void Runtime::stop() {
+  if (impl_->is_forked()) return;  // the cluster side of it is the parent's
   if (impl_->process && !impl_->stopped) {
     std::shared_ptr<TaskPool> tasks;
     {

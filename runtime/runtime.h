@@ -136,7 +136,8 @@ class Runtime {
 
   /// Connects the driver to its cluster. Idempotent. Errors: kUnavailable, kNotFound, kInvalidArgument (wrong token), each with the cure.
   Status start();
-  /// Ends the driver's actors and its connections, and the cluster if start() made one. Idempotent.
+  /// Ends the driver's actors and its connections, and the cluster if start() made one. Idempotent. In a child that fork() made it does nothing, nor does the
+  /// destructor: a Runtime belongs to the process that started it. (The child may start one of its own.)
   void stop();
 
   /// Creates an actor and waits for its constructor. The arguments travel as copies; the constructor may take a Runtime& before them.
@@ -191,7 +192,7 @@ class Runtime {
 
   /// Calls back when the actor's process ends (with the cause), when it runs again, and when it is dead for good; at once if it is
   /// dead already. Callbacks run one after another on a thread of their own, may use the runtime, and end with the returned object, or when the
-  /// runtime stops.
+  /// runtime stops. What one throws is logged.
   template <class T>
   Watch watch(const ActorHandle<T>& actor, std::function<void(const ActorEvent&)> callback);
   /// The same as an object, to get, await or pass on: it settles when the actor has ended for good, and says how. Does not block.

@@ -32,6 +32,7 @@ struct OutgoingCall final : Producer {
   std::uint64_t order = 0;           // among the client's calls
   std::uint64_t sequence = 0;        // 0: not sent
   std::shared_ptr<Channel> channel;  // it was sent on
+  std::uint64_t incarnation = 0;     // it was sent to
   std::shared_ptr<StreamState> stream;  // of a method that yields values
   std::atomic<bool> forced{false};   // cancelled by force: the actor's process may end because of it
 
@@ -405,6 +406,7 @@ void ActorClient::send(const CallPtr& call, Section& section) {
   if (!meta.ok()) return section.fail(call, meta.status());
   call->sequence = ++sequence_;
   call->channel = channel_;
+  call->incarnation = incarnation_;
   if (call->stream) {
     if (!streams_) streams_ = std::make_unique<std::map<std::uint64_t, std::weak_ptr<StreamState>>>();
     std::erase_if(*streams_, [](const auto& entry) { return entry.second.expired(); });
@@ -555,7 +557,9 @@ void ActorClient::on_resolved(Result<ActorAddress> address) {
 }
 
 void ActorClient::move_to(const ActorAddress& newer) {
-  worker_ = process_->link_for(newer);
+  auto worker = process_->link_for(newer);
+  if (worker == worker_) drained_.reset();  // calls to the new one run on the same connection
+  worker_ = std::move(worker);
   incarnation_ = newer.incarnation;
   stale_ = false;
 }
@@ -589,7 +593,7 @@ void ActorClient::on_reply(const CallPtr& call, Result<Message> reply) {
     if (!reply.ok() && (reply.status().code() == ErrorCode::kUnavailable || reply.status().code() == ErrorCode::kCancelled)) {
       if (closed_.ok() && call->channel == drained_.lock()) {
         acknowledge(call->sequence);
-        return put_back(call, reply.status());
+        return put_back(call, reply.status(), section);
       }
       if (closed_.ok()) {
         orphans_.push_back(call);
@@ -638,11 +642,11 @@ void ActorClient::on_reply(const CallPtr& call, Result<Message> reply) {
 void ActorClient::on_gone(const CallPtr& call, const Status& reason) {
   Section section(*this);
   if (!closed_.ok()) return section.fail(call, closed_);
-  put_back(call, reason);
+  put_back(call, reason, section);
 }
 
 // It has not run: back in line, behind those that came back before it, for the next incarnation if there is one.
-void ActorClient::put_back(const CallPtr& call, const Status& reason) {
+void ActorClient::put_back(const CallPtr& call, const Status& reason, Section& section) {
   call->sequence = 0;
   call->channel.reset();
   auto place = line_.begin();
@@ -650,7 +654,10 @@ void ActorClient::put_back(const CallPtr& call, const Status& reason) {
   line_.insert(place, call);
   watched_ = nullptr;
   arm_timer(call->deadline);
-  if (link_ == Link::kOpen || link_ == Link::kNone) ask_cause(reason, /*refused=*/true);
+  if (link_ != Link::kOpen && link_ != Link::kNone) return;
+  // The next one may be known already; of that one there is nothing to ask.
+  if (call->incarnation < incarnation_) pump(section);
+  else ask_cause(reason, /*refused=*/true);
 }
 
 void ActorClient::acknowledge(std::uint64_t sequence) {

@@ -128,7 +128,7 @@ class ActorClient : public std::enable_shared_from_this<ActorClient> {
   void try_again_later();
   void move_to(const ActorAddress& newer);
   /// A call that was sent and has not run.
-  void put_back(const CallPtr& call, const Status& reason);
+  void put_back(const CallPtr& call, const Status& reason, Section& section);
   /// Puts those that may be sent (again) back in line; the others fail.
   void settle_orphans(Section& section, const Status& why, bool keep_unsent);
   void arm_timer(Deadline at);

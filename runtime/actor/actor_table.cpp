@@ -74,7 +74,13 @@ void ActorTable::drain(ActorId actor, std::uint64_t incarnation, std::function<v
   });
 }
 
+void ActorTable::on_channel(const std::shared_ptr<Channel>& channel) {
+  channels_.emplace(channel.get(), channel);
+  if (!drained_.is_none()) send_notice(*channel, {drained_, 0, CallNotice::Kind::kDrained}, Flush::kNow);
+}
+
 void ActorTable::tell_drained(ActorId actor) {
+  if (!shared_) drained_ = actor;  // this process ends, and takes no more calls to answer that the actor has ended
   for (const auto& [raw, weak] : channels_) {
     if (auto channel = weak.lock()) send_notice(*channel, {actor, 0, CallNotice::Kind::kDrained}, Flush::kNow);
   }

@@ -28,7 +28,7 @@ class ActorTable : public std::enable_shared_from_this<ActorTable> {
   void drain(ActorId actor, std::uint64_t incarnation, std::function<void()> done);
 
   /// A caller has connected.
-  void on_channel(const std::shared_ptr<Channel>& channel) { channels_.emplace(channel.get(), channel); }
+  void on_channel(const std::shared_ptr<Channel>& channel);
   /// Whether the process is one for many.
   bool is_shared() const { return shared_; }
 
@@ -49,6 +49,7 @@ class ActorTable : public std::enable_shared_from_this<ActorTable> {
   const std::shared_ptr<const HostContext> context_;
   std::unordered_map<ActorId, std::shared_ptr<ActorHost>> hosts_;
   std::unordered_map<const Channel*, std::weak_ptr<Channel>> channels_;
+  ActorId drained_;  // the one actor of this process, after it has served its last call
   bool shared_ = false;
 };
 

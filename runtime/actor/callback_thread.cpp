@@ -1,8 +1,9 @@
 #include "runtime/actor/callback_thread.h"
 
+#include <exception>
 #include <utility>
 
-#include "runtime/core/check.h"
+#include "runtime/core/log.h"
 
 namespace runtime {
 
@@ -22,8 +23,7 @@ void CallbackThread::stop() {
     stopping_ = true;
     dropped.swap(waiting_);
     changed_.notify_one();
-    CHECK(thread_.get_id() != std::this_thread::get_id());  // a callback stops its own runtime
-    ended.swap(thread_);
+    if (thread_.get_id() != std::this_thread::get_id()) ended.swap(thread_);  // else a callback stops its own runtime, and nobody waits for it here
   }
   if (ended.joinable()) ended.join();
 }
@@ -36,7 +36,13 @@ void CallbackThread::serve() {
     std::function<void()> callback = std::move(waiting_.front());
     waiting_.pop_front();
     lock.unlock();
-    callback();
+    try {
+      callback();
+    } catch (const std::exception& e) {
+      LOG(error, "a callback threw: {}", e.what());
+    } catch (...) {
+      LOG(error, "a callback threw something that is no std::exception");
+    }
     callback = nullptr;
     lock.lock();
   }

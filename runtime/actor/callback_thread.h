@@ -17,8 +17,9 @@ class CallbackThread {
   CallbackThread& operator=(const CallbackThread&) = delete;
   ~CallbackThread() { stop(); }
 
+  /// What the callback throws is logged.
   void run(std::function<void()> callback);
-  /// Waits for the callback that runs; the others do not run. Not from a callback. Idempotent.
+  /// Waits for the callback that runs, unless this is called by it; the others do not run. Idempotent.
   void stop();
 
  private:

@@ -104,7 +104,8 @@ class Stream {
   ~Stream() { close(); }
 
   /// Waits for the next value; nothing at the end. Failures come after the values that were sent before them: the method's own Status; kActorDied;
-  /// kDeadlineExceeded of the call, or of `deadline`, after which the stream goes on (done() is false).
+  /// kDeadlineExceeded of the call, or of `deadline`, after which the stream goes on (done() is false). A large value (64 KiB and more) is an object of the
+  /// actor's process until it is read, and kObjectLost when that has ended before.
   Result<std::optional<T>> next(Deadline deadline = Deadline::max()) {
     if (!state_) return keep(result_.is_valid() ? result_.state()->failure() : invalid_argument("a Stream that belongs to no call"));
     Result<ObjectStatePtr> object = stream_detail::next(*state_, deadline);

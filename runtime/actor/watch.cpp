@@ -48,10 +48,8 @@ class Watch::State : public std::enable_shared_from_this<State> {
         if (self->stopped_) return;
         self->caller_ = std::this_thread::get_id();
       }
+      const Called called{*self};  // also when it throws
       call();
-      std::lock_guard lock(self->mutex_);
-      self->caller_ = {};
-      self->idle_.notify_all();
     });
   }
 
@@ -59,6 +57,15 @@ class Watch::State : public std::enable_shared_from_this<State> {
   static bool is_no_news(const Status& status) { return status.code() == ErrorCode::kDeadlineExceeded; }
 
  private:
+  struct Called {
+    State& state;
+    ~Called() {
+      std::lock_guard lock(state.mutex_);
+      state.caller_ = {};
+      state.idle_.notify_all();
+    }
+  };
+
   const std::weak_ptr<Process> process_;
   std::mutex mutex_;
   std::condition_variable idle_;

@@ -11,7 +11,7 @@
 namespace runtime {
 
 namespace {
-/// How long a method that runs when the worker is told to end may go on.
+/// How long a method that runs when the worker is told to end may go on; and how long callers have to finish their handshakes.
 constexpr std::chrono::milliseconds kGrace{500};
 }  // namespace
 
@@ -66,7 +66,7 @@ Result<std::unique_ptr<Worker>> Worker::start(std::shared_ptr<Process> process, 
     const bool shared = raw->actors_->is_shared();
     raw->actors_->drain(actor, incarnation, [raw, shared, answer = std::move(answer)] {
       answer({});
-      if (!shared) raw->executor_.stop();  // what was drained was all there is to this process
+      if (!shared) raw->finish();  // what was drained was all there is to this process
     });
   });
   client.set_on_stop_actor([weak = std::weak_ptr(worker->actors_)](ActorId actor, std::uint64_t incarnation) {
@@ -81,6 +81,18 @@ Result<std::unique_ptr<Worker>> Worker::start(std::shared_ptr<Process> process, 
     actors->build(std::move(spec), incarnation, std::move(answer));
   });
   return worker;
+}
+
+// A caller that is just connecting is told too that its calls have not run.
+void Worker::finish() {
+  auto timer = std::make_shared<Timer>(process_->loop().executor(), kGrace);
+  timer->async_wait([timer, life = std::weak_ptr(callers_), this](const boost::system::error_code& ec) {
+    if (auto held = life.lock(); held && !ec) executor_.stop();
+  });
+  listener_->finish([timer, this] {
+    timer->cancel();
+    executor_.stop();
+  });
 }
 
 void Worker::run() {

@@ -28,6 +28,7 @@ class Worker {
  private:
   Worker(std::shared_ptr<Process> process, Runtime& runtime);
   void on_shutdown(const Status& reason);
+  void finish();
 
   std::shared_ptr<Process> process_;
   ActorExecutor executor_;

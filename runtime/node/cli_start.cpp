@@ -131,6 +131,7 @@ Result<std::shared_ptr<Channel>> connect_to_head(EventLoop& loop, Plan& plan) {
   if (!endpoint.ok()) return endpoint.status();
   ConnectOptions connecting;
   connecting.deadline = deadline_after(kJoinTimeout);
+  connecting.lasting = true;
   auto channel = connect(loop, *endpoint, credentials, connecting);
   if (!channel.ok()) return channel.status().with_context("joining");
   plan.node.cluster = (*channel)->peer().cluster;

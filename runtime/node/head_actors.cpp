@@ -151,7 +151,8 @@ void Head::on_started(ActorId actor, std::uint64_t incarnation, Result<ControlAn
     const ErrorCode code = started.status().code();
     if (code == ErrorCode::kDeadlineExceeded) stop_actor(*record);
     const bool process_ended = code == ErrorCode::kActorDied || code == ErrorCode::kUnavailable;
-    if (record->restarts > 0 && process_ended) incarnation_ended(actor, cause_of(started.status().message()));
+    const bool killed = code == ErrorCode::kCancelled && may_restart(*record);  // and is to start again
+    if (record->restarts > 0 && (process_ended || killed)) incarnation_ended(actor, cause_of(started.status().message()));
     else start_failed(*record, started.status());
     return place_pending();
   }
@@ -256,7 +257,8 @@ void Head::on(const Call& call, control::TerminateActor& body, ControlAnswerer a
   if (record->phase == ActorPhase::kDead && body.restart) return answer(actor_died(describe(record->spec) + " cannot be started again: it has ended"));
   if (record->phase == ActorPhase::kDead) return answer(ControlAnswer{});
   if (record->phase != ActorPhase::kAlive) {  // no calls wait at it yet
-    control::KillActor kill{body.actor, body.restart};
+    if (body.restart) return answer(ControlAnswer{});  // as good as started again
+    control::KillActor kill{body.actor, false};
     return on(call, kill, std::move(answer));
   }
   if (body.restart && !may_restart(*record)) {

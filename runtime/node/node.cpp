@@ -23,6 +23,8 @@ constexpr auto kHeadTimeout = std::chrono::milliseconds(10000);
 constexpr std::size_t kEndsMax = 1000;
 // A head that has answered nothing for so long counts as gone, though the connection says nothing: it may be dead in one direction.
 constexpr auto kHeadSilenceMax = std::chrono::milliseconds(30000);
+// A process whose socket broke, and which lives, has connected again by then.
+constexpr auto kBackWithin = std::chrono::milliseconds(500);
 constexpr auto kNodesStopMax = std::chrono::milliseconds(5000);
 
 /// Runs `work` on the loop and waits for its result.
@@ -187,9 +189,25 @@ void Node::watch_head() {
   options_.head->set_on_close([this, alive = alive_](Status why) {
     if (*alive) stop_on_loop(unavailable("the head is gone: " + why.message()));
   });
+  end_unless_back(options_.head);
   heartbeat_ = std::make_unique<Timer>(loop_.context());
   head_heard_ = steady_now();
   beat();
+}
+
+// The connection between a node and its head outlives a broken socket. One that was closed tells of a dead process, unless that comes back at once; about
+// one that fell silent the leases decide.
+void Node::end_unless_back(const std::shared_ptr<Channel>& channel) {
+  channel->set_on_interrupt([this, alive = alive_, weak = std::weak_ptr<Channel>(channel)] {
+    auto interrupted = weak.lock();
+    if (!interrupted || !*alive || interrupted->interruption().code() == ErrorCode::kDeadlineExceeded) return;
+    auto timer = std::make_shared<Timer>(loop_.context(), kBackWithin);
+    timer->async_wait([weak, timer](boost::system::error_code ec) {
+      auto late = weak.lock();
+      const Status why = late && !ec ? late->interruption() : Status();
+      if (!why.ok()) late->close(unavailable(why.message()));
+    });
+  });
 }
 
 void Node::beat() {
@@ -219,6 +237,7 @@ void Node::accept(std::shared_ptr<Channel> channel) {
     if (closed && *alive) on_closed(closed, why);
   });
   if (channel->peer().role == Role::kWorker || channel->peer().role == Role::kDriver) objects_->attach(channel);
+  if (channel->peer().role == Role::kNode) end_unless_back(channel);
   if (channel->peer().role != Role::kWorker) return;
   auto job = workers_->on_connected(channel);
   if (!job) return channel->close(invalid_argument("node " + options_.node.short_hex() + " did not start this worker"));

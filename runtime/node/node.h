@@ -71,6 +71,7 @@ class Node {
   Status listen();
   Status join();
   void watch_head();
+  void end_unless_back(const std::shared_ptr<Channel>& channel);
   void beat();
 
   void accept(std::shared_ptr<Channel> channel);

@@ -131,7 +131,8 @@ Result<fs::path> create_session(ClusterId cluster, NodeId node, const std::strin
   fs::path dir = cluster_dir / node.short_hex();
   if (dir.string().size() + 1 + kSocketNameBytesMax >= sizeof(sockaddr_un::sun_path)) {
     return invalid_argument("the session folder " + dir.string() +
-                            " is too long for Unix sockets; point XDG_RUNTIME_DIR to a folder with a shorter name");
+                            " is too long for Unix sockets; point " + (environment_variable("STARLING_SESSION_ROOT") ? "STARLING_SESSION_ROOT" : "XDG_RUNTIME_DIR") +
+                            " to a folder with a shorter name");
   }
   remove_old_logs();
   for (const fs::path& folder : {root, cluster_dir, dir, dir / "logs"}) {

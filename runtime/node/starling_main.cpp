@@ -78,7 +78,7 @@ struct Commands {
     start->add_option("--num-gpus", start_options.gpus, "GPUs to offer (default: the machine's)");
     start->add_option("--resources", start_options.resources, "further resources as JSON, like '{\"x\": 1}'");
     start->add_option("--label", start_options.labels, "KEY=VALUE that says what the node is; may be repeated");
-    start->add_option("--object-store-memory", start_options.object_store_bytes, "bytes of shared memory for objects, like 4GiB (default: 30 % of memory)")->transform(bytes());
+    start->add_option("--object-store-memory", start_options.object_store_bytes, "bytes of shared memory for objects, like 4GiB (default, and 0: 30 % of memory)")->transform(bytes());
     start->add_option("--spill-dir", start_options.spill_dir, "where objects go that nobody reads while the store is full (default: in the session folder)");
     start->add_option("--spill-limit", start_options.spill_limit, "bytes there at most, like 100GiB (default: half of what the disk has left; 0: spill nothing)")->transform(bytes());
     start->add_option("--memory-threshold", start_options.memory_threshold, "share of the machine's or cgroup's memory in use from which on the worker that grew most is stopped "

@@ -291,6 +291,7 @@ void Fetcher::on_chunk(const PullPtr& pull, std::uint64_t round, int stream, Byt
 
 void Fetcher::fail(const PullPtr& pull, Status why) {
   pull->over = true;
+  pull->streams.clear();
   for (Pull::Waiter& waiter : std::exchange(pull->waiters, {})) waiter.done(why);
   finish(pull->replica, std::move(why));
 }

@@ -10,7 +10,9 @@
 #include <utility>
 
 #include "runtime/core/log.h"
+#include "runtime/core/simulation.h"
 #include "runtime/transport/channel_lasting.h"
+#include "runtime/transport/socket.h"
 
 namespace runtime {
 
@@ -27,6 +29,10 @@ constexpr int kLastReceivesMax = 1024;
 // Expiring requests scans the table: its cost per second is bounded by scanning large tables less often.
 constexpr std::chrono::nanoseconds kScanCostPerRequest{100};
 constexpr std::chrono::milliseconds kTimerStep{1};
+
+// Of a TCP connection. Four seconds leave a link that is cut for less than ten the time to come back before its machine counts as lost.
+constexpr std::chrono::seconds kSilenceTick{1};
+constexpr int kSilentTicksMax = 4;
 
 std::atomic<std::uint64_t> next_serial{1};
 
@@ -50,6 +56,7 @@ Channel::Channel(EventLoop& loop, Socket socket, PeerInfo peer, ChannelOptions o
       is_unix_(peer_.address.starts_with("unix:")),
       socket_(std::move(socket)),
       timer_(loop.context()),
+      silence_(loop.context()),
       reader_(options.meta_bytes_max, options.payload_bytes_max) {}
 
 Channel::~Channel() = default;
@@ -288,7 +295,29 @@ void Channel::begin_receiving() {
     if (receiving_ || closed_) return;
     receiving_ = true;
   }
-  loop_.post([self = shared_from_this()] { self->wait_readable(); });
+  loop_.post([self = shared_from_this()] {
+    self->wait_readable();
+    if (!self->is_unix_ && simulation() == nullptr) self->watch_silence();
+  });
+}
+
+// TCP itself goes on for many minutes, longer and longer between one try and the next.
+void Channel::watch_silence() {
+  if (shut_) return;
+  silence_.expires_after(kSilenceTick);
+  silence_.async_wait([weak = weak_from_this()](const boost::system::error_code& ec) {
+    auto self = weak.lock();
+    if (!self || ec) return;
+    // A peer that reads nothing keeps nothing unacknowledged: what it has no room for is not on its way.
+    const bool silent = self->socket_.is_open() && transport_detail::is_unacknowledged(self->socket_, kSilenceTick);
+    self->silent_ticks_ = silent ? self->silent_ticks_ + 1 : 0;
+    if (self->silent_ticks_ == kSilentTicksMax) {
+      self->silent_ticks_ = 0;
+      Status why = deadline_exceeded(self->describe_peer() + ": its machine has acknowledged nothing for " + std::to_string(kSilentTicksMax) + " s");
+      if (!self->interrupt(why, self->epoch())) return self->close(unavailable(why.message()));
+    }
+    self->watch_silence();
+  });
 }
 
 void Channel::pause_receiving() {
@@ -487,6 +516,8 @@ void Channel::finish_close() {
   }
   handler_in_use_.reset();
   timer_.cancel();
+  silence_.cancel();
+  reader_ = FrameReader(options_.meta_bytes_max, options_.payload_bytes_max);  // with the place for a payload that had come in part
   if (lasting_) lasting_->give_up.cancel();
   boost::system::error_code ignored;
   socket_.close(ignored);

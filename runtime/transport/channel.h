@@ -119,6 +119,9 @@ class Channel : public std::enable_shared_from_this<Channel>, private FrameSink 
   bool resume(Socket socket, std::uint64_t peer_received, const Detached& detached);
   /// Whether a lasting connection is without a socket now.
   bool is_interrupted() const;
+  /// Why: kDeadlineExceeded when the machine at the other end has gone silent, kUnavailable when the process there, or something between, closed the socket.
+  /// Ok unless it is interrupted.
+  Status interruption() const;
   /// Called on the loop when that begins. Nothing else has to be done about it.
   void set_on_interrupt(std::function<void()> on_interrupt);
 
@@ -159,6 +162,7 @@ class Channel : public std::enable_shared_from_this<Channel>, private FrameSink 
   // On the loop.
   void wait_writable();
   void wait_readable();
+  void watch_silence();
   void on_readable();
   Status receive(bool& drained);
   void arm_timer();
@@ -183,6 +187,8 @@ class Channel : public std::enable_shared_from_this<Channel>, private FrameSink 
   // Touched on the loop only, but for sendmsg on the descriptor by the thread that has set flushing_.
   Socket socket_;
   Timer timer_;
+  Timer silence_;
+  int silent_ticks_ = 0;  // in which the peer's machine acknowledged nothing of what was on its way
   FrameReader reader_;
   std::unique_ptr<Lasting> lasting_;  // null: the connection ends with its socket. Constant after make_lasting()
   std::shared_ptr<Handler> handler_in_use_;

@@ -95,6 +95,11 @@ bool Channel::interrupt(const Status& why, std::uint64_t epoch) {
   return true;
 }
 
+Status Channel::interruption() const {
+  std::lock_guard lock(mutex_);
+  return lasting_ && lasting_->interrupted ? lasting_->why : Status();
+}
+
 Channel::Detached Channel::detach() {
   std::unique_lock lock(mutex_);
   CHECK(lasting_ != nullptr);

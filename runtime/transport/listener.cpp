@@ -57,7 +57,13 @@ struct Listener::State : std::enable_shared_from_this<Listener::State> {
   const ListenerOptions options;
   std::vector<std::shared_ptr<TimedSocket>> handshakes;  // unfinished, oldest first
   std::unordered_map<std::uint64_t, std::weak_ptr<Channel>> sessions;  // of lasting connections; those that ended leave with the next that comes
+  UniqueFunction<void()> finished;  // to be called when no handshake is left
+  bool finishing = false;
   bool stopped = false;
+
+  void tell_finished() {
+    if (finished && handshakes.empty()) std::exchange(finished, nullptr)();
+  }
 };
 
 /// One that is under way.
@@ -86,7 +92,7 @@ Result<SessionTerms> Listener::State::answer(const SessionTerms& caller, Handsha
 asio::awaitable<void> Listener::State::accept_all(std::shared_ptr<State> self) {
   while (!self->stopped) {
     auto [ec, socket] = co_await self->acceptor.async_accept(asio::as_tuple(asio::use_awaitable));
-    if (self->stopped) co_return;
+    if (self->stopped || self->finishing) co_return;
     if (!ec) {
       transport_detail::tune(socket);
       self->begin(std::move(socket), std::nullopt);
@@ -100,7 +106,7 @@ asio::awaitable<void> Listener::State::accept_all(std::shared_ptr<State> self) {
 }
 
 void Listener::State::begin(Channel::Socket socket, std::optional<Preamble> preamble) {
-  if (stopped) return;
+  if (stopped || finishing) return;  // closes the socket
   if (handshakes.size() >= options.handshakes_max) {
     if (callbacks.on_refused) {
       callbacks.on_refused(transport_detail::peer_address(socket, endpoint),
@@ -156,6 +162,10 @@ asio::awaitable<void> Listener::State::serve(std::shared_ptr<State> self, std::s
   auto peer = co_await self->authenticate(timed, preamble, address, handshake);
   timed->disarm();
   std::erase(self->handshakes, timed);
+  struct AtEnd {
+    State& state;
+    ~AtEnd() { state.tell_finished(); }
+  } at_end{*self};
   if (self->stopped || handshake.handed_over) co_return;
   if (!peer.ok() || timed->expired) {
     Status why = timed->explain(peer.ok() ? cancelled("expired") : peer.status(), address + ": did not finish the handshake in time");
@@ -177,6 +187,7 @@ asio::awaitable<void> Listener::State::serve(std::shared_ptr<State> self, std::s
 
 void Listener::State::stop() {
   if (std::exchange(stopped, true)) return;
+  finished = nullptr;
   boost::system::error_code ignored;
   acceptor.close(ignored);
   pause.cancel();
@@ -232,6 +243,17 @@ void Listener::adopt(FileDescriptor fd, const Preamble& preamble) {
     } else {
       LOG(warn, "{}: {}", state->endpoint.to_string(), socket.status().message());
     }
+  });
+}
+
+void Listener::finish(UniqueFunction<void()> done) {
+  state_->loop.post([state = state_, done = std::move(done)]() mutable {
+    if (state->stopped) return;
+    state->finishing = true;
+    boost::system::error_code ignored;
+    state->acceptor.close(ignored);
+    state->finished = std::move(done);
+    state->tell_finished();
   });
 }
 

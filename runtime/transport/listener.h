@@ -11,6 +11,7 @@
 #include "runtime/transport/endpoint.h"
 #include "runtime/transport/event_loop.h"
 #include "runtime/transport/handshake.h"
+#include "runtime/transport/unique_function.h"
 
 namespace runtime {
 
@@ -68,6 +69,10 @@ class Listener {
 
   /// Where it really listens: with the port that was picked.
   const Endpoint& endpoint() const { return endpoint_; }
+
+  /// Accepts no more connections; `done` runs on the loop once those in their handshakes are through it, or have failed. A connection that its caller
+  /// takes for made is so here too then. Any thread; once.
+  void finish(UniqueFunction<void()> done);
 
   /// Stops accepting, drops unfinished handshakes, removes the Unix socket file. No callback runs after it returned, provided
   /// that it is called on the loop, or on another thread while the loop is being driven. Idempotent.

@@ -1,6 +1,7 @@
 // Sockets below the handshake: binding, connecting, naming. Private to runtime/transport.
 #pragma once
 
+#include <chrono>
 #include <functional>
 #include <memory>
 #include <string>
@@ -41,6 +42,9 @@ Result<Acceptor> bind_listener(asio::io_context& context, Endpoint& endpoint);
 
 /// Wraps a connected descriptor. Errors: kInvalidArgument when it is no stream socket.
 Result<Channel::Socket> adopt_socket(asio::io_context& context, FileDescriptor fd);
+
+/// Whether some of what was sent is on its way, and no acknowledgement of anything has come for so long. Not of Unix sockets.
+bool is_unacknowledged(Channel::Socket& socket, std::chrono::milliseconds since);
 
 /// Small frames leave at once, dead peers are noticed: TCP only, failures do not matter.
 void tune(Channel::Socket& socket);

@@ -224,6 +224,38 @@ TEST_F(LifecycleTest, ActorsWatchTheirChildrenAndAStoppedWatchIsSilent) {
   EXPECT_EQ(calls, 0);
 }
 
+TEST_F(LifecycleTest, ACallbackMayThrowAndMayStopTheRuntime) {
+  auto actor = phoenix();
+  std::atomic<int> told{0};
+  Watch throws = rt_->watch(actor, [&](const ActorEvent&) {
+    ++told;
+    throw std::runtime_error("not my day");
+  });
+  Watch stops = rt_->watch(actor, [&](const ActorEvent&) {
+    rt_->stop();
+    ++told;
+  });
+  ASSERT_TRUE(rt_->kill(actor).ok());
+  EXPECT_TRUE(eventually([&] { return told == 2; }));
+  EXPECT_EQ(rt_->put(1).status().code(), ErrorCode::kCancelled);
+}
+
+TEST_F(LifecycleTest, AForkedChildLeavesTheRuntimeToItsParent) {
+  auto actor = counter();
+  const pid_t child = ::fork();
+  if (child == 0) {
+    rt_->stop();
+    rt_.reset();
+    ::_exit(7);
+  }
+  int status = 0;
+  pid_t ended = 0;
+  EXPECT_TRUE(eventually([&] { return (ended = ::waitpid(child, &status, WNOHANG)) == child; }));
+  if (ended != child) ::kill(child, SIGKILL);
+  EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 7) << status;
+  EXPECT_EQ(get(actor.call(&Counter::add, 3)), 3);
+}
+
 TEST_F(LifecycleTest, NodesThatComeAndGoAreTold) {
   std::mutex mutex;
   std::vector<std::pair<NodeEvent::Kind, NodeId>> events;

@@ -145,6 +145,61 @@ TEST_F(StateTest, CallsDuringARestartOnRequestRunOnceInOneOfTheTwoLives) {
   for (const auto& call : calls) ASSERT_EQ(get(call), ++expected);
 }
 
+TEST_F(StateTest, CallsOfACallerThatIsJustConnectingSurviveARestartOnRequest) {
+  for (int round = 0; round < 20; ++round) {
+    auto actor = tally({.max_restarts = -1});
+    std::vector<ObjectRef<std::int64_t>> calls;
+    for (int i = 0; i < 10; ++i) calls.push_back(actor.call(&Tally::add, 1));
+    ASSERT_TRUE(rt_->restart(actor).ok());
+    for (int i = 0; i < 10; ++i) ASSERT_EQ(get(calls[static_cast<std::size_t>(i)]), i + 1) << round;
+    ASSERT_TRUE(rt_->kill(actor).ok());
+  }
+}
+
+class RestartTest : public ClusterTest, public testing::WithParamInterface<Isolation> {};
+INSTANTIATE_TEST_SUITE_P(Isolations, RestartTest, testing::Values(Isolation::kProcess, Isolation::kShared),
+                         [](const auto& info) { return info.param == Isolation::kShared ? "Shared" : "Process"; });
+
+TEST_P(RestartTest, SeveralAtOnceLoseNoCallAndLeaveALivingActor) {
+  for (int round = 0; round < 6; ++round) {
+    auto made = rt_->spawn<Tally>({.max_restarts = -1, .isolation = GetParam()}, 0);
+    ASSERT_TRUE(made.ok()) << made.status().to_string();
+    std::vector<ObjectRef<std::int64_t>> calls;
+    for (int i = 0; i < 10; ++i) calls.push_back(made->call(&Tally::add, 1));
+    std::vector<std::thread> restarters;
+    for (int i = 0; i < 4; ++i) {
+      restarters.emplace_back([&] {
+        const Status status = rt_->restart(*made);
+        EXPECT_TRUE(status.ok()) << status.to_string();
+      });
+    }
+    for (std::thread& restarter : restarters) restarter.join();
+    for (const auto& call : calls) EXPECT_GE(get(call), 1);
+    EXPECT_EQ(get(made->call(&Tally::total)), 10) << "saved and restored each time";
+    ASSERT_TRUE(rt_->kill(*made).ok());
+  }
+}
+
+TEST_P(RestartTest, AKillInTheMiddleOfOneLeavesNoCallWaiting) {
+  for (int round = 0; round < 3; ++round) {
+    auto made = rt_->spawn<Busy>({.max_restarts = -1, .isolation = GetParam()});
+    ASSERT_TRUE(made.ok()) << made.status().to_string();
+    ASSERT_TRUE(rt_->get(made->call(&Busy::work, 1)).ok());
+    std::vector<ObjectRef<void>> calls;
+    for (int i = 0; i < 20; ++i) calls.push_back(made->call(&Busy::work, 10));
+    std::thread restarter([&] { (void)rt_->restart(*made); });
+    std::this_thread::sleep_for(std::chrono::milliseconds(2 + 20 * round));
+    EXPECT_TRUE(rt_->kill(*made, Restarts::kAllowed).ok());
+    restarter.join();
+    for (const auto& call : calls) {
+      const Status status = rt_->get(call, 20s);
+      EXPECT_TRUE(status.ok() || status.code() == ErrorCode::kActorDied) << status.to_string();
+    }
+    EXPECT_TRUE(rt_->get(made->call(&Busy::work, 1), 20s).ok());
+    ASSERT_TRUE(rt_->kill(*made).ok());
+  }
+}
+
 TEST_F(StateTest, ANodeThatIsStoppedHasItsActorsSave) {
   Command node({kBin + "/starling", "start", "--address", address(), "--num-cpus", "8", "--block"});
   ASSERT_TRUE(eventually([&] { return rt_->cluster_state()->nodes.size() == 2; })) << node.output();

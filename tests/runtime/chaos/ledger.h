@@ -54,7 +54,7 @@ class Ledger {
   EntryFile file_;
 };
 
-inline void register_ledger(Runtime& rt) { rt.register_actor<Ledger>("Ledger", &Ledger::record, &Ledger::text, &Ledger::count_to, &Ledger::measure); }
+inline void register_ledger(Runtime& rt) { rt.register_actor<Ledger>("Ledger", &Ledger::record, &Ledger::text, method(&Ledger::count_to, {.concurrency_group = "stream"}), &Ledger::measure); }
 
 /// `program --caller NAME CALLER COUNT ACKNOWLEDGED --address A`: calls record(CALLER, 1..COUNT) on the ledger of that name, many at a time, and notes
 /// what came back. Exit code 0: all did; 3: the ledger died.
