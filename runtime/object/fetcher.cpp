@@ -22,6 +22,10 @@ constexpr std::uint64_t kTreeChunksMin = 2;
 constexpr std::chrono::seconds kSourceTimeout{5};
 constexpr std::chrono::seconds kCopyIdle{5};
 
+Status has_left(const ObjectLocation& location) {
+  return object_lost("node " + location.node.short_hex() + " at " + location.endpoint + " has left the cluster, and the object with it");
+}
+
 }  // namespace
 
 /// A copy, whole or on its way.
@@ -180,6 +184,12 @@ void Fetcher::lost_stream(const PullPtr& pull, int stream, Status why) {
   if (pull->opening > 0 || pull->choosing) return;
   if (pull->from != pull->source.endpoint) return choose_source(pull, pull->from);
   if (pull->failures >= kReconnectsMax) return unreachable(pull, std::move(why));
+  // A node that is known to have left is not tried again.
+  if (pull->failures == 0 && options_.is_member) {
+    options_.is_member(pull->source.node, [self = shared_from_this(), pull](bool is_member) {
+      if (!is_member && !pull->over) self->fail(pull, has_left(pull->source));
+    });
+  }
   auto pause = std::make_shared<Timer>(memory_->loop.context(), kReconnectPause * (1 << pull->failures++));
   ++pull->opening;
   pause->async_wait([self = shared_from_this(), pull, stream, pause](const boost::system::error_code&) {
@@ -192,7 +202,7 @@ void Fetcher::unreachable(const PullPtr& pull, Status why) {
   const NodeId node = pull->source.node;
   auto decide = [self = shared_from_this(), pull, node, why = std::move(why)](bool is_member) {
     if (pull->over) return;
-    if (!is_member) return self->fail(pull, object_lost("node " + node.short_hex() + " at " + pull->source.endpoint + " has left the cluster, and the object with it"));
+    if (!is_member) return self->fail(pull, has_left(pull->source));
     self->fail(pull, why.with_context("node " + node.short_hex() + " at " + pull->source.endpoint + " cannot be reached"));
   };
   if (options_.is_member) options_.is_member(node, std::move(decide));
