@@ -463,7 +463,8 @@ void Channel::on_timer() {
 void Channel::end(Status reason) {
   if (closed_) return;
   closed_ = true;
-  close_reason_ = std::move(reason);
+  // A silent machine is no deadline of those who ask something of it.
+  close_reason_ = reason.code() == ErrorCode::kDeadlineExceeded ? unavailable(reason.message()) : std::move(reason);
 }
 
 void Channel::close(Status reason) {
