@@ -268,7 +268,7 @@ void ActorClient::pump(Section& section) {
     channel_ = worker_->attach(id_, shared_from_this());
     link_ = channel_ ? Link::kOpen : Link::kConnecting;
   }
-  while (link_ == Link::kOpen && !line_.empty()) {
+  while (link_ == Link::kOpen && !line_.empty() && older_in_flight_ == 0) {
     CallPtr call = line_.front();
     if (ObjectStatePtr blocker = call->blocker()) {
       if (is_out_of_order()) {
@@ -407,6 +407,7 @@ void ActorClient::send(const CallPtr& call, Section& section) {
   call->sequence = ++sequence_;
   call->channel = channel_;
   call->incarnation = incarnation_;
+  ++in_flight_;
   if (call->stream) {
     if (!streams_) streams_ = std::make_unique<std::map<std::uint64_t, std::weak_ptr<StreamState>>>();
     std::erase_if(*streams_, [](const auto& entry) { return entry.second.expired(); });
@@ -444,12 +445,14 @@ void ActorClient::on_channel_closed(const Channel* channel, Status reason) {
   channel_.reset();
 }
 
-void ActorClient::ask_cause(Status reason, bool refused) {
+void ActorClient::ask_cause(Status reason, std::uint64_t refused_by) {
   link_ = Link::kAsking;
   channel_.reset();
   arm_timer(earliest_deadline());  // the answer may take longer than the calls have
-  process_->node().actor_state(id_, incarnation_, deadline_after(kCausePatience),
-                               [self = shared_from_this(), incarnation = incarnation_, reason = std::move(reason), refused](Result<ActorState> state) {
+  const bool refused = refused_by != 0;
+  const std::uint64_t incarnation = refused ? refused_by : incarnation_;
+  process_->node().actor_state(id_, incarnation, deadline_after(kCausePatience),
+                               [self = shared_from_this(), incarnation, reason = std::move(reason), refused](Result<ActorState> state) {
                                  self->on_cause(incarnation, reason, refused, std::move(state));
                                });
 }
@@ -459,7 +462,7 @@ void ActorClient::on_cause(std::uint64_t incarnation, Status reason, bool refuse
   if (link_ != Link::kAsking) return;
   // An actor that takes no more calls is about to end; the head waits a moment for that, and is asked again as long as a call has time.
   const bool ending = refused && state.ok() && state->phase == ActorPhase::kAlive && state->incarnation == incarnation && incarnation_ == incarnation;
-  if (ending && is_waiting()) return ask_cause(std::move(reason), true);
+  if (ending && is_waiting()) return ask_cause(std::move(reason), incarnation);
   const bool dead = state.ok() && state->phase == ActorPhase::kDead;
   const bool restarts = state.ok() && !dead && (state->is_restarting() || state->incarnation != incarnation);
   // The head knows every living actor, and of dead ones the last.
@@ -560,6 +563,7 @@ void ActorClient::move_to(const ActorAddress& newer) {
   auto worker = process_->link_for(newer);
   if (worker == worker_) drained_.reset();  // calls to the new one run on the same connection
   worker_ = std::move(worker);
+  older_in_flight_ += std::exchange(in_flight_, 0);
   incarnation_ = newer.incarnation;
   stale_ = false;
 }
@@ -588,12 +592,15 @@ void ActorClient::on_reply(const CallPtr& call, Result<Message> reply) {
     send_notice(*call->channel, {id_, call->sequence, CallNotice::Kind::kCancel});
     reply = call->late("no reply in time; the call may have run");
   }
+  bool last_of_older = false;
   {
     Section section(*this);
+    if (call->incarnation == incarnation_) --in_flight_;
+    else last_of_older = --older_in_flight_ == 0;
     if (!reply.ok() && (reply.status().code() == ErrorCode::kUnavailable || reply.status().code() == ErrorCode::kCancelled)) {
       if (closed_.ok() && call->channel == drained_.lock()) {
         acknowledge(call->sequence);
-        return put_back(call, reply.status(), section);
+        return put_back(call, reply.status());
       }
       if (closed_.ok()) {
         orphans_.push_back(call);
@@ -618,7 +625,9 @@ void ActorClient::on_reply(const CallPtr& call, Result<Message> reply) {
         section.drop(std::move(lent->second));
         lent_.erase(lent);
       }
-      return section.fail(call, reply.status());
+      section.fail(call, reply.status());
+      if (last_of_older) pump(section);
+      return;
     }
   }
   // Small results leave the block they were received in, which may be much larger.
@@ -630,6 +639,10 @@ void ActorClient::on_reply(const CallPtr& call, Result<Message> reply) {
       reply->meta, std::move(payload), process_,
       [&] { return std::make_shared<const ResultLease>(shared_from_this(), call->channel, call->sequence); }, &decoded, &value);
   if (status.ok() && decoded.gone) return on_gone(call, decoded.status);
+  if (last_of_older) {
+    Section section(*this);
+    pump(section);
+  }
   if (status.ok()) status = decoded.status;
   // The actor's clock was faster than ours.
   const bool late = status.code() == ErrorCode::kDeadlineExceeded && steady_now() >= call->deadline;
@@ -642,11 +655,11 @@ void ActorClient::on_reply(const CallPtr& call, Result<Message> reply) {
 void ActorClient::on_gone(const CallPtr& call, const Status& reason) {
   Section section(*this);
   if (!closed_.ok()) return section.fail(call, closed_);
-  put_back(call, reason, section);
+  put_back(call, reason);
 }
 
 // It has not run: back in line, behind those that came back before it, for the next incarnation if there is one.
-void ActorClient::put_back(const CallPtr& call, const Status& reason, Section& section) {
+void ActorClient::put_back(const CallPtr& call, const Status& reason) {
   call->sequence = 0;
   call->channel.reset();
   auto place = line_.begin();
@@ -654,10 +667,8 @@ void ActorClient::put_back(const CallPtr& call, const Status& reason, Section& s
   line_.insert(place, call);
   watched_ = nullptr;
   arm_timer(call->deadline);
-  if (link_ != Link::kOpen && link_ != Link::kNone) return;
-  // The next one may be known already; of that one there is nothing to ask.
-  if (call->incarnation < incarnation_) pump(section);
-  else ask_cause(reason, /*refused=*/true);
+  // Of the incarnation that refused it: the next one may be known already, and nothing is to be asked of that. Others that were refused come back meanwhile.
+  if (link_ == Link::kOpen || link_ == Link::kNone) ask_cause(reason, call->incarnation);
 }
 
 void ActorClient::acknowledge(std::uint64_t sequence) {

@@ -121,14 +121,14 @@ class ActorClient : public std::enable_shared_from_this<ActorClient> {
   void pump(Section& section);
   void send(const CallPtr& call, Section& section);
   void acknowledge(std::uint64_t sequence);
-  /// `refused`: the connection is fine, and the actor takes no more calls.
-  void ask_cause(Status reason, bool refused = false);
+  /// What became of the actor. `refused_by`: not 0 if the connection is fine, and that incarnation takes no more calls.
+  void ask_cause(Status reason, std::uint64_t refused_by = 0);
   void end_for_good(const Status& why);
   void resolve();
   void try_again_later();
   void move_to(const ActorAddress& newer);
   /// A call that was sent and has not run.
-  void put_back(const CallPtr& call, const Status& reason, Section& section);
+  void put_back(const CallPtr& call, const Status& reason);
   /// Puts those that may be sent (again) back in line; the others fail.
   void settle_orphans(Section& section, const Status& why, bool keep_unsent);
   void arm_timer(Deadline at);
@@ -167,6 +167,8 @@ class ActorClient : public std::enable_shared_from_this<ActorClient> {
   std::uint64_t incarnation_;
   bool stale_ = false;       // that incarnation has ended: resolve() before connecting
   Backoff backoff_;          // of attempts to send again, until a reply comes
+  std::uint32_t in_flight_ = 0;        // sent to this incarnation, without a reply
+  std::uint32_t older_in_flight_ = 0;  // the same of earlier ones: they may come back unserved, and go before all that wait
   std::uint64_t order_ = 0;  // calls made
   Link link_ = Link::kNone;
   Status closed_;
