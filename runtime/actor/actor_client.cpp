@@ -547,7 +547,7 @@ void ActorClient::on_resolved(Result<ActorAddress> address) {
   if (link_ != Link::kResolving) return;
   link_ = Link::kNone;
   if (address.ok()) {
-    if (address->incarnation > incarnation_) move_to(*address);
+    if (address->incarnation > incarnation_) move_to(*address, section);
     stale_ = false;
   } else if (address.status().code() == ErrorCode::kUnavailable) {
     section.fail_all(line_, address.status());
@@ -559,9 +559,10 @@ void ActorClient::on_resolved(Result<ActorAddress> address) {
   pump(section);
 }
 
-void ActorClient::move_to(const ActorAddress& newer) {
+void ActorClient::move_to(const ActorAddress& newer, Section& section) {
   auto worker = process_->link_for(newer);
   if (worker == worker_) drained_.reset();  // calls to the new one run on the same connection
+  else section.drop_lent();                 // that process has ended, and may have had no time to say so
   worker_ = std::move(worker);
   older_in_flight_ += std::exchange(in_flight_, 0);
   incarnation_ = newer.incarnation;
@@ -574,7 +575,7 @@ void ActorClient::adopt(const ActorAddress& newer) {
     Section section(*this);
     if (link_ == Link::kClosed || newer.incarnation <= incarnation_) return;
     older = worker_;
-    move_to(newer);
+    move_to(newer, section);
     if (older == worker_) older = nullptr;
     if (link_ != Link::kAsking) {  // else it goes on with the new address once it has its answer
       if (link_ == Link::kOpen) section.drop_lent();

@@ -126,7 +126,7 @@ class ActorClient : public std::enable_shared_from_this<ActorClient> {
   void end_for_good(const Status& why);
   void resolve();
   void try_again_later();
-  void move_to(const ActorAddress& newer);
+  void move_to(const ActorAddress& newer, Section& section);
   /// A call that was sent and has not run.
   void put_back(const CallPtr& call, const Status& reason);
   /// Puts those that may be sent (again) back in line; the others fail.

@@ -171,7 +171,8 @@ void Scenario::check_refs() {
     if (object.owner.empty() && object.borrowers.empty()) continue;  // a copy of what its node took along: it makes room when room is needed
     world_.fail("object " + object.id.short_hex() + " of " + std::to_string(object.size) + " bytes, owned by " + object.owner + ", is still there after everything was dropped: " +
                 std::to_string(object.handles) + " handles, lent " + std::to_string(object.lent) + ", held " + std::to_string(object.held) + ", " +
-                std::to_string(object.borrowers.size()) + " borrowers");
+                std::to_string(object.borrowers.size()) + " borrowers" + (object.borrowers.empty() ? "" : ", one of them " + object.borrowers[0].name + " with " +
+                std::to_string(object.borrowers[0].handles) + " handles"));
   }
 }
 
