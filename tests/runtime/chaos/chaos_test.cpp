@@ -40,15 +40,7 @@ std::size_t open_files(pid_t pid) {
 class ChaosTest : public testing::Test {
  protected:
   void SetUp() override {
-    ::unsetenv("STARLING_ADDRESS");
-    ::setenv("STARLING_PROGRAM", STARLING_BIN_DIR "/starling", 1);
-    ::setenv("STARLING_SESSION_ROOT", (root_ / "s").c_str(), 1);
-    static char name[] = "test_runtime_chaos";
-    static char* argv[] = {name, nullptr};
-    RuntimeOptions options;
-    options.start_arguments = {"--num-cpus", "4"};
-    rt_ = std::make_unique<Runtime>(1, argv, options);
-    register_ledger(*rt_);
+    rt_ = make_driver(root_, {"--num-cpus", "4"});
     const Status status = rt_->start();
     ASSERT_TRUE(status.ok()) << status.to_string();
   }

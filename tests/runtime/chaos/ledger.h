@@ -5,8 +5,12 @@
 #include <unistd.h>
 
 #include <cstdint>
+#include <cstdlib>
+#include <filesystem>
 #include <fstream>
+#include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "runtime/runtime.h"
@@ -55,6 +59,20 @@ class Ledger {
 };
 
 inline void register_ledger(Runtime& rt) { rt.register_actor<Ledger>("Ledger", &Ledger::record, &Ledger::text, method(&Ledger::count_to, {.concurrency_group = "stream"}), &Ledger::measure); }
+
+/// A driver in the test's process on a cluster of its own, whose files are in `root`; not started yet.
+inline std::unique_ptr<Runtime> make_driver(const std::filesystem::path& root, std::vector<std::string> start_arguments) {
+  ::unsetenv("STARLING_ADDRESS");
+  ::setenv("STARLING_PROGRAM", STARLING_BIN_DIR "/starling", 1);
+  ::setenv("STARLING_SESSION_ROOT", (root / "s").c_str(), 1);
+  static char name[] = "test_runtime_chaos";
+  static char* argv[] = {name, nullptr};
+  RuntimeOptions options;
+  options.start_arguments = std::move(start_arguments);
+  auto driver = std::make_unique<Runtime>(1, argv, options);
+  register_ledger(*driver);
+  return driver;
+}
 
 /// `program --caller NAME CALLER COUNT ACKNOWLEDGED --address A`: calls record(CALLER, 1..COUNT) on the ledger of that name, many at a time, and notes
 /// what came back. Exit code 0: all did; 3: the ledger died.

@@ -20,15 +20,7 @@ class SilentLinkTest : public testing::Test {
   void SetUp() override {
     link_ = SwitchedLink::create();
     if (!link_) GTEST_SKIP() << "no second network can be made here (it takes root and `ip netns`)";
-    ::unsetenv("STARLING_ADDRESS");
-    ::setenv("STARLING_PROGRAM", STARLING_BIN_DIR "/starling", 1);
-    ::setenv("STARLING_SESSION_ROOT", (root_ / "s").c_str(), 1);
-    static char name[] = "test_runtime_chaos";
-    static char* argv[] = {name, nullptr};
-    RuntimeOptions options;
-    options.start_arguments = {"--num-cpus", "4", "--bind", link_->near()};
-    rt_ = std::make_unique<Runtime>(1, argv, options);
-    register_ledger(*rt_);
+    rt_ = make_driver(root_, {"--num-cpus", "4", "--bind", link_->near()});
     const Status status = rt_->start();
     ASSERT_TRUE(status.ok()) << status.to_string();
     const std::string head = rt_->cluster_state()->nodes.at(0).address;
