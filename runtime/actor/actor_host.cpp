@@ -25,6 +25,12 @@ constexpr std::chrono::seconds kSaveTime{5};
 /// The exception being handled, as what a caller is told. Call it in a catch block.
 Status thrown() { return status_of(std::current_exception()); }
 
+/// Those that came with the call, or those in a store, which blocks while they come.
+Result<Buffer> bytes_of(ObjectValue& arguments, Deadline deadline) {
+  if (arguments.stored) return arguments.stored->open(deadline);
+  return std::move(arguments.bytes);
+}
+
 }  // namespace
 
 Status status_of(std::exception_ptr failure) {
@@ -361,14 +367,10 @@ Status ActorHost::construct(ActorJob& job) {
   if (!constructor) {
     return invalid_argument("this program makes no " + job.spec->class_name + " from such arguments: it is not the program that called spawn");
   }
-  Buffer bytes = arguments.bytes;
-  if (arguments.stored) {
-    Result<Buffer> opened = arguments.stored->open(job.deadline);
-    if (!opened.ok()) return opened.status();
-    bytes = *std::move(opened);
-  }
+  Result<Buffer> bytes = bytes_of(arguments, job.deadline);
+  if (!bytes.ok()) return bytes.status();
   try {
-    Decoder decoder(std::move(bytes), arguments.refs, context_->process);
+    Decoder decoder(*std::move(bytes), arguments.refs, context_->process);
     auto made = constructor->construct(context_->runtime, decoder, job.deadline);
     if (!made.ok()) return made.status().with_context(job.spec->class_name);
     actor_ = *std::move(made);
@@ -420,14 +422,10 @@ Status ActorHost::check_call(const ActorJob& job) const {
 
 Status ActorHost::execute(ActorJob& job, const CallContext& context, InvokeOutput& output) {
   if (Status status = check_call(job); !status.ok()) return status;
-  Buffer bytes = std::move(job.arguments.bytes);
-  if (job.arguments.stored) {
-    Result<Buffer> opened = job.arguments.stored->open(job.deadline);
-    if (!opened.ok()) return opened.status().with_context("arguments");
-    bytes = *std::move(opened);
-  }
+  Result<Buffer> bytes = bytes_of(job.arguments, job.deadline);
+  if (!bytes.ok()) return bytes.status().with_context("arguments");
   try {
-    Decoder decoder(std::move(bytes), job.arguments.refs, context_->process);
+    Decoder decoder(*std::move(bytes), job.arguments.refs, context_->process);
     std::shared_ptr<StreamSender> stream;
     if (job.method->is_stream) {
       if (job.call.stream_window == 0) return invalid_argument("the method yields values, and the call has no room for them");
