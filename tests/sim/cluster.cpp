@@ -62,6 +62,7 @@ void Cluster::run_node(std::size_t index) {
     for (;;) {
       runtime::ConnectOptions patience;
       patience.deadline = runtime::deadline_after(5s);
+      patience.lasting = true;  // as nodes do (cli_start.cpp)
       auto head = runtime::connect(loop, *runtime::Endpoint::parse(machines_[0].address), credentials, patience);
       if (process->crashed || machines_[0].node->ended) return;
       if (head.ok()) {

@@ -34,11 +34,13 @@ void Driver::run() {
       for (int i = 0; i < plan_.actors && !gone(); ++i) spawn(rt);
       for (int i = 0; i < plan_.operations && !gone(); ++i) operate(rt);
       collect(rt, 0);
-      drop_everything(rt);
     } else {
       world_.note("driver " + std::to_string(plan_.number) + " cannot start: " + std::to_string(static_cast<int>(started.code())));
     }
     rendezvous_.arrived.insert(plan_.number);
+    world_.wait_until([this] { return rendezvous_.all_arrived; });
+    drop_everything(rt);
+    rendezvous_.dropped.insert(plan_.number);
     world_.wait_until([this] { return rendezvous_.released || rendezvous_.looker == plan_.number; });
     if (rendezvous_.looker == plan_.number && !gone()) {
       rendezvous_.objects = rt.refs(5s);

@@ -16,7 +16,9 @@ namespace sim {
 
 /// Where drivers meet at the end, so that references can be counted while everything is still there.
 struct Rendezvous {
-  std::set<int> arrived;   // drivers, by number
+  std::set<int> arrived;   // drivers whose work is done, by number
+  bool all_arrived = false;  // and none of them calls anything any more: what actors keep now, nobody else replaces
+  std::set<int> dropped;     // drivers that have told their actors to let go of everything
   bool dropped_all = true;  // every actor has confirmed that it holds nothing, or is dead
   bool heard_all = true;    // every actor has answered, or is dead
   int looker = -1;          // the driver that is asked to list all objects of the cluster

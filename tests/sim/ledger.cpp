@@ -48,7 +48,7 @@ void Ledger::ran(std::uint64_t number) {
   if (found == calls_.end()) return world_.fail("call " + std::to_string(number) + " ran, which nobody has made");
   found->second.runs.push_back({process->id, ++events_});
   ++runs_;
-  world_.note("ran " + std::to_string(number));
+  world_.note("ran " + describe(number));
   if (found->second.retries == 0 && found->second.runs.size() > 1) world_.fail(describe(number) + " ran twice without opting in");
 }
 

@@ -1,6 +1,7 @@
 // test_sim                              the tests
 // test_sim --seed N [--trace]           one seed, and what happened in it
-// test_sim --first N --count M          many, until one fails
+// test_sim --first N --count M          many
+// test_sim ... --twice                  each again, which has to give the same
 #include <gtest/gtest.h>
 
 #include <cstdio>
@@ -13,13 +14,14 @@
 
 namespace {
 
-int run_seeds(std::uint64_t first, std::uint64_t count, bool trace) {
+int run_seeds(std::uint64_t first, std::uint64_t count, bool trace, bool twice) {
   std::uint64_t steps = 0;
   std::size_t calls = 0, runs = 0, succeeded = 0, failures = 0;
   std::uint64_t spills = 0;
   double seconds = 0;
   for (std::uint64_t seed = first; seed < first + count; ++seed) {
-    const sim::Outcome outcome = sim::run_seed(seed, trace);
+    sim::Outcome outcome = sim::run_seed(seed, trace);
+    if (twice && sim::run_seed(seed, trace).hash != outcome.hash && outcome.failure.empty()) outcome.failure = "went another way the second time";
     steps += outcome.steps;
     calls += outcome.calls;
     runs += outcome.runs;
@@ -41,17 +43,18 @@ int run_seeds(std::uint64_t first, std::uint64_t count, bool trace) {
 
 int main(int argc, char** argv) {
   std::uint64_t first = 1, count = 0;
-  bool trace = false;
+  bool trace = false, twice = false;
   for (int i = 1; i < argc; ++i) {
     const std::string_view word(argv[i]);
     const auto number = [&] { return i + 1 < argc ? std::strtoull(argv[++i], nullptr, 10) : 0; };
     if (word == "--trace") trace = true;
+    else if (word == "--twice") twice = true;
     else if (word == "--seed") first = number(), count = 1;
     else if (word == "--first") first = number();
     else if (word == "--count") count = number();
   }
   spdlog::set_level(trace ? spdlog::level::debug : spdlog::level::off);
-  if (count > 0) return run_seeds(first, count, trace);
+  if (count > 0) return run_seeds(first, count, trace, twice);
   ::testing::InitGoogleTest(&argc, argv);
   return RUN_ALL_TESTS();
 }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <memory>
+#include <set>
 #include <vector>
 
 #include "cluster.h"
@@ -195,6 +196,7 @@ void Scenario::check_objects() {
 
 Outcome Scenario::run() {
   Stage::now = &stage_;
+  world_.folder = folder_.path();
   world_.worker_main = [] {
     static char name[] = "driver";
     static char* argv[] = {name, nullptr};
@@ -230,13 +232,17 @@ Outcome Scenario::run() {
   world_.faults = weather_.every.count() > 0;
   schedule_fault();
 
-  const auto done = [this] {
+  const auto all_in = [this](const std::set<int>& numbers) {
     for (std::size_t i = 0; i < drivers_.size(); ++i) {
-      if (!drivers_[i]->ended && !rendezvous_.arrived.contains(static_cast<int>(i))) return false;
+      if (!drivers_[i]->ended && !numbers.contains(static_cast<int>(i))) return false;
     }
     return true;
   };
-  if (!world_.run_until(done, world_.now() + 600s)) world_.fail("a driver hangs");
+  if (!world_.run_until([&] { return all_in(rendezvous_.arrived); }, world_.now() + 600s)) world_.fail("a driver hangs");
+  // A call of a driver that was killed may still be on its way to an actor, and would have it keep something.
+  world_.run_until([] { return false; }, world_.now() + 500ms);
+  rendezvous_.all_arrived = true;
+  if (!world_.run_until([&] { return all_in(rendezvous_.dropped); }, world_.now() + 600s)) world_.fail("a driver hangs while its actors let go of everything");
   world_.faults = false;
   if (!rendezvous_.heard_all && !half_opened_ && world_.failure().empty()) world_.fail("an actor does not answer, though nothing is wrong any more");
   const bool quiet = rendezvous_.dropped_all && !half_opened_;

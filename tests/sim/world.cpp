@@ -312,7 +312,8 @@ bool World::run_until(const std::function<bool()>& condition, runtime::Deadline 
 
 // -- The rest of the machine
 
-void World::note(const std::string& what) {
+void World::note(std::string what) {
+  for (std::size_t at = 0; !folder.empty() && (at = what.find(folder, at)) != std::string::npos;) what.replace(at, folder.size(), "DIR");
   for (unsigned char c : what) hash_ = (hash_ ^ c) * kPrime;
   hash_ = (hash_ ^ static_cast<std::uint64_t>(age().count())) * kPrime;
   if (trace_) std::fprintf(stderr, "%12.6f %s\n", static_cast<double>(age().count()) / 1e6, what.c_str());

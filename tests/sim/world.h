@@ -57,6 +57,8 @@ class World final : public runtime::Simulation {
   Network& network() { return network_; }
   /// Faults that the network and disks make by themselves happen only while this is set.
   bool faults = false;
+  /// Of this run, named otherwise in the next: notes say DIR for it.
+  std::string folder;
   /// Whether disks fail then: an operation in so many does. 0: never.
   std::uint64_t disk_fails = 0;
 
@@ -93,7 +95,7 @@ class World final : public runtime::Simulation {
   std::uint64_t steps() const { return steps_; }
 
   /// Goes into the trace: the same for every run of a seed.
-  void note(const std::string& what);
+  void note(std::string what);
   std::uint64_t trace_hash() const { return hash_; }
   bool traces() const { return trace_; }
   /// Since the world began.
