@@ -53,7 +53,9 @@ Result<Labels> parse_labels(const std::vector<std::string>& lines) {
   for (const std::string& line : lines) {
     std::size_t equals = line.find('=');
     if (equals == std::string::npos || equals == 0) return invalid_argument("--label is not KEY=VALUE: " + line);
-    labels[line.substr(0, equals)] = line.substr(equals + 1);
+    if (!labels.emplace(line.substr(0, equals), line.substr(equals + 1)).second) {
+      return invalid_argument("--label " + line.substr(0, equals) + " is given twice");
+    }
   }
   return labels;
 }
@@ -78,9 +80,6 @@ struct Plan {
 Result<Plan> make_plan(const StartOptions& options) {
   if (options.head == !options.address.empty()) {
     return invalid_argument("say either --head, to start a cluster, or --address HOST:PORT, to join one");
-  }
-  if (options.port && (*options.port < 0 || *options.port > 65535)) {
-    return invalid_argument("--port " + std::to_string(*options.port) + " is not a port (0 to 65535)");
   }
   Plan plan;
   plan.node.node = NodeId::random();
@@ -138,8 +137,22 @@ Result<std::shared_ptr<Channel>> connect_to_head(EventLoop& loop, Plan& plan) {
   return channel;
 }
 
-/// Adds who has the port to a failure to listen on it.
-Status explain_port(const Status& status, const Endpoint& bind) {
+bool is_address_of_this_machine(const asio::ip::address& address) {
+  boost::system::error_code error;
+  asio::io_context context;
+  asio::ip::udp::socket socket(context);
+  socket.open(address.is_v4() ? asio::ip::udp::v4() : asio::ip::udp::v6(), error);
+  if (!error) socket.bind({address, 0}, error);
+  return !error;
+}
+
+/// Adds to a failure to listen who has the port, or that the address is another machine's.
+Status explain_listen(const Status& status, const Endpoint& bind) {
+  boost::system::error_code is_name;
+  const auto address = asio::ip::make_address(bind.host, is_name);
+  if (!is_name && !is_address_of_this_machine(address)) {
+    return Status(status.code(), "--bind " + bind.host + ": not an address of this machine; an address that is translated on its way here belongs in --advertise");
+  }
   for (const SessionInfo& session : running_sessions()) {
     auto other = Endpoint::parse(session.address);
     if (bind.port == 0 || !other.ok() || other->port != bind.port) continue;
@@ -207,7 +220,7 @@ int run_node(const StartOptions& options, const std::function<std::unique_ptr<Sc
   auto node = Node::start(loop, std::move(plan.node));
   if (!node.ok()) {
     clean_up();
-    return fail(explain_port(node.status(), bind));
+    return fail(explain_listen(node.status(), bind));
   }
   info.pid = ::getpid();
   info.pid_start = process_start_time(info.pid);

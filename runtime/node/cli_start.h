@@ -15,7 +15,7 @@ namespace runtime {
 struct StartOptions {
   bool head = false;
   std::string address;         // of the head to join, HOST:PORT
-  std::optional<int> port;     // default: kDefaultPort for a head, any for others; 0: any
+  std::optional<int> port;     // 0 to 65535; default: kDefaultPort for a head, any for others; 0: any
   std::string bind;            // empty: loopback for a head, towards the head for others
   std::string advertise;       // empty: what is bound
   std::optional<double> cpus;  // default: the machine's

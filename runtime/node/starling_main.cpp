@@ -71,7 +71,7 @@ struct Commands {
                                         "The last line of its output is the node's address.");
     start->add_flag("--head", start_options.head, "host the head of a new cluster");
     start->add_option("--address", start_options.address, "the head to join")->type_name("HOST:PORT");
-    start->add_option("--port", start_options.port, "port to listen at (head: " + std::to_string(runtime::kDefaultPort) + "; others, and 0: any free one)");
+    start->add_option("--port", start_options.port, "port to listen at (head: " + std::to_string(runtime::kDefaultPort) + "; others, and 0: any free one)")->check(CLI::Range(0, 65535));
     start->add_option("--bind", start_options.bind, "address to listen at (default: loopback for a head, towards the head for others)");
     start->add_option("--advertise", start_options.advertise, "host name or address that other machines reach this node by");
     start->add_option("--num-cpus", start_options.cpus, "CPUs to offer (default: the machine's)");

@@ -146,7 +146,6 @@ TEST_F(Cluster, ANodeIsNoHeadToJoin) {
 TEST_F(Cluster, RefusesNonsense) {
   EXPECT_EQ(starling({"start"}).code, 1);
   EXPECT_EQ(starling({"start", "--head", "--address", "127.0.0.1:1"}).code, 1);
-  EXPECT_EQ(starling({"start", "--head", "--port", "70000"}).code, 1);
   EXPECT_EQ(starling({"start", "--head", "--port", "0", "--num-cpus", "-1"}).code, 1);
   EXPECT_EQ(starling({"start", "--head", "--port", "0", "--num-cpus", "nan"}).code, 1);
   EXPECT_EQ(starling({"start", "--head", "--port", "0", "--resources", "{x}"}).code, 1);
@@ -167,7 +166,17 @@ TEST_F(Cluster, RefusesNonsense) {
   EXPECT_NE(unknown.err.find("'stat'"), std::string::npos) << unknown.err;
   EXPECT_EQ(starling({"start", "--head", "--port", "0", "--resources", "{\"x\": \"1\"}"}).code, 1);
   EXPECT_EQ(starling({"start", "--head", "--port", "0", "--label", "zone"}).code, 1);
-  EXPECT_EQ(starling({"start", "--head", "--port", "0", "--bind", "203.0.113.1"}).code, 1);  // not an address of this machine
+  const CommandResult twice = starling({"start", "--head", "--port", "0", "--label", "zone=a", "--label", "zone=b"});
+  EXPECT_EQ(twice.code, 1);
+  EXPECT_NE(twice.err.find("--label zone is given twice"), std::string::npos) << twice.err;
+  const CommandResult foreign = starling({"start", "--head", "--port", "0", "--bind", "203.0.113.1"});
+  EXPECT_EQ(foreign.code, 1);
+  EXPECT_NE(foreign.err.find("203.0.113.1: not an address of this machine"), std::string::npos) << foreign.err;
+  for (const char* port : {"abc", "-1", "70000"}) {
+    const CommandResult refused = starling({"start", "--head", "--port", port});
+    EXPECT_EQ(refused.code, 2);
+    EXPECT_NE(refused.err.find("--port"), std::string::npos) << refused.err;
+  }
   EXPECT_EQ(starling({"frobnicate"}).code, 2);
   EXPECT_EQ(starling({}).code, 2);
   EXPECT_EQ(starling({"list", "widgets"}).code, 2);
