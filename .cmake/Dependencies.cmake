@@ -14,6 +14,9 @@ find_package(nlohmann_json REQUIRED)  # defines nlohmann_json
 
 find_package(CLI11 REQUIRED)
 
+pkg_check_modules(SQLITE_PKG REQUIRED IMPORTED_TARGET sqlite3)  # the head's journal
+add_library(sqlite ALIAS PkgConfig::SQLITE_PKG)
+
 # The programs' allocator. Sanitizers bring their own.
 add_library(allocator INTERFACE)
 if(NOT STARLING_SANITIZE)

@@ -1,4 +1,4 @@
-// The placement layer: decides where actors and groups run; runtime obeys (runtime/node/scheduler.h).
+// The placement layer: decides where actors and groups run; runtime obeys (runtime/head/scheduler.h).
 #pragma once
 
 #include "placement/group/strategy.h"              // which node each bundle of a group goes to

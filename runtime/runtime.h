@@ -52,8 +52,8 @@
 #include "runtime/core/ids.h"
 #include "runtime/core/log.h"
 #include "runtime/core/result.h"
-#include "runtime/node/membership.h"
-#include "runtime/node/object_info.h"
+#include "runtime/control/membership.h"
+#include "runtime/control/object_info.h"
 
 namespace runtime {
 

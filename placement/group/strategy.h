@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "placement/resource/resources.h"
-#include "runtime/node/membership.h"
+#include "runtime/control/membership.h"
 
 namespace placement {
 

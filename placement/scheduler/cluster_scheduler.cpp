@@ -205,6 +205,36 @@ void ClusterScheduler::remove_group(runtime::GroupId id) {
   groups_.erase(group);
 }
 
+void ClusterScheduler::restore_actor(const ActorSpec& actor, NodeId id) {
+  auto demand = Resources::from_map(actor.resources);
+  Node* node = find(id);
+  if (!demand.ok() || !node || reservations_.contains(actor.actor)) return;
+  if (actor.bundle) {
+    auto group = groups_.find(actor.bundle->group);
+    if (group == groups_.end() || actor.bundle->index >= group->second.size()) return;
+    Bundle& bundle = group->second[actor.bundle->index];
+    if (!bundle.available.covers(*demand)) return;
+    bundle.available -= *demand;
+  } else {
+    if (!node->available.covers(*demand)) return;
+    node->available -= *demand;
+  }
+  reservations_[actor.actor] = {id, *demand, actor.bundle};
+  ++node->actors;
+}
+
+void ClusterScheduler::restore_group(const runtime::GroupSpec& spec, const std::vector<NodeId>& ids) {
+  if (groups_.contains(spec.group) || ids.size() != spec.bundles.size()) return;
+  std::vector<Bundle>& group = groups_[spec.group];
+  for (std::size_t b = 0; b < ids.size(); ++b) {
+    auto bundle = Resources::from_map(spec.bundles[b]);
+    if (!bundle.ok()) bundle = Resources();
+    Node* node = find(ids[b]);
+    if (node && node->available.covers(*bundle)) node->available -= *bundle;
+    group.push_back({ids[b], *bundle, *bundle});
+  }
+}
+
 runtime::ResourceMap ClusterScheduler::available(NodeId id) const {
   Node* node = const_cast<ClusterScheduler*>(this)->find(id);
   return node ? node->available.to_map() : runtime::ResourceMap{};

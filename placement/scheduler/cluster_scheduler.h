@@ -6,13 +6,12 @@
 #include <vector>
 
 #include "placement/resource/resources.h"
-#include "runtime/node/scheduler.h"
+#include "runtime/head/scheduler.h"
 
 namespace placement {
 
 /// Actors outside of groups are packed onto nodes in the order in which they joined until a node is half used, then go where
 /// most is left: few actors stay together (same-node calls are cheapest), many share the load.
-/// All state follows from the calls made, in their order, so that a head that replays its journal chooses the same.
 class ClusterScheduler final : public runtime::Scheduler {
  public:
   runtime::Status add_node(const runtime::NodeInfo& node) override;
@@ -21,6 +20,8 @@ class ClusterScheduler final : public runtime::Scheduler {
   void release_actor(runtime::ActorId actor) override;
   runtime::Result<std::vector<runtime::NodeId>> place_group(const runtime::GroupSpec& group) override;
   void remove_group(runtime::GroupId group) override;
+  void restore_actor(const runtime::ActorSpec& actor, runtime::NodeId node) override;
+  void restore_group(const runtime::GroupSpec& group, const std::vector<runtime::NodeId>& nodes) override;
   runtime::ResourceMap available(runtime::NodeId node) const override;
 
  private:

@@ -28,7 +28,7 @@
 #include "runtime/actor/object_state.h"
 #include "runtime/core/backoff.h"
 #include "runtime/core/result.h"
-#include "runtime/node/membership.h"
+#include "runtime/control/membership.h"
 
 namespace runtime {
 

@@ -8,7 +8,7 @@
 #include "runtime/actor/object_state.h"
 #include "runtime/actor/registry.h"
 #include "runtime/core/result.h"
-#include "runtime/node/membership.h"
+#include "runtime/control/membership.h"
 #include "runtime/transport/channel.h"
 
 namespace runtime {

@@ -12,7 +12,7 @@
 #include "runtime/actor/fwd.h"
 #include "runtime/core/ids.h"
 #include "runtime/core/result.h"
-#include "runtime/node/membership.h"
+#include "runtime/control/membership.h"
 
 namespace runtime {
 

@@ -7,7 +7,7 @@
 
 #include "runtime/actor/actor_host.h"
 #include "runtime/core/result.h"
-#include "runtime/node/membership.h"
+#include "runtime/control/membership.h"
 #include "runtime/transport/channel.h"
 
 namespace runtime {

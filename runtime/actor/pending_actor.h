@@ -4,7 +4,7 @@
 #include <memory>
 
 #include "runtime/actor/object_state.h"
-#include "runtime/node/membership.h"
+#include "runtime/control/membership.h"
 
 namespace runtime {
 

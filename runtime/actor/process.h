@@ -24,7 +24,7 @@
 #include "runtime/actor/pending_actor.h"
 #include "runtime/actor/registry.h"
 #include "runtime/core/result.h"
-#include "runtime/node/membership.h"
+#include "runtime/control/membership.h"
 #include "runtime/node/node_client.h"
 #include "runtime/object/object_client.h"
 #include "runtime/transport/event_loop.h"

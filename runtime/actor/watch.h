@@ -7,7 +7,7 @@
 #include "runtime/actor/fwd.h"
 #include "runtime/actor/published.h"
 #include "runtime/core/status.h"
-#include "runtime/node/membership.h"
+#include "runtime/control/membership.h"
 
 namespace runtime {
 

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "runtime/core/result.h"
-#include "runtime/node/membership.h"
+#include "runtime/control/membership.h"
 #include "runtime/transport/event_loop.h"
 
 namespace runtime {

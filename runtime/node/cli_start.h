@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "runtime/node/scheduler.h"
+#include "runtime/head/scheduler.h"
 
 namespace runtime {
 

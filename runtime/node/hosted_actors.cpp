@@ -4,7 +4,7 @@
 #include <utility>
 #include <vector>
 
-#include "runtime/node/control_channel.h"
+#include "runtime/control/control_channel.h"
 
 namespace runtime {
 

@@ -6,7 +6,7 @@
 #include <unordered_map>
 
 #include "runtime/core/timer.h"
-#include "runtime/node/control.h"
+#include "runtime/control/control.h"
 #include "runtime/transport/channel.h"
 #include "runtime/transport/event_loop.h"
 

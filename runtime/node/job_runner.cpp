@@ -4,7 +4,7 @@
 
 #include "runtime/core/log.h"
 #include "runtime/node/child_process.h"
-#include "runtime/node/control_channel.h"
+#include "runtime/control/control_channel.h"
 #include "runtime/node/process_output.h"
 
 namespace runtime {

@@ -6,7 +6,7 @@
 #include <memory>
 #include <string>
 
-#include "runtime/node/control.h"
+#include "runtime/control/control.h"
 #include "runtime/transport/channel.h"
 #include "runtime/transport/event_loop.h"
 

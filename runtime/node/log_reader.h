@@ -5,7 +5,7 @@
 #include <string>
 
 #include "runtime/core/result.h"
-#include "runtime/node/control.h"
+#include "runtime/control/control.h"
 
 namespace runtime {
 

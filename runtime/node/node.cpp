@@ -7,8 +7,8 @@
 #include <utility>
 
 #include "runtime/core/log.h"
-#include "runtime/node/control_channel.h"
-#include "runtime/node/control_codec.h"
+#include "runtime/control/control_channel.h"
+#include "runtime/control/control_codec.h"
 #include "runtime/node/log_reader.h"
 #include "runtime/node/machine.h"
 #include "runtime/object/segment.h"

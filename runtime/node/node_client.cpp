@@ -7,8 +7,8 @@
 
 #include "runtime/core/environment.h"
 #include "runtime/core/log.h"
-#include "runtime/node/control_channel.h"
-#include "runtime/node/control_codec.h"
+#include "runtime/control/control_channel.h"
+#include "runtime/control/control_codec.h"
 #include "runtime/node/program_files.h"
 #include "runtime/node/worker_environment.h"
 #include "runtime/transport/listener.h"

@@ -7,8 +7,8 @@
 #include <string>
 
 #include "runtime/core/result.h"
-#include "runtime/node/membership.h"
-#include "runtime/node/object_control.h"
+#include "runtime/control/membership.h"
+#include "runtime/control/object_control.h"
 #include "runtime/node/session.h"
 #include "runtime/transport/channel.h"
 #include "runtime/transport/event_loop.h"

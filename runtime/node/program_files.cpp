@@ -14,7 +14,7 @@
 #include <set>
 
 #include "runtime/core/log.h"
-#include "runtime/node/control_channel.h"
+#include "runtime/control/control_channel.h"
 #include "runtime/node/file_util.h"
 #include "runtime/transport/file_descriptor.h"
 #include "runtime/transport/listener.h"

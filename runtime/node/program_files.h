@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "runtime/core/result.h"
-#include "runtime/node/control.h"
+#include "runtime/control/control.h"
 #include "runtime/transport/event_loop.h"
 #include "runtime/transport/handshake.h"
 

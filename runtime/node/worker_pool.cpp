@@ -7,7 +7,7 @@
 #include "runtime/core/log.h"
 #include "runtime/core/timer.h"
 #include "runtime/node/child_process.h"
-#include "runtime/node/control_channel.h"
+#include "runtime/control/control_channel.h"
 #include "runtime/node/hosted_actors.h"
 #include "runtime/node/process_output.h"
 #include "runtime/node/worker_environment.h"

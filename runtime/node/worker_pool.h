@@ -15,7 +15,7 @@
 #include <vector>
 
 #include "runtime/core/result.h"
-#include "runtime/node/control.h"
+#include "runtime/control/control.h"
 #include "runtime/node/memory_guard.h"
 #include "runtime/node/program_files.h"
 #include "runtime/transport/channel.h"

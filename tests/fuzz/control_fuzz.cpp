@@ -3,7 +3,7 @@
 #include <cstring>
 #include <vector>
 
-#include "runtime/node/control_codec.h"
+#include "runtime/control/control_codec.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   if (size == 0) return 0;

@@ -5,8 +5,8 @@
 #include <unistd.h>
 
 #include "runtime/node/blocking.h"
-#include "runtime/node/control_channel.h"
-#include "runtime/node/control_codec.h"
+#include "runtime/control/control_channel.h"
+#include "runtime/control/control_codec.h"
 #include "runtime/node/file_util.h"
 #include "runtime/transport/listener.h"
 #include "tests/support/temporary_folder.h"

@@ -2,10 +2,13 @@
 // control_codec.cpp turns into a Status.
 #pragma once
 
-#include "runtime/node/object_control.h"
+#include "runtime/control/object_control.h"
 #include "runtime/schema/published.capnp.h"
 
 namespace runtime::schema_values {
+
+void store_value(const PublishedValue& from, schema::PublishedValue::Builder to);
+PublishedValue load_value(schema::PublishedValue::Reader from);
 
 void store(const ObjectControl& from, schema::ObjectControl::Builder to);
 void store(const ObjectControlAnswer& from, schema::ObjectControlReply::Builder to);

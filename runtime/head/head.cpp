@@ -1,7 +1,8 @@
-#include "runtime/node/head.h"
+#include "runtime/head/head.h"
 
 #include <algorithm>
 #include <charconv>
+#include <set>
 
 #include "runtime/core/log.h"
 
@@ -43,6 +44,16 @@ void Head::on(const Call&, control::QueryCluster&, ControlAnswerer answer) { ans
 
 void Head::on(const Call& call, control::RegisterNode& body, ControlAnswerer answer) {
   if (body.info.node != call.from) return answer(invalid_argument("a node registers itself only"));
+  const bool known = tables_.nodes().contains(call.from);
+  if (body.returns && !known) {
+    return answer(cancelled("node " + call.from.short_hex() + " has been declared dead meanwhile; what it runs has been replaced, and it has to join as a new node"));
+  }
+  if (body.returns) {
+    LOG(info, "node {} at {} is back", body.info.node.short_hex(), body.info.address);
+    answer(ControlAnswer{});
+    reconcile(body);
+    return place_pending();
+  }
   if (Status status = scheduler_->add_node(body.info); !status.ok()) return answer(status);
   body.info.alive = true;
   commit(command::AddNode{body.info});
@@ -50,6 +61,76 @@ void Head::on(const Call& call, control::RegisterNode& body, ControlAnswerer ans
   answer(ControlAnswer{});
   tell_node_watchers();
   place_pending();
+}
+
+void Head::reconcile(const control::RegisterNode& body) {
+  const NodeId node = body.info.node;
+  const std::set<control::ActorInstance> running(body.actors.begin(), body.actors.end());
+  std::set<control::ActorInstance> expected;
+  std::vector<ActorId> stopping;
+  std::vector<ActorId> unanswered;
+  std::vector<ActorId> missing;
+  for (const auto& [id, record] : tables_.actors()) {
+    if (record.node != node || (record.phase != ActorPhase::kStarting && record.phase != ActorPhase::kAlive)) continue;
+    expected.insert({id, record.incarnation});
+    // Whether the node was ever asked, an earlier head has taken with it. The node knows an incarnation that it has, or had.
+    if (record.ending) stopping.push_back(id);
+    if (record.phase == ActorPhase::kStarting) unanswered.push_back(id);
+    else if (!running.contains({id, record.incarnation})) missing.push_back(id);
+  }
+  for (const control::ActorInstance& actor : running) {
+    if (expected.contains(actor)) continue;
+    control::StopActor stop{actor.actor, actor.incarnation, std::chrono::milliseconds(0), false, "the cluster goes on without it"};
+    links_.request(node, ControlRequest{{}, std::chrono::seconds(30), std::move(stop)}, [](Result<ControlAnswer>) {});
+  }
+  for (ActorId actor : stopping) stop_actor(*tables_.actor(actor), std::chrono::seconds(1), "killed on request", true);
+  for (ActorId actor : unanswered) start_actor(actor, now_() + tables_.actor(actor)->spec.create_timeout);
+  for (ActorId actor : missing) {
+    const ActorRecord* record = tables_.actor(actor);
+    if (!record || record->node != node || record->phase != ActorPhase::kAlive) continue;  // its owner's end has ended it
+    DeathCause cause;
+    cause.text = "it was gone when its node came back to the head";
+    cause.pid = record->address.pid;
+    incarnation_ended(actor, cause);
+  }
+  std::vector<JobId> over;
+  for (const auto& [id, record] : tables_.jobs()) {
+    const bool is_there = std::find(body.jobs.begin(), body.jobs.end(), id) != body.jobs.end();
+    if (record.info.running && record.info.node == node && !is_there) over.push_back(id);
+  }
+  for (JobId job : over) end_job(job);
+  // Whether the node was told of the others' ends, an earlier head has taken with it.
+  for (const auto& [id, record] : tables_.jobs()) {
+    if (!record.info.running) links_.request(node, ControlRequest{id, std::chrono::seconds(30), control::EndJob{id}}, [](Result<ControlAnswer>) {});
+  }
+}
+
+Status Head::end_restore() {
+  if (Status status = tables_.end_restore(); !status.ok()) return status;
+  for (const auto& [id, info] : tables_.nodes()) {
+    if (Status status = scheduler_->add_node(info); !status.ok()) return status;
+  }
+  const Deadline now = now_();
+  for (const auto& [id, group] : tables_.groups()) {
+    if (group.placed) scheduler_->restore_group(group.spec, group.nodes);
+    else pending_groups_.push_back({id, now + options_.restored_wait});
+  }
+  for (const auto& [id, record] : tables_.actors()) {
+    switch (record.phase) {
+      case ActorPhase::kPending: {
+        // Whoever waits for one that never ran asks again, with a deadline of its own.
+        pending_actors_.push_back({id, record.restarts > 0 ? Deadline::max() : now + options_.restored_wait});
+        break;
+      }
+      case ActorPhase::kStarting:
+      case ActorPhase::kAlive: {
+        scheduler_->restore_actor(record.spec, record.node);
+        break;
+      }
+      case ActorPhase::kDead: break;
+    }
+  }
+  return {};
 }
 
 void Head::tell_node_watchers() {
@@ -122,6 +203,9 @@ void Head::on(const Call& call, control::CreateGroup& body, ControlAnswerer answ
   if (!tables_.job_runs(call.job)) return answer(invalid_argument("job " + call.job.short_hex() + " is not running"));
   if (const GroupState* known = tables_.group(id)) {
     if (known->placed) return answer(ControlAnswer{*known});
+    for (PendingGroup& pending : pending_groups_) {
+      if (pending.group == id) pending.deadline = std::max(pending.deadline, call.deadline);
+    }
     return group_waiters_.add(id, call.deadline, std::move(answer));
   }
   if (pending_groups_.size() >= options_.pending_max) {

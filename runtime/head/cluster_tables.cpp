@@ -1,4 +1,4 @@
-#include "runtime/node/cluster_tables.h"
+#include "runtime/head/cluster_tables.h"
 
 #include <algorithm>
 
@@ -88,12 +88,16 @@ ActorRecord& ClusterTables::existing(ActorId id) {
 void ClusterTables::on(const command::AddNode& c) {
   nodes_[c.info.node] = c.info;
   ++nodes_version_;
+  changed(c.info.node);
+  changed(OfCounters{});
 }
 
 void ClusterTables::on(const command::RemoveNode& c) {
   nodes_.erase(c.node);
-  published_.remove_node(c.node, c.why);
+  for (const auto& [name, version] : published_.remove_node(c.node, c.why)) changed(OfPublished{name, version});
   ++nodes_version_;
+  changed(c.node);
+  changed(OfCounters{});
 }
 
 void ClusterTables::on(const command::StartJob& c) {
@@ -101,15 +105,31 @@ void ClusterTables::on(const command::StartJob& c) {
   JobRecord& record = jobs_[c.info.job];
   record.info = c.info;
   record.driver = c.driver;
+  record.ended_as = 0;
+  changed(c.info.job);
 }
 
 void ClusterTables::on(const command::EndJob& c) {
   auto found = jobs_.find(c.job);
   CHECK(found != jobs_.end());
   found->second.info.running = false;
-  if (!outliving_.contains(c.job)) pairs_.erase(c.job);
+  found->second.ended_as = next_order();
+  changed(c.job);
+  if (!outliving_.contains(c.job)) drop_pairs(c.job);
   ended_jobs_.push_back(c.job);
   forget_ended_jobs();
+}
+
+void ClusterTables::drop_pairs(JobId job) {
+  auto found = pairs_.find(job);
+  if (found == pairs_.end()) return;
+  for (const auto& [key, value] : found->second) changed(OfPair{job, key});
+  pairs_.erase(found);
+}
+
+std::uint64_t ClusterTables::next_order() {
+  changed(OfCounters{});
+  return ++order_;
 }
 
 void ClusterTables::forget_ended_jobs() {
@@ -119,6 +139,7 @@ void ClusterTables::forget_ended_jobs() {
       ++job;
       continue;
     }
+    changed(*job);
     jobs_.erase(*job);
     job = ended_jobs_.erase(job);
   }
@@ -135,6 +156,8 @@ void ClusterTables::on(const command::AddActor& c) {
   }
   if (!c.spec.owner.is_none()) owned_[c.spec.owner].insert(c.spec.actor);
   if (c.spec.outlives_job) ++outliving_[c.job];
+  changed(OfSpec{c.spec.actor});
+  changed(c.spec.actor);
 }
 
 void ClusterTables::on(const command::ActorWaits& c) { existing(c.actor).pending_reason = c.reason; }
@@ -148,6 +171,8 @@ void ClusterTables::on(const command::ActorPlaced& c) {
   record.node = c.node;
   record.incarnation = c.incarnation;
   ++record.version;
+  changed(c.actor);
+  changed(OfCounters{});
 }
 
 void ClusterTables::on(const command::ActorAlive& c) {
@@ -156,11 +181,18 @@ void ClusterTables::on(const command::ActorAlive& c) {
   record.phase = ActorPhase::kAlive;
   record.address = c.address;
   ++record.version;
+  changed(c.address.actor);
 }
 
-void ClusterTables::on(const command::ActorEnds& c) { existing(c.actor).ending = true; }
+void ClusterTables::on(const command::ActorEnds& c) {
+  existing(c.actor).ending = true;
+  changed(c.actor);
+}
 
-void ClusterTables::on(const command::ActorParked& c) { existing(c.actor).spec.resources.clear(); }
+void ClusterTables::on(const command::ActorParked& c) {
+  existing(c.actor).spec.resources.clear();
+  changed(OfSpec{c.actor});
+}
 
 void ClusterTables::on(const command::ActorRestarts& c) {
   ActorRecord& record = existing(c.actor);
@@ -170,9 +202,13 @@ void ClusterTables::on(const command::ActorRestarts& c) {
   record.death = c.cause;
   ++record.restarts;
   ++record.version;
+  changed(c.actor);
 }
 
-void ClusterTables::on(const command::ActorStateSaved& c) { existing(c.actor).spec.saved_state = c.state; }
+void ClusterTables::on(const command::ActorStateSaved& c) {
+  existing(c.actor).spec.saved_state = c.state;
+  changed(OfSaved{c.actor});
+}
 
 void ClusterTables::on(const command::ActorDead& c) {
   ActorRecord& record = existing(c.actor);
@@ -182,6 +218,7 @@ void ClusterTables::on(const command::ActorDead& c) {
   record.death = c.cause;
   // There may be a hundred thousand.
   record.spec.constructor_args = {};
+  if (record.spec.saved_state) changed(OfSaved{c.actor});
   record.spec.saved_state.reset();
   record.spec.env = {};
   record.spec.labels = {};
@@ -195,25 +232,34 @@ void ClusterTables::on(const command::ActorDead& c) {
   }
   if (record.spec.outlives_job && --outliving_.at(record.job) == 0) {
     outliving_.erase(record.job);
-    if (!job_runs(record.job)) pairs_.erase(record.job);
+    if (!job_runs(record.job)) drop_pairs(record.job);
     forget_ended_jobs();
   }
+  record.died_as = next_order();
   dead_.push_back(c.actor);
+  changed(OfSpec{c.actor});
+  changed(c.actor);
 }
 
 void ClusterTables::on(const command::ForgetDead& c) {
   CHECK(c.count <= dead_.size());
   for (std::size_t i = 0; i < c.count; ++i) {
+    changed(OfSpec{dead_.front()});
+    changed(dead_.front());
     actors_.erase(dead_.front());
     dead_.pop_front();
   }
 }
 
-void ClusterTables::on(const command::PutKey& c) { pairs_[c.job][c.key] = c.value; }
+void ClusterTables::on(const command::PutKey& c) {
+  pairs_[c.job][c.key] = c.value;
+  changed(OfPair{c.job, c.key});
+}
 
 void ClusterTables::on(const command::DeleteKey& c) {
   auto found = pairs_.find(c.job);
   if (found != pairs_.end()) found->second.erase(c.key);
+  changed(OfPair{c.job, c.key});
 }
 
 void ClusterTables::on(const command::AddGroup& c) {
@@ -221,6 +267,7 @@ void ClusterTables::on(const command::AddGroup& c) {
   GroupState& group = groups_[c.spec.group];
   group.spec = c.spec;
   group.job = c.job;
+  changed(c.spec.group);
 }
 
 void ClusterTables::on(const command::GroupWaits& c) { groups_.at(c.group).pending_reason = c.reason; }
@@ -230,8 +277,22 @@ void ClusterTables::on(const command::GroupPlaced& c) {
   group.placed = true;
   group.pending_reason.clear();
   group.nodes = c.nodes;
+  changed(c.group);
 }
 
-void ClusterTables::on(const command::RemoveGroup& c) { groups_.erase(c.group); }
+void ClusterTables::on(const command::RemoveGroup& c) {
+  groups_.erase(c.group);
+  changed(c.group);
+}
+
+void ClusterTables::on(const command::Publish& c) {
+  published_.add(c.name, c.version, {c.value, ""});
+  changed(OfPublished{c.name, c.version});
+}
+
+void ClusterTables::on(const command::Unpublish& c) {
+  published_.remove(c.name, c.version);
+  changed(OfPublished{c.name, c.version});
+}
 
 }  // namespace runtime

@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "runtime/node/object_control.h"
+#include "runtime/control/object_control.h"
 
 namespace runtime {
 
@@ -15,6 +15,7 @@ namespace runtime {
 struct PublishedVersion {
   PublishedValue value;
   std::string loss;  // not empty: why no copy is left
+  bool operator==(const PublishedVersion&) const = default;
 };
 
 /// Plain data with one way to change it (cluster_tables.h).
@@ -26,8 +27,8 @@ class PublishedTable {
   /// The version must be larger than the latest of its name.
   void add(const Name& name, std::uint64_t version, PublishedVersion published);
   void remove(const Name& name, std::uint64_t version);
-  /// The node's copies are gone, for that reason.
-  void remove_node(NodeId node, const std::string& why);
+  /// The node's copies are gone, for that reason. Returns the versions that had one.
+  std::vector<std::pair<Name, std::uint64_t>> remove_node(NodeId node, const std::string& why);
 
   /// Null: there is none.
   const Versions* find(const Name& name) const;

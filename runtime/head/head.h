@@ -9,10 +9,10 @@
 #include <vector>
 
 #include "runtime/core/result.h"
-#include "runtime/node/cluster_tables.h"
-#include "runtime/node/control.h"
-#include "runtime/node/scheduler.h"
-#include "runtime/node/waiters.h"
+#include "runtime/head/cluster_tables.h"
+#include "runtime/control/control.h"
+#include "runtime/head/scheduler.h"
+#include "runtime/head/waiters.h"
 #include "runtime/transport/unique_function.h"
 
 namespace runtime {
@@ -43,6 +43,8 @@ struct HeadOptions {
   std::chrono::milliseconds restart_delay_first{100};
   std::chrono::milliseconds restart_delay_max{10'000};
   std::chrono::milliseconds restart_calm{60'000};
+  /// How long what an earlier head had promised a place to waits for its creator to ask again.
+  std::chrono::milliseconds restored_wait{60'000};
 };
 
 /// Call it from one thread.
@@ -62,6 +64,14 @@ class Head {
   /// Fails what has waited too long. Call at or after next_tick().
   void tick();
   Deadline next_tick() const;
+
+  /// Takes over what an earlier head knew (ClusterTables::restore), before the first request. Nodes that were members are, until node_lost() says
+  /// otherwise; what waited for a place looks for one again, once a node comes.
+  Status restore(const journal::Entry& entry) { return tables_.restore(entry); }
+  Status end_restore();
+  /// For a journal: from now on changes() says what has changed since it was last asked.
+  void follow() { tables_.follow(); }
+  std::vector<JournalWrite> changes() { return tables_.changes(); }
 
   ClusterState cluster_state() const;
   const ClusterTables& tables() const { return tables_; }
@@ -125,6 +135,8 @@ class Head {
   void finish_list(ObjectList& list) const;
 
   void commit(const HeadCommand& command);
+  /// Brings what the head knows of a node that has come back together with what runs there.
+  void reconcile(const control::RegisterNode& body);
   Status put_value(JobId job, const std::string& key, std::string value);
   Status check_new_actor(const Call& call, const ActorSpec& spec) const;
   /// Fills in what the head decides: namespace, owner, whether it outlives the job. Errors: its owner has ended.

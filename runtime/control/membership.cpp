@@ -1,4 +1,4 @@
-#include "runtime/node/membership.h"
+#include "runtime/control/membership.h"
 
 namespace runtime {
 

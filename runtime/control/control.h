@@ -5,13 +5,19 @@
 #include <variant>
 
 #include "runtime/core/result.h"
-#include "runtime/node/membership.h"
-#include "runtime/node/object_control.h"
+#include "runtime/control/membership.h"
+#include "runtime/control/object_control.h"
 #include "runtime/transport/unique_function.h"
 
 namespace runtime {
 
 namespace control {
+
+struct ActorInstance {
+  ActorId actor;
+  std::uint64_t incarnation = 0;
+  auto operator<=>(const ActorInstance&) const = default;
+};
 
 struct Heartbeat {
   bool operator==(const Heartbeat&) const = default;
@@ -96,8 +102,13 @@ struct StopNode {
 
 // From a node to the head.
 
+/// A node joins; or one that has joined comes back, to a head that was restarted or over a new connection. Refused with kCancelled when it was declared
+/// dead meanwhile: then it has to end what it runs, and join as a new one.
 struct RegisterNode {
   NodeInfo info;
+  bool returns = false;
+  std::vector<ActorInstance> actors = {};  // that run here or are being started, or whose ends the head has not confirmed
+  std::vector<JobId> jobs = {};            // whose drivers run here
   bool operator==(const RegisterNode&) const = default;
 };
 struct StartJob {
@@ -118,12 +129,7 @@ struct ActorExited {
 };
 /// The process of many shared actors ended.
 struct ActorsExited {
-  struct Actor {
-    ActorId actor;
-    std::uint64_t incarnation = 0;
-    bool operator==(const Actor&) const = default;
-  };
-  std::vector<Actor> actors;
+  std::vector<ActorInstance> actors;
   DeathCause cause;  // of all of them
   bool operator==(const ActorsExited&) const = default;
 };

@@ -1,4 +1,4 @@
-#include "runtime/node/schema_values.h"
+#include "runtime/control/schema_values.h"
 
 #include <algorithm>
 #include <cmath>

@@ -1,10 +1,10 @@
-#include "runtime/node/control_codec.h"
+#include "runtime/control/control_codec.h"
 
 #include <algorithm>
 #include <optional>
 
-#include "runtime/node/object_control_codec.h"
-#include "runtime/node/schema_values.h"
+#include "runtime/control/object_control_codec.h"
+#include "runtime/control/schema_values.h"
 #include "runtime/transport/capnp_codec.h"
 
 namespace runtime {
@@ -31,6 +31,20 @@ Result<T> read_message(const Buffer& meta, const char* what, Read read) {
   });
   if (!status.ok()) return status;
   return std::move(*result);
+}
+
+void store_instances(const std::vector<control::ActorInstance>& from, capnp::List<schema::ActorInstance>::Builder to) {
+  for (unsigned i = 0; i < to.size(); ++i) {
+    to[i].setActor(data(from[i].actor));
+    to[i].setIncarnation(from[i].incarnation);
+  }
+}
+
+std::vector<control::ActorInstance> load_instances(capnp::List<schema::ActorInstance>::Reader from) {
+  std::vector<control::ActorInstance> to;
+  to.reserve(from.size());
+  for (auto instance : from) to.push_back({load_id<ActorId>(instance.getActor()), instance.getIncarnation()});
+  return to;
 }
 
 /// Stores one request's body; an overload per kind.
@@ -88,7 +102,14 @@ struct BodyWriter {
     read.setOffset(body.offset);
   }
   void operator()(const control::StopNode&) { to.setStopNode(); }
-  void operator()(const control::RegisterNode& body) { store(body.info, to.initRegisterNode().initInfo()); }
+  void operator()(const control::RegisterNode& body) {
+    auto registration = to.initRegisterNode();
+    store(body.info, registration.initInfo());
+    registration.setReturns(body.returns);
+    store_instances(body.actors, registration.initActors(static_cast<unsigned>(body.actors.size())));
+    auto jobs = registration.initJobs(static_cast<unsigned>(body.jobs.size()));
+    for (unsigned i = 0; i < jobs.size(); ++i) jobs.set(i, data(body.jobs[i]));
+  }
   void operator()(const control::StartJob& body) {
     auto start = to.initStartJob();
     store(body.info, start.initInfo());
@@ -152,10 +173,7 @@ struct BodyWriter {
   void operator()(const control::ActorsExited& body) {
     auto exited = to.initActorsExited();
     auto actors = exited.initActors(static_cast<unsigned>(body.actors.size()));
-    for (unsigned i = 0; i < actors.size(); ++i) {
-      actors[i].setActor(data(body.actors[i].actor));
-      actors[i].setIncarnation(body.actors[i].incarnation);
-    }
+    store_instances(body.actors, actors);
     store(body.cause, exited.initCause());
   }
   void operator()(const ObjectControl& body) { store(body, to.initObjects()); }
@@ -203,7 +221,13 @@ Result<ControlRequest> load_request(schema::ControlRequest::Reader from) {
       to.body = control::ReadLog{load_text(from.getReadLog().getName()), from.getReadLog().getOffset()};
       return to;
     case Kind::STOP_NODE: to.body = control::StopNode{}; return to;
-    case Kind::REGISTER_NODE: to.body = control::RegisterNode{load(from.getRegisterNode().getInfo())}; return to;
+    case Kind::REGISTER_NODE: {
+      auto registration = from.getRegisterNode();
+      control::RegisterNode body{load(registration.getInfo()), registration.getReturns(), load_instances(registration.getActors()), {}};
+      for (auto job : registration.getJobs()) body.jobs.push_back(load_id<JobId>(job));
+      to.body = std::move(body);
+      return to;
+    }
     case Kind::START_JOB:
       to.body = control::StartJob{load(from.getStartJob().getInfo()), load(from.getStartJob().getDriver())};
       return to;
@@ -247,7 +271,7 @@ Result<ControlRequest> load_request(schema::ControlRequest::Reader from) {
     case Kind::PARK_ACTOR: to.body = control::ParkActor{load_id<ActorId>(from.getParkActor().getActor())}; return to;
     case Kind::ACTORS_EXITED: {
       control::ActorsExited body;
-      for (auto actor : from.getActorsExited().getActors()) body.actors.push_back({load_id<ActorId>(actor.getActor()), actor.getIncarnation()});
+      body.actors = load_instances(from.getActorsExited().getActors());
       body.cause = load(from.getActorsExited().getCause());
       to.body = std::move(body);
       return to;

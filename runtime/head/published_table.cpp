@@ -1,4 +1,4 @@
-#include "runtime/node/published_table.h"
+#include "runtime/head/published_table.h"
 
 #include "runtime/core/check.h"
 
@@ -17,14 +17,17 @@ void PublishedTable::remove(const Name& name, std::uint64_t version) {
   if (found->second.empty()) names_.erase(found);
 }
 
-void PublishedTable::remove_node(NodeId node, const std::string& why) {
+std::vector<std::pair<PublishedTable::Name, std::uint64_t>> PublishedTable::remove_node(NodeId node, const std::string& why) {
+  std::vector<std::pair<Name, std::uint64_t>> touched;
   for (auto& [name, versions] : names_) {
     for (auto& [version, published] : versions) {
       auto* copies = std::get_if<std::vector<ObjectLocation>>(&published.value);
       if (!copies || std::erase_if(*copies, [&](const ObjectLocation& copy) { return copy.node == node; }) == 0) continue;
       if (copies->empty()) published.loss = why;
+      touched.emplace_back(name, version);
     }
   }
+  return touched;
 }
 
 const PublishedTable::Versions* PublishedTable::find(const Name& name) const {

@@ -6,7 +6,7 @@
 #include <memory>
 
 #include "runtime/core/timer.h"
-#include "runtime/node/head.h"
+#include "runtime/head/head.h"
 #include "runtime/transport/channel.h"
 #include "runtime/transport/event_loop.h"
 

@@ -1,5 +1,5 @@
 // What the head knows: nodes, jobs, actors, names, groups, key-value pairs. Every change is one of the commands below, applied
-// in one place, so that a journal of commands rebuilds the tables.
+// in one place, which also notes what it changed, so that a journal can follow.
 #pragma once
 
 #include <deque>
@@ -8,8 +8,9 @@
 #include <string>
 #include <variant>
 
-#include "runtime/node/membership.h"
-#include "runtime/node/published_table.h"
+#include "runtime/control/membership.h"
+#include "runtime/head/journal_entries.h"
+#include "runtime/head/published_table.h"
 
 namespace runtime {
 
@@ -128,13 +129,17 @@ struct ActorRecord {
   std::uint64_t version = 1;  // grows with every change of the phase
   ActorAddress address;
   DeathCause death;           // of the last incarnation that ended
+  std::uint64_t died_as = 0;  // the order of its death; 0: it lives
 
   ActorState state() const;
+  bool operator==(const ActorRecord&) const = default;
 };
 
 struct JobRecord {
   JobInfo info;
   DriverInfo driver;
+  std::uint64_t ended_as = 0;  // the order of its end; 0: it runs
+  bool operator==(const JobRecord&) const = default;
 };
 
 /// Plain data with one way to change it. Commands must fit the tables (the head checks first): one that does not is a bug.
@@ -144,6 +149,16 @@ class ClusterTables {
   static constexpr std::size_t kEndedJobsKept = 200;
 
   void apply(const HeadCommand& command);
+
+  /// From now on changes() has something to give.
+  void follow() { follows_ = true; }
+  /// What has changed since the last call, each thing once, as it is now. Reasons for waiting are not kept.
+  std::vector<JournalWrite> changes();
+  /// Takes over an entry that changes() gave to a journal, in the order of the keys; into empty tables. Entries about the cluster itself are not
+  /// the tables'. Errors: kInvalidArgument when it does not fit the others.
+  Status restore(const journal::Entry& entry);
+  /// After the last one: rebuilds what follows from the rest.
+  Status end_restore();
 
   const std::map<NodeId, NodeInfo>& nodes() const { return nodes_; }
   const std::map<ActorId, ActorRecord>& actors() const { return actors_; }
@@ -168,6 +183,7 @@ class ClusterTables {
   std::string private_name_space(JobId id) const { return "job-" + id.hex(); }
   const std::string* value(JobId job, const std::string& key) const;
   std::size_t keys(JobId job) const;
+  const std::map<JobId, std::map<std::string, std::string>>& pairs() const { return pairs_; }
   /// The incarnation for the next start of any actor: larger than every one before.
   std::uint64_t next_incarnation() const { return incarnation_ + 1; }
   /// Grows when a node joins or leaves.
@@ -194,10 +210,59 @@ class ClusterTables {
   void on(const command::GroupWaits& c);
   void on(const command::GroupPlaced& c);
   void on(const command::RemoveGroup& c);
-  void on(const command::Publish& c) { published_.add(c.name, c.version, {c.value, ""}); }
-  void on(const command::Unpublish& c) { published_.remove(c.name, c.version); }
+  void on(const command::Publish& c);
+  void on(const command::Unpublish& c);
   ActorRecord& existing(ActorId id);
   void forget_ended_jobs();
+  void drop_pairs(JobId job);
+  /// The tables' own count of ends.
+  std::uint64_t next_order();
+
+  // What may change, as far as a journal is concerned.
+  struct OfCounters {
+    auto operator<=>(const OfCounters&) const = default;
+  };
+  struct OfSpec {
+    ActorId actor;
+    auto operator<=>(const OfSpec&) const = default;
+  };
+  struct OfSaved {
+    ActorId actor;
+    auto operator<=>(const OfSaved&) const = default;
+  };
+  struct OfPair {
+    JobId job;
+    std::string key;
+    auto operator<=>(const OfPair&) const = default;
+  };
+  struct OfPublished {
+    PublishedTable::Name name;
+    std::uint64_t version;
+    auto operator<=>(const OfPublished&) const = default;
+  };
+  using Changed = std::variant<OfCounters, NodeId, JobId, OfSpec, ActorId, OfSaved, GroupId, OfPair, OfPublished>;
+  void changed(Changed what) {
+    if (follows_) changed_.insert(std::move(what));
+  }
+  JournalWrite write_of(const OfCounters&) const;
+  JournalWrite write_of(const NodeId& id) const;
+  JournalWrite write_of(const JobId& id) const;
+  JournalWrite write_of(const OfSpec& what) const;
+  JournalWrite write_of(const ActorId& id) const;
+  JournalWrite write_of(const OfSaved& what) const;
+  JournalWrite write_of(const GroupId& id) const;
+  JournalWrite write_of(const OfPair& what) const;
+  JournalWrite write_of(const OfPublished& what) const;
+  Status take(const journal::Cluster&) { return {}; }
+  Status take(const journal::Counters& entry);
+  Status take(const journal::Node& entry);
+  Status take(const journal::Job& entry);
+  Status take(const journal::ActorSpecOf& entry);
+  Status take(const journal::ActorRow& entry);
+  Status take(const journal::ActorSaved& entry);
+  Status take(const journal::Group& entry);
+  Status take(const journal::Pair& entry);
+  Status take(const journal::PublishedEntry& entry);
 
   std::map<NodeId, NodeInfo> nodes_;
   std::map<ActorId, ActorRecord> actors_;
@@ -212,6 +277,9 @@ class ClusterTables {
   std::vector<JobId> ended_jobs_;   // oldest first
   std::uint64_t incarnation_ = 0;
   std::uint64_t nodes_version_ = 1;
+  std::uint64_t order_ = 0;
+  bool follows_ = false;
+  std::set<Changed> changed_;
 };
 
 }  // namespace runtime

@@ -2,7 +2,7 @@
 #include <algorithm>
 
 #include "runtime/core/log.h"
-#include "runtime/node/head.h"
+#include "runtime/head/head.h"
 
 namespace runtime {
 

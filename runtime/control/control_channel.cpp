@@ -1,7 +1,7 @@
-#include "runtime/node/control_channel.h"
+#include "runtime/control/control_channel.h"
 
 #include "runtime/core/log.h"
-#include "runtime/node/control_codec.h"
+#include "runtime/control/control_codec.h"
 
 namespace runtime {
 

@@ -1,7 +1,7 @@
-#include "runtime/node/head_service.h"
+#include "runtime/head/head_service.h"
 
 #include "runtime/core/log.h"
-#include "runtime/node/control_channel.h"
+#include "runtime/control/control_channel.h"
 
 namespace runtime {
 

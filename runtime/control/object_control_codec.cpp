@@ -1,8 +1,8 @@
-#include "runtime/node/object_control_codec.h"
+#include "runtime/control/object_control_codec.h"
 
 #include <algorithm>
 
-#include "runtime/node/schema_values.h"
+#include "runtime/control/schema_values.h"
 
 namespace runtime::schema_values {
 
@@ -15,21 +15,6 @@ ObjectLocation load_location(schema::ObjectLocation::Reader from) {
 }
 
 unsigned count(const auto& container) { return static_cast<unsigned>(container.size()); }
-
-void store_value(const PublishedValue& from, schema::PublishedValue::Builder to) {
-  if (const auto* bytes = std::get_if<std::string>(&from)) return to.setBytes(data(*bytes));
-  const auto& copies = std::get<std::vector<ObjectLocation>>(from);
-  auto list = to.initCopies(count(copies));
-  for (unsigned i = 0; i < list.size(); ++i) copies[i].write(list[i]);
-}
-
-PublishedValue load_value(schema::PublishedValue::Reader from) {
-  if (from.which() == schema::PublishedValue::BYTES) return load_bytes(from.getBytes());
-  KJ_REQUIRE(from.which() == schema::PublishedValue::COPIES, "a published value of a newer version");
-  std::vector<ObjectLocation> copies;
-  for (auto copy : from.getCopies()) copies.push_back(load_location(copy));
-  return copies;
-}
 
 template <class Tag>
 void store_ids(const std::vector<Id<Tag>>& from, capnp::List<capnp::Data>::Builder to) {
@@ -169,6 +154,21 @@ struct AnswerWriter {
 };
 
 }  // namespace
+
+void store_value(const PublishedValue& from, schema::PublishedValue::Builder to) {
+  if (const auto* bytes = std::get_if<std::string>(&from)) return to.setBytes(data(*bytes));
+  const auto& copies = std::get<std::vector<ObjectLocation>>(from);
+  auto list = to.initCopies(count(copies));
+  for (unsigned i = 0; i < list.size(); ++i) copies[i].write(list[i]);
+}
+
+PublishedValue load_value(schema::PublishedValue::Reader from) {
+  if (from.which() == schema::PublishedValue::BYTES) return load_bytes(from.getBytes());
+  KJ_REQUIRE(from.which() == schema::PublishedValue::COPIES, "a published value of a newer version");
+  std::vector<ObjectLocation> copies;
+  for (auto copy : from.getCopies()) copies.push_back(load_location(copy));
+  return copies;
+}
 
 void store(const ObjectControl& from, schema::ObjectControl::Builder to) { std::visit(Writer{to}, from); }
 

@@ -1,4 +1,4 @@
-#include "runtime/node/object_info.h"
+#include "runtime/control/object_info.h"
 
 #include <algorithm>
 #include <map>

@@ -3,7 +3,7 @@
 #pragma once
 
 #include "runtime/core/result.h"
-#include "runtime/node/control.h"
+#include "runtime/control/control.h"
 #include "runtime/transport/buffer.h"
 
 namespace runtime {

@@ -6,7 +6,7 @@
 #include <variant>
 #include <vector>
 
-#include "runtime/node/object_info.h"
+#include "runtime/control/object_info.h"
 #include "runtime/object/object_location.h"
 
 namespace runtime {

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "runtime/core/result.h"
-#include "runtime/node/membership.h"
+#include "runtime/control/membership.h"
 
 namespace runtime {
 
@@ -31,6 +31,10 @@ class Scheduler {
   virtual Result<std::vector<NodeId>> place_group(const GroupSpec& group) = 0;
   /// Gives back all bundles. Actors in them keep running on no reservation until they are released.
   virtual void remove_group(GroupId group) = 0;
+
+  // What a head that was restarted knows to be placed; after its nodes, groups before actors. What does not fit any more counts for nothing.
+  virtual void restore_actor(const ActorSpec& actor, NodeId node) = 0;
+  virtual void restore_group(const GroupSpec& group, const std::vector<NodeId>& nodes) = 0;
 
   /// What is left of a node's offer.
   virtual ResourceMap available(NodeId node) const = 0;

@@ -3,7 +3,7 @@
 
 #include <memory>
 
-#include "runtime/node/control.h"
+#include "runtime/control/control.h"
 #include "runtime/transport/channel.h"
 
 namespace runtime {

@@ -4,7 +4,7 @@
 
 #include <capnp/message.h>
 
-#include "runtime/node/membership.h"
+#include "runtime/control/membership.h"
 #include "runtime/schema/membership.capnp.h"
 
 namespace runtime::schema_values {

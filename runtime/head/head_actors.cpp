@@ -2,7 +2,7 @@
 #include <algorithm>
 
 #include "runtime/core/log.h"
-#include "runtime/node/head.h"
+#include "runtime/head/head.h"
 
 namespace runtime {
 
@@ -88,6 +88,9 @@ void Head::on(const Call& call, control::CreateActor& body, ControlAnswerer answ
   ActorId id = body.spec.actor;
   // The same request again (its first answer was lost): join the first.
   if (const ActorRecord* known = tables_.actor(id); known && known->job == call.job) {
+    for (PendingActor& pending : pending_actors_) {
+      if (pending.actor == id) pending.deadline = std::max(pending.deadline, call.deadline);
+    }
     return wait_for_address(id, call.deadline, std::move(answer));
   }
   if (tables_.actor(id)) return answer(invalid_argument("actor " + id.short_hex() + " exists in another job"));

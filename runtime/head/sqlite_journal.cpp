@@ -1,0 +1,280 @@
+#include "runtime/head/sqlite_journal.h"
+
+#include <fcntl.h>
+#include <sqlite3.h>
+#include <sys/file.h>
+#include <unistd.h>
+#include <xxhash.h>
+
+#include <cerrno>
+#include <cstring>
+#include <span>
+#include <utility>
+
+#include "runtime/core/log.h"
+
+namespace runtime {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+constexpr int kFormat = 1;                    // PRAGMA user_version
+constexpr int kApplicationId = 0x53544a4c;    // "STJL"
+constexpr std::size_t kChecksumBytes = 8;
+constexpr std::size_t kBatchesTogether = 10'000;  // in one transaction
+constexpr auto kRetryFirst = std::chrono::milliseconds(50);
+constexpr auto kRetryMax = std::chrono::milliseconds(1000);
+
+std::uint64_t checksum(std::string_view key, std::string_view value) {
+  return XXH3_64bits_withSeed(value.data(), value.size(), XXH3_64bits(key.data(), key.size()));
+}
+
+std::string sealed(const std::string& key, const std::string& value) {
+  std::string bytes(kChecksumBytes, '\0');
+  const std::uint64_t sum = checksum(key, value);
+  std::memcpy(bytes.data(), &sum, kChecksumBytes);
+  return bytes + value;
+}
+
+class Statement {
+ public:
+  Statement(sqlite3* database, const char* sql) { code_ = sqlite3_prepare_v2(database, sql, -1, &statement_, nullptr); }
+  Statement(const Statement&) = delete;
+  Statement& operator=(const Statement&) = delete;
+  ~Statement() { sqlite3_finalize(statement_); }
+
+  int prepared() const { return code_; }
+  void bind(int index, const std::string& bytes) { sqlite3_bind_blob64(statement_, index, bytes.data(), bytes.size(), SQLITE_STATIC); }
+  int step() { return code_ == SQLITE_OK ? sqlite3_step(statement_) : code_; }
+  /// A step of a statement that gives no rows. Returns SQLITE_OK or what failed.
+  int run() {
+    const int code = step();
+    if (statement_) sqlite3_reset(statement_);
+    return code == SQLITE_DONE || code == SQLITE_ROW ? SQLITE_OK : code;
+  }
+  std::string_view column(int index) const {
+    const auto* bytes = static_cast<const char*>(sqlite3_column_blob(statement_, index));
+    return {bytes, static_cast<std::size_t>(sqlite3_column_bytes(statement_, index))};
+  }
+  int number(int index) const { return sqlite3_column_int(statement_, index); }
+
+ private:
+  sqlite3_stmt* statement_ = nullptr;
+  int code_;
+};
+
+}  // namespace
+
+/// The connection, and the lock of its folder.
+struct SqliteJournal::Database {
+  fs::path folder;
+  int lock = -1;
+  sqlite3* handle = nullptr;
+
+  ~Database() {
+    sqlite3_close(handle);
+    if (lock >= 0) ::close(lock);
+  }
+
+  fs::path file() const { return folder / "journal.db"; }
+
+  Status error(int code) const {
+    const std::string text = "journal " + file().string() + ": ";
+    switch (code & 0xff) {
+      case SQLITE_FULL: return resource_exhausted(text + "its disk is full; make room there");
+      case SQLITE_CORRUPT:
+      case SQLITE_NOTADB: return invalid_argument(text + "it is damaged (" + sqlite3_errmsg(handle) + "); put a copy in its place, or begin anew with another --journal");
+      case SQLITE_BUSY: return unavailable(text + "another program has it open");
+      case SQLITE_IOERR: return unavailable(text + "the disk does not read or write (" + std::strerror(sqlite3_system_errno(handle)) + ")");
+      default: return unavailable(text + sqlite3_errmsg(handle));
+    }
+  }
+
+  Status run(const char* sql) const {
+    const int code = sqlite3_exec(handle, sql, nullptr, nullptr, nullptr);
+    return code == SQLITE_OK ? Status() : error(code);
+  }
+
+  /// Who has the lock writes its process id into the file.
+  Status take_lock() {
+    const fs::path path = folder / "lock";
+    lock = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+    if (lock < 0) return unavailable("journal " + folder.string() + ": " + std::strerror(errno));
+    if (::flock(lock, LOCK_EX | LOCK_NB) != 0) {
+      char pid[32] = {};
+      const ssize_t size = ::pread(lock, pid, sizeof pid - 1, 0);
+      return unavailable("journal " + folder.string() + " is in use by another head" + (size > 0 ? ", pid " + std::string(pid, static_cast<std::size_t>(size)) : std::string()) +
+                         "; stop that one, or name another --journal");
+    }
+    const std::string pid = std::to_string(::getpid());
+    if (::ftruncate(lock, 0) != 0 || ::pwrite(lock, pid.data(), pid.size(), 0) < 0) {
+      return errno == ENOSPC ? resource_exhausted("journal " + folder.string() + ": its disk is full; make room there")
+                             : unavailable("journal " + folder.string() + ": " + std::strerror(errno));
+    }
+    return {};
+  }
+
+  Result<int> pragma(const char* sql) const {
+    Statement statement(handle, sql);
+    const int code = statement.step();
+    if (code != SQLITE_ROW) return error(code);
+    return statement.number(0);
+  }
+
+  Status open() {
+    if (int code = sqlite3_open_v2(file().c_str(), &handle, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX, nullptr); code != SQLITE_OK) return error(code);
+    sqlite3_extended_result_codes(handle, 1);
+    // One process at a time: the index of the log needs no shared memory then.
+    if (Status status = run("PRAGMA locking_mode = EXCLUSIVE; PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL"); !status.ok()) return status;
+    auto application = pragma("PRAGMA application_id");
+    if (!application.ok()) return application.status();
+    auto format = pragma("PRAGMA user_version");
+    if (!format.ok()) return format.status();
+    auto tables = pragma("SELECT count(*) FROM sqlite_master");
+    if (!tables.ok()) return tables.status();
+    if (*tables == 0) {
+      const std::string sql = "BEGIN; CREATE TABLE entries (key BLOB PRIMARY KEY, value BLOB NOT NULL) WITHOUT ROWID; PRAGMA application_id = " +
+                              std::to_string(kApplicationId) + "; PRAGMA user_version = " + std::to_string(kFormat) + "; COMMIT";
+      return run(sql.c_str());
+    }
+    if (*application != kApplicationId) return invalid_argument("journal " + file().string() + ": the file is something else than a journal");
+    if (*format > kFormat) {
+      return invalid_argument("journal " + file().string() + ": it was written by a newer version (format " + std::to_string(*format) + ", this one reads up to " +
+                              std::to_string(kFormat) + "); start the newer version, or name another --journal");
+    }
+    return check();
+  }
+
+  /// Flipped bits in what holds the entries together; those in the entries themselves are seen by their checksums.
+  Status check() const {
+    Statement statement(handle, "PRAGMA quick_check(1)");
+    const int code = statement.step();
+    if (code != SQLITE_ROW) return error(code);
+    if (statement.column(0) == "ok") return {};
+    return invalid_argument("journal " + file().string() + ": it is damaged (" + std::string(statement.column(0)) + "); put a copy in its place, or begin anew with another --journal");
+  }
+
+  /// All of them or none.
+  int record(std::span<const std::vector<JournalWrite>* const> batches) const {
+    Statement put(handle, "INSERT INTO entries (key, value) VALUES (?1, ?2) ON CONFLICT (key) DO UPDATE SET value = excluded.value");
+    Statement remove(handle, "DELETE FROM entries WHERE key = ?1");
+    int code = put.prepared() != SQLITE_OK ? put.prepared() : remove.prepared();
+    if (code != SQLITE_OK) return code;
+    code = sqlite3_exec(handle, "BEGIN IMMEDIATE", nullptr, nullptr, nullptr);
+    for (const auto* batch : batches) {
+      for (const JournalWrite& write : *batch) {
+        if (code != SQLITE_OK) break;
+        const std::string value = write.value ? sealed(write.key, *write.value) : std::string();
+        Statement& statement = write.value ? put : remove;
+        statement.bind(1, write.key);
+        if (write.value) statement.bind(2, value);
+        code = statement.run();
+      }
+    }
+    if (code == SQLITE_OK) code = sqlite3_exec(handle, "COMMIT", nullptr, nullptr, nullptr);
+    if (code != SQLITE_OK && sqlite3_get_autocommit(handle) == 0) sqlite3_exec(handle, "ROLLBACK", nullptr, nullptr, nullptr);
+    return code;
+  }
+};
+
+Result<std::unique_ptr<SqliteJournal>> SqliteJournal::open(EventLoop& loop, const fs::path& folder) {
+  auto database = std::make_unique<Database>();
+  database->folder = folder;
+  std::error_code error;
+  const bool made = fs::create_directories(folder, error);
+  if (error) return invalid_argument("journal " + folder.string() + ": " + error.message());
+  if (made) fs::permissions(folder, fs::perms::owner_all, error);
+  if (Status status = database->take_lock(); !status.ok()) return status;
+  if (Status status = database->open(); !status.ok()) return status;
+  return std::unique_ptr<SqliteJournal>(new SqliteJournal(loop, std::move(database)));
+}
+
+SqliteJournal::SqliteJournal(EventLoop& loop, std::unique_ptr<Database> database) : loop_(loop), database_(std::move(database)) {
+  writer_ = Thread([this] { write_batches(); });
+}
+
+SqliteJournal::~SqliteJournal() {
+  alive_->store(false);
+  {
+    std::lock_guard lock(mutex_);
+    closing_ = true;
+  }
+  wake_.notify_one();
+  writer_.join();
+}
+
+Status SqliteJournal::load(const std::function<Status(const std::string& key, const std::string& value)>& entry) {
+  Statement rows(database_->handle, "SELECT key, value FROM entries ORDER BY key");
+  int code;
+  while ((code = rows.step()) == SQLITE_ROW) {
+    const std::string key(rows.column(0));
+    const std::string_view bytes = rows.column(1);
+    std::uint64_t sum = 0;
+    if (bytes.size() >= kChecksumBytes) std::memcpy(&sum, bytes.data(), kChecksumBytes);
+    const std::string value(bytes.substr(std::min(bytes.size(), kChecksumBytes)));
+    if (bytes.size() < kChecksumBytes || sum != checksum(key, value)) {
+      return invalid_argument("journal " + database_->file().string() + ": entry '" + key + "' is damaged; put a copy in its place, or begin anew with another --journal");
+    }
+    if (Status status = entry(key, value); !status.ok()) return status.with_context("journal " + database_->file().string() + ", entry '" + key + "'");
+  }
+  return code == SQLITE_DONE ? Status() : database_->error(code);
+}
+
+void SqliteJournal::write(std::vector<JournalWrite> batch, UniqueFunction<void()> recorded) {
+  {
+    std::lock_guard lock(mutex_);
+    waiting_.push_back({std::move(batch), std::move(recorded)});
+  }
+  wake_.notify_one();
+}
+
+Status SqliteJournal::trouble() const {
+  std::lock_guard lock(mutex_);
+  return trouble_;
+}
+
+void SqliteJournal::report(const Status& trouble) {
+  std::lock_guard lock(mutex_);
+  if (trouble_.ok() != trouble.ok()) {
+    if (trouble.ok()) LOG(info, "the journal records again");
+    else LOG(error, "nothing is recorded: {}", trouble.message());
+  }
+  trouble_ = trouble;
+}
+
+void SqliteJournal::write_batches() {
+  auto pause = kRetryFirst;
+  std::vector<Batch> together;
+  for (;;) {
+    {
+      std::unique_lock lock(mutex_);
+      wake_.wait(lock, [&] { return closing_ || !waiting_.empty() || !together.empty(); });
+      while (!waiting_.empty() && together.size() < kBatchesTogether) {
+        together.push_back(std::move(waiting_.front()));
+        waiting_.pop_front();
+      }
+      if (together.empty()) return;  // closing
+    }
+    std::vector<const std::vector<JournalWrite>*> batches;
+    batches.reserve(together.size());
+    for (const Batch& batch : together) batches.push_back(&batch.writes);
+    if (const int code = database_->record(batches); code != SQLITE_OK) {
+      report(database_->error(code));
+      std::unique_lock lock(mutex_);
+      if (wake_.wait_for(lock, pause, [&] { return closing_; })) return;
+      pause = std::min(2 * pause, kRetryMax);
+      continue;
+    }
+    pause = kRetryFirst;
+    report({});
+    loop_.post([alive = alive_, done = std::exchange(together, {})]() mutable {
+      for (Batch& batch : done) {
+        if (alive->load() && batch.recorded) batch.recorded();
+      }
+    });
+    together.clear();
+  }
+}
+
+}  // namespace runtime
