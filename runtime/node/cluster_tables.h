@@ -101,6 +101,7 @@ struct Publish {
   PublishedTable::Name name;
   std::uint64_t version;
   PublishedValue value;
+  std::string type;
 };
 struct Unpublish {
   PublishedTable::Name name;
@@ -194,7 +195,7 @@ class ClusterTables {
   void on(const command::GroupWaits& c);
   void on(const command::GroupPlaced& c);
   void on(const command::RemoveGroup& c);
-  void on(const command::Publish& c) { published_.add(c.name, c.version, {c.value, ""}); }
+  void on(const command::Publish& c) { published_.add(c.name, c.version, {c.value, c.type}); }
   void on(const command::Unpublish& c) { published_.remove(c.name, c.version); }
   ActorRecord& existing(ActorId id);
   void forget_ended_jobs();

@@ -14,7 +14,8 @@ namespace runtime {
 /// A published version as the head knows it.
 struct PublishedVersion {
   PublishedValue value;
-  std::string loss;  // not empty: why no copy is left
+  std::string type;      // of the value; empty: not said
+  std::string loss = {};  // not empty: why no copy is left
 };
 
 /// Plain data with one way to change it (cluster_tables.h).
