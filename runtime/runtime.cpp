@@ -249,7 +249,7 @@ Result<PendingActor> Runtime::start_actor(std::type_index type, std::string_view
     if (!ref->wait(deadline)) return deadline_exceeded("an object that the constructor needs was not there in time");
   }
   // What outlives this process takes its arguments along, instead of leaving large ones in this process's part of the store.
-  auto value = options.detached ? Result<ObjectValue>(process.inlined(arguments)) : process.store(arguments);
+  auto value = options.detached ? Result<ObjectValue>(process.inlined(arguments)) : process.store(arguments, room_deadline(deadline));
   if (!value.ok()) return value.status().with_context("arguments of " + (*known)->name());
   ExecutionOptions execution{options.max_concurrency, options.concurrency_groups, options.cpu_affinity};
   if (Status status = execution.check(); !status.ok()) return status.with_context((*known)->name());
@@ -440,7 +440,7 @@ ObjectStatePtr Runtime::submit_task(const MethodKey& key, const TaskOptions& opt
   if (Status status = check_amounts(options.cpus, options.gpus, options.resources); !status.ok()) {
     return ObjectState::failed(process, status.with_context("task " + function->name));
   }
-  Result<ObjectValue> arguments = process->store(encoder);
+  Result<ObjectValue> arguments = process->store(encoder, room_deadline(deadline_after(options.timeout)));
   if (!arguments.ok()) return ObjectState::failed(process, arguments.status().with_context("arguments of task " + function->name));
   std::shared_ptr<TaskPool> pool;
   {
@@ -512,24 +512,24 @@ ObjectRef<void> Runtime::when_all_of(const std::vector<ObjectStatePtr>& objects)
       impl_->process, invalid_argument("rank " + std::to_string(missing - objects.begin()) + ": an ObjectRef that refers to nothing")));
 }
 
-Status Runtime::publish_object(const std::string& name, std::uint64_t version, const ObjectStatePtr& object, const PublishOptions& options, Deadline deadline) {
+Status Runtime::publish_object(const std::string& name, std::uint64_t version, const ObjectStatePtr& object, std::type_index type, const PublishOptions& options, Deadline deadline) {
   if (Status status = require_started(); !status.ok()) return status;
-  return published_detail::publish(impl_->process, name, version, object, options, deadline);
+  return published_detail::publish(impl_->process, name, version, object, type, options, deadline);
 }
 
-Result<published_detail::Found> Runtime::find_published(const std::string& name, const PublishedQuery& query, Deadline deadline) {
+Result<published_detail::Found> Runtime::find_published(const std::string& name, std::type_index type, const PublishedQuery& query, Deadline deadline) {
   if (Status status = require_started(); !status.ok()) return status;
   return impl_->process->ask<published_detail::Found>([&](NodeClient::Callback<published_detail::Found> done) {
-    published_detail::find(impl_->process, name, query, bounded(deadline), std::move(done));
+    published_detail::find(impl_->process, name, type, query, bounded(deadline), std::move(done));
   });
 }
 
-ObjectStatePtr Runtime::when_found(const std::string& name, const PublishedQuery& query, Deadline deadline) {
+ObjectStatePtr Runtime::when_found(const std::string& name, std::type_index type, const PublishedQuery& query, Deadline deadline) {
   if (Status status = require_started(); !status.ok()) return ObjectState::failed(impl_->process, status);
   auto awaited = std::make_shared<ObjectState>(impl_->process);
   PublishedQuery first = query;
   if (first.at_least == 0 && first.exactly == 0) first.at_least = 1;  // whichever comes
-  published_detail::find(impl_->process, name, first, bounded(deadline), [awaited](Result<published_detail::Found> found) {
+  published_detail::find(impl_->process, name, type, first, bounded(deadline), [awaited](Result<published_detail::Found> found) {
     if (found.ok()) awaited->fulfil(found->object->value());
     else awaited->fail(found.status());
   });

@@ -253,7 +253,8 @@ class Runtime {
   Status publish(const std::string& name, std::uint64_t version, const ObjectRef<T>& ref, const PublishOptions& options = {},
                  Until until = std::chrono::seconds(30));
   /// The latest version, or the one that the query names, which is waited for. The reference keeps it. Does not fetch the bytes.
-  /// Errors: kNotFound (it is not there now, or older than those that are kept), kDeadlineExceeded (nor was it published in time), kObjectLost (its nodes have left).
+  /// Errors: kInvalidArgument (it was published as another type), kNotFound (it is not there now, or older than those that are kept), kDeadlineExceeded (nor was
+  /// it published in time), kObjectLost (its nodes have left).
   template <class T>
   Result<Published<T>> latest(const std::string& name, const PublishedQuery& query = {}, Until until = std::chrono::seconds(30));
   /// A future of it, for get(), wait(), async_get() or a call's argument: settles with the first version that the query allows. Does not block.
@@ -345,9 +346,9 @@ class Runtime {
   ActorClass& functions();
   ObjectStatePtr submit_task(const MethodKey& function, const TaskOptions& options, Encoder& arguments);
   Result<ObjectStatePtr> put_encoded(Encoder& encoder, Deadline deadline);
-  Status publish_object(const std::string& name, std::uint64_t version, const ObjectStatePtr& object, const PublishOptions& options, Deadline deadline);
-  Result<published_detail::Found> find_published(const std::string& name, const PublishedQuery& query, Deadline deadline);
-  ObjectStatePtr when_found(const std::string& name, const PublishedQuery& query, Deadline deadline);
+  Status publish_object(const std::string& name, std::uint64_t version, const ObjectStatePtr& object, std::type_index type, const PublishOptions& options, Deadline deadline);
+  Result<published_detail::Found> find_published(const std::string& name, std::type_index type, const PublishedQuery& query, Deadline deadline);
+  ObjectStatePtr when_found(const std::string& name, std::type_index type, const PublishedQuery& query, Deadline deadline);
   std::size_t wait_for(const std::vector<ObjectStatePtr>& objects, std::size_t count, Deadline deadline);
   /// Waits until all have settled or one has failed. The position whose get() now gives the failure of the whole; none: all have values.
   std::optional<std::size_t> wait_for_all(const std::vector<ObjectStatePtr>& objects, Deadline deadline);

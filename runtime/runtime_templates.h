@@ -246,19 +246,19 @@ Result<std::vector<T>> Runtime::gather(const std::vector<ObjectRef<T>>& refs, Un
 
 template <class T>
 Status Runtime::publish(const std::string& name, std::uint64_t version, const ObjectRef<T>& ref, const PublishOptions& options, Until until) {
-  return publish_object(name, version, ref.state(), options, until.at());
+  return publish_object(name, version, ref.state(), published_detail::type_of<T>(), options, until.at());
 }
 
 template <class T>
 Result<Published<T>> Runtime::latest(const std::string& name, const PublishedQuery& query, Until until) {
-  Result<published_detail::Found> found = find_published(name, query, until.at());
+  Result<published_detail::Found> found = find_published(name, published_detail::type_of<T>(), query, until.at());
   if (!found.ok()) return found.status();
   return Published<T>{found->version, ObjectRef<T>(std::move(found->object))};
 }
 
 template <class T>
 ObjectRef<T> Runtime::when_published(const std::string& name, const PublishedQuery& query, Until until) {
-  return ObjectRef<T>(when_found(name, query, until.at()));
+  return ObjectRef<T>(when_found(name, published_detail::type_of<T>(), query, until.at()));
 }
 
 template <class T>

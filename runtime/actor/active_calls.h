@@ -32,7 +32,7 @@ class ActiveCalls {
   void cancel_all();
 
  private:
-  using Key = std::tuple<const Channel*, ActorId, std::uint64_t>;
+  using Key = std::tuple<std::uint64_t /* the channel's serial */, ActorId, std::uint64_t>;
   struct Call {
     std::stop_source stop;
     std::shared_ptr<StreamSender> stream;

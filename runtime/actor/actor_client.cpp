@@ -202,7 +202,7 @@ ObjectStatePtr ActorClient::call(std::type_index type, const MethodKey& key, Enc
     arguments.refs = encoder.take_refs();
     return submit(*method, std::move(arguments), deadline, retries, std::move(stream));
   }
-  Result<ObjectValue> arguments = process_->store(encoder);
+  Result<ObjectValue> arguments = process_->store(encoder, room_deadline(deadline.deadline));
   if (!arguments.ok()) return ObjectState::failed(process_, arguments.status().with_context("arguments of " + (*method)->name));
   return submit(*method, *std::move(arguments), deadline, retries, std::move(stream));
 }
@@ -212,7 +212,7 @@ std::vector<ObjectStatePtr> ActorClient::call_all(std::span<ActorClient* const> 
   std::vector<ObjectStatePtr> results;
   if (clients.empty()) return results;
   // On other nodes too large arguments are read from the store: each node fetches them once, however many members it has.
-  Result<ObjectValue> arguments = clients.front()->process_->store(encoder);
+  Result<ObjectValue> arguments = clients.front()->process_->store(encoder, room_deadline(deadline_after(timeout)));
   for (ActorClient* client : clients) {
     Result<const MethodEntry*> method = client->find_method(type, key);
     if (!method.ok()) results.push_back(ObjectState::failed(client->process_, method.status()));
@@ -289,9 +289,9 @@ void ActorClient::pump(Section& section) {
 }
 
 void ActorClient::set_aside(CallPtr call, ObjectStatePtr blocker, Section& section) {
-  if (!aside_) aside_ = std::make_unique<std::unordered_set<CallPtr>>();
+  if (!aside_) aside_ = std::make_unique<std::map<std::uint64_t, CallPtr>>();
   std::weak_ptr<OutgoingCall> waiting = call;
-  aside_->insert(std::move(call));
+  aside_->emplace(call->order, call);
   section.lock().unlock();  // the action may run at once
   blocker->then([weak = weak_from_this(), waiting = std::move(waiting)] {
     auto self = weak.lock();
@@ -302,7 +302,7 @@ void ActorClient::set_aside(CallPtr call, ObjectStatePtr blocker, Section& secti
 
 void ActorClient::go_on(const CallPtr& call) {
   Section section(*this);
-  if (!aside_ || aside_->erase(call) == 0) return;  // its time was up, or it was cancelled
+  if (!aside_ || aside_->erase(call->order) == 0) return;  // its time was up, or it was cancelled
   if (aside_->empty()) aside_.reset();
   line_.push_back(call);
   pump(section);
@@ -313,7 +313,7 @@ bool ActorClient::is_quiet() const { return !closed_.ok() || (!is_waiting() && o
 void ActorClient::fail_waiting(Section& section, const Status& why) {
   section.fail_all(line_, why);
   if (!aside_) return;
-  for (const CallPtr& call : *aside_) section.fail(call, why);
+  for (const auto& [order, call] : *aside_) section.fail(call, why);
   aside_.reset();
 }
 
@@ -322,7 +322,7 @@ Deadline ActorClient::earliest_deadline() const {
   for (const CallPtr& call : line_) earliest = std::min(earliest, call->deadline);
   for (const CallPtr& call : orphans_) earliest = std::min(earliest, call->deadline);
   if (!aside_) return earliest;
-  for (const CallPtr& call : *aside_) earliest = std::min(earliest, call->deadline);
+  for (const auto& [order, call] : *aside_) earliest = std::min(earliest, call->deadline);
   return earliest;
 }
 
@@ -362,7 +362,7 @@ Status ActorClient::cancel(const CallPtr& call, CancelMode mode) {
       self.pump(section);
       return {};
     }
-    if (self.aside_ && self.aside_->erase(call) > 0) {
+    if (self.aside_ && self.aside_->erase(call->order) > 0) {
       if (self.aside_->empty()) self.aside_.reset();
       section.fail(call, cancelled("the call was cancelled before it was sent"));
       return {};
@@ -772,7 +772,7 @@ void ActorClient::on_timer() {
   };
   std::erase_if(line_, expire);
   if (aside_) {
-    std::erase_if(*aside_, expire);
+    std::erase_if(*aside_, [&](const auto& entry) { return expire(entry.second); });
     if (aside_->empty()) aside_.reset();
   }
   std::erase_if(orphans_, [&](const CallPtr& call) {

@@ -18,7 +18,6 @@
 #include <span>
 #include <string>
 #include <typeindex>
-#include <unordered_set>
 #include <vector>
 
 #include "runtime/actor/actor_options.h"
@@ -177,7 +176,7 @@ class ActorClient : public std::enable_shared_from_this<ActorClient> {
   std::weak_ptr<Channel> drained_;     // calls on it that have no reply have not run
   std::list<CallPtr> line_;            // calls not sent yet, in order; a list takes no memory while empty
   /// Of an actor that runs calls out of order: those whose arguments are not there yet. Null: there are none.
-  std::unique_ptr<std::unordered_set<CallPtr>> aside_;
+  std::unique_ptr<std::map<std::uint64_t, CallPtr>> aside_;  // by order
   std::unique_ptr<Hold> hold_;         // null: calls may be made
   std::vector<CallPtr> orphans_;       // sent, without a reply, and their connection is gone
   const ObjectState* watched_ = nullptr;  // the unsettled argument whose action will call pump()

@@ -9,8 +9,9 @@
 namespace runtime {
 
 std::chrono::milliseconds CallOptions::timeout_or(std::chrono::milliseconds otherwise) const {
-  const std::chrono::milliseconds time = timeout.count() > 0 ? timeout : otherwise;
+  const std::chrono::milliseconds time = timeout.count() != 0 ? std::max(timeout, std::chrono::milliseconds(0)) : otherwise;
   if (until == Deadline::max()) return time;
+  if (until <= steady_now()) return std::chrono::milliseconds(0);
   const auto left = std::chrono::ceil<std::chrono::milliseconds>(until - steady_now());
   return std::clamp(left, std::chrono::milliseconds(0), time);
 }

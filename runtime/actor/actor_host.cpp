@@ -12,6 +12,7 @@
 #include "runtime/actor/stored_object.h"
 #include "runtime/actor/stream_sender.h"
 #include "runtime/actor/task.h"
+#include "runtime/actor/thrown.h"
 #include "runtime/core/end_process.h"
 #include "runtime/core/log.h"
 
@@ -32,16 +33,6 @@ Result<Buffer> bytes_of(ObjectValue& arguments, Deadline deadline) {
 }
 
 }  // namespace
-
-Status status_of(std::exception_ptr failure) {
-  try {
-    std::rethrow_exception(std::move(failure));
-  } catch (const std::exception& e) {
-    return task_failed(std::string("threw: ") + e.what());
-  } catch (...) {
-    return task_failed("threw something that is no std::exception");
-  }
-}
 
 void refuse_call(const ActorJob& job, Status why, bool gone, Flush flush) {
   Result<Buffer> meta = encode_reply({.status = std::move(why), .gone = gone}, {});
@@ -84,9 +75,15 @@ bool ActorHost::run(std::size_t jobs_max) {
     }
     InvokeOutput output;
     Status status = execute(*turn.job, turn.context, output);
+    // A large result may have to wait for room, and then hears of a cancellation also where the method did not.
+    if (!turn.registered && status.ok() && output.encoder.size() >= kLargeArrayBytes) {
+      turn.registered = true;
+      turn.context = context_->active.begin(turn.running.channel, id_, turn.running.sequence, turn.job->deadline);
+    }
+    ObjectValue value = store_result(status, output, turn.context);
     if (turn.registered) context_->active.end(turn.running.channel, id_, turn.running.sequence);
     // While more calls wait, replies gather; the last one takes them along.
-    reply(std::move(turn.job), std::move(status), output, turn.last ? Flush::kNow : Flush::kSoon);
+    send_reply(std::move(turn.job), std::move(status), std::move(value), turn.last ? Flush::kNow : Flush::kSoon);
   }
 }
 
@@ -255,9 +252,8 @@ void ActorHost::run_in_turn(UniqueFunction<void()> task) {
 void ActorHost::begin_coroutine(Turn& turn) {
   ActorJob& job = *turn.job;
   if (Status status = check_call(job); !status.ok()) {
-    InvokeOutput nothing;
     if (turn.registered) context_->active.end(turn.running.channel, id_, turn.running.sequence);
-    return reply(std::move(turn.job), std::move(status), nothing, turn.last ? Flush::kNow : Flush::kSoon);
+    return send_reply(std::move(turn.job), std::move(status), {}, turn.last ? Flush::kNow : Flush::kSoon);
   }
   auto call = std::make_shared<CoroutineCall>(actor_, job.method->key, job.arguments.refs, turn.context);
   call->host = shared_from_this();
@@ -284,8 +280,9 @@ void ActorHost::end_fetch(CoroutineCall& call) {
 
 void ActorHost::end_coroutine(CoroutineCall& call, Status status) {
   end_fetch(call);
+  ObjectValue value = store_result(status, call.output, call.context);
   context_->active.end(call.job->channel.get(), id_, call.job->call.sequence);
-  reply(std::move(call.job), std::move(status), call.output, Flush::kSoon);
+  send_reply(std::move(call.job), std::move(status), std::move(value), Flush::kSoon);
   std::lock_guard lock(mutex_);
   --coroutines_->in_progress;
   --call.lane->active;
@@ -439,14 +436,12 @@ Status ActorHost::execute(ActorJob& job, const CallContext& context, InvokeOutpu
   }
 }
 
-void ActorHost::reply(std::unique_ptr<ActorJob> job, Status status, InvokeOutput& output, Flush flush) {
-  ObjectValue value;
-  if (status.ok()) {
-    Result<ObjectValue> stored = context_->process->store(output.encoder);
-    if (stored.ok()) value = *std::move(stored);
-    else status = stored.status().with_context("result");
-  }
-  send_reply(std::move(job), std::move(status), std::move(value), flush);
+ObjectValue ActorHost::store_result(Status& status, InvokeOutput& output, const CallContext& call) {
+  if (!status.ok()) return {};
+  Result<ObjectValue> stored = context_->process->store(output.encoder, room_deadline(call.deadline()), call.stop_token());
+  if (stored.ok()) return *std::move(stored);
+  status = stored.status().with_context("result");
+  return {};
 }
 
 void ActorHost::send_reply(std::unique_ptr<ActorJob> job, Status status, ObjectValue value, Flush flush) {

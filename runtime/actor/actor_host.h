@@ -117,7 +117,8 @@ class ActorHost : public std::enable_shared_from_this<ActorHost> {
   Status check_call(const ActorJob& job) const;
   Status construct(ActorJob& job);
   Status execute(ActorJob& job, const CallContext& context, InvokeOutput& output);
-  void reply(std::unique_ptr<ActorJob> job, Status status, InvokeOutput& output, Flush flush);
+  /// Nothing once the call has failed, or when its result cannot be stored, which the status says then.
+  ObjectValue store_result(Status& status, InvokeOutput& output, const CallContext& call);
   void send_reply(std::unique_ptr<ActorJob> job, Status status, ObjectValue value, Flush flush);
 
   const std::shared_ptr<const HostContext> context_;
@@ -142,9 +143,6 @@ class ActorHost : public std::enable_shared_from_this<ActorHost> {
   bool stopping_ = false;
   bool finished_ = false;
 };
-
-/// What a caller is told of an exception that a method threw.
-Status status_of(std::exception_ptr failure);
 
 /// Answers a call with a failure. `gone`: there is no such actor here (any more); the caller asks the head what became of it.
 void refuse_call(const ActorJob& job, Status why, bool gone, Flush flush);

@@ -86,14 +86,15 @@ enum class CancelMode {
 
 /// `handle.call(CallOptions{.timeout = 5s}, &Counter::add, 1)`
 struct CallOptions {
-  /// From the call to its reply, waiting in line and for arguments included. 0: the handle's call_timeout. A method's own timeout may be tighter.
+  /// From the call to its reply, waiting in line and for arguments included. 0: the handle's call_timeout; below: it is too late already. A method's
+  /// own timeout may be tighter.
   std::chrono::milliseconds timeout{0};
   /// At the latest then, whatever the timeout: for calls that a method makes on behalf of its own, `{.until = call.deadline()}`. Nothing is inherited
   /// unasked: what a method starts may be meant to outlive the call that started it.
   Deadline until = Deadline::max();
   /// Of a method with a StreamWriter: how many values it may be ahead of the caller; at least 1.
   std::uint32_t stream_window = 64;
-  /// Instead of the actor's.
+  /// Instead of the actor's. Below zero: without limit, until the deadline.
   std::optional<std::int32_t> max_task_retries{};
 
   /// What timeout and until come to, now. Zero: it is too late already.

@@ -75,13 +75,13 @@ void ActorTable::drain(ActorId actor, std::uint64_t incarnation, std::function<v
 }
 
 void ActorTable::on_channel(const std::shared_ptr<Channel>& channel) {
-  channels_.emplace(channel.get(), channel);
+  channels_.emplace(channel->serial(), channel);
   if (!drained_.is_none()) send_notice(*channel, {drained_, 0, CallNotice::Kind::kDrained}, Flush::kNow);
 }
 
 void ActorTable::tell_drained(ActorId actor) {
   if (!shared_) drained_ = actor;  // this process ends, and takes no more calls to answer that the actor has ended
-  for (const auto& [raw, weak] : channels_) {
+  for (const auto& [serial, weak] : channels_) {
     if (auto channel = weak.lock()) send_notice(*channel, {actor, 0, CallNotice::Kind::kDrained}, Flush::kNow);
   }
 }
@@ -102,7 +102,7 @@ void ActorTable::on_message(const std::shared_ptr<Channel>& channel, Message mes
 }
 
 void ActorTable::on_channel_closed(const Channel* channel) {
-  channels_.erase(channel);
+  channels_.erase(channel->serial());
   context_->process->linger(context_->held.release_all(channel));
   context_->active.cancel_all(channel);
 }
@@ -132,7 +132,7 @@ void ActorTable::clear() {
   for (auto& [id, host] : std::exchange(hosts_, {})) host->stop_at_rest();
   // Open connections hold this table, and through it the process that drives them.
   context_->process->loop().post([self = shared_from_this()] {
-    for (auto& [raw, weak] : std::exchange(self->channels_, {})) {
+    for (auto& [serial, weak] : std::exchange(self->channels_, {})) {
       if (auto channel = weak.lock()) channel->close(unavailable("the worker process ends"));
     }
   });

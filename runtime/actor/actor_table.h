@@ -2,6 +2,7 @@
 #pragma once
 
 #include <functional>
+#include <map>
 #include <memory>
 #include <unordered_map>
 
@@ -48,7 +49,7 @@ class ActorTable : public std::enable_shared_from_this<ActorTable> {
 
   const std::shared_ptr<const HostContext> context_;
   std::unordered_map<ActorId, std::shared_ptr<ActorHost>> hosts_;
-  std::unordered_map<const Channel*, std::weak_ptr<Channel>> channels_;
+  std::map<std::uint64_t, std::weak_ptr<Channel>> channels_;  // by serial
   ActorId drained_;  // the one actor of this process, after it has served its last call
   bool shared_ = false;
 };

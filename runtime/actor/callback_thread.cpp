@@ -3,6 +3,7 @@
 #include <exception>
 #include <utility>
 
+#include "runtime/actor/thrown.h"
 #include "runtime/core/log.h"
 
 namespace runtime {
@@ -38,10 +39,8 @@ void CallbackThread::serve() {
     lock.unlock();
     try {
       callback();
-    } catch (const std::exception& e) {
-      LOG(error, "a callback threw: {}", e.what());
     } catch (...) {
-      LOG(error, "a callback threw something that is no std::exception");
+      LOG(error, "a callback {}", status_of(std::current_exception()).message());
     }
     callback = nullptr;
     lock.lock();

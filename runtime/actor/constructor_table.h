@@ -52,6 +52,7 @@ Result<std::shared_ptr<void>> construct(Runtime& runtime, Decoder& decoder, Dead
   if (!failure.ok()) return failure;
   auto adopt = [](Result<std::unique_ptr<T>> made) -> Result<std::shared_ptr<void>> {
     if (!made.ok()) return made.status();
+    if (!*made) return task_failed("create() has returned a null pointer");
     return std::shared_ptr<void>(std::shared_ptr<T>(*std::move(made)));
   };
   return std::apply(

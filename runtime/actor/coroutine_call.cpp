@@ -7,6 +7,7 @@
 #include "runtime/actor/actor_host.h"
 #include "runtime/actor/process.h"
 #include "runtime/actor/stored_object.h"
+#include "runtime/actor/thrown.h"
 #include "runtime/core/timer.h"
 #include "runtime/coroutine.h"
 

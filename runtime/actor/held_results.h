@@ -23,7 +23,7 @@ class HeldResults {
   std::vector<ObjectValue> release_all(const Channel* channel);
 
  private:
-  using Key = std::tuple<const Channel*, ActorId, std::uint64_t>;
+  using Key = std::tuple<std::uint64_t /* the channel's serial */, ActorId, std::uint64_t>;
 
   std::mutex mutex_;
   std::map<Key, ObjectValue> held_;

@@ -130,13 +130,13 @@ void Process::forget_link(WorkerId worker) {
   if (auto found = links_.find(worker); found != links_.end() && found->second.expired()) links_.erase(found);
 }
 
-Result<ObjectValue> Process::store(Encoder& encoder, Deadline deadline) {
+Result<ObjectValue> Process::store(Encoder& encoder, Deadline deadline, const std::stop_token& stop) {
   ObjectValue value;
   if (encoder.size() < kLargeArrayBytes) {
     value.bytes = encoder.to_buffer();
   } else {
     if (!objects_) return unavailable("the runtime is not started: call start() or run() before making objects");
-    Result<WritableObject> object = objects_->create(encoder.size(), {}, deadline);
+    Result<WritableObject> object = objects_->create(encoder.size(), {}, deadline, stop);
     if (!object.ok()) return object.status();
     encoder.gather(object->data());
     value.stored = StoredObject::make(objects_, object_table_, objects_->seal(*std::move(object)), StoredObject::Kind::kOwned);

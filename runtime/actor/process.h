@@ -31,8 +31,9 @@
 
 namespace runtime {
 
-/// How long a value that someone waits for (an argument, a result) waits for room in a full store.
+/// How long a value that someone waits for (an argument, a result) waits for room in a full store, if its call has so long.
 inline constexpr std::chrono::seconds kStoreWait{30};
+inline Deadline room_deadline(Deadline call) { return std::min(call, deadline_after(kStoreWait)); }
 
 class Process : public std::enable_shared_from_this<Process> {
  public:
@@ -65,8 +66,8 @@ class Process : public std::enable_shared_from_this<Process> {
   void forget_link(WorkerId worker);
 
   /// The encoded value: small ones as bytes, large ones (from kLargeArrayBytes) in the node's shared memory.
-  /// Errors: kResourceExhausted (no room by the deadline), kUnavailable.
-  Result<ObjectValue> store(Encoder& encoder, Deadline deadline = deadline_after(kStoreWait));
+  /// Errors: kResourceExhausted (no room by the deadline), kCancelled (told to stop while it waited for room), kUnavailable.
+  Result<ObjectValue> store(Encoder& encoder, Deadline deadline, const std::stop_token& stop = {});
   /// The encoded value as bytes, of whatever size.
   ObjectValue inlined(Encoder& encoder);
   /// An object of another process. `indirect`: it was passed on by one that does not own it.

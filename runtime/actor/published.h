@@ -5,6 +5,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <typeindex>
 
 #include "runtime/actor/object_ref.h"
 #include "runtime/core/result.h"
@@ -45,16 +46,30 @@ struct PublishedEvent {
 
 namespace published_detail {
 
+/// What a value travels as: two types of which one can be read as the other are one.
+template <class T>
+struct Travels {
+  using type = T;
+};
+template <class E>
+struct Travels<ArrayView<E>> {
+  using type = std::vector<E>;
+};
+template <class T>
+std::type_index type_of() {
+  return typeid(typename Travels<T>::type);
+}
+
 struct Found {
   std::uint64_t version = 0;
   ObjectStatePtr object;
 };
 
-/// What Runtime::publish does. Blocks.
-Status publish(const std::shared_ptr<Process>& process, const std::string& name, std::uint64_t version, const ObjectStatePtr& object,
+/// What Runtime::publish does. Blocks. `type`: of the value.
+Status publish(const std::shared_ptr<Process>& process, const std::string& name, std::uint64_t version, const ObjectStatePtr& object, std::type_index type,
                const PublishOptions& options, Deadline deadline);
-/// `done` once, on the event loop: with a reference that keeps the version.
-void find(const std::shared_ptr<Process>& process, const std::string& name, const PublishedQuery& query, Deadline deadline,
+/// `done` once, on the event loop: with a reference that keeps the version. Refused with kInvalidArgument when it was published as another type.
+void find(const std::shared_ptr<Process>& process, const std::string& name, std::type_index type, const PublishedQuery& query, Deadline deadline,
           std::function<void(Result<Found>)> done);
 
 }  // namespace published_detail

@@ -1,10 +1,8 @@
 #include "runtime/actor/registry.h"
 
-#include <cxxabi.h>
-
 #include <algorithm>
-#include <cstdlib>
 
+#include "runtime/actor/readable_type.h"
 #include "runtime/actor/symbol.h"
 #include "runtime/core/check.h"
 
@@ -14,11 +12,8 @@ namespace {
 
 /// "add" of "_ZN7Counter3addEi", whose readable form is "Counter::add(int)".
 std::string plain_name(const std::string& symbol) {
-  int status = 0;
-  char* text = abi::__cxa_demangle(symbol.c_str(), nullptr, nullptr, &status);
-  if (!text) return symbol;
-  std::string name(text);
-  std::free(text);
+  std::string name = readable_type(symbol);
+  if (name == symbol) return symbol;
   // "name[abi:cxx11]() const": says which std::string is returned.
   for (std::size_t tag = name.find("[abi:"); tag != std::string::npos; tag = name.find("[abi:")) {
     name.erase(tag, name.find(']', tag) - tag + 1);
@@ -123,10 +118,7 @@ Result<const ActorClass*> Registry::find(std::type_index type) const {
   for (const auto& known : classes_) {
     if (known->type() == type) return static_cast<const ActorClass*>(known.get());
   }
-  int status = 0;
-  char* text = abi::__cxa_demangle(type.name(), nullptr, nullptr, &status);
-  std::string name = text ? text : type.name();
-  std::free(text);
+  const std::string name = readable_type(type.name());
   return invalid_argument("class " + name + " is not registered: call register_actor<" + name + ">(\"" + name + "\", ...) in main");
 }
 

@@ -54,7 +54,7 @@ Result<Buffer> StoredObject::open(Deadline deadline) {
     if (!coming.ok()) return coming.status();
     if (!*coming) continue;
     if (!(*coming)->wait(deadline)) {
-      return deadline_exceeded("object " + at.id.short_hex() + " was lost with node " + at.node.short_hex() + "; " + lineage_->maker() +
+      return deadline_exceeded("object " + at.id.hex() + " was lost with node " + at.node.short_hex() + "; " + lineage_->maker() +
                                " is making it again and has not finished in time");
     }
     if (Status status = adopt(*coming); !status.ok()) return status;
@@ -111,7 +111,7 @@ Status StoredObject::adopt(const ObjectStatePtr& made) {
 }
 
 Status StoredObject::loss(const ObjectLocation& lost, const Status& why, const Status& not_again) const {
-  std::string text = "object " + lost.id.short_hex() + " of " + std::to_string(lost.size) + " bytes";
+  std::string text = "object " + lost.id.hex() + " of " + std::to_string(lost.size) + " bytes";
   if (lineage_) text += ", made by " + lineage_->maker();
   else text += kind_ == Kind::kOwned ? ", put by this process" : ", made by another process";
   text += ", is lost with its copy on node " + lost.node.short_hex() + " (" + lost.endpoint + "): ";

@@ -52,7 +52,8 @@ Status StreamSender::wait_for_room(bool* consumer_waits) {
 Status StreamSender::write(Encoder& encoder) {
   bool consumer_waits = false;
   if (Status status = wait_for_room(&consumer_waits); !status.ok()) return status;
-  Result<ObjectValue> value = process_->store(encoder);
+  Result<ObjectValue> value = process_->store(encoder, room_deadline(context_.deadline()), context_.stop_token());
+  if (Status status = context_.status(); !status.ok()) return status;
   if (!value.ok()) return value.status();
   while (ObjectStatePtr ref = first_unsettled(value->refs)) {
     if (!ref->wait(context_.deadline())) return deadline_exceeded("an object in a value of the stream was not there in time");

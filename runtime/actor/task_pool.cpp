@@ -36,6 +36,7 @@ struct TaskPool::Task final : Producer {
   // Guarded by the pool's mutex.
   std::uint32_t retries_left = 0;
   std::uint32_t runs = 0;  // workers that it was sent to
+  std::string last_death;  // of those workers
   int restores = 0;        // of its arguments
   bool cancelled = false;
   ObjectStatePtr running;  // what the worker will answer
@@ -237,6 +238,7 @@ void TaskPool::on_done(const TaskPtr& task, const LeasePtr& lease, const ObjectS
     lease->alone = false;
     task->running = nullptr;
     if (died) {
+      task->last_death = failure.message();
       drop(queue, lease);
       if (!lease->client->is_closed()) section.give_back(lease->client->id());  // it cannot be reached: nobody needs it
     } else if (!lease->lost) {
@@ -359,7 +361,7 @@ void TaskPool::on_lease(Queue& queue, const PendingActor& pending) {
   // What can never be had fails all that wait for it; else those whose time is up, and the others ask again.
   std::erase_if(queue.line, [&](const TaskPtr& task) {
     if (passing && task->deadline > now + 2 * kAskMargin) return false;
-    section.fail(task, failure);
+    section.fail(task, with_deaths(*task, failure));
     return true;
   });
   if (!closed_) pump(queue, section);
@@ -378,6 +380,11 @@ void TaskPool::arm_timer(Deadline at) {
   });
 }
 
+Status TaskPool::with_deaths(const Task& task, const Status& why) {
+  if (task.last_death.empty()) return why;
+  return Status(why.code(), why.message() + "; " + std::to_string(task.runs) + (task.runs == 1 ? " worker that ran it died: " : " workers that ran it died, the last: ") + task.last_death);
+}
+
 void TaskPool::on_timer() {
   Section section(*this);
   timer_at_ = Deadline::max();
@@ -385,7 +392,7 @@ void TaskPool::on_timer() {
   Deadline next = Deadline::max();
   for (auto& [resources, queue] : queues_) {
     std::erase_if(queue->line, [&](const TaskPtr& task) {
-      if (task->deadline <= now) section.fail(task, deadline_exceeded("no worker was free for it in time"));
+      if (task->deadline <= now) section.fail(task, with_deaths(*task, deadline_exceeded("no worker was free for it in time (of " + std::to_string(task->options.timeout.count()) + " ms)")));
       else next = std::min(next, task->deadline);
       return task->deadline <= now;
     });

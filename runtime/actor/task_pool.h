@@ -81,6 +81,8 @@ class TaskPool : public std::enable_shared_from_this<TaskPool> {
   void drop(Queue& queue, const LeasePtr& lease);
   void arm_timer(Deadline at);
   void on_timer();
+  /// Of a task that fails: with what became of the workers that ran it.
+  static Status with_deaths(const Task& task, const Status& why);
 
   const std::shared_ptr<Process> process_;
   const TaskPoolOptions options_;

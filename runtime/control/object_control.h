@@ -18,6 +18,7 @@ struct PublishedObject {
   std::string name;
   std::uint64_t version = 0;
   PublishedValue value;
+  std::string type = {};   // as Publish gave it
   bool operator==(const PublishedObject&) const = default;
 };
 
@@ -31,6 +32,7 @@ struct Publish {
   std::uint32_t keep_last = 1;
   std::uint32_t copies = 1;
   PublishedValue value;    // of stored ones exactly one location, on any node
+  std::string type = {};   // of the value, as its program's compiler names it; empty: not said
   bool operator==(const Publish&) const = default;
 };
 struct FindPublished {

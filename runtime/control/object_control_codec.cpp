@@ -113,6 +113,7 @@ struct Writer {
     publish.setKeepLast(body.keep_last);
     publish.setCopies(body.copies);
     store_value(body.value, publish.initValue());
+    publish.setType(text(body.type));
   }
   void operator()(const control::FindPublished& body) {
     auto find = to.initFindPublished();
@@ -141,6 +142,7 @@ struct AnswerWriter {
     published.setName(text(object.name));
     published.setVersion(object.version);
     store_value(object.value, published.initValue());
+    published.setType(text(object.type));
   }
   void operator()(const ObjectLocation& location) { location.write(to.initLocation()); }
   void operator()(const ObjectList& list) {
@@ -180,7 +182,7 @@ ObjectControl load(schema::ObjectControl::Reader from) {
     case Kind::PUBLISH: {
       auto body = from.getPublish();
       return control::Publish{load_text(body.getNameSpace()), load_text(body.getName()), body.getVersion(),
-                              body.getKeepLast(),             body.getCopies(),          load_value(body.getValue())};
+                              body.getKeepLast(),             body.getCopies(),          load_value(body.getValue()), load_text(body.getType())};
     }
     case Kind::FIND_PUBLISHED: {
       auto body = from.getFindPublished();
@@ -202,7 +204,7 @@ ObjectControlAnswer load(schema::ObjectControlReply::Reader from) {
   switch (from.which()) {
     case Kind::PUBLISHED: {
       auto body = from.getPublished();
-      return PublishedObject{load_text(body.getName()), body.getVersion(), load_value(body.getValue())};
+      return PublishedObject{load_text(body.getName()), body.getVersion(), load_value(body.getValue()), load_text(body.getType())};
     }
     case Kind::LOCATION: return load_location(from.getLocation());
     case Kind::LIST: {

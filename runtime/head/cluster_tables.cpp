@@ -286,7 +286,7 @@ void ClusterTables::on(const command::RemoveGroup& c) {
 }
 
 void ClusterTables::on(const command::Publish& c) {
-  published_.add(c.name, c.version, {c.value, ""});
+  published_.add(c.name, c.version, {c.value, c.type});
   changed(OfPublished{c.name, c.version});
 }
 

@@ -68,7 +68,7 @@ JournalWrite ClusterTables::write_of(const OfPublished& what) const {
   const auto* versions = published_.find(what.name);
   auto found = versions ? versions->find(what.version) : PublishedTable::Versions::const_iterator();
   if (!versions || found == versions->end()) return {key, {}};
-  return {key, journal::encode(journal::PublishedEntry{what.name.first, what.name.second, what.version, found->second.value, found->second.loss})};
+  return {key, journal::encode(journal::PublishedEntry{what.name.first, what.name.second, what.version, found->second.value, found->second.type, found->second.loss})};
 }
 
 // -- Back
@@ -139,7 +139,7 @@ Status ClusterTables::take(const journal::PublishedEntry& entry) {
   const PublishedTable::Name name(entry.name_space, entry.name);
   const auto* versions = published_.find(name);
   if (versions && versions->rbegin()->first >= entry.version) return invalid_argument("its version is not larger than the one before");
-  published_.add(name, entry.version, {entry.value, entry.loss});
+  published_.add(name, entry.version, {entry.value, entry.type, entry.loss});
   return {};
 }
 

@@ -127,7 +127,7 @@ class Head {
   /// Errors: kInvalidArgument, naming both, unless it is larger than the latest.
   Status check_version(const PublishedTable::Name& name, std::uint64_t version) const;
   void on_adopted(Publishing& publishing, Result<ControlAnswer> adopted);
-  void add_published(const PublishedTable::Name& name, std::uint64_t version, std::uint32_t keep_last, PublishedValue value);
+  void add_published(const PublishedTable::Name& name, std::uint64_t version, std::uint32_t keep_last, PublishedValue value, std::string type);
   void drop_published(const PublishedTable::Name& name, std::uint64_t version);
   void drop_copies(const std::vector<ObjectLocation>& copies);
   void drop_private_names(JobId job);

@@ -34,6 +34,7 @@ struct Head::Publishing {
   PublishedTable::Name name;
   std::uint64_t version;
   std::uint32_t keep_last;
+  std::string type;
   ControlAnswerer answer;
   std::vector<ObjectLocation> copies;
   std::size_t outstanding = 0;
@@ -54,13 +55,17 @@ void Head::serve(const Call& call, control::Publish& body, ControlAnswerer answe
     return answer(invalid_argument("the name of a published object has 1 to " + std::to_string(options_.key_bytes_max) + " bytes, not " +
                                    std::to_string(body.name.size())));
   }
+  if (name.first.size() > options_.key_bytes_max || body.type.size() > options_.key_bytes_max) {
+    return answer(invalid_argument("publishing '" + body.name + "': its namespace has " + std::to_string(name.first.size()) + " bytes and its type " +
+                                   std::to_string(body.type.size()) + "; at most " + std::to_string(options_.key_bytes_max) + " each fit"));
+  }
   if (body.keep_last < 1 || body.copies < 1) return answer(invalid_argument("publishing keeps at least one version, in at least one copy"));
   if (Status status = check_version(name, body.version); !status.ok()) return answer(status);
   if (auto* bytes = std::get_if<std::string>(&body.value)) {
     if (bytes->size() > options_.value_bytes_max) {
       return answer(invalid_argument("a published value of " + std::to_string(bytes->size()) + " bytes has to lie in a node's store"));
     }
-    add_published(name, body.version, body.keep_last, std::move(body.value));
+    add_published(name, body.version, body.keep_last, std::move(body.value), std::move(body.type));
     return answer(ControlAnswer{});
   }
   auto& given = std::get<std::vector<ObjectLocation>>(body.value);
@@ -69,7 +74,7 @@ void Head::serve(const Call& call, control::Publish& body, ControlAnswerer answe
   if (body.copies > tables_.nodes().size()) {
     return answer(resource_exhausted(std::to_string(body.copies) + " copies asked, and the cluster has " + std::to_string(tables_.nodes().size()) + " nodes"));
   }
-  auto publishing = std::make_shared<Publishing>(Publishing{name, body.version, body.keep_last, std::move(answer), {}, 0, {}});
+  auto publishing = std::make_shared<Publishing>(Publishing{name, body.version, body.keep_last, std::move(body.type), std::move(answer), {}, 0, {}});
   publishing_[name] = body.version;
   std::vector<NodeId> nodes{given.front().node};
   for (const auto& [id, info] : tables_.nodes()) {
@@ -97,12 +102,12 @@ void Head::on_adopted(Publishing& publishing, Result<ControlAnswer> adopted) {
     drop_copies(publishing.copies);
     return publishing.answer(publishing.failure);
   }
-  add_published(publishing.name, publishing.version, publishing.keep_last, std::move(publishing.copies));
+  add_published(publishing.name, publishing.version, publishing.keep_last, std::move(publishing.copies), std::move(publishing.type));
   publishing.answer(ControlAnswer{});
 }
 
-void Head::add_published(const PublishedTable::Name& name, std::uint64_t version, std::uint32_t keep_last, PublishedValue value) {
-  commit(command::Publish{name, version, std::move(value)});
+void Head::add_published(const PublishedTable::Name& name, std::uint64_t version, std::uint32_t keep_last, PublishedValue value, std::string type) {
+  commit(command::Publish{name, version, std::move(value), std::move(type)});
   while (tables_.published().find(name)->size() > keep_last) drop_published(name, tables_.published().find(name)->begin()->first);
   for (PublishedWaiter& waiter : published_waiters_.take(name)) find_published(name, std::move(waiter));
 }
@@ -165,7 +170,7 @@ void Head::find_published(const PublishedTable::Name& name, PublishedWaiter wait
   }
   const auto& [version, published] = waiter.request.exactly ? *versions->find(wanted) : *versions->rbegin();
   if (!published.loss.empty()) return waiter.answer(object_lost("version " + std::to_string(version) + " of " + quoted(name) + " is lost: " + published.loss));
-  waiter.answer(ControlAnswer{ObjectControlAnswer{PublishedObject{name.second, version, published.value}}});
+  waiter.answer(ControlAnswer{ObjectControlAnswer{PublishedObject{name.second, version, published.value, published.type}}});
 }
 
 // -- For people

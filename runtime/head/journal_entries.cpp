@@ -77,6 +77,7 @@ struct EntryWriter {
     published.setName(text(entry.name));
     published.setVersion(entry.version);
     schema_values::store_value(entry.value, published.initValue());
+    published.setType(text(entry.type));
     published.setLoss(text(entry.loss));
   }
 };
@@ -129,7 +130,7 @@ Entry load_entry(schema::JournalEntry::Reader from) {
     case schema::JournalEntry::PUBLISHED: {
       auto published = from.getPublished();
       return PublishedEntry{load_text(published.getNameSpace()), load_text(published.getName()), published.getVersion(), schema_values::load_value(published.getValue()),
-                            load_text(published.getLoss())};
+                            load_text(published.getType()), load_text(published.getLoss())};
     }
   }
   KJ_FAIL_REQUIRE("an entry of a newer version");

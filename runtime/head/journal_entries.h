@@ -73,6 +73,7 @@ struct PublishedEntry {
   std::string name;
   std::uint64_t version = 0;
   PublishedValue value;
+  std::string type;
   std::string loss;
   bool operator==(const PublishedEntry&) const = default;
 };

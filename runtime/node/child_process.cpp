@@ -299,6 +299,7 @@ Result<std::unique_ptr<ChildProcess>> ChildProcess::start(EventLoop& loop, const
   } while (got < 0 && errno == EINTR);
   if (got == sizeof why) {
     ::waitpid(pid, nullptr, 0);
+    if (why.error == E2BIG) return invalid_argument("starting " + spec.program + ": its arguments or environment are too large: Linux takes up to 128 KiB for each variable");
     return errno_status(why.error, why.in_working_dir ? "working folder " + spec.working_dir : "starting " + spec.program);
   }
   FileDescriptor pidfd(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)));

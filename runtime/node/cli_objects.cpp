@@ -68,7 +68,7 @@ std::string keepers(const ObjectInfo& object) {
 void print(const ObjectList& list) {
   for (const ObjectInfo& object : list.objects) {
     const std::string owner = object.owner_pid != 0 ? object.owner + " (pid " + std::to_string(object.owner_pid) + ")" : object.owner;
-    std::printf("  %s  %10.3f MiB  node %s  %-7s  %6.1f s  %s: %s\n", object.id.is_none() ? "-       " : object.id.short_hex().c_str(),
+    std::printf("  %s  %10.3f MiB  node %s  %-7s  %6.1f s  %s: %s\n", object.id.is_none() ? "-                               " : object.id.hex().c_str(),
                 static_cast<double>(object.size) / (1 << 20), object.node.is_none() ? "-       " : object.node.short_hex().c_str(),
                 std::string(to_string(object.place)).c_str(), static_cast<double>(object.age.count()) / 1000, owner.empty() ? "owner gone" : owner.c_str(),
                 keepers(object).c_str());

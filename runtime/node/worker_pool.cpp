@@ -122,11 +122,11 @@ WorkerPool::WorkerPtr WorkerPool::take_warm(JobId job, const control::StartActor
 
 void WorkerPool::start_actor(JobId job, control::StartActor request, Deadline deadline, ControlAnswerer answer) {
   auto start = std::make_shared<Start>(Start{job, std::move(request), deadline, std::move(answer)});
-  starts_.insert(start);
+  starts_.push_back(start);
   const control::StartActor& wanted = start->request;
   programs_.find(wanted.driver, wanted.driver_node, deadline, [this, alive = alive_, start](Result<fs::path> program) {
     if (!*alive) return;
-    starts_.erase(start);
+    starts_.remove(start);
     if (start->answer) begin(*start, program);
   });
 }

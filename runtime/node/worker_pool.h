@@ -6,10 +6,10 @@
 #pragma once
 
 #include <functional>
+#include <list>
 #include <map>
 #include <memory>
 #include <optional>
-#include <set>
 #include <string>
 #include <tuple>
 #include <vector>
@@ -105,7 +105,7 @@ class WorkerPool {
   WorkerPoolCallbacks callbacks_;
   std::map<WorkerId, WorkerPtr> workers_;
   std::map<SharedKey, WorkerPtr> shared_;
-  std::set<std::shared_ptr<Start>> starts_;  // whose program is being looked for
+  std::list<std::shared_ptr<Start>> starts_;  // whose program is being looked for
   std::function<void()> on_empty_;
   bool ending_ = false;
   std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);  // false once destroyed, for callbacks still under way

@@ -32,7 +32,7 @@ class BytesView {
     requires std::is_trivially_copyable_v<T>
   Result<std::span<const T>> as() const {
     if (bytes_.size() % sizeof(T) != 0) {
-      return invalid_argument("object " + id_.short_hex() + ": " + std::to_string(bytes_.size()) + " bytes are no whole number of " +
+      return invalid_argument("object " + id_.hex() + ": " + std::to_string(bytes_.size()) + " bytes are no whole number of " +
                               std::to_string(sizeof(T)) + "-byte elements");
     }
     return std::span<const T>(reinterpret_cast<const T*>(bytes_.data()), bytes_.size() / sizeof(T));

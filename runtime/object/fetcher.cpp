@@ -20,6 +20,8 @@ constexpr std::chrono::milliseconds kReconnectPause{20};
 // Objects of fewer parts come from their own node: asking it whom else to ask would take as long.
 constexpr std::uint64_t kTreeChunksMin = 2;
 constexpr std::chrono::seconds kSourceTimeout{5};
+// A node that sends nothing for so long may have left without a word.
+constexpr std::chrono::seconds kProgressPause{2};
 constexpr std::chrono::seconds kCopyIdle{5};
 
 Status has_left(const ObjectLocation& location) {
@@ -116,7 +118,8 @@ void Fetcher::start(const ObjectLocation& location, Deadline room_deadline, std:
     return extent.has_value();
   };
   auto give_up = [self = shared_from_this(), replica, what] {
-    self->finish(replica, resource_exhausted("no room for a copy of " + what + " in this node's object store"));
+    const std::string why = self->memory_->full ? self->memory_->full(replica->location.size) : "it was stopped";
+    self->finish(replica, resource_exhausted("no room for a copy of " + what + ": " + why));
   };
   memory_->line->wait(object_bytes(location.size), kStoreItself, room_deadline, std::move(attempt), std::move(give_up));
   if (memory_->balance) memory_->balance();
@@ -137,6 +140,7 @@ void Fetcher::pull_into(const Extent& extent, const ObjectLocation& location, st
   replica->location.extent = extent.id;
   replica->location.offset = extent.range.begin + sizeof(ObjectHeader);
   memory_->segment->stamp(replica->location, ObjectHeader::kWriting);
+  if (options_.is_member) watch_progress(pull);
   if (pull->here.size() >= kTreeChunksMin) choose_source(pull, "");
   else open_streams(pull);
 }
@@ -185,16 +189,29 @@ void Fetcher::lost_stream(const PullPtr& pull, int stream, Status why) {
   if (pull->from != pull->source.endpoint) return choose_source(pull, pull->from);
   if (pull->failures >= kReconnectsMax) return unreachable(pull, std::move(why));
   // A node that is known to have left is not tried again.
-  if (pull->failures == 0 && options_.is_member) {
-    options_.is_member(pull->source.node, [self = shared_from_this(), pull](bool is_member) {
-      if (!is_member && !pull->over) self->fail(pull, has_left(pull->source));
-    });
-  }
+  if (pull->failures == 0 && options_.is_member) fail_if_left(pull);
   auto pause = std::make_shared<Timer>(memory_->loop.context(), kReconnectPause * (1 << pull->failures++));
   ++pull->opening;
   pause->async_wait([self = shared_from_this(), pull, stream, pause](const boost::system::error_code&) {
     --pull->opening;
     if (!self->stopped_ && !pull->over) self->open_stream(pull, stream);
+  });
+}
+
+void Fetcher::fail_if_left(const PullPtr& pull) {
+  options_.is_member(pull->source.node, [self = shared_from_this(), pull](bool is_member) {
+    if (!is_member && !pull->over) self->fail(pull, has_left(pull->source));
+  });
+}
+
+void Fetcher::watch_progress(const PullPtr& pull) {
+  auto timer = std::make_shared<Timer>(memory_->loop.context(), kProgressPause);
+  timer->async_wait([weak = weak_from_this(), weak_pull = std::weak_ptr<Pull>(pull), received = pull->received, timer](const boost::system::error_code& ec) {
+    auto self = weak.lock();
+    auto pull = weak_pull.lock();
+    if (ec || !self || !pull || self->stopped_ || pull->over) return;
+    if (pull->received == received) self->fail_if_left(pull);
+    self->watch_progress(pull);
   });
 }
 

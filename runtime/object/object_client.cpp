@@ -12,7 +12,7 @@ namespace runtime {
 namespace {
 
 Status late(const ObjectLocation& location) {
-  return deadline_exceeded("object " + location.id.short_hex() + " on node " + location.node.short_hex() + ": not here within the deadline");
+  return deadline_exceeded("object " + location.id.hex() + " on node " + location.node.short_hex() + ": not here within the deadline");
 }
 
 }  // namespace
@@ -28,7 +28,9 @@ ObjectClient::~ObjectClient() { heap_->retire(); }
 
 Result<WritableObject> ObjectClient::create(std::size_t size, ObjectId id) { return create(size, id, deadline_after(options_.lease_timeout)); }
 
-Result<WritableObject> ObjectClient::create(std::size_t size, ObjectId id, Deadline deadline) { return heap_->create(size, id, deadline); }
+Result<WritableObject> ObjectClient::create(std::size_t size, ObjectId id, Deadline deadline, const std::stop_token& stop) {
+  return heap_->create(size, id, deadline, stop);
+}
 
 bool ObjectClient::handle(const std::shared_ptr<Channel>& node, Message& message) {
   if (message.kind != FrameKind::kObject) return false;

@@ -37,9 +37,10 @@ class ObjectClient {
 
   /// Memory for an object of `size` bytes; `id` none picks a fresh one. Blocks for one round trip when a new slab or a range of its own is needed, and
   /// in a full store until others have freed enough or enough has moved to disk.
-  /// Errors: kResourceExhausted (full still at the deadline; at once when it could never fit), kUnavailable (node gone).
+  /// Errors: kResourceExhausted (full still at the deadline; at once when it could never fit), kUnavailable (node gone), kCancelled (told to stop while it
+  /// waited).
   Result<WritableObject> create(std::size_t size, ObjectId id = {});
-  Result<WritableObject> create(std::size_t size, ObjectId id, Deadline deadline);
+  Result<WritableObject> create(std::size_t size, ObjectId id, Deadline deadline, const std::stop_token& stop = {});
 
   /// Makes the object readable and immutable. The caller owns it from now on, and frees it once.
   ObjectLocation seal(WritableObject object);

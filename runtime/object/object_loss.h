@@ -14,13 +14,13 @@ inline constexpr std::string_view kLossInfix = " is lost: ";
 /// kObjectLost, with the object's id and size, the node that held it, and why: "object 7f3a0011 (4194304 bytes on node 33aa0011) is lost: its owner, worker
 /// 5c5c0011 (pid 12 on node 33aa0011), ended: killed by SIGKILL".
 inline Status object_loss(const ObjectLocation& location, const std::string& why) {
-  return object_lost("object " + location.id.short_hex() + " (" + std::to_string(location.size) + " bytes on node " + location.node.short_hex() + ")" + std::string(kLossInfix) + why);
+  return object_lost("object " + location.id.hex() + " (" + std::to_string(location.size) + " bytes on node " + location.node.short_hex() + ")" + std::string(kLossInfix) + why);
 }
 
 /// What a store answered about an object, with the object's name.
 inline Status about_object(const ObjectLocation& location, const Status& status) {
   if (status.code() == ErrorCode::kObjectLost) return object_loss(location, status.message());
-  return status.with_context("object " + location.id.short_hex());
+  return status.with_context("object " + location.id.hex());
 }
 
 }  // namespace runtime

@@ -197,6 +197,10 @@ void ObjectStore::State::wire(std::unique_ptr<SpillFolder> folder) {
     auto self = weak.lock();
     return self && self->fetcher->drop_oldest();
   };
+  memory->full = [weak](std::uint64_t bytes) {
+    auto self = weak.lock();
+    return self ? self->full(bytes) : std::string("the object store was stopped");
+  };
   memory->balance = [weak] {
     if (auto self = weak.lock()) self->spiller->balance();
   };

@@ -70,6 +70,8 @@ void PeerLinks::stop() {
   if (std::exchange(stopped_, true)) return;
   for (auto& [endpoint, peer] : peers_) {
     if (peer->channel) peer->channel->close(cancelled("the object store was stopped"));
+    // A connection that is being made may never tell, when its loop ends as well.
+    for (auto& waiting : std::exchange(peer->waiting, {})) waiting(unavailable("object store: stopped"));
   }
 }
 

@@ -110,12 +110,50 @@ Status SharedHeap::check_extent(const Extent& extent, std::uint64_t bytes) const
   return invalid_argument("object store: the range that it leased lies outside of its segment");
 }
 
-Result<SharedHeap::Lease*> SharedHeap::lease(std::unique_lock<std::mutex>& lock, std::uint64_t bytes, bool open, Deadline deadline) {
+Result<Message> SharedHeap::ask_for_lease(Channel& node, std::uint64_t bytes, std::uint64_t wait_ms, const std::stop_token& stop) {
+  Message request = request_of(object_wire::Lease{bytes, wait_ms});
+  const Deadline deadline = deadline_after(std::chrono::milliseconds(wait_ms) + kLineGrace);
+  if (!stop.stop_possible()) return node.request_blocking(std::move(request), deadline);
+  struct Asked {
+    explicit Asked(EventLoop& loop) : done(loop) {}
+    Event done;
+    std::mutex mutex;
+    bool given_up = false;
+    std::optional<Result<Message>> reply;
+  };
+  auto asked = std::make_shared<Asked>(loop_);
+  node.request(std::move(request), deadline, [asked, self = shared_from_this()](Result<Message> reply) {
+    {
+      std::lock_guard lock(asked->mutex);
+      if (!asked->given_up) asked->reply = std::move(reply);
+      else if (reply.ok()) self->return_late(*reply);
+    }
+    asked->done.set();
+  });
+  {
+    std::stop_callback wake(stop, [asked] { asked->done.set(); });
+    loop_.run_until(asked->done, Deadline::max());
+  }
+  std::lock_guard lock(asked->mutex);
+  asked->given_up = true;
+  if (!asked->reply) return cancelled("no longer wanted while it waited for room in the object store");
+  return std::move(*asked->reply);
+}
+
+void SharedHeap::return_late(const Message& reply) {
+  auto leased = object_wire::decode_reply(reply.meta);
+  auto* extent = leased.ok() ? std::get_if<Extent>(&*leased) : nullptr;
+  if (!extent) return;
+  std::lock_guard lock(mutex_);
+  give_back(extent->id);
+}
+
+Result<SharedHeap::Lease*> SharedHeap::lease(std::unique_lock<std::mutex>& lock, std::uint64_t bytes, bool open, Deadline deadline, const std::stop_token& stop) {
   auto node = node_;
   if (!node) return cancelled("the object client is gone");
   lock.unlock();
   const std::uint64_t wait = wait_ms(deadline);
-  auto message = node->request_blocking(request_of(object_wire::Lease{bytes, wait}), deadline_after(std::chrono::milliseconds(wait) + kLineGrace));
+  auto message = ask_for_lease(*node, bytes, wait, stop);
   Status status = message.status(), populated;
   Extent extent;
   if (status.ok()) {
@@ -183,7 +221,7 @@ WritableObject SharedHeap::carve(Lease& lease, std::size_t size, ObjectId id) {
   return object;
 }
 
-Result<WritableObject> SharedHeap::create(std::size_t size, ObjectId id, Deadline deadline) {
+Result<WritableObject> SharedHeap::create(std::size_t size, ObjectId id, Deadline deadline, const std::stop_token& stop) {
   std::unique_lock lock(mutex_);
   if (Status status = open(lock, deadline_after(options_.lease_timeout)); !status.ok()) return status;
   if (size > segment_->bytes()) {
@@ -191,7 +229,7 @@ Result<WritableObject> SharedHeap::create(std::size_t size, ObjectId id, Deadlin
   }
   std::uint64_t needed = object_bytes(size);
   if (needed > store_.slab_bytes / kSlabShare) {
-    auto own = lease(lock, needed, false, deadline);
+    auto own = lease(lock, needed, false, deadline, stop);
     if (!own.ok()) return own.status();
     return carve(**own, size, id);
   }
@@ -207,7 +245,7 @@ Result<WritableObject> SharedHeap::create(std::size_t size, ObjectId id, Deadlin
       slab_ = &leases_.emplace(extent.id, Lease{.extent = extent, .open = true}).first->second;
       break;
     }
-    auto fresh = lease(lock, store_.slab_bytes, true, deadline);
+    auto fresh = lease(lock, store_.slab_bytes, true, deadline, stop);
     if (!fresh.ok()) return fresh.status();
     if (slab_ != nullptr) {  // another thread was as fast: keep its slab, and ours for later
       std::uint64_t extent = (*fresh)->extent.id;
@@ -322,7 +360,7 @@ void SharedHeap::borrow_and_confirm(const ObjectLocation& location, Deadline dea
     std::lock_guard lock(mutex_);
     node = node_;
   }
-  if (!node) return done(cancelled("object " + location.id.short_hex() + ": the object client is gone"));
+  if (!node) return done(cancelled("object " + location.id.hex() + ": the object client is gone"));
   node->request(request_of(object_wire::Keep{{location}}), deadline, [location, done = std::move(done)](Result<Message> message) mutable {
     if (!message.ok()) return done(message.status());
     Status status = object_wire::decode_reply(message->meta).status();
@@ -336,7 +374,7 @@ void SharedHeap::remake(const ObjectLocation& lost, const std::string& keeper, D
     std::lock_guard lock(mutex_);
     node = node_;
   }
-  if (!node) return done(cancelled("object " + lost.id.short_hex() + ": the object client is gone"));
+  if (!node) return done(cancelled("object " + lost.id.hex() + ": the object client is gone"));
   node->request(request_of(object_wire::Remake{lost, keeper}), deadline, [done = std::move(done)](Result<Message> message) mutable {
     if (!message.ok()) return done(message.status());
     auto reply = object_wire::decode_reply(message->meta);
@@ -371,7 +409,7 @@ Result<BytesView> SharedHeap::view(const ObjectLocation& location, const Extent&
 
 void SharedHeap::get(const ObjectLocation& location, Deadline deadline, GetDone done) {
   std::unique_lock lock(mutex_);
-  if (!node_) return lock.unlock(), done(cancelled("object " + location.id.short_hex() + ": the object client is gone"));
+  if (!node_) return lock.unlock(), done(cancelled("object " + location.id.hex() + ": the object client is gone"));
   auto node = node_;
   if (!segment_) {
     lock.unlock();

@@ -22,7 +22,7 @@ class SharedHeap : public std::enable_shared_from_this<SharedHeap> {
   SharedHeap(std::shared_ptr<Channel> node, ObjectClientOptions options);
   ~SharedHeap();
 
-  Result<WritableObject> create(std::size_t size, ObjectId id, Deadline deadline);
+  Result<WritableObject> create(std::size_t size, ObjectId id, Deadline deadline, const std::stop_token& stop = {});
   ObjectLocation seal(WritableObject object);
   void free(const ObjectLocation& location);
   /// An unsealed object was dropped.
@@ -63,7 +63,10 @@ class SharedHeap : public std::enable_shared_from_this<SharedHeap> {
 
   Status open(std::unique_lock<std::mutex>& lock, Deadline deadline);
   Status adopt_store(Result<Message> reply);
-  Result<Lease*> lease(std::unique_lock<std::mutex>& lock, std::uint64_t bytes, bool open, Deadline deadline);
+  Result<Lease*> lease(std::unique_lock<std::mutex>& lock, std::uint64_t bytes, bool open, Deadline deadline, const std::stop_token& stop);
+  /// The store's answer; kCancelled once stopped, and what is leased then goes back when it comes.
+  Result<Message> ask_for_lease(Channel& node, std::uint64_t bytes, std::uint64_t wait_ms, const std::stop_token& stop);
+  void return_late(const Message& reply);
   Status check_extent(const Extent& extent, std::uint64_t bytes) const;
   void prefetch_slab();
   WritableObject carve(Lease& lease, std::size_t size, ObjectId id);

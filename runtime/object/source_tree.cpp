@@ -28,7 +28,7 @@ std::string SourceTree::assign(std::uint64_t extent, const ObjectId& object, con
 void SourceTree::add_reader(std::uint64_t extent, const ObjectId& object, const std::shared_ptr<Channel>& channel) {
   Extent& shared = extents_[extent];
   shared.trees.try_emplace(object);
-  shared.readers[channel.get()] = channel;
+  shared.readers[channel->serial()] = channel;
 }
 
 SourceTree::Shared SourceTree::take(std::uint64_t extent) {
@@ -36,7 +36,7 @@ SourceTree::Shared SourceTree::take(std::uint64_t extent) {
   auto ended = extents_.extract(extent);
   if (ended.empty()) return shared;
   for (const auto& [object, tree] : ended.mapped().trees) shared.objects.push_back(object);
-  for (const auto& [address, weak] : ended.mapped().readers) {
+  for (const auto& [serial, weak] : ended.mapped().readers) {
     if (auto channel = weak.lock(); channel && !channel->closed()) shared.readers.push_back(std::move(channel));
   }
   return shared;

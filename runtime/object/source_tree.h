@@ -44,7 +44,7 @@ class SourceTree {
   };
   struct Extent {
     std::map<ObjectId, Tree> trees;
-    std::map<const Channel*, std::weak_ptr<Channel>> readers;
+    std::map<std::uint64_t, std::weak_ptr<Channel>> readers;  // by serial
   };
 
   std::map<std::uint64_t, Extent> extents_;

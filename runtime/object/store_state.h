@@ -44,6 +44,7 @@ class StoreMemory : public std::enable_shared_from_this<StoreMemory> {
   // Set by the store, and cleared when it stops.
   std::function<bool()> evict_copy;                    // drops a copy of another node's object; false when there is none to drop
   std::function<void()> balance;                       // memory was taken or is wanted
+  std::function<std::string(std::uint64_t)> full;      // what a failure to find room for so many bytes says
   std::function<void(std::uint64_t)> on_ended_on_disk; // a vacated extent ended
   std::function<void(std::uint64_t)> on_ended_shared;  // one that other nodes have copied from
 
@@ -105,6 +106,9 @@ class Fetcher : public std::enable_shared_from_this<Fetcher> {
   void on_stream(const PullPtr& pull, int stream, Result<std::shared_ptr<Channel>> channel);
   void lost_stream(const PullPtr& pull, int stream, Status why);
   void unreachable(const PullPtr& pull, Status why);
+  void watch_progress(const PullPtr& pull);
+  /// Fails it if its node is known to have left.
+  void fail_if_left(const PullPtr& pull);
   void pump(const PullPtr& pull);
   void ask(const PullPtr& pull, int stream, ByteRange part);
   void on_chunk(const PullPtr& pull, std::uint64_t round, int stream, ByteRange part, Result<Message> reply);

@@ -44,6 +44,7 @@ struct JournalEntry {
       version @18 :UInt64;
       value @19 :Published.PublishedValue;
       loss @20 :Text;              # not empty: why no copy is left
+      type @24 :Text;              # of the value, as Publish gave it
     }
     cluster :group {
       id @21 :Data;

@@ -16,6 +16,7 @@ struct ObjectControl {
       keepLast @3 :UInt32;     # versions that stay, this one included
       copies @4 :UInt32;       # nodes that keep the bytes
       value @5 :PublishedValue;
+      type @17 :Text;          # of the value, as its program's compiler names it; empty: not said
     }
     findPublished :group {
       nameSpace @6 :Text;
@@ -47,6 +48,7 @@ struct PublishedObject {
   name @0 :Text;
   version @1 :UInt64;
   value @2 :PublishedValue;
+  type @3 :Text;               # as publish gave it
 }
 
 struct ObjectControlReply {

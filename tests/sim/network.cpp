@@ -308,10 +308,12 @@ void Network::cut(Process& process, Farewell farewell) {
     End& far = link->ends[1 - here];
     // The kernel of a machine that lives ends local connections in order.
     const Farewell how = link->local && farewell == Farewell::kSilence ? Farewell::kReset : farewell;
+    // A reset overtakes what is under way, an end that was said before included.
+    const bool said = how != Farewell::kOrderly && !far.to_deliver.empty() && far.to_deliver.back().end;
     if (how != Farewell::kOrderly) far.to_deliver.clear();
     near.mute = true;
     near.process = nullptr;
-    if (how != Farewell::kSilence && !near.finished) {
+    if (how != Farewell::kSilence && (said || !near.finished)) {
       Chunk last;
       last.end = true;
       push(link, 1 - here, std::move(last));

@@ -48,8 +48,11 @@ TEST_F(CallsTest, ACallHandsItsTimeOnWhenAskedTo) {
   EXPECT_GT(get(outer.call(CallOptions{.timeout = 10s}, &Timed::inner, inner, false)), 1'000'000);
   EXPECT_LE(get(outer.call(CallOptions{.timeout = 10s}, &Timed::inner, inner, true)), 10'000);
   CallOptions past;
-  past.until = std::chrono::steady_clock::now() - 1s;
-  expect_failure(rt_->get(inner.call(past, &Timed::calm, 0)).status(), ErrorCode::kDeadlineExceeded, {"calm"});
+  for (const Deadline until : {std::chrono::steady_clock::now() - 1s, Deadline::min()}) {
+    past.until = until;
+    expect_failure(rt_->get(inner.call(past, &Timed::calm, 0)).status(), ErrorCode::kDeadlineExceeded, {"calm"});
+  }
+  expect_failure(rt_->get(inner.call(CallOptions{.timeout = -5s}, &Timed::calm, 0)).status(), ErrorCode::kDeadlineExceeded, {"calm"});
 }
 
 TEST_F(CallsTest, TimeoutsOfMethodsThatAreNoneAreRefused) {

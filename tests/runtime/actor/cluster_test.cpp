@@ -28,6 +28,10 @@ TEST_F(ClusterTest, FailuresOfMethodsArriveWithTheirText) {
   auto actor = counter();
   expect_failure(rt_->get(actor.call(&Counter::fail, "the reason")), ErrorCode::kTaskFailed, {"Counter", "fail", "the reason"});
   expect_failure(rt_->get(actor.call(&Counter::fail_oddly)), ErrorCode::kTaskFailed, {"Counter"});
+  expect_failure(rt_->get(actor.call(&Counter::throw_text, true)), ErrorCode::kTaskFailed, {"threw: plain words"});
+  expect_failure(rt_->get(actor.call(&Counter::throw_text, false)), ErrorCode::kTaskFailed, {"threw: words in a string"});
+  expect_failure(rt_->get(actor.call(&Counter::throw_status, "no more")), ErrorCode::kResourceExhausted, {"throw_status", "no more"});
+  expect_failure(rt_->get(actor.call(&Counter::throw_silence)), ErrorCode::kTaskFailed, {"does not say what"});
   expect_failure(rt_->get(actor.call(&Counter::refuse, "full")), ErrorCode::kResourceExhausted, {"full"});
   EXPECT_EQ(get(actor.call(&Counter::add, 1)), 1) << "the actor goes on after a failed call";
 }
@@ -36,6 +40,7 @@ TEST_F(ClusterTest, ConstructorsCanFail) {
   EXPECT_EQ(get(rt_->spawn<Picky>({}, 3)->call(&Picky::value)), 3);
   expect_failure(rt_->spawn<Picky>({}, -1).status(), ErrorCode::kInvalidArgument, {"-1 is below zero"});
   expect_failure(rt_->spawn<Picky>({}, 0).status(), ErrorCode::kTaskFailed, {"not even refused politely"});
+  expect_failure(rt_->spawn<Picky>({}, 13).status(), ErrorCode::kTaskFailed, {"Picky", "create() has returned a null pointer"});
   expect_failure(rt_->spawn<NeverRegistered>({}).status(), ErrorCode::kInvalidArgument, {"NeverRegistered", "register_actor"});
 }
 

@@ -64,6 +64,62 @@ TEST_F(SmallStore, SaysWhatIsFullAtThePutsDeadline) {
   EXPECT_TRUE(rt_->put(std::vector<float>(kFloats, 1), 10s).ok());
 }
 
+/// Nothing moves to disk, so that it stays full.
+class FullStore : public ClusterTest {
+ protected:
+  void SetUp() override {
+    start({"--object-store-memory", "67108864", "--spill-limit", "0"});
+    for (;;) {
+      auto ref = rt_->put(std::vector<float>(kFloats, 1), 200ms);
+      if (!ref.ok()) break;
+      held_.push_back(*ref);
+    }
+    EXPECT_GE(held_.size(), 10u);
+  }
+  /// Far less than what somebody waits who does not look at the call's own time.
+  template <class Work>
+  static void expect_soon(Work&& work) {
+    const auto start = std::chrono::steady_clock::now();
+    work();
+    EXPECT_LT(std::chrono::steady_clock::now() - start, 15s);
+  }
+
+  std::vector<ObjectRef<std::vector<float>>> held_;
+};
+
+TEST_F(FullStore, ArgumentsWaitForRoomAsLongAsTheirCallHas) {
+  auto reader = broker("reader");
+  const std::vector<float> large(kFloats, 2);
+  expect_soon([&] {
+    auto call = reader.call(CallOptions{.timeout = 500ms}, &Broker::sum, large);
+    expect_failure(rt_->get(call, 20s).status(), ErrorCode::kResourceExhausted, {"arguments of sum", "is full"});
+  });
+  expect_soon([&] {
+    auto task = rt_->task(TaskOptions{.timeout = 500ms}, &sum_floats, large);
+    expect_failure(rt_->get(task, 20s).status(), ErrorCode::kResourceExhausted, {"arguments of task", "is full"});
+  });
+}
+
+TEST_F(FullStore, AResultWaitsForRoomAsLongAsItsCallHasAndIsWanted) {
+  auto maker = broker("maker");
+  expect_soon([&] {
+    auto call = maker.call(CallOptions{.timeout = 500ms}, &Broker::make, std::uint64_t{kFloats}, 3.0F);
+    EXPECT_FALSE(rt_->get(call, 20s).ok());
+    EXPECT_EQ(get(maker.call(&Broker::name)), "maker") << "the actor goes on";
+  });
+  expect_soon([&] {
+    auto call = maker.call(CallOptions{.timeout = 10min}, &Broker::make, std::uint64_t{kFloats}, 3.0F);
+    std::this_thread::sleep_for(300ms);
+    EXPECT_TRUE(rt_->cancel(call).ok());
+    EXPECT_EQ(rt_->get(call, 20s).status().code(), ErrorCode::kCancelled);
+    EXPECT_EQ(get(maker.call(&Broker::name)), "maker");
+  });
+  auto call = maker.call(CallOptions{.timeout = 10min}, &Broker::make, std::uint64_t{kFloats}, 3.0F);
+  std::this_thread::sleep_for(300ms);
+  held_.resize(held_.size() / 2);
+  EXPECT_EQ(get(call).size(), kFloats) << "and gets it";
+}
+
 TEST_F(ClusterTest, AResultThatComesTooLateIsLetGo) {
   auto maker = broker("maker");
   auto late = maker.call(CallOptions{.timeout = 100ms}, &Broker::make_slowly, 400, std::uint64_t{kFloats}, 3.0F);

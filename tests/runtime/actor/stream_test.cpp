@@ -191,5 +191,29 @@ TEST_F(StreamTest, AStreamOfNoCallFails) {
   expect_failure(nobody.next().status(), ErrorCode::kInvalidArgument, {"no actor"});
 }
 
+/// Nothing moves to disk, so that a store that is full stays full.
+class FullStoreStream : public StreamTest {
+ protected:
+  void SetUp() override { start({"--object-store-memory", "67108864", "--spill-limit", "0"}); }
+};
+
+TEST_F(FullStoreStream, AValueWaitsForRoomAsLongAsItsCallHas) {
+  auto actor = feed();
+  std::vector<ObjectRef<std::vector<float>>> held;
+  for (;;) {
+    auto ref = rt_->put(std::vector<float>(1 << 20, 1), 200ms);
+    if (!ref.ok()) break;
+    held.push_back(*ref);
+  }
+  const auto start = std::chrono::steady_clock::now();
+  Stream<std::vector<float>> late = actor.call(CallOptions{.timeout = 500ms}, &Feed::arrays, 1, std::uint64_t{1 << 20});
+  auto none = late.next();
+  EXPECT_FALSE(none.ok() && none->has_value());
+  Stream<std::vector<float>> small = actor.call(&Feed::arrays, 1, std::uint64_t{10});
+  auto some = small.next();
+  EXPECT_TRUE(some.ok() && some->has_value()) << "the actor goes on";
+  EXPECT_LT(std::chrono::steady_clock::now() - start, 15s) << "far less than what somebody waits who does not look at the call's own time";
+}
+
 }  // namespace
 }  // namespace runtime::test

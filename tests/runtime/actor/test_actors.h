@@ -27,6 +27,17 @@ class Counter {
   Status refuse(const std::string& why) { return resource_exhausted(why); }
   void fail(const std::string& text) { throw std::runtime_error(text); }
   void fail_oddly() { throw 42; }
+  void throw_text(bool plain) {
+    if (plain) throw "plain words";
+    throw std::string("words in a string");
+  }
+  void throw_status(const std::string& why) { throw resource_exhausted(why); }
+  void throw_silence() {
+    struct Silent : std::exception {
+      const char* what() const noexcept override { return nullptr; }
+    };
+    throw Silent();
+  }
   int sleep_ms(int ms) {
     std::this_thread::sleep_for(std::chrono::milliseconds(ms));
     return ms;
@@ -134,6 +145,7 @@ class Picky {
   static Result<std::unique_ptr<Picky>> create(int value) {
     if (value < 0) return invalid_argument("value " + std::to_string(value) + " is below zero");
     if (value == 0) throw std::runtime_error("zero is not even refused politely");
+    if (value == 13) return std::unique_ptr<Picky>();
     return std::unique_ptr<Picky>(new Picky(value));
   }
   int value() const { return value_; }
@@ -179,6 +191,7 @@ inline void register_test_actors(Runtime& rt) {
   register_state_actors(rt);
   register_call_actors(rt);
   rt.register_actor<Counter>("Counter", &Counter::add, &Counter::add_after, &Counter::total, &Counter::refuse, &Counter::fail, &Counter::fail_oddly,
+                             &Counter::throw_text, &Counter::throw_status, &Counter::throw_silence,
                              &Counter::sleep_ms, &Counter::pid, &Counter::print, &Counter::crash_here, &Counter::abort_here,
                              &Counter::variable);
   rt.register_actor<Broker>("Broker", &Broker::name, &Broker::extend, &Broker::add_through, &Broker::pass_on, &Broker::make, &Broker::make_slowly, &Broker::sum,

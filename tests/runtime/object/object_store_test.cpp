@@ -95,7 +95,7 @@ TEST(ObjectStore, ReadsAFreedObjectNoMore) {
   EXPECT_TRUE(node.eventually([](const auto& stats) { return stats.leased_bytes <= 2 << 20; }));
   Status lost = reader.objects->get(*large, soon()).status();
   EXPECT_EQ(lost.code(), ErrorCode::kObjectLost);
-  EXPECT_NE(lost.message().find(large->id.short_hex()), std::string::npos) << lost.message();
+  EXPECT_NE(lost.message().find(large->id.hex()), std::string::npos) << lost.message();
 }
 
 TEST(ObjectStore, NoticesThatMemoryWasUsedAnew) {

@@ -49,6 +49,7 @@ const std::string kLimitText = "2.00 GiB";
 constexpr std::uint64_t kLimit = 512 << 20;
 const std::string kLimitText = "0.50 GiB";
 #endif
+constexpr std::uint64_t kGulp = 10 << 20;
 
 TEST_F(MemoryTest, TheWorkerThatGrewMostIsStoppedAndComesBack) {
   MemoryGroup group(kLimit);
@@ -73,7 +74,7 @@ TEST_F(MemoryTest, TheWorkerThatGrewMostIsStoppedAndComesBack) {
   get(bystander->call(&Glutton::eat, std::uint64_t{60 << 20}));
   std::this_thread::sleep_for(2s);  // of long ago, by the guard's measure, is less than what comes now
   const int pid = glutton->pid();
-  const Status status = rt_->get(glutton->call(&Glutton::gorge, std::uint64_t{10 << 20}, 60), 60s);
+  const Status status = rt_->get(glutton->call(&Glutton::gorge, kGulp, static_cast<int>(kLimit / kGulp)), 60s);
   expect_failure(status, ErrorCode::kActorDied,
                  {"node " + second.short_hex() + " was short of memory", kLimitText, "cgroup /", "80 %", "actor Glutton " + glutton->id().short_hex(), "pid " + std::to_string(pid)});
   EXPECT_NE(get(glutton->call(&Glutton::pid)), pid) << "it has been started again";

@@ -119,6 +119,43 @@ TEST_F(PublishedTest, CopiesOutliveTheirNode) {
   expect_failure(rt_->latest<Numbers>("single").status(), ErrorCode::kObjectLost, {"version 1 of 'single'", second.short_hex(), "is gone"});
 }
 
+TEST_F(PublishedTest, ReadersTurnToAnotherCopyWhenANodeIsLost) {
+  NodeId second = add_node(), third = add_node();
+  auto maker = keeper(second);
+  const std::vector<ActorHandle<Keeper>> readers{keeper(rt_->node_id()), keeper(third)};  // one of them on a node without a copy
+  std::vector<std::string> names;
+  for (std::uint64_t i = 0; i < 6; ++i) {
+    names.push_back("w" + std::to_string(i));
+    auto ref = maker.call(&Keeper::produce, std::uint64_t{1}, std::uint64_t{i % 2 ? kLarge : kMiddle});
+    ASSERT_TRUE(rt_->publish(names.back(), 1, ref, {.copies = 2}).ok());
+  }
+  for (const auto& reader : readers) {
+    for (const std::string& name : names) get(reader.call(&Keeper::hold_latest, name));
+  }
+  auto passed_on = keeper(rt_->node_id());
+  get(readers[1].call(&Keeper::hand_on, passed_on));
+  nodes_[0]->signal(SIGKILL);
+  for (const auto& reader : readers) {
+    for (const std::string& name : names) EXPECT_EQ(get(reader.call(&Keeper::latest, name)), 1u) << name << " right after the node's end";
+    EXPECT_EQ(get(reader.call(&Keeper::read_all)), std::vector<std::string>()) << "what was held before";
+  }
+  EXPECT_EQ(get(passed_on.call(&Keeper::read_all)), std::vector<std::string>()) << "what another process has passed on";
+}
+
+TEST_F(PublishedTest, IsReadAsWhatItWasPublishedAs) {
+  publish("small", 1, 10);
+  publish("large", 1, kLarge);
+  for (const char* name : {"small", "large"}) {
+    expect_failure(rt_->latest<std::vector<float>>(name).status(), ErrorCode::kInvalidArgument,
+                   {"version 1 of '" + std::string(name) + "' was published as std::vector<unsigned long", "not as std::vector<float"});
+    auto wrong = rt_->when_published<std::string>(name, {.at_least = 1});
+    EXPECT_EQ(rt_->get(wrong, 20s).status().code(), ErrorCode::kInvalidArgument);
+    auto view = rt_->latest<ArrayView<std::uint64_t>>(name);
+    ASSERT_TRUE(view.ok()) << view.status().to_string();
+    EXPECT_TRUE(rt_->get_view(view->ref, 20s).ok());
+  }
+}
+
 TEST_F(PublishedTest, WhatCannotBePublishedIsExplained) {
   auto inner = rt_->put(numbers(1, 10));
   auto outer = rt_->put(std::vector<ObjectRef<Numbers>>{*inner});

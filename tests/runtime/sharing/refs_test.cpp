@@ -59,7 +59,7 @@ TEST_F(RefsTest, SaysWhoKeepsAnObject) {
   EXPECT_EQ(json["objects"][0]["published"][0], "shared/w@3");
   EXPECT_EQ(json["stores"].size(), 2u);
   auto text = run({STARLING_BIN_DIR "/starling", "list", "objects", "--address", address()});
-  EXPECT_NE(text.output.find(object.id.short_hex()), std::string::npos) << text.output;
+  EXPECT_NE(text.output.find(object.id.hex()), std::string::npos) << text.output;
   EXPECT_NE(text.output.find("published as shared/w@3"), std::string::npos) << text.output;
   auto help = run({STARLING_BIN_DIR "/starling", "list", "--help"});
   EXPECT_NE(help.output.find("objects"), std::string::npos) << help.output;

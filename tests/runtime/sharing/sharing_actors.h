@@ -125,6 +125,13 @@ class Keeper {
     if (!view.ok()) return view.status();
     return is_from(found->version, *view) ? Result<std::uint64_t>(found->version) : internal_error("wrong value");
   }
+  /// A reference to the latest version, which read_all() reads.
+  Status hold_latest(const std::string& name) {
+    auto found = runtime_.latest<Numbers>(name);
+    if (!found.ok()) return found.status();
+    kept_.push_back({found->version, found->ref});
+    return {};
+  }
   Result<std::uint64_t> view_and_hold(const std::string& name) {
     auto found = runtime_.latest<Numbers>(name);
     if (!found.ok()) return found.status();
@@ -209,7 +216,7 @@ inline void register_sharing_actors(Runtime& rt) {
   rt.register_actor<Sender>("Sender", &Sender::send);
   rt.register_actor<Glutton>("Glutton", &Glutton::pid, &Glutton::eat, &Glutton::gorge);
   rt.register_actor<Keeper>("Keeper", &Keeper::pid, &Keeper::make, &Keeper::produce, &Keeper::keep, &Keeper::kept, &Keeper::hand_on, &Keeper::drop,
-                            &Keeper::drop_all, &Keeper::read_all, &Keeper::first_of, &Keeper::weigh, &Keeper::publish, &Keeper::latest, &Keeper::view_and_hold,
+                            &Keeper::drop_all, &Keeper::read_all, &Keeper::first_of, &Keeper::weigh, &Keeper::publish, &Keeper::latest, &Keeper::view_and_hold, &Keeper::hold_latest,
                             &Keeper::held_is_from);
 }
 

@@ -1,0 +1,11 @@
+// What people call a type or function that the compiler has named.
+#pragma once
+
+#include <string>
+
+namespace runtime {
+
+/// "std::vector<float, std::allocator<float> >" of "St6vectorIfSaIfEE"; what cannot be read stays as it is.
+std::string readable_type(const std::string& mangled);
+
+}  // namespace runtime
