@@ -211,13 +211,8 @@ class ClusterTables {
   void on(const command::GroupWaits& c);
   void on(const command::GroupPlaced& c);
   void on(const command::RemoveGroup& c);
-<<<<<<< HEAD:runtime/head/cluster_tables.h
   void on(const command::Publish& c);
   void on(const command::Unpublish& c);
-=======
-  void on(const command::Publish& c) { published_.add(c.name, c.version, {c.value, c.type}); }
-  void on(const command::Unpublish& c) { published_.remove(c.name, c.version); }
->>>>>>> main:runtime/node/cluster_tables.h
   ActorRecord& existing(ActorId id);
   void forget_ended_jobs();
   void drop_pairs(JobId job);

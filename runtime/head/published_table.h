@@ -14,13 +14,9 @@ namespace runtime {
 /// A published version as the head knows it.
 struct PublishedVersion {
   PublishedValue value;
-<<<<<<< HEAD:runtime/head/published_table.h
-  std::string loss;  // not empty: why no copy is left
-  bool operator==(const PublishedVersion&) const = default;
-=======
-  std::string type;      // of the value; empty: not said
+  std::string type;       // of the value; empty: not said
   std::string loss = {};  // not empty: why no copy is left
->>>>>>> main:runtime/node/published_table.h
+  bool operator==(const PublishedVersion&) const = default;
 };
 
 /// Plain data with one way to change it (cluster_tables.h).
