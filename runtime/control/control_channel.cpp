@@ -1,9 +1,15 @@
 #include "runtime/control/control_channel.h"
 
 #include "runtime/core/log.h"
+#include "runtime/core/timer.h"
 #include "runtime/control/control_codec.h"
 
 namespace runtime {
+
+namespace {
+// A process whose socket broke, and which lives, has connected again by then.
+constexpr std::chrono::milliseconds kBackWithin{500};
+}  // namespace
 
 void send_request(Channel& channel, const ControlRequest& request, ControlAnswerer answer) {
   Message message;
@@ -28,6 +34,19 @@ ControlAnswerer answerer_for(const std::shared_ptr<Channel>& channel, const Mess
       LOG(warn, "answering {}: {}", peer->describe_peer(), status.message());
     }
   };
+}
+
+void close_unless_back(EventLoop& loop, const std::shared_ptr<Channel>& channel) {
+  channel->set_on_interrupt([&loop, weak = std::weak_ptr<Channel>(channel)] {
+    auto interrupted = weak.lock();
+    if (!interrupted || interrupted->interruption().code() == ErrorCode::kDeadlineExceeded) return;
+    auto timer = std::make_shared<Timer>(loop.context(), kBackWithin);
+    timer->async_wait([weak, timer](boost::system::error_code ec) {
+      auto late = weak.lock();
+      const Status why = late && !ec ? late->interruption() : Status();
+      if (!why.ok()) late->close(unavailable(why.message()));
+    });
+  });
 }
 
 void send_event(Channel& channel, const ControlEvent& event) {

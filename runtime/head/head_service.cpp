@@ -1,78 +1,181 @@
 #include "runtime/head/head_service.h"
 
-#include "runtime/core/log.h"
+#include <utility>
+
 #include "runtime/control/control_channel.h"
+#include "runtime/core/log.h"
 
 namespace runtime {
 
-HeadService::HeadService(EventLoop& loop, ClusterId cluster, NodeId own, NodeDuties duties, std::unique_ptr<Scheduler> scheduler,
-                         HeadServiceOptions options)
+namespace {
+
+/// Requests that may be refused while nothing can be recorded. What nodes report is taken in any case.
+struct IsRefusable {
+  template <class Body>
+  bool operator()(const Body&) const {
+    return false;
+  }
+  bool operator()(const control::CreateActor&) const { return true; }
+  bool operator()(const control::CreateGroup&) const { return true; }
+  bool operator()(const control::KvPut&) const { return true; }
+  bool operator()(const control::KvAdd&) const { return true; }
+  bool operator()(const control::KvDelete&) const { return true; }
+  bool operator()(const control::SaveState&) const { return true; }
+  bool operator()(const control::StartJob&) const { return true; }
+  bool operator()(const ObjectControl& body) const { return std::holds_alternative<control::Publish>(body) || std::holds_alternative<control::Unpublish>(body); }
+};
+
+/// For people, who rather see what is about to be recorded than nothing.
+struct IsOverview {
+  template <class Body>
+  bool operator()(const Body&) const {
+    return false;
+  }
+  bool operator()(const control::QueryCluster&) const { return true; }
+  bool operator()(const ObjectControl& body) const { return std::holds_alternative<control::ListObjects>(body); }
+};
+
+}  // namespace
+
+/// A turn of the head's: something happens to it, and what it decides is recorded together.
+class HeadService::Turn {
+ public:
+  explicit Turn(HeadService& service) : service_(service), is_outer_(!std::exchange(service.in_turn_, true)) {}
+  Turn(const Turn&) = delete;
+  Turn& operator=(const Turn&) = delete;
+  ~Turn() {
+    if (!is_outer_) return;
+    service_.in_turn_ = false;
+    service_.end_turn();
+  }
+
+ private:
+  HeadService& service_;
+  const bool is_outer_;
+};
+
+HeadService::HeadService(EventLoop& loop, ClusterId cluster, std::unique_ptr<Scheduler> scheduler, std::unique_ptr<Journal> journal, HeadServiceOptions options)
     : loop_(loop),
-      own_(own),
-      duties_(std::move(duties)),
       options_(options),
+      journal_(std::move(journal)),
       tick_timer_(loop.context()),
       lease_timer_(loop.context()),
       stop_timer_(loop.context()),
       head_(cluster, std::move(scheduler), *this, steady_now) {
+  if (journal_) head_.follow();
   check_leases();
 }
 
 HeadService::~HeadService() { *alive_ = false; }
 
-void HeadService::handle_own(ControlRequest request, ControlAnswerer answer) {
-  // Posted both ways, so that the own node sees the same order and the same absence of re-entrance as the others.
-  auto later = [this, alive = alive_, answer = std::move(answer)](Result<ControlAnswer> result) mutable {
-    if (!*alive) return;
-    loop_.post([answer = std::move(answer), result = std::move(result)]() mutable { answer(std::move(result)); });
-  };
-  loop_.post([this, alive = alive_, request = std::move(request), later = std::move(later)]() mutable {
-    if (!*alive) return;
-    head_.handle(own_, std::move(request), std::move(later));
-    rearm();
+Status HeadService::recover() {
+  if (!journal_) return {};
+  Turn turn(*this);
+  Status status = journal_->load([this](const std::string&, const std::string& value) {
+    auto entry = journal::decode(value);
+    return entry.ok() ? head_.restore(*entry) : entry.status();
   });
+  if (status.ok()) status = head_.end_restore();
+  if (!status.ok()) return status;
+  for (const auto& [node, info] : head_.tables().nodes()) links_[node] = {nullptr, steady_now()};
+  return {};
 }
 
-void HeadService::handle_own_event(const ControlEvent& event) { head_.handle_event(own_, event); }
+// -- Turns
+
+void HeadService::leave(UniqueFunction<void()> action) {
+  Turn turn(*this);
+  leaving_.push_back({written_ + 1, std::move(action)});
+}
+
+void HeadService::end_turn() {
+  auto changes = journal_ ? head_.changes() : std::vector<JournalWrite>();
+  if (!changes.empty()) {
+    ++written_;
+    journal_->write(std::move(changes), [this, alive = alive_, through = written_] {
+      if (!*alive) return;
+      recorded_ = through;
+      let_go();
+    });
+  } else {
+    // What leaves in this turn waits for what was decided before it only.
+    for (auto late = leaving_.rbegin(); late != leaving_.rend() && late->after > written_; ++late) late->after = written_;
+  }
+  let_go();
+  rearm();
+}
+
+void HeadService::let_go() {
+  while (!leaving_.empty() && leaving_.front().after <= recorded_) {
+    UniqueFunction<void()> action = std::move(leaving_.front().action);
+    leaving_.pop_front();
+    action();
+  }
+}
+
+// -- Nodes
 
 void HeadService::handle(const std::shared_ptr<Channel>& channel, ControlRequest request, ControlAnswerer answer) {
-  NodeId from = channel->peer().node;
-  if (std::holds_alternative<control::RegisterNode>(request.body) && !links_.contains(from)) {
-    links_[from] = {channel, steady_now()};
-  }
+  const NodeId from = channel->peer().node;
+  const bool registers = std::holds_alternative<control::RegisterNode>(request.body);
   auto link = links_.find(from);
+  if (registers && (link == links_.end() || link->second.channel != channel)) {
+    // A node that comes again has noticed the end of its old connection before the head has.
+    std::shared_ptr<Channel> old = link == links_.end() ? nullptr : link->second.channel;
+    links_[from] = {channel, steady_now()};
+    if (old) old->close(unavailable("node " + from.short_hex() + " has connected anew"));
+    link = links_.find(from);
+  }
   if (link == links_.end() || link->second.channel != channel) {
     return answer(invalid_argument("node " + from.short_hex() + " has not joined over this connection"));
   }
   link->second.heard = steady_now();
-  head_.handle(from, std::move(request), std::move(answer));
-  rearm();
+  if (std::holds_alternative<control::Heartbeat>(request.body)) return answer(ControlAnswer{});
+  if (journal_) {
+    const Status trouble = journal_->trouble();
+    if (!trouble.ok() && std::visit(IsRefusable{}, request.body)) return answer(trouble);
+    if (!trouble.ok() && std::visit(IsOverview{}, request.body)) {
+      Turn turn(*this);
+      return head_.handle(from, std::move(request), std::move(answer));
+    }
+  }
+  Turn turn(*this);
+  head_.handle(from, std::move(request), [this, alive = alive_, answer = std::move(answer)](Result<ControlAnswer> result) mutable {
+    if (*alive) leave([answer = std::move(answer), result = std::move(result)]() mutable { answer(std::move(result)); });
+  });
 }
 
 void HeadService::handle_event(const std::shared_ptr<Channel>& channel, const ControlEvent& event) {
   auto link = links_.find(channel->peer().node);
-  if (link != links_.end() && link->second.channel == channel) head_.handle_event(link->first, event);
+  if (link == links_.end() || link->second.channel != channel) return;
+  Turn turn(*this);
+  head_.handle_event(link->first, event);
 }
 
 void HeadService::on_closed(const Channel& channel, const Status& why) {
   auto link = links_.find(channel.peer().node);
   if (link == links_.end() || link->second.channel.get() != &channel) return;
-  NodeId node = link->first;
-  links_.erase(link);
-  head_.node_lost(node, why.message());
-  rearm();
+  lose(link->first, why.message());
+}
+
+void HeadService::lose(NodeId node, const std::string& why) {
+  links_.erase(node);
+  {
+    Turn turn(*this);
+    head_.node_lost(node, why);
+  }
   maybe_all_stopped();
 }
 
 void HeadService::check_leases() {
-  std::vector<std::shared_ptr<Channel>> silent;
+  std::vector<std::pair<NodeId, std::shared_ptr<Channel>>> silent;
   for (const auto& [node, link] : links_) {
-    if (steady_now() - link.heard > options_.lease) silent.push_back(link.channel);
+    if (steady_now() - link.heard > options_.lease) silent.emplace_back(node, link.channel);
   }
-  std::string text = "it has been silent for " + std::to_string(options_.lease.count() / 1000) + " s";
-  for (const auto& channel : silent) {
-    on_closed(*channel, unavailable(text));
-    channel->close(unavailable("the head has not heard of this node for too long"));
+  const std::string text = "it has been silent for " + std::to_string(options_.lease.count() / 1000) + " s";
+  for (const auto& [node, channel] : silent) {
+    lose(node, text);
+    if (channel) channel->close(unavailable("the head has not heard of this node for too long"));
   }
   lease_timer_.expires_after(options_.lease / 10);
   lease_timer_.async_wait([this, alive = alive_](boost::system::error_code ec) {
@@ -81,44 +184,31 @@ void HeadService::check_leases() {
 }
 
 void HeadService::request(NodeId node, ControlRequest request, ControlAnswerer answer) {
-  if (node == own_) {
-    loop_.post([this, alive = alive_, request = std::move(request), answer = std::move(answer)]() mutable {
-      if (!*alive) return;
-      duties_.request(std::move(request), [this, alive, answer = std::move(answer)](Result<ControlAnswer> result) mutable {
-        if (!*alive) return;
-        loop_.post([this, alive, answer = std::move(answer), result = std::move(result)]() mutable {
-          if (!*alive) return;
-          answer(std::move(result));
-          rearm();
-        });
-      });
-    });
-    return;
-  }
-  auto link = links_.find(node);
-  if (link == links_.end()) {
-    loop_.post([answer = std::move(answer), node]() mutable { answer(unavailable("node " + node.short_hex() + " is gone")); });
-    return;
-  }
-  send_request(*link->second.channel, request, [this, alive = alive_, answer = std::move(answer)](Result<ControlAnswer> result) mutable {
+  auto answered = [this, alive = alive_, answer = std::move(answer)](Result<ControlAnswer> result) mutable {
     if (!*alive) return;
+    Turn turn(*this);
     answer(std::move(result));
-    rearm();
+  };
+  leave([this, alive = alive_, node, request = std::move(request), answered = std::move(answered)]() mutable {
+    if (!*alive) return;
+    auto link = links_.find(node);
+    if (link != links_.end() && link->second.channel) return send_request(*link->second.channel, request, std::move(answered));
+    loop_.post([answered = std::move(answered), node]() mutable { answered(unavailable("node " + node.short_hex() + " is gone")); });
   });
 }
 
 void HeadService::event(NodeId node, const ControlEvent& event) {
-  if (node == own_) {
-    loop_.post([this, alive = alive_, event] {
-      if (*alive) duties_.event(event);
-    });
-  } else if (auto link = links_.find(node); link != links_.end()) {
-    send_event(*link->second.channel, event);
-  }
+  leave([this, alive = alive_, node, event] {
+    if (!*alive) return;
+    auto link = links_.find(node);
+    if (link != links_.end() && link->second.channel) send_event(*link->second.channel, event);
+  });
 }
 
+// -- Time
+
 void HeadService::rearm() {
-  Deadline next = head_.next_tick();
+  const Deadline next = head_.next_tick();
   if (next == tick_at_) return;
   tick_at_ = next;
   if (next == Deadline::max()) {
@@ -129,14 +219,18 @@ void HeadService::rearm() {
   tick_timer_.async_wait([this, alive = alive_](boost::system::error_code ec) {
     if (ec || !*alive) return;
     tick_at_ = Deadline::max();
+    Turn turn(*this);
     head_.tick();
-    rearm();
   });
 }
 
-void HeadService::stop_nodes(std::chrono::milliseconds patience, std::function<void()> done) {
+// -- The end
+
+void HeadService::stop_nodes(NodeId but, std::chrono::milliseconds patience, std::function<void()> done) {
+  stops_last_ = but;
   on_all_stopped_ = std::move(done);
   for (const auto& [node, link] : links_) {
+    if (node == but || !link.channel) continue;
     ControlRequest stop{{}, patience, control::StopNode{}};
     send_request(*link.channel, stop, [](Result<ControlAnswer>) {});
   }
@@ -150,7 +244,10 @@ void HeadService::stop_nodes(std::chrono::milliseconds patience, std::function<v
 }
 
 void HeadService::maybe_all_stopped() {
-  if (!on_all_stopped_ || !links_.empty()) return;
+  if (!on_all_stopped_) return;
+  for (const auto& [node, link] : links_) {
+    if (node != stops_last_ && link.channel) return;
+  }
   stop_timer_.cancel();
   std::exchange(on_all_stopped_, nullptr)();
 }

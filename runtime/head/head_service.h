@@ -1,69 +1,81 @@
-// HeadService: the head inside of its node. Gives it connections, leases and a clock.
+// HeadService: gives the head its connections, leases, a clock and a journal.
 #pragma once
 
+#include <deque>
 #include <functional>
 #include <map>
 #include <memory>
+#include <vector>
 
 #include "runtime/core/timer.h"
 #include "runtime/head/head.h"
+#include "runtime/head/journal.h"
 #include "runtime/transport/channel.h"
 #include "runtime/transport/event_loop.h"
 
 namespace runtime {
 
 struct HeadServiceOptions {
-  std::chrono::milliseconds lease{10000};  // a node that is silent for longer is lost
+  std::chrono::milliseconds lease{10000};  // a node that is silent for longer is lost; a restarted head gives each so long to come back
 };
 
-/// What a node does for the head.
-struct NodeDuties {
-  std::function<void(ControlRequest, ControlAnswerer)> request;
-  std::function<void(const ControlEvent&)> event;
-};
-
-/// Lives on the event loop.
+/// Lives on the event loop. Nothing that depends on a change leaves the head before the journal has the change: answers, requests to nodes
+/// and events wait in line, in order. So what anybody was told is true after any crash.
 class HeadService final : private HeadLinks {
  public:
-  /// `own` is the node in whose process this is, reached without a connection.
-  HeadService(EventLoop& loop, ClusterId cluster, NodeId own, NodeDuties duties, std::unique_ptr<Scheduler> scheduler,
-              HeadServiceOptions options = {});
+  /// Without a journal nothing outlives the process.
+  HeadService(EventLoop& loop, ClusterId cluster, std::unique_ptr<Scheduler> scheduler, std::unique_ptr<Journal> journal, HeadServiceOptions options = {});
   ~HeadService() override;
 
-  /// From the own node. The answer comes later, never from inside the call.
-  void handle_own(ControlRequest request, ControlAnswerer answer);
-  void handle_own_event(const ControlEvent& event);
+  /// Takes over what the journal holds; before the first node. Errors: the journal's.
+  Status recover();
 
-  /// From another node.
+  /// From a node.
   void handle(const std::shared_ptr<Channel>& channel, ControlRequest request, ControlAnswerer answer);
   void handle_event(const std::shared_ptr<Channel>& channel, const ControlEvent& event);
-  /// A node's connection ended, for instance of one that handle() saw.
+  /// A connection ended, for instance of one that handle() saw.
   void on_closed(const Channel& channel, const Status& why);
 
-  /// Asks all other nodes to stop; `done` runs when all are gone or `patience` is over.
-  void stop_nodes(std::chrono::milliseconds patience, std::function<void()> done);
+  /// Asks all nodes but this one to stop; `done` runs when they are gone or `patience` is over.
+  void stop_nodes(NodeId but, std::chrono::milliseconds patience, std::function<void()> done);
+
+  const Head& head() const { return head_; }
 
  private:
-  void request(NodeId node, ControlRequest request, ControlAnswerer answer) override;
-  void event(NodeId node, const ControlEvent& event) override;
-  void rearm();
-  void check_leases();
-  void maybe_all_stopped();
-
+  class Turn;
+  struct Leaving {
+    std::uint64_t after;  // that many batches recorded
+    UniqueFunction<void()> action;
+  };
   struct Link {
-    std::shared_ptr<Channel> channel;
+    std::shared_ptr<Channel> channel;  // null: not back yet
     Deadline heard;
   };
 
+  void request(NodeId node, ControlRequest request, ControlAnswerer answer) override;
+  void event(NodeId node, const ControlEvent& event) override;
+  /// Within a turn: once everything that was decided in it is recorded.
+  void leave(UniqueFunction<void()> action);
+  void end_turn();
+  void let_go();
+  void rearm();
+  void check_leases();
+  void lose(NodeId node, const std::string& why);
+  void maybe_all_stopped();
+
   EventLoop& loop_;
-  const NodeId own_;
-  NodeDuties duties_;
   const HeadServiceOptions options_;
+  const std::unique_ptr<Journal> journal_;
+  std::uint64_t written_ = 0;   // batches
+  std::uint64_t recorded_ = 0;
+  std::deque<Leaving> leaving_;
+  bool in_turn_ = false;
   std::map<NodeId, Link> links_;
   Timer tick_timer_;
   Deadline tick_at_ = Deadline::max();
   Timer lease_timer_;
   Timer stop_timer_;
+  NodeId stops_last_;
   std::function<void()> on_all_stopped_;
   std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
   Head head_;  // last: it uses the links

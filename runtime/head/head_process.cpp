@@ -1,0 +1,138 @@
+#include "runtime/head/head_process.h"
+
+#include <optional>
+#include <utility>
+
+#include "runtime/control/control_channel.h"
+#include "runtime/control/control_codec.h"
+#include "runtime/core/log.h"
+#include "runtime/head/sqlite_journal.h"
+
+namespace runtime {
+
+namespace {
+
+/// Runs `work` on the loop and waits for its result.
+template <class Work>
+auto on_loop(EventLoop& loop, Work work) -> decltype(work()) {
+  std::optional<decltype(work())> result;
+  Event done(loop);
+  loop.post([&] {
+    result.emplace(work());
+    done.set();
+  });
+  loop.run_until(done, Deadline::max());
+  return std::move(*result);
+}
+
+}  // namespace
+
+WorkerId head_target() {
+  WorkerId target;
+  target.bytes.fill(0xff);
+  return target;
+}
+
+HeadProcess::HeadProcess(EventLoop& loop, HeadProcessOptions options) : loop_(loop), options_(std::move(options)), stopped_(loop) {}
+
+Result<std::unique_ptr<HeadProcess>> HeadProcess::start(EventLoop& loop, HeadProcessOptions options) {
+  std::unique_ptr<HeadProcess> head(new HeadProcess(loop, std::move(options)));
+  if (Status status = on_loop(loop, [&] { return head->open(); }); !status.ok()) return status;
+  return head;
+}
+
+Status HeadProcess::open() {
+  std::unique_ptr<Journal> journal;
+  if (!options_.journal.empty()) {
+    auto opened = SqliteJournal::open(loop_, options_.journal);
+    if (!opened.ok()) return opened.status();
+    journal = std::move(*opened);
+  }
+  service_ = std::make_unique<HeadService>(loop_, options_.cluster, std::move(options_.scheduler), std::move(journal), options_.service);
+  if (Status status = service_->recover(); !status.ok()) return status;
+
+  Credentials credentials;
+  credentials.token = options_.token;
+  credentials.cluster = options_.cluster;
+  credentials.role = Role::kNode;
+  credentials.node = options_.node;
+  credentials.worker = head_target();
+  ListenerCallbacks callbacks;
+  callbacks.on_channel = [this](const std::shared_ptr<Channel>& channel) { accept(channel); };
+  callbacks.on_refused = [](const std::string& peer, const Status& why) { LOG(warn, "refused {}: {}", peer, why.message()); };
+  auto endpoint = Endpoint::unix_socket(options_.socket.string());
+  if (!endpoint.ok()) return endpoint.status();
+  auto listener = Listener::listen(loop_, *endpoint, credentials, std::move(callbacks));
+  if (!listener.ok()) return listener.status();
+  listener_ = std::move(*listener);
+  return {};
+}
+
+void HeadProcess::accept(const std::shared_ptr<Channel>& channel) {
+  if (channel->peer().role != Role::kNode) return channel->close(invalid_argument("the head serves nodes: connect to one of those"));
+  channels_[channel->serial()] = channel;
+  channel->set_handler([this, alive = alive_](const std::shared_ptr<Channel>& from, Message message) {
+    if (*alive) on_message(from, std::move(message));
+  });
+  channel->set_on_close([this, alive = alive_, raw = channel.get()](const Status& why) {
+    if (!*alive) return;
+    auto found = channels_.find(raw->serial());
+    if (found == channels_.end()) return;
+    const std::shared_ptr<Channel> closed = std::move(found->second);
+    channels_.erase(found);
+    service_->on_closed(*closed, why);
+  });
+  close_unless_back(loop_, channel);
+}
+
+void HeadProcess::on_message(const std::shared_ptr<Channel>& channel, Message message) {
+  if (message.kind == FrameKind::kAttach && channel->peer().node == options_.node) {
+    FileDescriptor socket;
+    auto preamble = decode_attach(message, &socket);
+    if (!preamble.ok()) return LOG(warn, "{}: {}", channel->describe_peer(), preamble.status().message());
+    return listener_->adopt(std::move(socket), *preamble);
+  }
+  if (message.kind == FrameKind::kControlEvent) {
+    auto event = decode_control_event(message.meta);
+    if (!event.ok()) return LOG(warn, "{}: {}", channel->describe_peer(), event.status().message());
+    return service_->handle_event(channel, *event);
+  }
+  if (message.kind != FrameKind::kControl) {
+    return LOG(warn, "{} sent a frame of kind {}, which the head does not serve", channel->describe_peer(), static_cast<int>(message.kind));
+  }
+  ControlAnswerer answer = answerer_for(channel, message);
+  auto request = decode_control_request(message.meta);
+  if (!request.ok()) return answer(request.status());
+  serve(channel, std::move(*request), std::move(answer));
+}
+
+void HeadProcess::serve(const std::shared_ptr<Channel>& channel, ControlRequest request, ControlAnswerer answer) {
+  if (!std::holds_alternative<control::StopNode>(request.body)) return service_->handle(channel, std::move(request), std::move(answer));
+  if (channel->peer().node != options_.node) return answer(invalid_argument("the cluster is stopped by the node beside the head"));
+  service_->stop_nodes(options_.node, request.timeout, [answer = std::make_shared<ControlAnswerer>(std::move(answer))] { (*answer)(ControlAnswer{}); });
+}
+
+Status HeadProcess::wait() {
+  loop_.run_until(stopped_, Deadline::max());
+  return stop_reason_;
+}
+
+void HeadProcess::quit(Status reason) {
+  loop_.post([this, alive = alive_, reason = std::move(reason)] {
+    if (!*alive) return;
+    stop_reason_ = reason;
+    stopped_.set();
+  });
+}
+
+HeadProcess::~HeadProcess() {
+  on_loop(loop_, [this] {
+    *alive_ = false;
+    if (listener_) listener_->stop();
+    for (auto& [serial, channel] : std::exchange(channels_, {})) channel->close(unavailable("the head has stopped"));
+    service_.reset();
+    return 0;
+  });
+}
+
+}  // namespace runtime

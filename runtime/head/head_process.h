@@ -1,0 +1,61 @@
+// HeadProcess: the head as a process of its own, beside its node. Its node starts it, starts it again when it has died, and passes on to it what comes in for it
+// at the machine's one TCP port; so a node that is busy holds up no head, and a head that dies takes nothing with it.
+#pragma once
+
+#include <filesystem>
+#include <map>
+#include <memory>
+#include <string>
+
+#include "runtime/core/result.h"
+#include "runtime/head/head_service.h"
+#include "runtime/head/scheduler.h"
+#include "runtime/transport/listener.h"
+
+namespace runtime {
+
+/// What a connection's preamble names to reach the head behind its node.
+WorkerId head_target();
+
+struct HeadProcessOptions {
+  ClusterId cluster;
+  std::string token;
+  NodeId node;                    // whose process this is: the one that may stop the cluster
+  std::filesystem::path socket;   // of the head, for its node
+  std::filesystem::path journal;  // a folder; empty: nothing outlives the process
+  std::unique_ptr<Scheduler> scheduler;
+  HeadServiceOptions service;
+};
+
+/// Everything happens on the event loop; the methods are for the main thread, which drives the loop in wait().
+class HeadProcess {
+ public:
+  /// Recovers what the journal holds and listens. Blocks; not from the loop. Errors: the journal's; kUnavailable (the socket is in use).
+  static Result<std::unique_ptr<HeadProcess>> start(EventLoop& loop, HeadProcessOptions options);
+  HeadProcess(const HeadProcess&) = delete;
+  HeadProcess& operator=(const HeadProcess&) = delete;
+  ~HeadProcess();
+
+  /// Blocks until quit(), or until its node is gone for good.
+  Status wait();
+  /// Any thread.
+  void quit(Status reason);
+
+ private:
+  HeadProcess(EventLoop& loop, HeadProcessOptions options);
+  Status open();
+  void accept(const std::shared_ptr<Channel>& channel);
+  void on_message(const std::shared_ptr<Channel>& channel, Message message);
+  void serve(const std::shared_ptr<Channel>& channel, ControlRequest request, ControlAnswerer answer);
+
+  EventLoop& loop_;
+  HeadProcessOptions options_;
+  std::unique_ptr<HeadService> service_;
+  std::unique_ptr<Listener> listener_;
+  std::map<std::uint64_t, std::shared_ptr<Channel>> channels_;  // by serial
+  Event stopped_;
+  Status stop_reason_;
+  std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);  // false once destroyed, for callbacks still under way
+};
+
+}  // namespace runtime
