@@ -26,6 +26,11 @@ HostedActors::~HostedActors() { *alive_ = false; }
 
 void HostedActors::start(ActorSpec spec, std::uint64_t incarnation, Deadline deadline, ControlAnswerer answer) {
   const ActorId id = spec.actor;
+  if (auto known = find(id, incarnation); known != actors_.end()) {
+    if (known->second.start) known->second.start->answer = std::move(answer);
+    else answer(ControlAnswer{address_of(id, incarnation, spec.class_name)});
+    return;
+  }
   Actor& actor = actors_[id];
   if (actor.start) std::exchange(actor.start, nullptr)->answer(cancelled("the actor was started again"));
   actor.draining = false;
@@ -70,17 +75,27 @@ void HostedActors::on_built(ActorId id, std::uint64_t incarnation, const Result<
   if (!built.ok() && built.status().code() == ErrorCode::kUnavailable && channel_->closed()) return;
   std::unique_ptr<Start> start = std::move(found->second.start);
   if (built.ok()) {
-    ActorAddress address = process_;
-    address.actor = id;
-    address.class_name = start->class_name;
-    address.incarnation = incarnation;
-    address.shared = true;
-    return start->answer(ControlAnswer{address});
+    return start->answer(ControlAnswer{address_of(id, incarnation, start->class_name)});
   }
   actors_.erase(found);
   if (built.status().code() == ErrorCode::kDeadlineExceeded) tell_stop(id, incarnation);
   start->answer(built.status());
   if (actors_.empty()) callbacks_.emptied();
+}
+
+ActorAddress HostedActors::address_of(ActorId id, std::uint64_t incarnation, const std::string& class_name) const {
+  ActorAddress address = process_;
+  address.actor = id;
+  address.class_name = class_name;
+  address.incarnation = incarnation;
+  address.shared = true;
+  return address;
+}
+
+void HostedActors::list(std::vector<control::ActorInstance>& to) const {
+  for (const auto& [id, actor] : actors_) {
+    if (!actor.start) to.push_back({id, actor.incarnation});
+  }
 }
 
 bool HostedActors::stop(const control::StopActor& stop) {

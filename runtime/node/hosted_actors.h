@@ -27,7 +27,8 @@ class HostedActors {
   HostedActors& operator=(const HostedActors&) = delete;
   ~HostedActors();
 
-  /// Lets the process build the actor, once it has connected. Errors as WorkerPool::start_actor.
+  /// Lets the process build the actor, once it has connected; of an incarnation that it has, or builds already, only the answer is another. Errors as
+  /// WorkerPool::start_actor.
   void start(ActorSpec spec, std::uint64_t incarnation, Deadline deadline, ControlAnswerer answer);
   void on_connected(const std::shared_ptr<Channel>& channel);
   /// Ends the actor if it is one of these: no call reaches it any more, or once those in line have been served, within the grace. A call that it
@@ -37,6 +38,8 @@ class HostedActors {
   void on_exit(const DeathCause& cause);
 
   std::size_t size() const { return actors_.size(); }
+  /// Those that serve.
+  void list(std::vector<control::ActorInstance>& to) const;
 
  private:
   struct Start;
@@ -47,6 +50,7 @@ class HostedActors {
   };
   using Actors = std::unordered_map<ActorId, Actor>;
 
+  ActorAddress address_of(ActorId id, std::uint64_t incarnation, const std::string& class_name) const;
   void build(ActorId id, Actor& actor);
   void on_built(ActorId id, std::uint64_t incarnation, const Result<ControlAnswer>& built);
   void drain(ActorId id, Actor& actor, std::chrono::milliseconds grace, std::string reason);

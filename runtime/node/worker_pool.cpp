@@ -120,7 +120,32 @@ WorkerPool::WorkerPtr WorkerPool::take_warm(JobId job, const control::StartActor
   return best;
 }
 
+bool WorkerPool::join_start(const control::StartActor& wanted, ControlAnswerer& answer) {
+  for (const auto& start : starts_) {
+    if (start->request.spec.actor != wanted.spec.actor || start->request.incarnation != wanted.incarnation) continue;
+    start->answer = std::move(answer);
+    return true;
+  }
+  for (const auto& [id, worker] : workers_) {
+    if (worker->spec.actor != wanted.spec.actor || worker->incarnation != wanted.incarnation || worker->spec.actor.is_none()) continue;
+    if (worker->serving) answer(ControlAnswer{served_address(*worker)});
+    else worker->start_answer = std::move(answer);
+    return true;
+  }
+  return false;
+}
+
+std::vector<control::ActorInstance> WorkerPool::serving() const {
+  std::vector<control::ActorInstance> actors;
+  for (const auto& [id, worker] : workers_) {
+    if (worker->hosted) worker->hosted->list(actors);
+    else if (worker->serving) actors.push_back({worker->spec.actor, worker->incarnation});
+  }
+  return actors;
+}
+
 void WorkerPool::start_actor(JobId job, control::StartActor request, Deadline deadline, ControlAnswerer answer) {
+  if (join_start(request, answer)) return;
   auto start = std::make_shared<Start>(Start{job, std::move(request), deadline, std::move(answer)});
   starts_.push_back(start);
   const control::StartActor& wanted = start->request;
@@ -239,12 +264,16 @@ void WorkerPool::on_built(const WorkerPtr& worker, const Result<ControlAnswer>& 
     end_worker(*worker, "its constructor failed", options_.end_grace);
     return;
   }
-  ActorAddress address = address_of(*worker);
-  address.actor = worker->spec.actor;
-  address.class_name = worker->spec.class_name;
-  address.incarnation = worker->incarnation;
   worker->serving = true;
-  answer_start(*worker, ControlAnswer{address});
+  answer_start(*worker, ControlAnswer{served_address(*worker)});
+}
+
+ActorAddress WorkerPool::served_address(const Worker& worker) const {
+  ActorAddress address = address_of(worker);
+  address.actor = worker.spec.actor;
+  address.class_name = worker.spec.class_name;
+  address.incarnation = worker.incarnation;
+  return address;
 }
 
 ActorAddress WorkerPool::address_of(const Worker& worker) const {

@@ -51,7 +51,8 @@ class WorkerPool {
   ~WorkerPool();
 
   /// Starts a worker (or takes a warm one), lets it build the actor, answers with its address. Errors: what the constructor
-  /// threw (kTaskFailed), kActorDied with the cause when the process ends meanwhile, kDeadlineExceeded.
+  /// threw (kTaskFailed), kActorDied with the cause when the process ends meanwhile, kDeadlineExceeded. Asked again for the same incarnation (by a head that was
+  /// restarted), it answers for the one start that there is.
   void start_actor(JobId job, control::StartActor start, Deadline deadline, ControlAnswerer answer);
   /// Starts workers ahead for actors of this program that want no environment of their own.
   void warm(JobId job, const DriverInfo& driver);
@@ -63,6 +64,8 @@ class WorkerPool {
   /// A connection for one of the workers came in through the node's port.
   Status attach(const Preamble& preamble, FileDescriptor& socket);
 
+  /// The actors that serve.
+  std::vector<control::ActorInstance> serving() const;
   /// At once, or within a grace; a worker that is to drain serves what waits at the actor and ends by itself.
   void stop_actor(const control::StopActor& stop);
   /// Those that have an actor.
@@ -83,6 +86,8 @@ class WorkerPool {
 
   Result<WorkerPtr> spawn(JobId job, const DriverInfo& driver, const std::filesystem::path& program,
                           const Environment& env, std::uint32_t threads);
+  /// Whether that incarnation is there, or on its way, and the answer taken care of.
+  bool join_start(const control::StartActor& start, ControlAnswerer& answer);
   void begin(Start& start, const Result<std::filesystem::path>& program);
   void begin_shared(Start& start, const std::filesystem::path& program, std::uint32_t threads);
   void assign(const WorkerPtr& worker);
@@ -92,6 +97,7 @@ class WorkerPool {
   void on_exit(WorkerId id, DeathCause cause);
   /// What an actor's address says of its process.
   ActorAddress address_of(const Worker& worker) const;
+  ActorAddress served_address(const Worker& worker) const;
   void answer_start(Worker& worker, Result<ControlAnswer> answer);
   void end_worker(Worker& worker, const std::string& reason, std::chrono::milliseconds grace);
   WorkerPtr take_warm(JobId job, const control::StartActor& start, std::uint32_t threads);

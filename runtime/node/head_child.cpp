@@ -1,0 +1,57 @@
+#include "runtime/node/head_child.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "runtime/core/log.h"
+
+namespace runtime {
+
+namespace {
+constexpr std::size_t kErrorLines = 3;
+// One that has lived for so long did not die of how it was started.
+constexpr std::chrono::seconds kCalm{10};
+}  // namespace
+
+HeadChild::HeadChild(EventLoop& loop, HeadChildOptions options, std::function<void(Status)> failed)
+    : loop_(loop), options_(std::move(options)), failed_(std::move(failed)), timer_(loop.context()) {}
+
+HeadChild::~HeadChild() { *alive_ = false; }
+
+Status HeadChild::start() {
+  if (!log_) {
+    auto log = LogFile::open(options_.session_dir / "logs" / "head.log");
+    if (!log.ok()) return log.status();
+    log_ = std::make_unique<LogFile>(std::move(*log));
+  }
+  ProcessSpec spec;
+  spec.program = options_.program;
+  spec.argv = {options_.program, "head", "--cluster", options_.cluster.hex(), "--node", options_.node.hex(), "--socket", options_.socket.string(), "--journal", options_.journal.string()};
+  spec.env = {"STARLING_TOKEN_FILE=" + options_.token_file};
+  spec.working_dir = options_.session_dir.string();
+  error_tail_ = {};
+  ProcessHandlers handlers;
+  handlers.on_output = [this](bool is_stderr, std::string_view bytes) {
+    log_->append(bytes);
+    if (is_stderr) error_tail_.append(bytes);
+  };
+  handlers.on_exit = [this](const DeathCause& cause) { on_exit(cause); };
+  auto process = ChildProcess::start(loop_, spec, std::move(handlers));
+  if (!process.ok()) return process.status().with_context("starting the head");
+  process_ = std::move(*process);
+  started_ = steady_now();
+  return {};
+}
+
+void HeadChild::on_exit(const DeathCause& cause) {
+  if (cause.exit_code == kExitUnusable) return failed_(unavailable("the head cannot start: " + error_tail_.last_lines(kErrorLines)));
+  delay_ = steady_now() - started_ >= kCalm ? options_.restart_delay_first : std::clamp(2 * delay_, options_.restart_delay_first, options_.restart_delay_max);
+  LOG(warn, "the head {}; it is started again in {} ms", cause.text, delay_.count());
+  timer_.expires_after(delay_);
+  timer_.async_wait([this, alive = alive_](boost::system::error_code ec) {
+    if (ec || !*alive) return;
+    if (Status status = start(); !status.ok()) failed_(status);
+  });
+}
+
+}  // namespace runtime

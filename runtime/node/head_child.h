@@ -1,0 +1,62 @@
+// HeadChild: the head's process, as the node beside it sees it. Starts it, and starts it again when it dies.
+#pragma once
+
+#include <chrono>
+#include <filesystem>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "runtime/core/ids.h"
+#include "runtime/core/result.h"
+#include "runtime/core/timer.h"
+#include "runtime/node/child_process.h"
+#include "runtime/node/process_output.h"
+#include "runtime/transport/event_loop.h"
+
+namespace runtime {
+
+struct HeadChildOptions {
+  std::string program;             // starling
+  ClusterId cluster;
+  NodeId node;
+  std::filesystem::path session_dir;  // its log goes to logs/head.log there
+  std::filesystem::path socket;
+  std::filesystem::path journal;   // empty: none
+  std::string token_file;
+  std::chrono::milliseconds restart_delay_first{20};
+  std::chrono::milliseconds restart_delay_max{2000};
+};
+
+/// Lives on the event loop.
+class HeadChild {
+ public:
+  /// `failed` hears when the head ends by itself with an error that another start would not change (exit code 3: its journal cannot be used); with what it said.
+  HeadChild(EventLoop& loop, HeadChildOptions options, std::function<void(Status why)> failed);
+  HeadChild(const HeadChild&) = delete;
+  HeadChild& operator=(const HeadChild&) = delete;
+  ~HeadChild();
+
+  /// The first start. Errors: as ChildProcess::start.
+  Status start();
+  std::int32_t pid() const { return process_ ? process_->pid() : 0; }
+
+  static constexpr int kExitUnusable = 3;
+
+ private:
+  void on_exit(const DeathCause& cause);
+
+  EventLoop& loop_;
+  const HeadChildOptions options_;
+  const std::function<void(Status)> failed_;
+  std::unique_ptr<ChildProcess> process_;
+  std::unique_ptr<LogFile> log_;
+  Tail error_tail_;
+  Deadline started_ = Deadline::min();
+  std::chrono::milliseconds delay_{0};
+  Timer timer_;
+  std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
+};
+
+}  // namespace runtime

@@ -1,0 +1,267 @@
+#include "runtime/node/head_link.h"
+
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+#include "runtime/control/control_channel.h"
+#include "runtime/control/control_codec.h"
+#include "runtime/core/log.h"
+#include "runtime/transport/listener.h"
+
+namespace runtime {
+
+namespace {
+
+constexpr std::chrono::milliseconds kPauseFirst{10};
+constexpr std::chrono::milliseconds kPauseMax{500};
+constexpr std::chrono::seconds kConnectTime{5};
+constexpr std::chrono::seconds kRegisterTime{10};
+
+/// Whether the same request twice is as good as once.
+bool may_be_repeated(const ControlRequest& request) { return !std::holds_alternative<control::KvAdd>(request.body); }
+
+}  // namespace
+
+HeadLink::HeadLink(EventLoop& loop, Endpoint head, Credentials credentials, Callbacks callbacks, HeadLinkOptions options)
+    : loop_(loop),
+      head_(std::move(head)),
+      credentials_(std::move(credentials)),
+      callbacks_(std::move(callbacks)),
+      options_(options),
+      retry_timer_(loop.context()),
+      beat_timer_(loop.context()),
+      expiry_timer_(loop.context()) {}
+
+HeadLink::~HeadLink() {
+  *alive_ = false;
+  if (channel_) channel_->close(cancelled("the node has stopped"));
+}
+
+// -- Connecting
+
+void HeadLink::join(std::chrono::milliseconds timeout, UniqueFunction<void(Status)> done) {
+  on_joined_ = std::move(done);
+  join_deadline_ = deadline_after(timeout);
+  down_since_ = steady_now();
+  connect();
+}
+
+void HeadLink::connect() {
+  if (state_ == State::kClosed) return;
+  state_ = State::kConnecting;
+  ConnectOptions connecting;
+  connecting.deadline = std::min(deadline_after(kConnectTime), joined_ ? Deadline::max() : join_deadline_);
+  connecting.lasting = true;
+  runtime::connect(loop_, head_, credentials_, connecting, [this, alive = alive_](Result<std::shared_ptr<Channel>> channel) {
+    if (*alive) on_connected(std::move(channel));
+    else if (channel.ok()) (*channel)->close(cancelled("the node has stopped"));
+  });
+}
+
+void HeadLink::on_connected(Result<std::shared_ptr<Channel>> channel) {
+  if (state_ != State::kConnecting) {
+    if (channel.ok()) (*channel)->close(cancelled("the node has stopped"));
+    return;
+  }
+  if (!channel.ok()) return again_later(channel.status());
+  channel_ = std::move(*channel);
+  ++life_;
+  channel_->set_handler([this, alive = alive_](const std::shared_ptr<Channel>& from, Message message) {
+    if (*alive && from == channel_) on_message(from, std::move(message));
+  });
+  channel_->set_on_close([this, alive = alive_, raw = channel_.get()](const Status& why) {
+    if (*alive && channel_.get() == raw) on_closed(why);
+  });
+  close_unless_back(loop_, channel_);
+  register_node();
+}
+
+void HeadLink::register_node() {
+  state_ = State::kRegistering;
+  control::RegisterNode registration = callbacks_.registration();
+  registration.returns = joined_;
+  send_request(*channel_, ControlRequest{{}, kRegisterTime, std::move(registration)}, [this, alive = alive_, life = life_](Result<ControlAnswer> answer) {
+    if (*alive) on_registered(life, std::move(answer));
+  });
+}
+
+void HeadLink::on_registered(std::uint64_t life, Result<ControlAnswer> answer) {
+  if (life != life_ || state_ != State::kRegistering) return;
+  if (!answer.ok()) {
+    const bool passing = answer.status().code() == ErrorCode::kUnavailable || answer.status().code() == ErrorCode::kDeadlineExceeded;
+    if (!passing) return end(answer.status());
+    channel_->close(answer.status());  // on_closed() tries again
+    return;
+  }
+  state_ = State::kUp;
+  heard_ = steady_now();
+  pause_ = {};
+  if (std::exchange(joined_, true)) LOG(info, "the head is back");
+  std::vector<std::uint64_t> waiting;
+  for (const auto& [number, outstanding] : outstanding_) waiting.push_back(number);
+  for (std::uint64_t number : waiting) send(number);
+  beat();
+  if (on_joined_) std::exchange(on_joined_, nullptr)(Status());
+}
+
+void HeadLink::on_closed(const Status& why) {
+  channel_.reset();
+  beat_timer_.cancel();
+  if (state_ == State::kClosed) return;
+  if (state_ == State::kUp) {
+    LOG(warn, "the head is away: {}", why.message());
+    down_since_ = steady_now();
+  }
+  std::vector<ControlAnswerer> unsure;
+  for (auto at = outstanding_.begin(); at != outstanding_.end();) {
+    const bool is_lost = at->second.sent != 0 && !may_be_repeated(at->second.request);
+    at->second.sent = 0;
+    if (is_lost) unsure.push_back(std::move(at->second.answer));
+    at = is_lost ? outstanding_.erase(at) : std::next(at);
+  }
+  for (ControlAnswerer& answer : unsure) answer(unavailable("the head died before it had answered; whether it has done what was asked is not known"));
+  again_later(why);
+}
+
+void HeadLink::again_later(const Status& why) {
+  state_ = State::kDown;
+  why_down_ = why;
+  const Deadline now = steady_now();
+  // A wrong token, or another cluster, stays wrong; a head that is being started again is not there for a moment.
+  const bool passing = why.code() == ErrorCode::kUnavailable || why.code() == ErrorCode::kDeadlineExceeded || why.code() == ErrorCode::kNotFound || joined_;
+  if (!joined_ && (!passing || now >= join_deadline_)) return end(why);
+  if (joined_ && now - down_since_ > options_.patience) {
+    return end(unavailable("the head has been away for " + std::to_string(options_.patience.count() / 1000) + " s: " + why.message()));
+  }
+  pause_ = std::clamp(2 * pause_, kPauseFirst, kPauseMax);
+  retry_timer_.expires_after(pause_);
+  retry_timer_.async_wait([this, alive = alive_](boost::system::error_code ec) {
+    if (!ec && *alive && state_ == State::kDown) connect();
+  });
+}
+
+void HeadLink::end(const Status& why) {
+  const bool was_joined = joined_;
+  auto on_joined = std::exchange(on_joined_, nullptr);
+  close(why);
+  if (on_joined) on_joined(why);
+  else if (was_joined) callbacks_.lost(why);
+}
+
+void HeadLink::close(const Status& reason) {
+  if (state_ == State::kClosed) return;
+  state_ = State::kClosed;
+  retry_timer_.cancel();
+  beat_timer_.cancel();
+  expiry_timer_.cancel();
+  if (auto channel = std::exchange(channel_, nullptr)) channel->close(reason);
+  for (auto& [number, outstanding] : std::exchange(outstanding_, {})) outstanding.answer(unavailable("the node has left its cluster: " + reason.message()));
+}
+
+// -- Both ways
+
+void HeadLink::on_message(const std::shared_ptr<Channel>& channel, Message message) {
+  heard_ = steady_now();
+  if (message.kind == FrameKind::kControlEvent) {
+    auto event = decode_control_event(message.meta);
+    if (!event.ok()) return LOG(warn, "{}: {}", channel->describe_peer(), event.status().message());
+    return callbacks_.event(*event);
+  }
+  if (message.kind != FrameKind::kControl) {
+    return LOG(warn, "{} sent a frame of kind {}, which a node does not serve", channel->describe_peer(), static_cast<int>(message.kind));
+  }
+  ControlAnswerer answer = answerer_for(channel, message);
+  auto request = decode_control_request(message.meta);
+  if (!request.ok()) return answer(request.status());
+  callbacks_.request(std::move(*request), std::move(answer));
+}
+
+void HeadLink::request(ControlRequest request, ControlAnswerer answer) {
+  if (state_ == State::kClosed) {
+    return loop_.post([answer = std::move(answer)]() mutable { answer(unavailable("the node has left its cluster")); });
+  }
+  const std::uint64_t number = next_++;
+  const Deadline deadline = deadline_after(request.timeout + kControlGrace);
+  outstanding_.emplace(number, Outstanding{std::move(request), std::move(answer), deadline, 0});
+  if (state_ == State::kUp) send(number);
+  arm_expiry(deadline);
+}
+
+void HeadLink::send(std::uint64_t number) {
+  auto found = outstanding_.find(number);
+  if (found == outstanding_.end() || !channel_) return;
+  Outstanding& outstanding = found->second;
+  const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(outstanding.deadline - steady_now()) - kControlGrace;
+  if (left.count() <= 0) return;  // expire() answers
+  outstanding.sent = life_;
+  outstanding.request.timeout = left;
+  send_request(*channel_, outstanding.request, [this, alive = alive_, number, life = life_](Result<ControlAnswer> answer) {
+    if (*alive) on_answer(number, life, std::move(answer));
+  });
+}
+
+void HeadLink::on_answer(std::uint64_t number, std::uint64_t life, Result<ControlAnswer> answer) {
+  auto found = outstanding_.find(number);
+  if (found == outstanding_.end() || found->second.sent != life) return;
+  // Of a connection that has ended: on_closed() decides what becomes of it.
+  if (!answer.ok() && answer.status().code() == ErrorCode::kUnavailable && (!channel_ || channel_->closed())) return;
+  ControlAnswerer told = std::move(found->second.answer);
+  outstanding_.erase(found);
+  told(std::move(answer));
+}
+
+void HeadLink::event(const ControlEvent& event) {
+  if (state_ == State::kUp) send_event(*channel_, event);
+}
+
+Status HeadLink::attach(const Preamble& preamble, FileDescriptor& socket) {
+  // Also before it has registered: the others have to reach a head that has just been started again.
+  if (!channel_ || channel_->closed()) return unavailable("the head of the cluster is not up at present");
+  return channel_->send(encode_attach(preamble, std::move(socket)));
+}
+
+// -- Time
+
+void HeadLink::beat() {
+  beat_timer_.expires_after(options_.heartbeat);
+  beat_timer_.async_wait([this, alive = alive_, life = life_](boost::system::error_code ec) {
+    if (ec || !*alive || life != life_ || state_ != State::kUp) return;
+    if (steady_now() - heard_ > options_.silence_max) {
+      return channel_->close(unavailable("it has answered nothing for " + std::to_string(options_.silence_max.count() / 1000) + " s"));
+    }
+    send_request(*channel_, ControlRequest{{}, options_.silence_max, control::Heartbeat{}}, [this, alive](Result<ControlAnswer> answer) {
+      if (*alive && answer.ok()) heard_ = steady_now();
+    });
+    beat();
+  });
+}
+
+void HeadLink::arm_expiry(Deadline at) {
+  if (at >= expiry_at_) return;
+  expiry_at_ = at;
+  expiry_timer_.expires_at(at);
+  expiry_timer_.async_wait([this, alive = alive_](boost::system::error_code ec) {
+    if (ec || !*alive) return;
+    expiry_at_ = Deadline::max();
+    expire();
+  });
+}
+
+// While the head is there, its own reason at the deadline comes first.
+void HeadLink::expire() {
+  const Deadline now = steady_now();
+  Deadline next = Deadline::max();
+  std::vector<ControlAnswerer> late;
+  for (auto at = outstanding_.begin(); at != outstanding_.end();) {
+    const bool is_late = at->second.deadline <= now;
+    if (!is_late) next = std::min(next, at->second.deadline);
+    if (is_late) late.push_back(std::move(at->second.answer));
+    at = is_late ? outstanding_.erase(at) : std::next(at);
+  }
+  const std::string why = state_ == State::kUp ? "the head does not answer" : "the head is away: " + why_down_.message();
+  for (ControlAnswerer& answer : late) answer(deadline_exceeded(why));
+  arm_expiry(next);
+}
+
+}  // namespace runtime

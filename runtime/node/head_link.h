@@ -1,0 +1,108 @@
+// HeadLink: a node's way to the head, over connections that break, heads that die and are started again, and the node's own fencing.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+
+#include "runtime/control/control.h"
+#include "runtime/core/result.h"
+#include "runtime/core/timer.h"
+#include "runtime/transport/channel.h"
+#include "runtime/transport/endpoint.h"
+#include "runtime/transport/event_loop.h"
+#include "runtime/transport/handshake.h"
+
+namespace runtime {
+
+struct HeadLinkOptions {
+  std::chrono::milliseconds heartbeat{1000};
+  /// A head that has answered nothing for so long is connected to anew: the connection may be dead in one direction.
+  std::chrono::milliseconds silence_max{30000};
+  /// How long the head may be away before the node gives up.
+  std::chrono::milliseconds patience{600'000};
+};
+
+/// Lives on the event loop. Requests wait while there is no head, and those that were under way when it died are made again: the head knows most of them by
+/// what they name. One that would not be the same twice (control::KvAdd) fails with kUnavailable instead.
+class HeadLink {
+ public:
+  struct Callbacks {
+    std::function<control::RegisterNode()> registration;  // what the node is, and what runs there now
+    std::function<void(ControlRequest request, ControlAnswerer answer)> request;  // of the head's
+    std::function<void(const ControlEvent& event)> event;
+    /// The node is no part of the cluster any more. kCancelled: the head has declared it dead; what it runs has been replaced, and it may join anew.
+    /// kUnavailable: the head was away for too long. Once.
+    std::function<void(Status why)> lost;
+  };
+
+  HeadLink(EventLoop& loop, Endpoint head, Credentials credentials, Callbacks callbacks, HeadLinkOptions options = {});
+  HeadLink(const HeadLink&) = delete;
+  HeadLink& operator=(const HeadLink&) = delete;
+  ~HeadLink();
+
+  /// Connects and joins; `done` hears once how that ended. Errors: as connect(), and as the head answers; kDeadlineExceeded.
+  void join(std::chrono::milliseconds timeout, UniqueFunction<void(Status)> done);
+  bool is_up() const { return state_ == State::kUp; }
+
+  /// Errors besides the head's: kDeadlineExceeded, kUnavailable (see above; or closed).
+  void request(ControlRequest request, ControlAnswerer answer);
+  /// Not while the head is away: then it is dropped.
+  void event(const ControlEvent& event);
+  /// Hands on a connection that came in for the head. Errors: kUnavailable.
+  Status attach(const Preamble& preamble, FileDescriptor& socket);
+
+  /// Ends the connection, and everything outstanding with kUnavailable. No callback runs after it.
+  void close(const Status& reason);
+
+ private:
+  enum class State { kDown, kConnecting, kRegistering, kUp, kClosed };
+  struct Outstanding {
+    ControlRequest request;
+    ControlAnswerer answer;
+    Deadline deadline;
+    std::uint64_t sent = 0;  // in this life of the connection; 0: not yet
+  };
+
+  void connect();
+  void on_connected(Result<std::shared_ptr<Channel>> channel);
+  void register_node();
+  void on_registered(std::uint64_t life, Result<ControlAnswer> answer);
+  void on_message(const std::shared_ptr<Channel>& channel, Message message);
+  void on_closed(const Status& why);
+  void again_later(const Status& why);
+  void send(std::uint64_t number);
+  void on_answer(std::uint64_t number, std::uint64_t life, Result<ControlAnswer> answer);
+  void end(const Status& why);
+  void beat();
+  void arm_expiry(Deadline at);
+  void expire();
+
+  EventLoop& loop_;
+  const Endpoint head_;
+  const Credentials credentials_;
+  const Callbacks callbacks_;
+  const HeadLinkOptions options_;
+  State state_ = State::kDown;
+  bool joined_ = false;  // once: from then on it returns
+  UniqueFunction<void(Status)> on_joined_;
+  Deadline join_deadline_ = Deadline::max();
+  std::shared_ptr<Channel> channel_;
+  std::uint64_t life_ = 0;  // of the connection
+  Deadline down_since_ = Deadline::min();
+  Status why_down_;
+  std::chrono::milliseconds pause_{0};
+  std::map<std::uint64_t, Outstanding> outstanding_;  // in the order in which they were made
+  std::uint64_t next_ = 1;
+  Deadline heard_ = Deadline::min();
+  Timer retry_timer_;
+  Timer beat_timer_;
+  Timer expiry_timer_;
+  Deadline expiry_at_ = Deadline::max();
+  std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
+};
+
+}  // namespace runtime
