@@ -107,6 +107,7 @@ struct StopNode {
 struct RegisterNode {
   NodeInfo info;
   bool returns = false;
+  NodeId replaces = {};  // an earlier node of the same machine that is known to be dead; none: there is none
   std::vector<ActorInstance> actors = {};  // that run here or are being started, or whose ends the head has not confirmed
   std::vector<JobId> jobs = {};            // whose drivers run here
   bool operator==(const RegisterNode&) const = default;

@@ -36,6 +36,12 @@ ControlAnswerer answerer_for(const std::shared_ptr<Channel>& channel, const Mess
   };
 }
 
+WorkerId head_target() {
+  WorkerId target;
+  target.bytes.fill(0xff);
+  return target;
+}
+
 void close_unless_back(EventLoop& loop, const std::shared_ptr<Channel>& channel) {
   channel->set_on_interrupt([&loop, weak = std::weak_ptr<Channel>(channel)] {
     auto interrupted = weak.lock();

@@ -20,6 +20,9 @@ ControlAnswerer answerer_for(const std::shared_ptr<Channel>& channel, const Mess
 /// One way. A failure is logged: the peer is gone or too slow, and its connection's end says the rest.
 void send_event(Channel& channel, const ControlEvent& event);
 
+/// What a connection's preamble names to reach the head behind the node beside it.
+WorkerId head_target();
+
 /// Of a connection that outlives its sockets: one that was closed tells of a dead process, unless that comes back at once. About one that fell silent
 /// the leases decide.
 void close_unless_back(EventLoop& loop, const std::shared_ptr<Channel>& channel);

@@ -106,6 +106,7 @@ struct BodyWriter {
     auto registration = to.initRegisterNode();
     store(body.info, registration.initInfo());
     registration.setReturns(body.returns);
+    if (!body.replaces.is_none()) registration.setReplaces(data(body.replaces));
     store_instances(body.actors, registration.initActors(static_cast<unsigned>(body.actors.size())));
     auto jobs = registration.initJobs(static_cast<unsigned>(body.jobs.size()));
     for (unsigned i = 0; i < jobs.size(); ++i) jobs.set(i, data(body.jobs[i]));
@@ -223,7 +224,7 @@ Result<ControlRequest> load_request(schema::ControlRequest::Reader from) {
     case Kind::STOP_NODE: to.body = control::StopNode{}; return to;
     case Kind::REGISTER_NODE: {
       auto registration = from.getRegisterNode();
-      control::RegisterNode body{load(registration.getInfo()), registration.getReturns(), load_instances(registration.getActors()), {}};
+      control::RegisterNode body{load(registration.getInfo()), registration.getReturns(), load_id<NodeId>(registration.getReplaces()), load_instances(registration.getActors()), {}};
       for (auto job : registration.getJobs()) body.jobs.push_back(load_id<JobId>(job));
       to.body = std::move(body);
       return to;

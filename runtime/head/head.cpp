@@ -54,6 +54,7 @@ void Head::on(const Call& call, control::RegisterNode& body, ControlAnswerer ans
     reconcile(body);
     return place_pending();
   }
+  if (!body.replaces.is_none()) node_lost(body.replaces, "its machine has a new node");
   if (Status status = scheduler_->add_node(body.info); !status.ok()) return answer(status);
   body.info.alive = true;
   commit(command::AddNode{body.info});

@@ -27,12 +27,6 @@ auto on_loop(EventLoop& loop, Work work) -> decltype(work()) {
 
 }  // namespace
 
-WorkerId head_target() {
-  WorkerId target;
-  target.bytes.fill(0xff);
-  return target;
-}
-
 HeadProcess::HeadProcess(EventLoop& loop, HeadProcessOptions options) : loop_(loop), options_(std::move(options)), stopped_(loop) {}
 
 Result<std::unique_ptr<HeadProcess>> HeadProcess::start(EventLoop& loop, HeadProcessOptions options) {

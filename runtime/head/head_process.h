@@ -14,9 +14,6 @@
 
 namespace runtime {
 
-/// What a connection's preamble names to reach the head behind its node.
-WorkerId head_target();
-
 struct HeadProcessOptions {
   ClusterId cluster;
   std::string token;

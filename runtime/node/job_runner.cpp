@@ -83,6 +83,12 @@ void JobRunner::on_exit(JobId id, DeathCause cause) {
   if (jobs_.empty() && on_empty_) std::exchange(on_empty_, nullptr)();
 }
 
+std::vector<JobId> JobRunner::running() const {
+  std::vector<JobId> running;
+  for (const auto& [id, job] : jobs_) running.push_back(id);
+  return running;
+}
+
 Status JobRunner::cancel(JobId id) {
   auto found = jobs_.find(id);
   if (found == jobs_.end()) return not_found("no submitted job " + id.short_hex() + " runs on this node");

@@ -5,6 +5,7 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "runtime/control/control.h"
 #include "runtime/transport/channel.h"
@@ -38,6 +39,7 @@ class JobRunner {
   Status cancel(JobId job);
   void on_submitter_closed(const Channel& channel);
   bool runs(JobId job) const { return jobs_.contains(job); }
+  std::vector<JobId> running() const;
   void end_all(std::function<void()> done);
 
  private:

@@ -17,14 +17,11 @@ namespace runtime {
 
 namespace {
 
-constexpr auto kHeartbeat = std::chrono::milliseconds(1000);
 constexpr auto kHeadTimeout = std::chrono::milliseconds(10000);
+// For what the head has to hear: longer than a node waits for it.
+constexpr auto kReportTimeout = std::chrono::hours(24);
 // How so many processes ended is remembered, for those who ask why an object of theirs is lost.
 constexpr std::size_t kEndsMax = 1000;
-// A head that has answered nothing for so long counts as gone, though the connection says nothing: it may be dead in one direction.
-constexpr auto kHeadSilenceMax = std::chrono::milliseconds(30000);
-// A process whose socket broke, and which lives, has connected again by then.
-constexpr auto kBackWithin = std::chrono::milliseconds(500);
 constexpr auto kNodesStopMax = std::chrono::milliseconds(5000);
 
 /// Runs `work` on the loop and waits for its result.
@@ -48,9 +45,7 @@ std::string command_line(const std::vector<std::string>& argv) {
 
 }  // namespace
 
-Node::Node(EventLoop& loop, NodeOptions options) : loop_(loop), options_(std::move(options)), stopped_(loop) {
-  CHECK((options_.head == nullptr) != (options_.scheduler == nullptr));
-}
+Node::Node(EventLoop& loop, NodeOptions options) : loop_(loop), options_(std::move(options)), stopped_(loop) {}
 
 Credentials Node::credentials() const {
   Credentials credentials;
@@ -100,12 +95,14 @@ Status Node::open() {
   callbacks.on_actor_exited = [this](JobId job, control::ActorExited exited) {
     if (ends_.size() >= kEndsMax) ends_.erase(ends_.begin());
     ends_[exited.cause.pid] = exited.cause.text;
-    tell_head(std::move(exited), job);
+    const std::vector<control::ActorInstance> ended{{exited.actor, exited.incarnation}};
+    report_ends(job, ended, std::move(exited));
   };
   callbacks.on_actors_exited = [this](JobId job, control::ActorsExited exited) {
     if (ends_.size() >= kEndsMax) ends_.erase(ends_.begin());
     ends_[exited.cause.pid] = exited.cause.text;
-    tell_head(std::move(exited), job);
+    const std::vector<control::ActorInstance> ended = exited.actors;
+    report_ends(job, ended, std::move(exited));
   };
   callbacks.on_log = [this](LogLines lines) { on_log(std::move(lines)); };
   workers_ = std::make_unique<WorkerPool>(loop_, *programs_, pool, std::move(callbacks));
@@ -124,21 +121,59 @@ Status Node::open() {
   runner.token_file = (options_.session_dir.parent_path() / "token").string();
   jobs_ = std::make_unique<JobRunner>(loop_, runner, [this](JobId job) { tell_head(control::EndJob{job}, job); });
 
-  if (options_.scheduler) {
-    NodeDuties duties;
-    duties.request = [this](ControlRequest request, ControlAnswerer answer) { serve_head(std::move(request), std::move(answer)); };
-    duties.event = [this](const ControlEvent& event) { on_head_event(event); };
-    head_ = std::make_unique<HeadService>(loop_, options_.cluster, options_.node, std::move(duties), std::move(options_.scheduler));
-  } else {
-    watch_head();
-  }
+  link_to_head();
   return {};
+}
+
+void Node::link_to_head() {
+  Endpoint head = options_.head.for_worker(head_target());
+  if (options_.is_head) {
+    const std::filesystem::path socket = options_.session_dir / "head.sock";
+    HeadChildOptions child;
+    child.program = options_.program;
+    child.cluster = options_.cluster;
+    child.node = options_.node;
+    child.session_dir = options_.session_dir;
+    child.socket = socket;
+    child.journal = options_.journal;
+    child.token_file = (options_.session_dir.parent_path() / "token").string();
+    head_child_ = std::make_unique<HeadChild>(loop_, std::move(child), [this](const Status& why) { on_lost(why); });
+    head = *Endpoint::unix_socket(socket.string());  // a session's folder leaves room for such names
+  }
+  HeadLink::Callbacks callbacks;
+  callbacks.registration = [this] { return registration(); };
+  callbacks.request = [this](ControlRequest request, ControlAnswerer answer) { serve_head(std::move(request), std::move(answer)); };
+  callbacks.event = [this](const ControlEvent& event) { on_head_event(event); };
+  callbacks.lost = [this](const Status& why) { on_lost(why); };
+  head_ = std::make_unique<HeadLink>(loop_, std::move(head), credentials(), std::move(callbacks), options_.link);
+}
+
+control::RegisterNode Node::registration() const {
+  control::RegisterNode registration;
+  registration.info = info();
+  registration.replaces = options_.replaces;
+  registration.actors = workers_->serving();
+  registration.actors.insert(registration.actors.end(), unconfirmed_ends_.begin(), unconfirmed_ends_.end());
+  registration.jobs = jobs_->running();
+  for (const auto& [channel, client] : clients_) {
+    if (channel->peer().role == Role::kDriver && !client.job.is_none()) registration.jobs.push_back(client.job);
+  }
+  return registration;
+}
+
+void Node::on_lost(const Status& why) {
+  fenced_ = why.code() == ErrorCode::kCancelled;
+  stop_on_loop(fenced_ ? unavailable(why.message()) : unavailable("the head is gone: " + why.message()));
 }
 
 Status Node::listen() {
   ListenerCallbacks callbacks;
   callbacks.on_channel = [this](std::shared_ptr<Channel> channel) { accept(std::move(channel)); };
-  callbacks.on_preamble = [this](const Preamble& preamble, FileDescriptor& socket) { return workers_->attach(preamble, socket); };
+  callbacks.on_preamble = [this](const Preamble& preamble, FileDescriptor& socket) -> Status {
+    if (preamble.target != head_target()) return workers_->attach(preamble, socket);
+    if (!options_.is_head) return not_found("the head is not at " + address_ + "; join at the head's address");
+    return head_->attach(preamble, socket);
+  };
   callbacks.on_refused = [](const std::string& peer, const Status& why) { LOG(warn, "refused {}: {}", peer, why.message()); };
   auto tcp = Listener::listen(loop_, options_.bind, credentials(), callbacks);
   if (!tcp.ok()) return tcp.status();
@@ -160,68 +195,31 @@ NodeInfo Node::info() const {
   info.address = address_;
   info.hostname = machine_hostname();
   info.pid = ::getpid();
-  info.is_head = head_ != nullptr;
+  info.is_head = options_.is_head;
   info.resources = options_.resources;
   info.labels = options_.labels;
   return info;
 }
 
 Status Node::join() {
-  auto joined = std::make_shared<std::optional<Result<ControlAnswer>>>();
+  auto joined = std::make_shared<Status>(deadline_exceeded("the head does not answer"));
   auto done = std::make_shared<Event>(loop_);
   loop_.post([this, joined, done] {
-    ControlRequest request{{}, kHeadTimeout, control::RegisterNode{info()}};
-    to_head(std::move(request), [joined, done](Result<ControlAnswer> answer) {
-      joined->emplace(std::move(answer));
+    if (head_child_) {
+      if (Status status = head_child_->start(); !status.ok()) {
+        *joined = status;
+        return done->set();
+      }
+    }
+    head_->join(kHeadTimeout, [joined, done](const Status& status) {
+      *joined = status;
       done->set();
     });
   });
+  // What the head's process cannot do stops the node.
   loop_.run_until(*done, deadline_after(kHeadTimeout + 2 * kControlGrace));
-  if (!*joined) return deadline_exceeded("the head does not answer");
-  if (!(*joined)->ok()) return (*joined)->status().with_context("joining the cluster");
-  return {};
-}
-
-void Node::watch_head() {
-  options_.head->set_handler([this, alive = alive_](const std::shared_ptr<Channel>& channel, Message message) {
-    if (*alive) on_message(channel, std::move(message));
-  });
-  options_.head->set_on_close([this, alive = alive_](Status why) {
-    if (*alive) stop_on_loop(unavailable("the head is gone: " + why.message()));
-  });
-  end_unless_back(options_.head);
-  heartbeat_ = std::make_unique<Timer>(loop_.context());
-  head_heard_ = steady_now();
-  beat();
-}
-
-// The connection between a node and its head outlives a broken socket. One that was closed tells of a dead process, unless that comes back at once; about
-// one that fell silent the leases decide.
-void Node::end_unless_back(const std::shared_ptr<Channel>& channel) {
-  channel->set_on_interrupt([this, alive = alive_, weak = std::weak_ptr<Channel>(channel)] {
-    auto interrupted = weak.lock();
-    if (!interrupted || !*alive || interrupted->interruption().code() == ErrorCode::kDeadlineExceeded) return;
-    auto timer = std::make_shared<Timer>(loop_.context(), kBackWithin);
-    timer->async_wait([weak, timer](boost::system::error_code ec) {
-      auto late = weak.lock();
-      const Status why = late && !ec ? late->interruption() : Status();
-      if (!why.ok()) late->close(unavailable(why.message()));
-    });
-  });
-}
-
-void Node::beat() {
-  heartbeat_->expires_after(kHeartbeat);
-  heartbeat_->async_wait([this, alive = alive_](boost::system::error_code ec) {
-    if (ec || !*alive || options_.head->closed()) return;
-    if (steady_now() - head_heard_ > kHeadSilenceMax) {
-      return options_.head->close(unavailable("it has answered nothing for " + std::to_string(kHeadSilenceMax.count() / 1000) + " s"));
-    }
-    to_head(ControlRequest{{}, kHeadTimeout, control::Heartbeat{}}, [this, alive](Result<ControlAnswer> answer) {
-      if (*alive && answer.ok()) head_heard_ = steady_now();
-    });
-    beat();
-  });
+  if (stopping_) return stop_reason_;
+  return joined->ok() ? *joined : joined->with_context("joining the cluster");
 }
 
 // -- Connections
@@ -237,7 +235,6 @@ void Node::accept(std::shared_ptr<Channel> channel) {
     if (closed && *alive) on_closed(closed, why);
   });
   if (channel->peer().role == Role::kWorker || channel->peer().role == Role::kDriver) objects_->attach(channel);
-  if (channel->peer().role == Role::kNode) end_unless_back(channel);
   if (channel->peer().role != Role::kWorker) return;
   auto job = workers_->on_connected(channel);
   if (!job) return channel->close(invalid_argument("node " + options_.node.short_hex() + " did not start this worker"));
@@ -246,15 +243,6 @@ void Node::accept(std::shared_ptr<Channel> channel) {
 
 void Node::on_message(const std::shared_ptr<Channel>& channel, Message message) {
   if (objects_->handle(channel, message)) return;
-  bool from_head = channel == options_.head;
-  bool from_node = channel->peer().role == Role::kNode;
-  if (message.kind == FrameKind::kControlEvent) {
-    auto event = decode_control_event(message.meta);
-    if (!event.ok()) return LOG(warn, "{}: {}", channel->describe_peer(), event.status().message());
-    if (from_head) on_head_event(*event);
-    else if (from_node && head_) head_->handle_event(channel, *event);
-    return;
-  }
   if (message.kind != FrameKind::kControl) {
     return LOG(warn, "{} sent a frame of kind {}, which a node does not serve", channel->describe_peer(), static_cast<int>(message.kind));
   }
@@ -263,9 +251,9 @@ void Node::on_message(const std::shared_ptr<Channel>& channel, Message message) 
   if (!request.ok()) return answer(request.status());
   // Actors that will go on elsewhere save their state meanwhile.
   const bool saves = std::holds_alternative<control::SaveState>(request->body);
-  if (stopping_ && !from_head && !from_node && !saves) return answer(unavailable("node " + options_.node.short_hex() + " is stopping"));
-  if (from_head) serve_head(std::move(*request), std::move(answer));
-  else if (from_node) serve_node(channel, std::move(*request), std::move(answer));
+  const bool from_node = channel->peer().role == Role::kNode;
+  if (stopping_ && !from_node && !saves) return answer(unavailable("node " + options_.node.short_hex() + " is stopping"));
+  if (from_node) serve_node(*request, std::move(answer));
   else serve_client(channel, std::move(*request), std::move(answer));
 }
 
@@ -276,7 +264,6 @@ void Node::on_closed(const std::shared_ptr<Channel>& channel, const Status& why)
   clients_.erase(found);
   objects_->detach(*channel);
   const PeerInfo& peer = channel->peer();
-  if (peer.role == Role::kNode && head_) head_->on_closed(*channel, why);
   if (peer.role == Role::kWorker) workers_->on_disconnected(peer.worker);
   if (peer.role == Role::kDriver && !job.is_none()) {
     LOG(info, "job {}: its driver (pid {}) is gone", job.short_hex(), peer.pid);
@@ -287,14 +274,20 @@ void Node::on_closed(const std::shared_ptr<Channel>& channel, const Status& why)
 
 // -- Requests
 
-void Node::to_head(ControlRequest request, ControlAnswerer answer) {
-  if (head_) return head_->handle_own(std::move(request), std::move(answer));
-  send_request(*options_.head, request, std::move(answer));
+void Node::to_head(ControlRequest request, ControlAnswerer answer) { head_->request(std::move(request), std::move(answer)); }
+
+void Node::tell_head(ControlRequest::Body body, JobId job, UniqueFunction<void()> confirmed) {
+  to_head(ControlRequest{job, kReportTimeout, std::move(body)}, [confirmed = std::move(confirmed)](Result<ControlAnswer> answer) mutable {
+    if (!answer.ok() && answer.status().code() != ErrorCode::kUnavailable) LOG(warn, "the head: {}", answer.status().message());
+    if (answer.ok() && confirmed) confirmed();
+  });
 }
 
-void Node::tell_head(ControlRequest::Body body, JobId job) {
-  to_head(ControlRequest{job, kHeadTimeout, std::move(body)}, [](Result<ControlAnswer> answer) {
-    if (!answer.ok() && answer.status().code() != ErrorCode::kUnavailable) LOG(warn, "the head: {}", answer.status().message());
+void Node::report_ends(JobId job, const std::vector<control::ActorInstance>& ended, ControlRequest::Body report) {
+  unconfirmed_ends_.insert(ended.begin(), ended.end());
+  tell_head(std::move(report), job, [this, alive = alive_, ended] {
+    if (!*alive) return;
+    for (const control::ActorInstance& actor : ended) unconfirmed_ends_.erase(actor);
   });
 }
 
@@ -337,17 +330,17 @@ void Node::serve_client(const std::shared_ptr<Channel>& channel, ControlRequest 
   to_head(std::move(request), std::move(answer));
 }
 
-void Node::serve_node(const std::shared_ptr<Channel>& channel, ControlRequest request, ControlAnswerer answer) {
+void Node::serve_node(ControlRequest& request, ControlAnswerer answer) {
   if (auto* body = std::get_if<control::FetchFile>(&request.body)) {
     auto bytes = programs_->read(body->hash, body->offset);
     return bytes.ok() ? answer(ControlAnswer{std::move(*bytes)}) : answer(bytes.status());
   }
-  if (!head_) return answer(invalid_argument("the head is not at " + address_ + "; join at the head's address"));
-  head_->handle(channel, std::move(request), std::move(answer));
+  answer(unimplemented("a node does not serve this to other nodes"));
 }
 
 void Node::serve_head(ControlRequest request, ControlAnswerer answer) {
   if (auto* start = std::get_if<control::StartActor>(&request.body)) {
+    if (unconfirmed_ends_.contains({start->spec.actor, start->incarnation})) return answer(actor_died("it has ended already"));
     return workers_->start_actor(request.job, std::move(*start), deadline_after(request.timeout), std::move(answer));
   }
   if (auto* objects = std::get_if<ObjectControl>(&request.body)) return serve_objects(*objects, request.timeout, std::move(answer));
@@ -394,8 +387,7 @@ void Node::submit(const std::shared_ptr<Channel>& channel, const control::Submit
 
 void Node::on_log(LogLines lines) {
   if (Client* driver = driver_of(lines.job)) return send_event(*driver->channel, lines);
-  if (head_) head_->handle_own_event(lines);
-  else if (!options_.head->closed()) send_event(*options_.head, lines);
+  head_->event(lines);
 }
 
 void Node::on_head_event(const ControlEvent& event) {
@@ -437,8 +429,10 @@ void Node::stop_on_loop(Status reason) {
   for (auto& [channel, client] : clients_) {
     if (channel->peer().role != Role::kNode) send_event(*client.channel, control::Shutdown{unavailable("the node stops: " + reason.message())});
   }
-  if (head_) head_->stop_nodes(kNodesStopMax, [this] { end_everything(); });
-  else end_everything();
+  if (!options_.is_head || !head_->is_up()) return end_everything();
+  to_head(ControlRequest{{}, kNodesStopMax, control::StopNode{}}, [this, alive = alive_](Result<ControlAnswer>) {
+    if (*alive) end_everything();
+  });
 }
 
 void Node::end_everything() {
@@ -449,7 +443,7 @@ void Node::end_everything() {
       std::vector<std::shared_ptr<Channel>> open;
       for (auto& [channel, client] : clients_) open.push_back(client.channel);
       for (const auto& channel : open) channel->close(unavailable("the node has stopped"));
-      if (options_.head) options_.head->close(cancelled("the node has stopped"));
+      head_->close(cancelled("the node has stopped"));
       stopped_.set();
     });
   });
@@ -460,15 +454,15 @@ Node::~Node() {
     *alive_ = false;
     if (tcp_) tcp_->stop();
     if (unix_) unix_->stop();
-    heartbeat_.reset();
-    head_.reset();
+    if (head_) head_->close(cancelled("the node has stopped"));
     jobs_.reset();
     memory_.reset();
     workers_.reset();
     programs_.reset();
     for (auto& [channel, client] : clients_) client.channel->close(unavailable("the node has stopped"));
     clients_.clear();
-    if (options_.head) options_.head->close(cancelled("the node has stopped"));
+    head_.reset();
+    head_child_.reset();
     objects_.reset();
     return 0;
   });

@@ -1,21 +1,22 @@
 // Node: the process that runs on every machine. It listens, supervises workers and submitted jobs, keeps the object store, and
-// passes on to the head what only the head can answer; on one machine it hosts the head.
+// passes on to the head what only the head can answer; on one machine it looks after the head's process.
 #pragma once
 
 #include <atomic>
 #include <filesystem>
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 
 #include "runtime/core/result.h"
 #include "runtime/core/timer.h"
 #include "runtime/control/control.h"
-#include "runtime/head/head_service.h"
+#include "runtime/node/head_child.h"
+#include "runtime/node/head_link.h"
 #include "runtime/node/job_runner.h"
 #include "runtime/node/memory_guard.h"
 #include "runtime/node/program_files.h"
-#include "runtime/head/scheduler.h"
 #include "runtime/node/worker_pool.h"
 #include "runtime/object/object_store.h"
 #include "runtime/transport/listener.h"
@@ -34,9 +35,12 @@ struct NodeOptions {
   std::uint64_t object_store_bytes = 0;  // 0: ObjectStore's default
   SpillOptions spill;                    // an empty folder: none
   MemoryGuardOptions memory;
-  /// Exactly one of the two: the connection to the head, or what the head that is to live here schedules with.
-  std::shared_ptr<Channel> head;
-  std::unique_ptr<Scheduler> scheduler;
+  Endpoint head;                 // HOST:PORT of the node beside the head; not of that node itself
+  bool is_head = false;          // that node: the head is a process beside it
+  std::string program;           // starling, for the head's process
+  std::filesystem::path journal; // of the head; empty: what it knows ends with its process
+  NodeId replaces;               // an earlier node of this machine that is known to be dead
+  HeadLinkOptions link;
 };
 
 /// Everything happens on the event loop; the methods are for the main thread, which drives the loop in wait().
@@ -53,8 +57,10 @@ class Node {
   /// Of its object store; on the loop, or while nobody drives it.
   ObjectStoreStats object_stats() const { return objects_->stats(); }
 
-  /// Blocks until the node has stopped; says why: kCancelled when it was asked to, kUnavailable when its head is gone.
+  /// Blocks until the node has stopped; says why: kCancelled when it was asked to, kUnavailable when its head is gone, or (is_fenced()) has declared it dead.
   Status wait();
+  /// The cluster goes on without it, and would take it as a new node.
+  bool is_fenced() const { return fenced_; }
   /// Begins to stop: jobs and workers end, connections close. Any thread. A head stops the cluster's other nodes first.
   void stop(Status reason);
   /// Ends wait() and nothing else; the destructor then kills what runs. Any thread.
@@ -70,15 +76,17 @@ class Node {
   Status open();
   Status listen();
   Status join();
-  void watch_head();
-  void end_unless_back(const std::shared_ptr<Channel>& channel);
-  void beat();
+  void link_to_head();
+  control::RegisterNode registration() const;
+  void on_lost(const Status& why);
+  /// Tells the head of ends until it has confirmed them: from then on it asks no more for those incarnations.
+  void report_ends(JobId job, const std::vector<control::ActorInstance>& ended, ControlRequest::Body report);
 
   void accept(std::shared_ptr<Channel> channel);
   void on_message(const std::shared_ptr<Channel>& channel, Message message);
   void on_closed(const std::shared_ptr<Channel>& channel, const Status& why);
   void serve_client(const std::shared_ptr<Channel>& channel, ControlRequest request, ControlAnswerer answer);
-  void serve_node(const std::shared_ptr<Channel>& channel, ControlRequest request, ControlAnswerer answer);
+  void serve_node(ControlRequest& request, ControlAnswerer answer);
   void serve_head(ControlRequest request, ControlAnswerer answer);
   void serve_objects(ObjectControl& request, std::chrono::milliseconds timeout, ControlAnswerer answer);
   /// Whether the node is in the cluster; true when nobody knows.
@@ -89,7 +97,8 @@ class Node {
   void on_log(LogLines lines);
 
   void to_head(ControlRequest request, ControlAnswerer answer);
-  void tell_head(ControlRequest::Body body, JobId job);
+  /// What the head has to hear, however long it is away.
+  void tell_head(ControlRequest::Body body, JobId job, UniqueFunction<void()> confirmed = nullptr);
   Client* driver_of(JobId job);
   void stop_on_loop(Status reason);
   void end_everything();
@@ -104,16 +113,17 @@ class Node {
   std::unique_ptr<WorkerPool> workers_;
   std::unique_ptr<MemoryGuard> memory_;
   std::unique_ptr<JobRunner> jobs_;
-  std::unique_ptr<HeadService> head_;
+  std::unique_ptr<HeadChild> head_child_;
+  std::unique_ptr<HeadLink> head_;
   std::unique_ptr<Listener> tcp_;
   std::unique_ptr<Listener> unix_;
   std::map<const Channel*, Client, ChannelOrder> clients_;
   std::map<pid_t, std::string> ends_;  // how the last actors' processes ended
-  std::unique_ptr<Timer> heartbeat_;
-  Deadline head_heard_ = Deadline::min();  // when it last answered
+  std::set<control::ActorInstance> unconfirmed_ends_;
   Event stopped_;
   Status stop_reason_;
   bool stopping_ = false;
+  bool fenced_ = false;
   std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);  // false once destroyed, for callbacks still under way
 };
 

@@ -168,7 +168,7 @@ struct ControlRequest {
     readLog :group { name @23 :Text; offset @24 :UInt64; }
     stopNode @25 :Void;
     # From a node to the head.
-    registerNode :group { info @26 :NodeInfo; returns @63 :Bool; actors @64 :List(ActorInstance); jobs @65 :List(Data); }
+    registerNode :group { info @26 :NodeInfo; returns @63 :Bool; actors @64 :List(ActorInstance); jobs @65 :List(Data); replaces @66 :Data; }
     startJob :group { info @27 :JobInfo; driver @28 :DriverInfo; }
     endJob :group { job @29 :Data; }                # also from the head to the nodes
     actorExited :group { actor @30 :Data; incarnation @31 :UInt64; cause @32 :DeathCause; }

@@ -79,7 +79,7 @@ std::vector<ControlRequest::Body> all_bodies() {
           control::CancelJob{JobId::random()},
           control::ReadLog{"worker-1.log", 1 << 20},
           control::StopNode{},
-          control::RegisterNode{node, false, {}, {}}, control::RegisterNode{node, true, {{ActorId::random(), 7}, {ActorId::random(), 8}}, {JobId::random()}},
+          control::RegisterNode{node, false, NodeId::random(), {}, {}}, control::RegisterNode{node, true, {}, {{ActorId::random(), 7}, {ActorId::random(), 8}}, {JobId::random()}},
           control::StartJob{job, full_driver()},
           control::EndJob{JobId::random()},
           control::ActorExited{ActorId::random(), 7, full_cause()},

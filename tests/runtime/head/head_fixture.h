@@ -124,7 +124,7 @@ class HeadTest : public ::testing::Test {
     NodeInfo info;
     info.node = node;
     info.resources = {{"CPU", 4}};
-    return status(ask(control::RegisterNode{info, true, std::move(actors), std::move(jobs)}, {}, node));
+    return status(ask(control::RegisterNode{info, true, {}, std::move(actors), std::move(jobs)}, {}, node));
   }
   control::ActorInstance instance(const ActorSpec& spec) { return {spec.actor, incarnation(spec)}; }
 
