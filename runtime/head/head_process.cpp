@@ -6,7 +6,6 @@
 #include "runtime/control/control_channel.h"
 #include "runtime/control/control_codec.h"
 #include "runtime/core/log.h"
-#include "runtime/head/sqlite_journal.h"
 
 namespace runtime {
 
@@ -37,8 +36,8 @@ Result<std::unique_ptr<HeadProcess>> HeadProcess::start(EventLoop& loop, HeadPro
 
 Status HeadProcess::open() {
   std::unique_ptr<Journal> journal;
-  if (!options_.journal.empty()) {
-    auto opened = SqliteJournal::open(loop_, options_.journal);
+  if (options_.open_journal) {
+    auto opened = options_.open_journal(loop_);
     if (!opened.ok()) return opened.status();
     journal = std::move(*opened);
   }

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <filesystem>
+#include <functional>
 #include <map>
 #include <memory>
 #include <string>
@@ -19,7 +20,8 @@ struct HeadProcessOptions {
   std::string token;
   NodeId node;                    // whose process this is: the one that may stop the cluster
   std::filesystem::path socket;   // of the head, for its node
-  std::filesystem::path journal;  // a folder; empty: nothing outlives the process
+  /// Opens the journal; empty: nothing outlives the process.
+  std::function<Result<std::unique_ptr<Journal>>(EventLoop&)> open_journal;
   std::unique_ptr<Scheduler> scheduler;
   HeadServiceOptions service;
 };

@@ -13,6 +13,7 @@
 
 #include "runtime/core/asio.h"
 #include "runtime/core/log.h"
+#include "runtime/node/cluster_file.h"
 #include "runtime/node/daemon.h"
 #include "runtime/node/machine.h"
 #include "runtime/node/node.h"
@@ -74,7 +75,8 @@ Status check_advertised(const std::string& host) {
 /// Everything `start` decides before anything runs.
 struct Plan {
   NodeOptions node;
-  ClusterAddress head;  // of another process; empty address: this one is the head
+  ClusterAddress head;  // of another machine's node; empty address: the head is beside this one
+  std::optional<ClusterFile> earlier;  // the cluster that is gone on with
 };
 
 Result<Plan> make_plan(const StartOptions& options) {
@@ -95,11 +97,28 @@ Result<Plan> make_plan(const StartOptions& options) {
   if (!(options.memory_threshold >= 0 && options.memory_threshold <= 1)) return invalid_argument("--memory-threshold is a share of the memory, from 0 (off) to 1");
   if (options.spill_limit == 0 && !options.spill_dir.empty()) return invalid_argument("--spill-limit 0 turns spilling off; --spill-dir is then for nothing");
   std::string host = options.bind.empty() ? "127.0.0.1" : options.bind;
+  if (!options.journal.empty() && !options.head) return invalid_argument("--journal goes with --head: only the head keeps one");
+  plan.node.is_head = options.head;
+  plan.node.program = fs::read_symlink("/proc/self/exe").string();
   if (options.head) {
+    if (!options.journal.empty()) {
+      plan.node.journal = fs::absolute(options.journal);
+      auto earlier = read_cluster_file(plan.node.journal);
+      if (!earlier.ok()) return earlier.status();
+      plan.earlier = std::move(*earlier);
+    }
     auto token = token_from_environment();
     if (!token.ok()) return token.status();
     plan.node.token = token->empty() ? ClusterId::random().hex() + ClusterId::random().hex() : *token;
     plan.node.cluster = ClusterId::random();
+    if (plan.earlier) {
+      if (!token->empty() && *token != plan.earlier->token) {
+        return invalid_argument("--journal " + options.journal + " is of a cluster with another token than STARLING_TOKEN or STARLING_TOKEN_FILE says");
+      }
+      plan.node.token = plan.earlier->token;
+      plan.node.cluster = plan.earlier->cluster;
+      plan.node.replaces = plan.earlier->node;
+    }
   } else {
     auto endpoint = Endpoint::parse(options.address);
     if (!endpoint.ok()) return endpoint.status();
@@ -108,6 +127,7 @@ Result<Plan> make_plan(const StartOptions& options) {
     plan.head = std::move(*head);
     plan.head.address = options.address;  // the head itself, even if another node of its cluster is nearer
     plan.node.token = plan.head.token;
+    plan.node.head = *endpoint;
     if (options.bind.empty()) {
       auto local = local_address_towards(endpoint->host);
       if (!local.ok()) return local.status();
@@ -121,20 +141,19 @@ Result<Plan> make_plan(const StartOptions& options) {
   return plan;
 }
 
-Result<std::shared_ptr<Channel>> connect_to_head(EventLoop& loop, Plan& plan) {
+/// Which cluster the head that is to be joined is of: its folders are named by that.
+Status learn_cluster(EventLoop& loop, Plan& plan) {
   Credentials credentials;
   credentials.token = plan.node.token;
   credentials.role = Role::kNode;
   credentials.node = plan.node.node;
-  auto endpoint = Endpoint::parse(plan.head.address);
-  if (!endpoint.ok()) return endpoint.status();
   ConnectOptions connecting;
   connecting.deadline = deadline_after(kJoinTimeout);
-  connecting.lasting = true;
-  auto channel = connect(loop, *endpoint, credentials, connecting);
+  auto channel = connect(loop, plan.node.head, credentials, connecting);
   if (!channel.ok()) return channel.status().with_context("joining");
   plan.node.cluster = (*channel)->peer().cluster;
-  return channel;
+  (*channel)->close(cancelled("that was all"));
+  return {};
 }
 
 bool is_address_of_this_machine(const asio::ip::address& address) {
@@ -177,8 +196,7 @@ std::string announcement(const StartOptions& options, const Plan& plan, const st
   return text + address + "\n";
 }
 
-int run_node(const StartOptions& options, const std::function<std::unique_ptr<Scheduler>()>& make_scheduler, Plan plan,
-             StartReport& report) {
+int run_node(const StartOptions& options, Plan plan, StartReport& report) {
   auto fail = [&](const Status& why) {
     report.failed(why);
     return 1;
@@ -187,16 +205,18 @@ int run_node(const StartOptions& options, const std::function<std::unique_ptr<Sc
   EventLoop loop;
   // Before anything else, so that a Ctrl-C while starting is no abrupt end.
   asio::signal_set signals(loop.context(), SIGINT, SIGTERM);
-  if (options.head) {
-    plan.node.scheduler = make_scheduler();
-  } else {
-    auto head = connect_to_head(loop, plan);
-    if (!head.ok()) return fail(head.status());
-    plan.node.head = std::move(*head);
+  if (!options.head) {
+    if (Status status = learn_cluster(loop, plan); !status.ok()) return fail(status);
   }
   auto session = create_session(plan.node.cluster, plan.node.node, plan.node.token);
   if (!session.ok()) return fail(session.status());
   plan.node.session_dir = *session;
+  if (options.head && options.journal.empty() && !options.is_private) plan.node.journal = *session / "journal";
+  const bool keeps_journal = options.head && !options.journal.empty();
+  ClusterFile file{plan.node.cluster, plan.node.token, plan.node.replaces};
+  const fs::path journal = plan.node.journal;
+  // Before anything runs: a folder that cannot be written to is better known now.
+  if (Status status = keeps_journal ? write_cluster_file(journal, file) : Status(); !status.ok()) return fail(status);
   plan.node.memory.threshold = options.memory_threshold;
   if (options.spill_limit != 0) {
     // A folder per node, so that nodes can share a --spill-dir.
@@ -222,6 +242,8 @@ int run_node(const StartOptions& options, const std::function<std::unique_ptr<Sc
     clean_up();
     return fail(explain_listen(node.status(), bind));
   }
+  file.node = info.node;
+  if (Status status = keeps_journal ? write_cluster_file(journal, file) : Status(); !status.ok()) LOG(warn, "{}", status.message());
   info.pid = ::getpid();
   info.pid_start = process_start_time(info.pid);
   info.address = (*node)->address();
@@ -243,6 +265,10 @@ int run_node(const StartOptions& options, const std::function<std::unique_ptr<Sc
   Status end = (*node)->wait();
   node->reset();
   remove_session(*session);
+  if (!keeps_journal && !journal.empty()) {
+    std::error_code ignored;
+    fs::remove_all(journal, ignored);
+  }
   LOG(info, "stopped: {}", end.message());
   if (!report.background() && end.code() != ErrorCode::kCancelled) std::fprintf(stderr, "error: %s\n", end.message().c_str());
   return end.code() == ErrorCode::kCancelled ? 0 : 1;
@@ -250,7 +276,7 @@ int run_node(const StartOptions& options, const std::function<std::unique_ptr<Sc
 
 }  // namespace
 
-int start_command(const StartOptions& options, const std::function<std::unique_ptr<Scheduler>()>& make_scheduler) {
+int start_command(const StartOptions& options) {
   auto plan = make_plan(options);
   if (!plan.ok()) {
     std::fprintf(stderr, "error: %s\n", plan.status().message().c_str());
@@ -263,10 +289,10 @@ int start_command(const StartOptions& options, const std::function<std::unique_p
       if (::getppid() == 1) return 1;  // its parent is gone already
     }
     StartReport report;
-    return run_node(options, make_scheduler, std::move(*plan), report);
+    return run_node(options, std::move(*plan), report);
   }
   auto shared = std::make_shared<Plan>(std::move(*plan));
-  return run_in_background([&, shared](StartReport& report) { return run_node(options, make_scheduler, std::move(*shared), report); });
+  return run_in_background([&, shared](StartReport& report) { return run_node(options, std::move(*shared), report); });
 }
 
 }  // namespace runtime

@@ -8,8 +8,6 @@
 #include <string>
 #include <vector>
 
-#include "runtime/head/scheduler.h"
-
 namespace runtime {
 
 struct StartOptions {
@@ -23,6 +21,7 @@ struct StartOptions {
   std::string resources;       // JSON object of further resources
   std::vector<std::string> labels;  // KEY=VALUE
   std::uint64_t object_store_bytes = 0;
+  std::string journal;                      // folder of the head's; empty: one that goes with the cluster
   std::string spill_dir;                    // empty: in the session folder
   std::optional<std::uint64_t> spill_limit; // bytes; default: half of what the disk has left; 0: spill nothing
   double memory_threshold = 0.95;           // 0: no worker is stopped for want of memory
@@ -33,6 +32,6 @@ struct StartOptions {
 inline constexpr int kDefaultPort = 6399;
 
 /// Returns the exit code: 0 once the node runs (in the foreground: once it was asked to stop), 1 with a message on stderr.
-int start_command(const StartOptions& options, const std::function<std::unique_ptr<Scheduler>()>& make_scheduler);
+int start_command(const StartOptions& options);
 
 }  // namespace runtime

@@ -44,7 +44,7 @@ Status HeadChild::start() {
 }
 
 void HeadChild::on_exit(const DeathCause& cause) {
-  if (cause.exit_code == kExitUnusable) return failed_(unavailable("the head cannot start: " + error_tail_.last_lines(kErrorLines)));
+  if (cause.exit_code == kExitUnusable && !confirmed_) return failed_(unavailable("the head cannot start: " + error_tail_.last_lines(kErrorLines)));
   delay_ = steady_now() - started_ >= kCalm ? options_.restart_delay_first : std::clamp(2 * delay_, options_.restart_delay_first, options_.restart_delay_max);
   LOG(warn, "the head {}; it is started again in {} ms", cause.text, delay_.count());
   timer_.expires_after(delay_);

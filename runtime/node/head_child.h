@@ -32,7 +32,7 @@ struct HeadChildOptions {
 /// Lives on the event loop.
 class HeadChild {
  public:
-  /// `failed` hears when the head ends by itself with an error that another start would not change (exit code 3: its journal cannot be used); with what it said.
+  /// `failed` hears when the head could not be started at all (exit code 3: its journal cannot be used, for instance), with what it said.
   HeadChild(EventLoop& loop, HeadChildOptions options, std::function<void(Status why)> failed);
   HeadChild(const HeadChild&) = delete;
   HeadChild& operator=(const HeadChild&) = delete;
@@ -40,6 +40,8 @@ class HeadChild {
 
   /// The first start. Errors: as ChildProcess::start.
   Status start();
+  /// It has worked: from now on it is started again whatever it dies of.
+  void confirm() { confirmed_ = true; }
   std::int32_t pid() const { return process_ ? process_->pid() : 0; }
 
   static constexpr int kExitUnusable = 3;
@@ -53,6 +55,7 @@ class HeadChild {
   std::unique_ptr<ChildProcess> process_;
   std::unique_ptr<LogFile> log_;
   Tail error_tail_;
+  bool confirmed_ = false;
   Deadline started_ = Deadline::min();
   std::chrono::milliseconds delay_{0};
   Timer timer_;

@@ -211,7 +211,8 @@ Status Node::join() {
         return done->set();
       }
     }
-    head_->join(kHeadTimeout, [joined, done](const Status& status) {
+    head_->join(kHeadTimeout, [this, joined, done](const Status& status) {
+      if (status.ok() && head_child_) head_child_->confirm();
       *joined = status;
       done->set();
     });

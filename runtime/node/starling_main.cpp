@@ -10,6 +10,7 @@
 
 #include "placement/placement.h"
 #include "runtime/core/version.h"
+#include "runtime/head/cli_head.h"
 #include "runtime/node/cli_logs.h"
 #include "runtime/node/cli_start.h"
 #include "runtime/node/cli_status.h"
@@ -47,6 +48,7 @@ struct Commands {
     app.require_subcommand(1);
     app.set_version_flag("--version", std::string("starling ") + runtime::kRelease);
     add_start(app);
+    add_head(app);
     add_stop(app);
     add_status(app);
     add_list(app);
@@ -79,6 +81,8 @@ struct Commands {
     start->add_option("--resources", start_options.resources, "further resources as JSON, like '{\"x\": 1}'");
     start->add_option("--label", start_options.labels, "KEY=VALUE that says what the node is; may be repeated");
     start->add_option("--object-store-memory", start_options.object_store_bytes, "bytes of shared memory for objects, like 4GiB (default, and 0: 30 % of memory)")->transform(bytes());
+    start->add_option("--journal", start_options.journal, "folder where the head records what it knows; one that a cluster has used goes on with that cluster "
+                                                          "(default: one that survives the head's process, not the cluster)");
     start->add_option("--spill-dir", start_options.spill_dir, "where objects go that nobody reads while the store is full (default: in the session folder)");
     start->add_option("--spill-limit", start_options.spill_limit, "bytes there at most, like 100GiB (default: half of what the disk has left; 0: spill nothing)")->transform(bytes());
     start->add_option("--memory-threshold", start_options.memory_threshold, "share of the machine's or cgroup's memory in use from which on the worker that grew most is stopped "
@@ -86,6 +90,13 @@ struct Commands {
     start->add_flag("--block", start_options.block, "stay in the foreground");
     start->add_flag("--private", start_options.is_private, "serve one program: stay in the foreground, end with the parent process, and "
                                                            "not become the cluster that commands find by themselves");
+  }
+  void add_head(CLI::App& app) {
+    head = app.add_subcommand("head", "The head's process, which `start --head` runs by itself.")->group("");
+    head->add_option("--cluster", head_options.cluster);
+    head->add_option("--node", head_options.node);
+    head->add_option("--socket", head_options.socket);
+    head->add_option("--journal", head_options.journal);
   }
   void add_stop(CLI::App& app) { stop = add(app, "stop", "Stop a cluster's nodes on this machine, or the one node that --address names"); }
   void add_status(CLI::App& app) {
@@ -111,7 +122,8 @@ struct Commands {
   }
 
   int run() {
-    if (*start) return runtime::start_command(start_options, make_scheduler);
+    if (*start) return runtime::start_command(start_options);
+    if (*head) return runtime::head_command(head_options, make_scheduler);
     if (*stop) return runtime::stop_command(address);
     if (*status) return runtime::status_command(address, json);
     if (*list) return runtime::list_command(address, kind, json);
@@ -120,8 +132,9 @@ struct Commands {
     return runtime::submit_command(submit_options);
   }
 
-  CLI::App *start, *stop, *status, *list, *submit, *logs;
+  CLI::App *start, *head, *stop, *status, *list, *submit, *logs;
   runtime::StartOptions start_options;
+  runtime::HeadCommandOptions head_options;
   runtime::SubmitOptions submit_options;
   std::string address, kind, what;
   bool json = false, follow = false;

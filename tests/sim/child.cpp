@@ -86,11 +86,15 @@ runtime::Result<std::unique_ptr<runtime::ChildProcess>> start_child(World& world
   // fork, exec and the dynamic linker take their time; now and then a machine is slow, or the program does not come up at all.
   const auto delay = world.random().micros(500, world.random().one_in(10) ? 200'000 : 8'000);
   const bool stillborn = world.faults && world.random().one_in(40);
-  world.call_later(delay, [&world, state, stillborn, variables = std::move(variables)] {
+  world.call_later(delay, [&world, state, stillborn, argv = spec.argv, variables = std::move(variables)] {
     if (state->killed) return;
     if (stillborn) return kill(world, state);
-    const auto node = variables.find("STARLING_WORKER");
-    state->process = world.start("worker " + (node == variables.end() ? "?" : node->second.substr(0, 8)), variables, world.worker_main);
+    if (argv.size() > 1 && argv[1] == "head") {
+      state->process = world.start("head", variables, [&world, argv] { world.head_main(argv); });
+    } else {
+      const auto worker = variables.find("STARLING_WORKER");
+      state->process = world.start("worker " + (worker == variables.end() ? "?" : worker->second.substr(0, 8)), variables, world.worker_main);
+    }
     state->process->on_end = [&world, state] { tell_end(world, state); };
   });
   return std::unique_ptr<runtime::ChildProcess>(std::make_unique<SimulatedChild>(world, state));

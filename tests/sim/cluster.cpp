@@ -4,9 +4,7 @@
 
 #include <utility>
 
-#include "placement/scheduler/cluster_scheduler.h"
 #include "runtime/node/session.h"
-#include "runtime/transport/listener.h"
 
 namespace sim {
 
@@ -50,28 +48,10 @@ void Cluster::run_node(std::size_t index) {
     options.spill.folder = (*session / "spill").string();
     options.spill.limit_bytes = disk_bytes_;
   }
-  if (index == 0) {
-    options.scheduler = std::make_unique<placement::ClusterScheduler>();
-  } else {
-    runtime::Credentials credentials;
-    credentials.token = kToken;
-    credentials.role = runtime::Role::kNode;
-    credentials.cluster = cluster_;
-    credentials.node = options.node;
-    // As an operator would, who starts a node before the head is up.
-    for (;;) {
-      runtime::ConnectOptions patience;
-      patience.deadline = runtime::deadline_after(5s);
-      patience.lasting = true;  // as nodes do (cli_start.cpp)
-      auto head = runtime::connect(loop, *runtime::Endpoint::parse(machines_[0].address), credentials, patience);
-      if (process->crashed || machines_[0].node->ended) return;
-      if (head.ok()) {
-        options.head = *head;
-        break;
-      }
-      world_.sleep(20ms);
-    }
-  }
+  options.is_head = index == 0;
+  options.program = "starling";
+  options.journal = folder_ / "journal";
+  if (index != 0) options.head = *runtime::Endpoint::parse(machines_[0].address);
   runtime::SessionInfo info;
   info.cluster = cluster_;
   info.node = options.node;

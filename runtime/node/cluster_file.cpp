@@ -1,0 +1,45 @@
+#include "runtime/node/cluster_file.h"
+
+#include <nlohmann/json.hpp>
+
+#include "runtime/node/file_util.h"
+
+namespace runtime {
+
+namespace fs = std::filesystem;
+
+namespace {
+constexpr std::size_t kBytesMax = 64 << 10;
+constexpr const char* kName = "cluster.json";
+}  // namespace
+
+Result<std::optional<ClusterFile>> read_cluster_file(const fs::path& journal) {
+  std::error_code error;
+  if (!fs::exists(journal / kName, error)) {
+    if (fs::exists(journal / "journal.db", error)) {
+      return invalid_argument("journal " + journal.string() + ": " + kName + " is missing beside journal.db; put it back, or name another --journal");
+    }
+    return std::optional<ClusterFile>();
+  }
+  auto text = read_file(journal / kName, kBytesMax);
+  if (!text.ok()) return text.status().with_context("journal " + journal.string());
+  const auto json = nlohmann::json::parse(*text, nullptr, /*allow_exceptions=*/false);
+  const auto field = [&](const char* name) { return json.is_object() && json.contains(name) && json[name].is_string() ? json[name].get<std::string>() : std::string(); };
+  auto cluster = ClusterId::from_hex(field("cluster"));
+  auto node = NodeId::from_hex(field("node"));
+  if (!cluster.ok() || !node.ok() || field("token").empty()) {
+    return invalid_argument("journal " + journal.string() + ": " + kName + " is damaged; put a copy in its place, or name another --journal");
+  }
+  return std::optional<ClusterFile>(ClusterFile{*cluster, field("token"), *node});
+}
+
+Status write_cluster_file(const fs::path& journal, const ClusterFile& file) {
+  std::error_code error;
+  fs::create_directories(journal.parent_path(), error);
+  if (error) return invalid_argument("--journal " + journal.string() + ": " + error.message());
+  if (Status status = make_private_folder(journal); !status.ok()) return status.with_context("--journal");
+  const nlohmann::json json{{"cluster", file.cluster.hex()}, {"token", file.token}, {"node", file.node.hex()}};
+  return write_file_atomic(journal / kName, json.dump(2) + "\n", 0600).with_context("--journal " + journal.string());
+}
+
+}  // namespace runtime

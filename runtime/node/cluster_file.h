@@ -1,0 +1,25 @@
+// What a journal's folder says about the cluster that it is of, in a file of its own (cluster.json, 0600), so that `starling start --head --journal` goes on with it.
+#pragma once
+
+#include <filesystem>
+#include <optional>
+#include <string>
+
+#include "runtime/core/ids.h"
+#include "runtime/core/result.h"
+
+namespace runtime {
+
+struct ClusterFile {
+  ClusterId cluster;
+  std::string token;
+  NodeId node;  // the last one beside the head
+  bool operator==(const ClusterFile&) const = default;
+};
+
+/// Nothing when the folder is new. Errors: kInvalidArgument (malformed, or not to be read).
+Result<std::optional<ClusterFile>> read_cluster_file(const std::filesystem::path& journal);
+/// Makes the folder if need be.
+Status write_cluster_file(const std::filesystem::path& journal, const ClusterFile& file);
+
+}  // namespace runtime
