@@ -8,12 +8,10 @@
 
 namespace sim {
 
-namespace {
-constexpr const char* kToken = "a token of the simulation";
-}  // namespace
-
 Cluster::Cluster(World& world, std::filesystem::path folder)
     : world_(world), folder_(std::move(folder)), cluster_(runtime::ClusterId::random()) {}
+
+const char* Cluster::token() { return "a token of the simulation"; }
 
 void Cluster::add_machine(double cpus) {
   Machine machine;
@@ -36,7 +34,7 @@ void Cluster::run_node(std::size_t index) {
   runtime::NodeOptions options;
   options.cluster = cluster_;
   options.node = runtime::NodeId::random();
-  options.token = kToken;
+  options.token = token();
   options.bind = *runtime::Endpoint::parse(machines_[index].address);
   options.resources = {{"CPU", machines_[index].cpus}};
   options.object_store_bytes = store_bytes_;

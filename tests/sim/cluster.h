@@ -35,6 +35,7 @@ class Cluster {
     runtime::Node* running = nullptr;
   };
   const std::vector<Machine>& machines() const { return machines_; }
+  static const char* token();
   /// Environment variables of a driver on the machine.
   std::map<std::string, std::string> driver_variables() const;
 

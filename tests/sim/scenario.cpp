@@ -7,6 +7,7 @@
 
 #include "cluster.h"
 #include "driver.h"
+#include "head_main.h"
 #include "tests/support/temporary_folder.h"
 
 namespace sim {
@@ -43,6 +44,7 @@ class Scenario {
   World world_;
   Ledger ledger_;
   Stage stage_{&world_, &ledger_};
+  JournalDisk journal_;
   std::unique_ptr<Cluster> cluster_;
   Rendezvous rendezvous_;
   Weather weather_;
@@ -204,6 +206,7 @@ Outcome Scenario::run() {
     Witness::register_in(rt);
     rt.run([](runtime::Runtime&) { return 1; });
   };
+  world_.head_main = [this](const std::vector<std::string>& argv) { run_head(world_, journal_, Cluster::token(), argv); };
   plan();
   Random& random = world_.random();
   const auto machines_up = [this] {

@@ -126,6 +126,8 @@ class World final : public runtime::Simulation {
 
   /// What a child process of a node runs.
   std::function<void()> worker_main;
+  /// What its head's process runs.
+  std::function<void(const std::vector<std::string>& argv)> head_main;
 
  private:
   struct Thread {
