@@ -102,7 +102,7 @@ struct StopNode {
 
 // From a node to the head.
 
-/// A node joins; or one that has joined comes back, to a head that was restarted or over a new connection. Refused with kCancelled when it was declared
+/// Answered with whether another head may go on with the cluster should this one be lost (a number). A node joins; or one that has joined comes back, to a head that was restarted or over a new connection. Refused with kCancelled when it was declared
 /// dead meanwhile: then it has to end what it runs, and join as a new one.
 struct RegisterNode {
   NodeInfo info;

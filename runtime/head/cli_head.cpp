@@ -37,6 +37,7 @@ int head_command(const HeadCommandOptions& options, const std::function<std::uni
     };
   }
   process.scheduler = make_scheduler();
+  process.head.durable = options.durable;
   EventLoop loop;
   asio::signal_set signals(loop.context(), SIGTERM);
   auto head = HeadProcess::start(loop, std::move(process));

@@ -14,6 +14,7 @@ struct HeadCommandOptions {
   std::string node;     // id
   std::string socket;   // path
   std::string journal;  // folder; empty: none
+  bool durable = false;  // it outlives the node beside the head
 };
 
 /// The cluster's token comes by STARLING_TOKEN_FILE. Returns the exit code: HeadChild::kExitUnusable when it cannot start.

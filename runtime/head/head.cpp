@@ -50,7 +50,7 @@ void Head::on(const Call& call, control::RegisterNode& body, ControlAnswerer ans
   }
   if (body.returns) {
     LOG(info, "node {} at {} is back", body.info.node.short_hex(), body.info.address);
-    answer(ControlAnswer{});
+    answer(ControlAnswer{std::int64_t{options_.durable}});
     reconcile(body);
     return place_pending();
   }
@@ -59,7 +59,7 @@ void Head::on(const Call& call, control::RegisterNode& body, ControlAnswerer ans
   body.info.alive = true;
   commit(command::AddNode{body.info});
   LOG(info, "node {} at {} joined", body.info.node.short_hex(), body.info.address);
-  answer(ControlAnswer{});
+  answer(ControlAnswer{std::int64_t{options_.durable}});
   tell_node_watchers();
   place_pending();
 }

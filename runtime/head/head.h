@@ -43,6 +43,8 @@ struct HeadOptions {
   std::chrono::milliseconds restart_delay_first{100};
   std::chrono::milliseconds restart_delay_max{10'000};
   std::chrono::milliseconds restart_calm{60'000};
+  /// The journal outlives this machine's processes, and another head may go on with it: nodes that lose this one wait for that.
+  bool durable = false;
   /// How long what an earlier head had promised a place to waits for its creator to ask again.
   std::chrono::milliseconds restored_wait{60'000};
 };

@@ -41,7 +41,7 @@ Status HeadProcess::open() {
     if (!opened.ok()) return opened.status();
     journal = std::move(*opened);
   }
-  service_ = std::make_unique<HeadService>(loop_, options_.cluster, std::move(options_.scheduler), std::move(journal), options_.service);
+  service_ = std::make_unique<HeadService>(loop_, options_.cluster, std::move(options_.scheduler), std::move(journal), options_.service, options_.head);
   if (Status status = service_->recover(); !status.ok()) return status;
 
   Credentials credentials;

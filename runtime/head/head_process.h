@@ -24,6 +24,7 @@ struct HeadProcessOptions {
   std::function<Result<std::unique_ptr<Journal>>(EventLoop&)> open_journal;
   std::unique_ptr<Scheduler> scheduler;
   HeadServiceOptions service;
+  HeadOptions head;
 };
 
 /// Everything happens on the event loop; the methods are for the main thread, which drives the loop in wait().

@@ -54,14 +54,14 @@ class HeadService::Turn {
   const bool is_outer_;
 };
 
-HeadService::HeadService(EventLoop& loop, ClusterId cluster, std::unique_ptr<Scheduler> scheduler, std::unique_ptr<Journal> journal, HeadServiceOptions options)
+HeadService::HeadService(EventLoop& loop, ClusterId cluster, std::unique_ptr<Scheduler> scheduler, std::unique_ptr<Journal> journal, HeadServiceOptions options, HeadOptions head)
     : loop_(loop),
       options_(options),
       journal_(std::move(journal)),
       tick_timer_(loop.context()),
       lease_timer_(loop.context()),
       stop_timer_(loop.context()),
-      head_(cluster, std::move(scheduler), *this, steady_now) {
+      head_(cluster, std::move(scheduler), *this, steady_now, head) {
   if (journal_) head_.follow();
   check_leases();
 }

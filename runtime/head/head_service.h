@@ -24,7 +24,8 @@ struct HeadServiceOptions {
 class HeadService final : private HeadLinks {
  public:
   /// Without a journal nothing outlives the process.
-  HeadService(EventLoop& loop, ClusterId cluster, std::unique_ptr<Scheduler> scheduler, std::unique_ptr<Journal> journal, HeadServiceOptions options = {});
+  HeadService(EventLoop& loop, ClusterId cluster, std::unique_ptr<Scheduler> scheduler, std::unique_ptr<Journal> journal, HeadServiceOptions options = {},
+              HeadOptions head = {});
   ~HeadService() override;
 
   /// Takes over what the journal holds; before the first node. Errors: the journal's.

@@ -213,6 +213,7 @@ int run_node(const StartOptions& options, Plan plan, StartReport& report) {
   plan.node.session_dir = *session;
   if (options.head && options.journal.empty() && !options.is_private) plan.node.journal = *session / "journal";
   const bool keeps_journal = options.head && !options.journal.empty();
+  plan.node.durable = keeps_journal;
   ClusterFile file{plan.node.cluster, plan.node.token, plan.node.replaces};
   const fs::path journal = plan.node.journal;
   // Before anything runs: a folder that cannot be written to is better known now.

@@ -27,6 +27,7 @@ Status HeadChild::start() {
   ProcessSpec spec;
   spec.program = options_.program;
   spec.argv = {options_.program, "head", "--cluster", options_.cluster.hex(), "--node", options_.node.hex(), "--socket", options_.socket.string(), "--journal", options_.journal.string()};
+  if (options_.durable) spec.argv.push_back("--durable");
   spec.env = {"STARLING_TOKEN_FILE=" + options_.token_file};
   spec.working_dir = options_.session_dir.string();
   error_tail_ = {};

@@ -24,6 +24,7 @@ struct HeadChildOptions {
   std::filesystem::path session_dir;  // its log goes to logs/head.log there
   std::filesystem::path socket;
   std::filesystem::path journal;   // empty: none
+  bool durable = false;            // the journal outlives this node
   std::string token_file;
   std::chrono::milliseconds restart_delay_first{20};
   std::chrono::milliseconds restart_delay_max{2000};

@@ -95,6 +95,8 @@ void HeadLink::on_registered(std::uint64_t life, Result<ControlAnswer> answer) {
     return;
   }
   state_ = State::kUp;
+  const auto* durable = std::get_if<std::int64_t>(&*answer);
+  durable_ = durable && *durable != 0;
   heard_ = steady_now();
   pause_ = {};
   if (std::exchange(joined_, true)) LOG(info, "the head is back");
@@ -131,8 +133,9 @@ void HeadLink::again_later(const Status& why) {
   // A wrong token, or another cluster, stays wrong; a head that is being started again is not there for a moment.
   const bool passing = why.code() == ErrorCode::kUnavailable || why.code() == ErrorCode::kDeadlineExceeded || why.code() == ErrorCode::kNotFound || joined_;
   if (!joined_ && (!passing || now >= join_deadline_)) return end(why);
-  if (joined_ && now - down_since_ > options_.patience) {
-    return end(unavailable("the head has been away for " + std::to_string(options_.patience.count() / 1000) + " s: " + why.message()));
+  const auto patience = durable_ ? options_.patience : options_.patience_brief;
+  if (joined_ && now - down_since_ > patience) {
+    return end(unavailable("the head has been away for " + std::to_string(patience.count() / 1000) + " s: " + why.message()));
   }
   pause_ = std::clamp(2 * pause_, kPauseFirst, kPauseMax);
   retry_timer_.expires_after(pause_);

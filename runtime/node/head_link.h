@@ -22,8 +22,10 @@ struct HeadLinkOptions {
   std::chrono::milliseconds heartbeat{1000};
   /// A head that has answered nothing for so long is connected to anew: the connection may be dead in one direction.
   std::chrono::milliseconds silence_max{30000};
-  /// How long the head may be away before the node gives up.
+  /// How long the head may be away before the node gives up: one whose journal outlives its machine, and another, which can only come back as a process
+  /// beside the same node.
   std::chrono::milliseconds patience{600'000};
+  std::chrono::milliseconds patience_brief{5'000};
 };
 
 /// Lives on the event loop. Requests wait while there is no head, and those that were under way when it died are made again: the head knows most of them by
@@ -87,7 +89,8 @@ class HeadLink {
   const Callbacks callbacks_;
   const HeadLinkOptions options_;
   State state_ = State::kDown;
-  bool joined_ = false;  // once: from then on it returns
+  bool joined_ = false;   // once: from then on it returns
+  bool durable_ = false;  // as the head said
   UniqueFunction<void(Status)> on_joined_;
   Deadline join_deadline_ = Deadline::max();
   std::shared_ptr<Channel> channel_;

@@ -136,6 +136,7 @@ void Node::link_to_head() {
     child.session_dir = options_.session_dir;
     child.socket = socket;
     child.journal = options_.journal;
+    child.durable = options_.durable;
     child.token_file = (options_.session_dir.parent_path() / "token").string();
     head_child_ = std::make_unique<HeadChild>(loop_, std::move(child), [this](const Status& why) { on_lost(why); });
     head = *Endpoint::unix_socket(socket.string());  // a session's folder leaves room for such names

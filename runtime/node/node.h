@@ -39,6 +39,7 @@ struct NodeOptions {
   bool is_head = false;          // that node: the head is a process beside it
   std::string program;           // starling, for the head's process
   std::filesystem::path journal; // of the head; empty: what it knows ends with its process
+  bool durable = false;          // the journal outlives this node, and another one may go on with it
   NodeId replaces;               // an earlier node of this machine that is known to be dead
   HeadLinkOptions link;
 };

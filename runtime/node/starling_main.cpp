@@ -97,6 +97,7 @@ struct Commands {
     head->add_option("--node", head_options.node);
     head->add_option("--socket", head_options.socket);
     head->add_option("--journal", head_options.journal);
+    head->add_flag("--durable", head_options.durable);
   }
   void add_stop(CLI::App& app) { stop = add(app, "stop", "Stop a cluster's nodes on this machine, or the one node that --address names"); }
   void add_status(CLI::App& app) {
