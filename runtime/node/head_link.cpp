@@ -131,7 +131,7 @@ void HeadLink::again_later(const Status& why) {
   why_down_ = why;
   const Deadline now = steady_now();
   // A wrong token, or another cluster, stays wrong; a head that is being started again is not there for a moment.
-  const bool passing = why.code() == ErrorCode::kUnavailable || why.code() == ErrorCode::kDeadlineExceeded || why.code() == ErrorCode::kNotFound || joined_;
+  const bool passing = why.code() == ErrorCode::kUnavailable || why.code() == ErrorCode::kDeadlineExceeded || joined_;
   if (!joined_ && (!passing || now >= join_deadline_)) return end(why);
   const auto patience = durable_ ? options_.patience : options_.patience_brief;
   if (joined_ && now - down_since_ > patience) {

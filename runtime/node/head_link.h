@@ -25,7 +25,7 @@ struct HeadLinkOptions {
   /// How long the head may be away before the node gives up: one whose journal outlives its machine, and another, which can only come back as a process
   /// beside the same node.
   std::chrono::milliseconds patience{600'000};
-  std::chrono::milliseconds patience_brief{5'000};
+  std::chrono::milliseconds patience_brief{3'000};
 };
 
 /// Lives on the event loop. Requests wait while there is no head, and those that were under way when it died are made again: the head knows most of them by

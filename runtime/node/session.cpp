@@ -75,6 +75,7 @@ void for_each_node_folder(Visit visit) {
 void remove_run_files(const fs::path& dir) {
   std::error_code error;
   fs::remove(dir / "node.json", error);
+  fs::remove_all(dir / "journal", error);  // that of a head goes with its node, unless it was given a folder
   for (fs::directory_iterator file(dir, error), end; !error && file != end; file.increment(error)) {
     std::error_code ignored;
     if (file->path().extension() == ".sock") fs::remove(file->path(), ignored);
