@@ -7,6 +7,7 @@
 #include "runtime/actor/process.h"
 #include "runtime/actor/readable_type.h"
 #include "runtime/actor/stored_object.h"
+#include "runtime/core/backoff.h"
 #include "runtime/core/timer.h"
 
 namespace runtime::published_detail {
@@ -14,9 +15,6 @@ namespace runtime::published_detail {
 namespace {
 
 constexpr std::size_t kTypeBytesMax = 4 << 10;  // what is longer is not said
-// What the head names may be gone: dropped meanwhile, or with its node, of whose end the head is about to hear.
-constexpr std::chrono::milliseconds kAskAgainFirst{20};
-constexpr std::chrono::milliseconds kAskAgainMax{500};
 // For finding another copy of what was lost. Whoever reads has a deadline of his own.
 constexpr std::chrono::seconds kPatience{60};
 
@@ -32,7 +30,7 @@ struct Search : std::enable_shared_from_this<Search> {
   std::string type;  // of the value; empty: any
   Deadline deadline;
   std::function<void(Result<Found>)> done;
-  std::chrono::milliseconds pause = kAskAgainFirst;
+  Backoff backoff;  // what the head names may be gone: dropped meanwhile, or with its node, of whose end the head is about to hear
   std::vector<ObjectLocation> copies;  // of what was found, to be tried
 
   void ask() {
@@ -76,9 +74,9 @@ struct Search : std::enable_shared_from_this<Search> {
     const bool may_be_elsewhere = why.code() == ErrorCode::kObjectLost || why.code() == ErrorCode::kUnavailable;
     if (!may_be_elsewhere || process->is_shut_down()) return done(why);
     if (!copies.empty()) return try_copy(version);
+    const auto pause = backoff.next();
     if (steady_now() + pause >= deadline) return done(why);
     auto timer = std::make_shared<Timer>(process->loop().context(), pause);
-    pause = std::min(2 * pause, kAskAgainMax);
     timer->async_wait([self = shared_from_this(), timer](boost::system::error_code) { self->ask(); });
   }
 };

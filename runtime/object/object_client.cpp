@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "runtime/core/timer.h"
+#include "runtime/object/awaited.h"
 #include "runtime/object/shared_heap.h"
 
 namespace runtime {
@@ -90,27 +91,11 @@ void ObjectClient::remake(const ObjectLocation& lost, const std::string& keeper,
 
 // An answer that comes after the deadline still carries a pin; dropping the view gives it back.
 Result<BytesView> ObjectClient::get(const ObjectLocation& location, Deadline deadline) {
-  struct Waiting {
-    explicit Waiting(EventLoop& loop) : done(loop) {}
-    Event done;
-    std::mutex mutex;
-    bool given_up = false;
-    std::optional<Result<BytesView>> result;
-  };
-  auto waiting = std::make_shared<Waiting>(heap_->loop());
-  heap_->get(location, deadline, [waiting](Result<BytesView> result) {
-    {
-      std::lock_guard lock(waiting->mutex);
-      if (waiting->given_up) return;
-      waiting->result = std::move(result);
-    }
-    waiting->done.set();
-  });
-  heap_->loop().run_until(waiting->done, deadline);
-  std::lock_guard lock(waiting->mutex);
-  waiting->given_up = true;
-  if (!waiting->result) return late(location);
-  return std::move(*waiting->result);
+  auto waiting = std::make_shared<Awaited<Result<BytesView>>>(heap_->loop());
+  heap_->get(location, deadline, [waiting](Result<BytesView> result) { (void)waiting->offer(result); });
+  auto result = waiting->wait(deadline);
+  if (!result) return late(location);
+  return std::move(*result);
 }
 
 void ObjectClient::get(const ObjectLocation& location, Deadline deadline, UniqueFunction<void(Result<BytesView>)> done) {

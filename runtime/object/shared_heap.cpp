@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "runtime/core/check.h"
+#include "runtime/object/awaited.h"
 #include "runtime/object/object_loss.h"
 
 namespace runtime {
@@ -114,30 +115,14 @@ Result<Message> SharedHeap::ask_for_lease(Channel& node, std::uint64_t bytes, st
   Message request = request_of(object_wire::Lease{bytes, wait_ms});
   const Deadline deadline = deadline_after(std::chrono::milliseconds(wait_ms) + kLineGrace);
   if (!stop.stop_possible()) return node.request_blocking(std::move(request), deadline);
-  struct Asked {
-    explicit Asked(EventLoop& loop) : done(loop) {}
-    Event done;
-    std::mutex mutex;
-    bool given_up = false;
-    std::optional<Result<Message>> reply;
-  };
-  auto asked = std::make_shared<Asked>(loop_);
+  auto asked = std::make_shared<Awaited<Result<Message>>>(loop_);
   node.request(std::move(request), deadline, [asked, self = shared_from_this()](Result<Message> reply) {
-    {
-      std::lock_guard lock(asked->mutex);
-      if (!asked->given_up) asked->reply = std::move(reply);
-      else if (reply.ok()) self->return_late(*reply);
-    }
-    asked->done.set();
+    if (!asked->offer(reply) && reply.ok()) self->return_late(*reply);
   });
-  {
-    std::stop_callback wake(stop, [asked] { asked->done.set(); });
-    loop_.run_until(asked->done, Deadline::max());
-  }
-  std::lock_guard lock(asked->mutex);
-  asked->given_up = true;
-  if (!asked->reply) return cancelled("no longer wanted while it waited for room in the object store");
-  return std::move(*asked->reply);
+  std::stop_callback wake(stop, [asked] { asked->wake(); });
+  auto reply = asked->wait(Deadline::max());
+  if (!reply) return cancelled("no longer wanted while it waited for room in the object store");
+  return std::move(*reply);
 }
 
 void SharedHeap::return_late(const Message& reply) {

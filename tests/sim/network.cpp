@@ -65,6 +65,8 @@ std::pair<FileDescriptor, FileDescriptor> named_pair(const std::string& name) {
   return {std::move(callee), std::move(caller)};
 }
 
+constexpr std::chrono::seconds kGivenUpAfter{12};
+
 /// An epoll event's data: which end of which connection.
 std::uint64_t tag(std::uint64_t link, int end) { return link << 1 | static_cast<std::uint64_t>(end); }
 
@@ -320,6 +322,15 @@ void Network::cut(Process& process, Farewell farewell) {
     }
     near.finished = true;
     close_end(near);
+    if (how == Farewell::kSilence) {
+      // What keep-alive probes do, and later than any lease: the kernel of the other machine gives the connection up.
+      world_.call_later(kGivenUpAfter, [this, weak = std::weak_ptr<Link>(link), end = 1 - here] {
+        auto silent = weak.lock();
+        if (!silent) return;
+        close_end(silent->ends[end]);
+        links_.erase(silent->id);
+      });
+    }
     if (!far.fd || (how != Farewell::kSilence && far.finished)) {
       close_end(far);
       links_.erase(link->id);

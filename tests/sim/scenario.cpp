@@ -51,6 +51,7 @@ class Scenario {
   std::vector<std::shared_ptr<Process>> drivers_;
   std::vector<std::size_t> driver_machines_;
   bool half_opened_ = false;
+  bool fell_silent_ = false;
   std::uint64_t spills_ = 0;
 };
 
@@ -99,6 +100,7 @@ void Scenario::die(std::size_t machine) {
   if (machines[machine].node->ended) return;
   // Either the node's process alone, or the whole machine, of which nobody hears again.
   const bool whole = world_.random().one_in(2);
+  fell_silent_ = fell_silent_ || whole;
   for (std::size_t i = 0; i < drivers_.size(); ++i) {
     if (whole && driver_machines_[i] == machine) world_.crash(*drivers_[i], Farewell::kSilence);
   }
@@ -250,7 +252,8 @@ Outcome Scenario::run() {
   if (!rendezvous_.heard_all && !half_opened_ && world_.failure().empty()) world_.fail("an actor does not answer, though nothing is wrong any more");
   const bool quiet = rendezvous_.dropped_all && !half_opened_;
   if (quiet) {
-    world_.run_until([] { return false; }, world_.now() + 15s);
+    // A caller whose machine fell silent is given up by TCP first, and then waited for, since it may connect again.
+    world_.run_until([] { return false; }, world_.now() + (fell_silent_ ? 30s : 15s));
     if (world_.failure().empty()) check_refs();
     if (world_.failure().empty()) check_objects();
   }
