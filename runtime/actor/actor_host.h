@@ -40,7 +40,10 @@ struct ActorHostOptions {
 
 /// What all actors of a process share. The executor outlives every stop() and push().
 struct HostContext {
-  std::shared_ptr<Process> process;
+  HostContext(std::shared_ptr<Process> process, Runtime& runtime, ActorExecutor& executor)
+      : process(std::move(process)), runtime(runtime), executor(executor) {}
+
+  const std::shared_ptr<Process> process;
   Runtime& runtime;
   ActorExecutor& executor;
   ActorHostOptions options{};

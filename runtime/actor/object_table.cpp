@@ -1,6 +1,7 @@
 #include "runtime/actor/object_table.h"
 
 #include <algorithm>
+#include <iterator>
 #include <utility>
 #include <vector>
 
@@ -32,19 +33,22 @@ void ObjectTable::add_borrowed(const ObjectLocation& location) {
 void ObjectTable::add_remakeable(const std::shared_ptr<StoredObject>& object) {
   const ObjectId id = object->location().id;
   std::lock_guard lock(mutex_);
-  remakeable_[id] = object;
+  remakeable_.emplace(id, object);
 }
 
 std::shared_ptr<StoredObject> ObjectTable::find_remakeable(ObjectId id) const {
   std::lock_guard lock(mutex_);
-  auto found = remakeable_.find(id);
-  return found == remakeable_.end() ? nullptr : found->second.lock();
+  auto [first, last] = remakeable_.equal_range(id);
+  for (auto candidate = first; candidate != last; ++candidate) {
+    if (auto object = candidate->second.lock()) return object;
+  }
+  return nullptr;
 }
 
 void ObjectTable::remove(const ObjectLocation& location, bool owned) {
   std::lock_guard lock(mutex_);
-  // Not one that took its place: the same object may come back to the process that had it made.
-  if (auto made = remakeable_.find(location.id); made != remakeable_.end() && made->second.expired()) remakeable_.erase(made);
+  auto [first, last] = remakeable_.equal_range(location.id);
+  while (first != last) first = first->second.expired() ? remakeable_.erase(first) : std::next(first);
   if (owned) {
     owned_.erase(location.id);
   } else if (auto borrowed = borrowed_.find(location.id); borrowed != borrowed_.end() && --borrowed->second.handles == 0) {

@@ -49,7 +49,8 @@ class ObjectTable {
   mutable std::mutex mutex_;
   std::unordered_map<ObjectId, Owned> owned_;
   std::unordered_map<ObjectId, Borrowed> borrowed_;
-  std::unordered_map<ObjectId, std::weak_ptr<StoredObject>> remakeable_;
+  // Several of one object: a process that finds a published version twice has two, either of which may go first.
+  std::unordered_multimap<ObjectId, std::weak_ptr<StoredObject>> remakeable_;
 };
 
 }  // namespace runtime

@@ -42,10 +42,11 @@ void Process::attach(std::unique_ptr<NodeClient> node) {
   ObjectClient::OwnerHooks hooks;
   hooks.hold = [table = object_table_](const ObjectLocation& location) { table->hold(location); };
   hooks.unhold = [table = object_table_](const ObjectLocation& location) { table->unhold(location); };
-  hooks.remake = [table = object_table_](const ObjectLocation& lost, UniqueFunction<void(Result<ObjectLocation>)> done) {
+  hooks.remake = [table = object_table_, here = node_->node_id()](const ObjectLocation& lost, UniqueFunction<void(Result<ObjectLocation>)> done) {
     auto object = table->find_remakeable(lost.id);
     if (!object) return done(not_found("this process did not have it made"));
-    object->recover(deadline_after(kRecoverPatience), std::move(done));
+    if (lost.node == here) return object->recover(deadline_after(kRecoverPatience), std::move(done));
+    object->replace(lost, object_lost("its copies are gone"), std::move(done));
   };
   hooks.report = [weak = weak_from_this()] {
     auto self = weak.lock();

@@ -65,10 +65,14 @@ void StoredObject::recover(Deadline deadline, UniqueFunction<void(Result<ObjectL
   const ObjectLocation at = location();
   client_->get(at, deadline, [self = shared_from_this(), at, done = std::move(done)](Result<BytesView> view) mutable {
     if (view.ok()) return done(at);
-    self->bring_back(at, view.status(), [self, done = std::move(done)](Status status) mutable {
-      if (status.ok()) done(self->location());
-      else done(std::move(status));
-    });
+    self->replace(at, view.status(), std::move(done));
+  });
+}
+
+void StoredObject::replace(const ObjectLocation& lost, const Status& why, UniqueFunction<void(Result<ObjectLocation>)> done) {
+  bring_back(lost, why, [self = shared_from_this(), done = std::move(done)](Status status) mutable {
+    if (status.ok()) done(self->location());
+    else done(std::move(status));
   });
 }
 

@@ -41,7 +41,10 @@ class StoredObject : public std::enable_shared_from_this<StoredObject> {
 
   /// Looks whether the object is lost, and makes it again if so. `done` is called once, with where it is. Errors: as open().
   void recover(Deadline deadline, UniqueFunction<void(Result<ObjectLocation>)> done);
-  /// The same; `done` hears whether it was lost and is there again.
+  /// Somebody could not read what is at `lost`, and why: makes it again unless that has happened since. So it does for another process though this one
+  /// may still read the copy that its node has fetched.
+  void replace(const ObjectLocation& lost, const Status& why, UniqueFunction<void(Result<ObjectLocation>)> done);
+  /// As recover(); `done` hears whether it was lost and is there again.
   void restore(Deadline deadline, UniqueFunction<void(bool made_again)> done);
 
  private:

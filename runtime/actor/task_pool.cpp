@@ -396,7 +396,7 @@ void TaskPool::on_timer() {
       else next = std::min(next, task->deadline);
       return task->deadline <= now;
     });
-    std::erase_if(queue->leases, [&](const LeasePtr& lease) {
+    std::erase_if(queue->leases, [&, &queue = queue](const LeasePtr& lease) {
       if (lease->in_flight > 0) return false;
       const Deadline until = lease->last_event + options_.idle_max;
       if (until > now) {
