@@ -68,7 +68,7 @@ Status read_value(schema::Value::Reader in, Buffer payload, const ReadContext& c
       if (!context.process) return invalid_argument("an object in a store where none can be");
       out->stored = context.process->borrow(*location, in.getIndirect());
       if (in.getMaker().size() > 0) {
-        out->stored->set_lineage(std::make_shared<RemoteLineage>(context.process, *location, to_string(in.getMaker()), to_string(in.getKeeper())));
+        out->stored->set_lineage(std::make_shared<RemoteLineage>(context.process, to_string(in.getMaker()), to_string(in.getKeeper())));
       }
       break;
     }

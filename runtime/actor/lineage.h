@@ -7,6 +7,7 @@
 
 #include "runtime/actor/fwd.h"
 #include "runtime/core/result.h"
+#include "runtime/object/object_location.h"
 
 namespace runtime {
 
@@ -19,8 +20,9 @@ class Lineage {
   virtual std::string maker() const = 0;
   /// Where others that find the object lost can have it made again: "HOST:PORT" of the node of a process that can. Empty: nowhere.
   virtual std::string keeper() const { return ""; }
-  /// Lets the maker run again. The returned state settles with the new object, or with why there is none. Errors: why it does not run again.
-  virtual Result<ObjectStatePtr> make_again() = 0;
+  /// Lets the maker run again, since what is at `lost` cannot be read. The returned state settles with the new object, or with why there is none.
+  /// Errors: why it does not run again.
+  virtual Result<ObjectStatePtr> make_again(const ObjectLocation& lost) = 0;
 };
 
 /// Of the result of an actor's method, which depends on the actor's state and is never made again.
@@ -29,7 +31,7 @@ class CallLineage final : public Lineage {
   /// "Counter 7f3a0011: total"
   explicit CallLineage(std::string maker) : maker_(std::move(maker)) {}
   std::string maker() const override { return maker_; }
-  Result<ObjectStatePtr> make_again() override {
+  Result<ObjectStatePtr> make_again(const ObjectLocation&) override {
     return unimplemented("it is the result of an actor's method, which depends on the actor's state; only results of tasks are made again");
   }
 

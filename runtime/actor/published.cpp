@@ -89,7 +89,7 @@ class PublishedLineage final : public Lineage {
 
   std::string maker() const override { return "publish('" + request_.name + "', version " + std::to_string(request_.version) + ")"; }
   std::string keeper() const override { return keeper_; }
-  Result<ObjectStatePtr> make_again() override {
+  Result<ObjectStatePtr> make_again(const ObjectLocation&) override {
     auto process = process_.lock();
     if (!process) return cancelled("the runtime was stopped");
     auto again = std::make_shared<ObjectState>(process);

@@ -6,24 +6,22 @@
 #include <string>
 
 #include "runtime/actor/lineage.h"
-#include "runtime/object/object_location.h"
 
 namespace runtime {
 
 class RemoteLineage final : public Lineage {
  public:
-  /// `keeper`: as Lineage::keeper. The object is at `location`.
-  RemoteLineage(std::weak_ptr<Process> process, ObjectLocation location, std::string maker, std::string keeper)
-      : process_(std::move(process)), location_(std::move(location)), maker_(std::move(maker)), keeper_(std::move(keeper)) {}
+  /// `keeper`: as Lineage::keeper.
+  RemoteLineage(std::weak_ptr<Process> process, std::string maker, std::string keeper)
+      : process_(std::move(process)), maker_(std::move(maker)), keeper_(std::move(keeper)) {}
 
   std::string maker() const override { return maker_; }
   std::string keeper() const override { return keeper_; }
   /// Asks the keeper, by way of the nodes.
-  Result<ObjectStatePtr> make_again() override;
+  Result<ObjectStatePtr> make_again(const ObjectLocation& lost) override;
 
  private:
   const std::weak_ptr<Process> process_;
-  const ObjectLocation location_;
   const std::string maker_;
   const std::string keeper_;
 };

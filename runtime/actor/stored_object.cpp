@@ -95,7 +95,7 @@ Result<ObjectStatePtr> StoredObject::make_again(const ObjectLocation& lost, cons
   if (present_location() != lost) return ObjectStatePtr();
   if (coming_) return coming_;
   if (!lineage_) return loss(lost, why, {});
-  Result<ObjectStatePtr> made = lineage_->make_again();
+  Result<ObjectStatePtr> made = lineage_->make_again(lost);
   if (!made.ok()) return loss(lost, why, made.status());
   coming_ = *std::move(made);
   return coming_;

@@ -56,13 +56,13 @@ void TaskLineage::forget(std::string why) {
 Result<ObjectStatePtr> TaskLineage::obtain(Input& input, std::size_t position) {
   if (input.kept) return input.kept;
   if (ObjectStatePtr there = input.object.lock()) return there;
-  Result<ObjectStatePtr> made = input.lineage->make_again();
+  Result<ObjectStatePtr> made = input.lineage->run_again();
   if (!made.ok()) return made.status().with_context("its argument by reference number " + std::to_string(position + 1));
   input.object = *made;
   return made;
 }
 
-Result<ObjectStatePtr> TaskLineage::make_again() {
+Result<ObjectStatePtr> TaskLineage::run_again() {
   std::lock_guard lock(mutex_);
   if (!forgotten_.empty()) return object_lost(forgotten_);
   if (runs_left_ == 0) return object_lost("its task may not run again (TaskOptions::max_retries)");

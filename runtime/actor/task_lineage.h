@@ -37,7 +37,8 @@ class TaskLineage final : public Lineage, public std::enable_shared_from_this<Ta
 
   std::string maker() const override;
   std::string keeper() const override { return keeper_; }
-  Result<ObjectStatePtr> make_again() override;
+  Result<ObjectStatePtr> make_again(const ObjectLocation&) override { return run_again(); }
+  Result<ObjectStatePtr> run_again();
 
   /// What it keeps, in bytes.
   std::size_t bytes() const { return bytes_; }
@@ -47,7 +48,7 @@ class TaskLineage final : public Lineage, public std::enable_shared_from_this<Ta
   struct Input {
     ObjectStatePtr kept;                     // the object itself, or
     std::weak_ptr<ObjectState> object;       // while somebody else keeps it,
-    std::shared_ptr<Lineage> lineage;        // or how to make it again
+    std::shared_ptr<TaskLineage> lineage;    // or how to make it again
   };
   void forget(std::string why);
   static Result<ObjectStatePtr> obtain(Input& input, std::size_t position);

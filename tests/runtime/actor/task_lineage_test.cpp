@@ -33,9 +33,9 @@ TEST_F(TaskLineageTest, RunsTheTaskAgainWithItsArgumentsSoOften) {
   small.bytes = Buffer::copy_of("seven");
   auto again = lineage(100, 2, {ObjectState::ready(nullptr, small)});
   EXPECT_EQ(again->maker(), "task resize");
-  ASSERT_TRUE(again->make_again().ok());
-  ASSERT_TRUE(again->make_again().ok());
-  const Status refused = again->make_again().status();
+  ASSERT_TRUE(again->run_again().ok());
+  ASSERT_TRUE(again->run_again().ok());
+  const Status refused = again->run_again().status();
   EXPECT_EQ(refused.code(), ErrorCode::kObjectLost);
   EXPECT_NE(refused.message().find("max_retries"), std::string::npos) << refused.message();
   ASSERT_EQ(submitted_.size(), 2u);
@@ -54,10 +54,10 @@ TEST_F(TaskLineageTest, TheOldestIsForgottenWhenThereIsTooMuch) {
   auto third = lineage(40'000);
   table->add(third);
   EXPECT_EQ(table->bytes(), second->bytes() + third->bytes());
-  const Status forgotten = oldest->make_again().status();
+  const Status forgotten = oldest->run_again().status();
   EXPECT_EQ(forgotten.code(), ErrorCode::kObjectLost);
   EXPECT_NE(forgotten.message().find("lineage_bytes_max"), std::string::npos) << forgotten.message();
-  EXPECT_TRUE(second->make_again().ok());
+  EXPECT_TRUE(second->run_again().ok());
 }
 
 TEST_F(TaskLineageTest, OneThatIsTooMuchByItselfIsForgottenAtOnce) {
@@ -65,7 +65,7 @@ TEST_F(TaskLineageTest, OneThatIsTooMuchByItselfIsForgottenAtOnce) {
   auto large = lineage(5000);
   table->add(large);
   EXPECT_EQ(table->bytes(), 0u);
-  EXPECT_EQ(large->make_again().status().code(), ErrorCode::kObjectLost);
+  EXPECT_EQ(large->run_again().status().code(), ErrorCode::kObjectLost);
 }
 
 TEST_F(TaskLineageTest, WhatNobodyRefersToTakesNothing) {
@@ -74,7 +74,7 @@ TEST_F(TaskLineageTest, WhatNobodyRefersToTakesNothing) {
   EXPECT_EQ(table->bytes(), 0u);
   auto kept = lineage(50'000);
   table->add(kept);
-  EXPECT_TRUE(kept->make_again().ok());
+  EXPECT_TRUE(kept->run_again().ok());
 }
 
 TEST_F(TaskLineageTest, AnArgumentOutlivesItsOtherReferences) {
