@@ -1,30 +1,13 @@
 #include "runtime/head/head_process.h"
 
-#include <optional>
 #include <utility>
 
 #include "runtime/control/control_channel.h"
 #include "runtime/control/control_codec.h"
 #include "runtime/core/log.h"
+#include "runtime/node/blocking.h"
 
 namespace runtime {
-
-namespace {
-
-/// Runs `work` on the loop and waits for its result.
-template <class Work>
-auto on_loop(EventLoop& loop, Work work) -> decltype(work()) {
-  std::optional<decltype(work())> result;
-  Event done(loop);
-  loop.post([&] {
-    result.emplace(work());
-    done.set();
-  });
-  loop.run_until(done, Deadline::max());
-  return std::move(*result);
-}
-
-}  // namespace
 
 HeadProcess::HeadProcess(EventLoop& loop, HeadProcessOptions options) : loop_(loop), options_(std::move(options)), stopped_(loop) {}
 
@@ -41,6 +24,7 @@ Status HeadProcess::open() {
     if (!opened.ok()) return opened.status();
     journal = std::move(*opened);
   }
+  options_.service.beside = options_.node;
   service_ = std::make_unique<HeadService>(loop_, options_.cluster, std::move(options_.scheduler), std::move(journal), options_.service, options_.head);
   if (Status status = service_->recover(); !status.ok()) return status;
 

@@ -117,6 +117,13 @@ void HeadService::let_go() {
 
 void HeadService::handle(const std::shared_ptr<Channel>& channel, ControlRequest request, ControlAnswerer answer) {
   const NodeId from = channel->peer().node;
+  if (std::holds_alternative<control::Heartbeat>(request.body)) {
+    // Also by a connection that is for this alone (LeaseKeeper).
+    auto renewed = links_.find(from);
+    if (renewed == links_.end()) return answer(cancelled("node " + from.short_hex() + " is not in the cluster (any more)"));
+    renewed->second.heard = steady_now();
+    return answer(ControlAnswer{});
+  }
   const bool registers = std::holds_alternative<control::RegisterNode>(request.body);
   auto link = links_.find(from);
   if (registers && (link == links_.end() || link->second.channel != channel)) {
@@ -130,7 +137,6 @@ void HeadService::handle(const std::shared_ptr<Channel>& channel, ControlRequest
     return answer(invalid_argument("node " + from.short_hex() + " has not joined over this connection"));
   }
   link->second.heard = steady_now();
-  if (std::holds_alternative<control::Heartbeat>(request.body)) return answer(ControlAnswer{});
   if (journal_) {
     const Status trouble = journal_->trouble();
     if (!trouble.ok() && std::visit(IsRefusable{}, request.body)) return answer(trouble);
@@ -170,7 +176,7 @@ void HeadService::lose(NodeId node, const std::string& why) {
 void HeadService::check_leases() {
   std::vector<std::pair<NodeId, std::shared_ptr<Channel>>> silent;
   for (const auto& [node, link] : links_) {
-    if (steady_now() - link.heard > options_.lease) silent.emplace_back(node, link.channel);
+    if (node != options_.beside && steady_now() - link.heard > options_.lease) silent.emplace_back(node, link.channel);
   }
   const std::string text = "it has been silent for " + std::to_string(options_.lease.count() / 1000) + " s";
   for (const auto& [node, channel] : silent) {

@@ -16,7 +16,8 @@
 namespace runtime {
 
 struct HeadServiceOptions {
-  std::chrono::milliseconds lease{10000};  // a node that is silent for longer is lost; a restarted head gives each so long to come back
+  std::chrono::milliseconds lease{8000};  // a node that is silent for longer is lost; a restarted head gives each so long to come back
+  NodeId beside;                          // whose process the head's is a part of; while that lives it is not lost by being silent
 };
 
 /// Lives on the event loop. Nothing that depends on a change leaves the head before the journal has the change: answers, requests to nodes

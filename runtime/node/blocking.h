@@ -39,4 +39,17 @@ Status wait_done(EventLoop& loop, Deadline deadline, Start start) {
   return result.status();
 }
 
+/// Runs `work` on the loop and waits for its result.
+template <class Work>
+auto on_loop(EventLoop& loop, Work work) -> decltype(work()) {
+  std::optional<decltype(work())> result;
+  Event done(loop);
+  loop.post([&] {
+    result.emplace(work());
+    done.set();
+  });
+  loop.run_until(done, Deadline::max());
+  return std::move(*result);
+}
+
 }  // namespace runtime

@@ -3,22 +3,15 @@
 #include <sys/prctl.h>
 #include <unistd.h>
 
-#include <algorithm>
-#include <cctype>
-#include <cmath>
 #include <csignal>
 #include <cstdio>
 #include <filesystem>
-#include <nlohmann/json.hpp>
 
 #include "runtime/core/asio.h"
 #include "runtime/core/log.h"
-#include "runtime/node/cluster_file.h"
+#include "runtime/node/blocking.h"
 #include "runtime/node/daemon.h"
-#include "runtime/node/machine.h"
-#include "runtime/node/node.h"
-#include "runtime/node/session.h"
-#include "runtime/object/object_store.h"
+#include "runtime/node/start_plan.h"
 
 namespace runtime {
 
@@ -27,122 +20,10 @@ namespace fs = std::filesystem;
 namespace {
 
 constexpr auto kJoinTimeout = std::chrono::seconds(5);
-
-Status add_resources(const StartOptions& options, ResourceMap& resources) {
-  if (options.cpus) resources["CPU"] = *options.cpus;
-  if (options.gpus) resources["GPU"] = *options.gpus;
-  if (!options.resources.empty()) {
-    auto json = nlohmann::json::parse(options.resources, nullptr, /*allow_exceptions=*/false);
-    if (!json.is_object()) return invalid_argument("--resources is not a JSON object like '{\"x\": 1}': " + options.resources);
-    for (const auto& [name, amount] : json.items()) {
-      if ((name == "CPU" && options.cpus) || (name == "GPU" && options.gpus)) {
-        return invalid_argument("--resources: '" + name + "' is given by " + (name == "CPU" ? "--num-cpus" : "--num-gpus") + " already");
-      }
-      if (!amount.is_number()) return invalid_argument("--resources: '" + name + "' is not a number");
-      resources[name] = amount.get<double>();
-    }
-  }
-  for (const auto& [name, amount] : resources) {
-    if (!(amount >= 0) || std::isinf(amount)) return invalid_argument("resource '" + name + "' is not an amount from zero up");
-  }
-  std::erase_if(resources, [](const auto& entry) { return entry.second == 0; });
-  return {};
-}
-
-Result<Labels> parse_labels(const std::vector<std::string>& lines) {
-  Labels labels;
-  for (const std::string& line : lines) {
-    std::size_t equals = line.find('=');
-    if (equals == std::string::npos || equals == 0) return invalid_argument("--label is not KEY=VALUE: " + line);
-    if (!labels.emplace(line.substr(0, equals), line.substr(equals + 1)).second) {
-      return invalid_argument("--label " + line.substr(0, equals) + " is given twice");
-    }
-  }
-  return labels;
-}
-
-/// What other machines are to connect to must be a name or an address that can be connected to; empty is neither, and fine.
-Status check_advertised(const std::string& host) {
-  if (host.empty()) return {};
-  boost::system::error_code error;
-  const auto address = asio::ip::make_address(host, error);
-  if (!error && !address.is_unspecified()) return {};
-  const bool is_name = error && std::all_of(host.begin(), host.end(), [](unsigned char c) { return std::isalnum(c) || c == '.' || c == '-' || c == '_'; });
-  if (is_name) return {};
-  return invalid_argument("--advertise " + host + ": expected a host name or an address without a port, which other machines reach this node by");
-}
-
-/// Everything `start` decides before anything runs.
-struct Plan {
-  NodeOptions node;
-  ClusterAddress head;  // of another machine's node; empty address: the head is beside this one
-  std::optional<ClusterFile> earlier;  // the cluster that is gone on with
-};
-
-Result<Plan> make_plan(const StartOptions& options) {
-  if (options.head == !options.address.empty()) {
-    return invalid_argument("say either --head, to start a cluster, or --address HOST:PORT, to join one");
-  }
-  Plan plan;
-  plan.node.node = NodeId::random();
-  plan.node.resources = machine_resources();
-  if (Status status = add_resources(options, plan.node.resources); !status.ok()) return status;
-  auto labels = parse_labels(options.labels);
-  if (!labels.ok()) return labels.status();
-  plan.node.labels = std::move(*labels);
-  plan.node.object_store_bytes = options.object_store_bytes;
-  if (const std::uint64_t least = ObjectStoreOptions{}.slab_bytes; options.object_store_bytes != 0 && options.object_store_bytes < least) {
-    return invalid_argument("--object-store-memory " + std::to_string(options.object_store_bytes) + ": expected at least " + std::to_string(least) + " bytes");
-  }
-  if (!(options.memory_threshold >= 0 && options.memory_threshold <= 1)) return invalid_argument("--memory-threshold is a share of the memory, from 0 (off) to 1");
-  if (options.spill_limit == 0 && !options.spill_dir.empty()) return invalid_argument("--spill-limit 0 turns spilling off; --spill-dir is then for nothing");
-  std::string host = options.bind.empty() ? "127.0.0.1" : options.bind;
-  if (!options.journal.empty() && !options.head) return invalid_argument("--journal goes with --head: only the head keeps one");
-  plan.node.is_head = options.head;
-  plan.node.program = fs::read_symlink("/proc/self/exe").string();
-  if (options.head) {
-    if (!options.journal.empty()) {
-      plan.node.journal = fs::absolute(options.journal);
-      auto earlier = read_cluster_file(plan.node.journal);
-      if (!earlier.ok()) return earlier.status();
-      plan.earlier = std::move(*earlier);
-    }
-    auto token = token_from_environment();
-    if (!token.ok()) return token.status();
-    plan.node.token = token->empty() ? ClusterId::random().hex() + ClusterId::random().hex() : *token;
-    plan.node.cluster = ClusterId::random();
-    if (plan.earlier) {
-      if (!token->empty() && *token != plan.earlier->token) {
-        return invalid_argument("--journal " + options.journal + " is of a cluster with another token than STARLING_TOKEN or STARLING_TOKEN_FILE says");
-      }
-      plan.node.token = plan.earlier->token;
-      plan.node.cluster = plan.earlier->cluster;
-      plan.node.replaces = plan.earlier->node;
-    }
-  } else {
-    auto endpoint = Endpoint::parse(options.address);
-    if (!endpoint.ok()) return endpoint.status();
-    auto head = find_cluster(options.address);
-    if (!head.ok()) return head.status();
-    plan.head = std::move(*head);
-    plan.head.address = options.address;  // the head itself, even if another node of its cluster is nearer
-    plan.node.token = plan.head.token;
-    plan.node.head = *endpoint;
-    if (options.bind.empty()) {
-      auto local = local_address_towards(endpoint->host);
-      if (!local.ok()) return local.status();
-      host = *local;
-    }
-  }
-  plan.node.bind = Endpoint::tcp(host, static_cast<std::uint16_t>(options.port.value_or(options.head ? kDefaultPort : 0)));
-  if (Status status = check_advertised(options.advertise); !status.ok()) return status;
-  plan.node.advertise_host = options.advertise;
-  if (plan.node.advertise_host.empty() && (host == "0.0.0.0" || host == "::")) plan.node.advertise_host = outward_address();
-  return plan;
-}
+constexpr auto kRejoinPause = std::chrono::seconds(1);
 
 /// Which cluster the head that is to be joined is of: its folders are named by that.
-Status learn_cluster(EventLoop& loop, Plan& plan) {
+Status learn_cluster(EventLoop& loop, StartPlan& plan) {
   Credentials credentials;
   credentials.token = plan.node.token;
   credentials.role = Role::kNode;
@@ -182,7 +63,7 @@ Status explain_listen(const Status& status, const Endpoint& bind) {
   return status;
 }
 
-std::string announcement(const StartOptions& options, const Plan& plan, const std::string& address) {
+std::string announcement(const StartOptions& options, const StartPlan& plan, const std::string& address) {
   std::string text = options.head ? "started a cluster, " : "joined the cluster at " + options.address + ", ";
   text += "node " + plan.node.node.short_hex() + ", pid " + std::to_string(::getpid()) + "\n";
   text += "logs: " + (plan.node.session_dir / "logs").string() + "\n";
@@ -196,83 +77,153 @@ std::string announcement(const StartOptions& options, const Plan& plan, const st
   return text + address + "\n";
 }
 
-int run_node(const StartOptions& options, Plan plan, StartReport& report) {
-  auto fail = [&](const Status& why) {
-    report.failed(why);
+/// The process of a node. It is a member of its cluster under one node id, and under another each time that the cluster has declared it dead and it comes
+/// back: what an older one ran has been replaced.
+class NodeRun {
+ public:
+  NodeRun(const StartOptions& options, StartPlan plan, StartReport& report)
+      : options_(options), plan_(std::move(plan)), report_(report), signals_(loop_.context(), SIGINT, SIGTERM), signalled_(loop_) {
+    // Before anything else, so that a Ctrl-C while starting is no abrupt end.
+    signals_.async_wait([this](boost::system::error_code ec, int number) {
+      if (ec) return;
+      stop_reason_ = cancelled(number == SIGINT ? "interrupted" : "terminated");
+      signalled_.set();
+      if (node_) node_->stop(stop_reason_);
+    });
+  }
+
+  int run() {
+    if (!options_.head) {
+      if (Status status = learn_cluster(loop_, plan_); !status.ok()) return fail(status);
+    }
+    if (Status status = join(); !status.ok()) return fail(status);
+    report_.up(announcement(options_, plan_, node_->address()));
+    for (;;) {
+      const Status end = node_->wait();
+      const bool fenced = node_->is_fenced() && !signalled_.is_set();
+      leave();
+      if (!fenced) return finish(end);
+      LOG(warn, "{}", end.message());
+      plan_.node.node = NodeId::random();
+      if (Status status = join_anew(); !status.ok()) return finish(status);
+    }
+  }
+
+ private:
+  Status join() {
+    const Status status = try_to_join();
+    if (status.ok() || plan_.node.session_dir.empty()) return status;
+    remove_session(plan_.node.session_dir);
+    std::error_code ignored;
+    fs::remove_all(plan_.node.session_dir, ignored);
+    fs::remove(plan_.node.session_dir.parent_path(), ignored);  // succeeds only when no other node is in it
+    return status;
+  }
+
+  /// A session's folder, the node, and everybody's way to find it.
+  Status try_to_join() {
+    auto session = create_session(plan_.node.cluster, plan_.node.node, plan_.node.token);
+    if (!session.ok()) return session.status();
+    plan_.node.session_dir = *session;
+    if (options_.head && options_.journal.empty() && !options_.is_private) plan_.node.journal = *session / "journal";
+    plan_.node.durable = keeps_journal();
+    // Before anything runs: a folder that cannot be written to is better known now.
+    if (Status status = note_cluster(plan_.node.replaces); !status.ok()) return status;
+    plan_.node.memory.threshold = options_.memory_threshold;
+    if (options_.spill_limit != 0) {
+      // A folder per node, so that nodes can share a --spill-dir.
+      const fs::path parent = options_.spill_dir.empty() ? *session : fs::path(options_.spill_dir);
+      plan_.node.spill.folder = (parent / ("spill-" + plan_.node.node.hex())).string();
+      plan_.node.spill.limit_bytes = options_.spill_limit.value_or(0);
+    }
+    if (report_.background()) {
+      if (Status status = redirect_output((*session / "logs" / "node.log").string()); !status.ok()) return status;
+    }
+    auto node = Node::start(loop_, plan_.node);
+    if (!node.ok()) return explain_listen(node.status(), plan_.node.bind);
+    const Status told_to_stop = on_loop(loop_, [&] {
+      node_ = std::move(*node);
+      return stop_reason_;
+    });
+    if (Status status = note_cluster(plan_.node.node); !status.ok()) LOG(warn, "{}", status.message());
+    if (Status status = publish_session(session_info(), !options_.is_private); !status.ok()) {
+      give_up();
+      return status;
+    }
+    LOG(info, "{} {} of cluster {} listens at {}", options_.head ? "head" : "node", plan_.node.node.hex(), plan_.node.cluster.hex(), node_->address());
+    if (!told_to_stop.ok()) node_->stop(told_to_stop);
+    return {};
+  }
+
+  /// For as long as nodes wait for a head.
+  Status join_anew() {
+    const Deadline patience = deadline_after(plan_.node.link.patience);
+    for (;;) {
+      const Status status = join();
+      const bool passing = status.code() == ErrorCode::kUnavailable || status.code() == ErrorCode::kDeadlineExceeded;
+      if (status.ok() || !passing || steady_now() > patience) return status;
+      if (loop_.run_until(signalled_, deadline_after(kRejoinPause))) return stop_reason_;
+    }
+  }
+
+  void leave() {
+    if (auto endpoint = Endpoint::parse(node_->address()); endpoint.ok()) plan_.node.bind.port = endpoint->port;  // where others know it
+    give_up();
+    remove_session(plan_.node.session_dir);
+    if (!keeps_journal() && !plan_.node.journal.empty()) {
+      std::error_code ignored;
+      fs::remove_all(plan_.node.journal, ignored);
+    }
+  }
+
+  void give_up() {
+    std::unique_ptr<Node> gone = on_loop(loop_, [this] { return std::move(node_); });
+  }
+
+  int finish(const Status& end) {
+    LOG(info, "stopped: {}", end.message());
+    if (end.code() == ErrorCode::kCancelled) return 0;
+    if (!report_.background()) std::fprintf(stderr, "error: %s\n", end.message().c_str());
     return 1;
-  };
+  }
+
+  int fail(const Status& why) {
+    report_.failed(why);
+    return 1;
+  }
+
+  bool keeps_journal() const { return options_.head && !options_.journal.empty(); }
+
+  Status note_cluster(NodeId beside) const {
+    return keeps_journal() ? write_cluster_file(plan_.node.journal, ClusterFile{plan_.node.cluster, plan_.node.token, beside}) : Status();
+  }
+
+  SessionInfo session_info() const {
+    SessionInfo info;
+    info.cluster = plan_.node.cluster;
+    info.node = plan_.node.node;
+    info.pid = ::getpid();
+    info.pid_start = process_start_time(info.pid);
+    info.address = node_->address();
+    info.head_address = options_.head ? info.address : plan_.head.address;
+    info.is_head = options_.head;
+    info.dir = plan_.node.session_dir;
+    return info;
+  }
+
+  const StartOptions& options_;
+  StartPlan plan_;
+  StartReport& report_;
+  EventLoop loop_;
+  asio::signal_set signals_;
+  Event signalled_;
+  Status stop_reason_;          // of a signal; with node_ written on the loop, where signals arrive
+  std::unique_ptr<Node> node_;
+};
+
+int run_node(const StartOptions& options, StartPlan plan, StartReport& report) {
   start_log(options.head ? "head" : "node");
-  EventLoop loop;
-  // Before anything else, so that a Ctrl-C while starting is no abrupt end.
-  asio::signal_set signals(loop.context(), SIGINT, SIGTERM);
-  if (!options.head) {
-    if (Status status = learn_cluster(loop, plan); !status.ok()) return fail(status);
-  }
-  auto session = create_session(plan.node.cluster, plan.node.node, plan.node.token);
-  if (!session.ok()) return fail(session.status());
-  plan.node.session_dir = *session;
-  if (options.head && options.journal.empty() && !options.is_private) plan.node.journal = *session / "journal";
-  const bool keeps_journal = options.head && !options.journal.empty();
-  plan.node.durable = keeps_journal;
-  ClusterFile file{plan.node.cluster, plan.node.token, plan.node.replaces};
-  const fs::path journal = plan.node.journal;
-  // Before anything runs: a folder that cannot be written to is better known now.
-  if (Status status = keeps_journal ? write_cluster_file(journal, file) : Status(); !status.ok()) return fail(status);
-  plan.node.memory.threshold = options.memory_threshold;
-  if (options.spill_limit != 0) {
-    // A folder per node, so that nodes can share a --spill-dir.
-    const fs::path parent = options.spill_dir.empty() ? *session : fs::path(options.spill_dir);
-    plan.node.spill.folder = (parent / ("spill-" + plan.node.node.hex())).string();
-    plan.node.spill.limit_bytes = options.spill_limit.value_or(0);
-  }
-  if (report.background()) {
-    if (Status status = redirect_output((*session / "logs" / "node.log").string()); !status.ok()) return fail(status);
-  }
-  auto clean_up = [&] {
-    remove_session(*session);
-    std::error_code ignored;
-    fs::remove_all(*session, ignored);
-    fs::remove(session->parent_path(), ignored);  // succeeds only when no other node is in it
-  };
-  Endpoint bind = plan.node.bind;
-  SessionInfo info;
-  info.cluster = plan.node.cluster;
-  info.node = plan.node.node;
-  auto node = Node::start(loop, std::move(plan.node));
-  if (!node.ok()) {
-    clean_up();
-    return fail(explain_listen(node.status(), bind));
-  }
-  file.node = info.node;
-  if (Status status = keeps_journal ? write_cluster_file(journal, file) : Status(); !status.ok()) LOG(warn, "{}", status.message());
-  info.pid = ::getpid();
-  info.pid_start = process_start_time(info.pid);
-  info.address = (*node)->address();
-  info.head_address = options.head ? info.address : plan.head.address;
-  info.is_head = options.head;
-  info.dir = *session;
-  if (Status status = publish_session(info, !options.is_private); !status.ok()) {
-    node->reset();
-    clean_up();
-    return fail(status);
-  }
-  signals.async_wait([&node](boost::system::error_code ec, int number) {
-    if (!ec) (*node)->stop(cancelled(number == SIGINT ? "interrupted" : "terminated"));
-  });
-  plan.node.session_dir = *session;
-  plan.node.node = info.node;
-  LOG(info, "{} {} of cluster {} listens at {}", options.head ? "head" : "node", info.node.hex(), info.cluster.hex(), info.address);
-  report.up(announcement(options, plan, info.address));
-  Status end = (*node)->wait();
-  node->reset();
-  remove_session(*session);
-  if (!keeps_journal && !journal.empty()) {
-    std::error_code ignored;
-    fs::remove_all(journal, ignored);
-  }
-  LOG(info, "stopped: {}", end.message());
-  if (!report.background() && end.code() != ErrorCode::kCancelled) std::fprintf(stderr, "error: %s\n", end.message().c_str());
-  return end.code() == ErrorCode::kCancelled ? 0 : 1;
+  return NodeRun(options, std::move(plan), report).run();
 }
 
 }  // namespace
@@ -292,7 +243,7 @@ int start_command(const StartOptions& options) {
     StartReport report;
     return run_node(options, std::move(*plan), report);
   }
-  auto shared = std::make_shared<Plan>(std::move(*plan));
+  auto shared = std::make_shared<StartPlan>(std::move(*plan));
   return run_in_background([&, shared](StartReport& report) { return run_node(options, std::move(*shared), report); });
 }
 

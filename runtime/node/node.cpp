@@ -6,9 +6,10 @@
 #include <optional>
 #include <utility>
 
-#include "runtime/core/log.h"
 #include "runtime/control/control_channel.h"
 #include "runtime/control/control_codec.h"
+#include "runtime/core/log.h"
+#include "runtime/node/blocking.h"
 #include "runtime/node/log_reader.h"
 #include "runtime/node/machine.h"
 #include "runtime/object/segment.h"
@@ -23,19 +24,6 @@ constexpr auto kReportTimeout = std::chrono::hours(24);
 // How so many processes ended is remembered, for those who ask why an object of theirs is lost.
 constexpr std::size_t kEndsMax = 1000;
 constexpr auto kNodesStopMax = std::chrono::milliseconds(5000);
-
-/// Runs `work` on the loop and waits for its result.
-template <class Work>
-auto on_loop(EventLoop& loop, Work work) -> decltype(work()) {
-  std::optional<decltype(work())> result;
-  Event done(loop);
-  loop.post([&] {
-    result.emplace(work());
-    done.set();
-  });
-  loop.run_until(done, Deadline::max());
-  return std::move(*result);
-}
 
 std::string command_line(const std::vector<std::string>& argv) {
   std::string text;
@@ -221,6 +209,7 @@ Status Node::join() {
   // What the head's process cannot do stops the node.
   loop_.run_until(*done, deadline_after(kHeadTimeout + 2 * kControlGrace));
   if (stopping_) return stop_reason_;
+  if (joined->ok() && !options_.is_head) lease_ = std::make_unique<LeaseKeeper>(options_.head.for_worker(head_target()), credentials(), options_.link.heartbeat);
   return joined->ok() ? *joined : joined->with_context("joining the cluster");
 }
 
@@ -452,6 +441,7 @@ void Node::end_everything() {
 }
 
 Node::~Node() {
+  lease_.reset();
   on_loop(loop_, [this] {
     *alive_ = false;
     if (tcp_) tcp_->stop();

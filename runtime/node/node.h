@@ -14,6 +14,7 @@
 #include "runtime/control/control.h"
 #include "runtime/node/head_child.h"
 #include "runtime/node/head_link.h"
+#include "runtime/node/lease_keeper.h"
 #include "runtime/node/job_runner.h"
 #include "runtime/node/memory_guard.h"
 #include "runtime/node/program_files.h"
@@ -116,6 +117,7 @@ class Node {
   std::unique_ptr<JobRunner> jobs_;
   std::unique_ptr<HeadChild> head_child_;
   std::unique_ptr<HeadLink> head_;
+  std::unique_ptr<LeaseKeeper> lease_;
   std::unique_ptr<Listener> tcp_;
   std::unique_ptr<Listener> unix_;
   std::map<const Channel*, Client, ChannelOrder> clients_;

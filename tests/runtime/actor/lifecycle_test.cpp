@@ -356,21 +356,21 @@ TEST_F(OrphanTest, OfAKilledDriver) {
   driver_->signal(SIGKILL);
   driver_->wait();
   EXPECT_TRUE(workers_end());
-  EXPECT_TRUE(eventually([&] { return processes(family_root_).size() == 3; })) << "only the two nodes and the detached actor are left";
+  EXPECT_TRUE(eventually([&] { return processes(family_root_).size() == 4; })) << "only the head, the two nodes and the detached actor are left";
   EXPECT_FALSE(is_gone(keeper_));
 }
 
 TEST_F(OrphanTest, OfAKilledWorker) {
   ASSERT_EQ(::kill(parent_, SIGKILL), 0);
   EXPECT_TRUE(workers_end());
-  EXPECT_TRUE(eventually([&] { return processes(family_root_).size() == 4; })) << "the nodes, the driver and the detached actor are left";
+  EXPECT_TRUE(eventually([&] { return processes(family_root_).size() == 5; })) << "the head, the nodes, the driver and the detached actor are left";
 }
 
 TEST_F(OrphanTest, OfAKilledNode) {
   node_->signal(SIGKILL);
   node_->wait();
   EXPECT_TRUE(eventually([&] { return is_gone(parent_) && is_gone(child_); })) << "the parent was on that node, and owned the child on the other";
-  EXPECT_TRUE(eventually([&] { return processes(family_root_).size() == 3; })) << "the head, the driver and the detached actor are left";
+  EXPECT_TRUE(eventually([&] { return processes(family_root_).size() == 4; })) << "the head and its node, the driver and the detached actor are left";
   EXPECT_FALSE(is_gone(keeper_));
 }
 

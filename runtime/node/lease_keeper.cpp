@@ -1,0 +1,60 @@
+#include "runtime/node/lease_keeper.h"
+
+#include <utility>
+
+#include "runtime/control/control_channel.h"
+#include "runtime/node/blocking.h"
+#include "runtime/transport/listener.h"
+
+namespace runtime {
+
+namespace {
+// An answer that takes longer may be on a dead connection.
+constexpr std::chrono::seconds kAnswerTime{3};
+}  // namespace
+
+LeaseKeeper::LeaseKeeper(Endpoint head, Credentials credentials, std::chrono::milliseconds interval)
+    : head_(std::move(head)), credentials_(std::move(credentials)), interval_(interval), timer_(loop_.context()) {
+  loop_.post([this] { connect(); });
+}
+
+LeaseKeeper::~LeaseKeeper() {
+  on_loop(loop_, [this] {
+    *alive_ = false;
+    timer_.cancel();
+    if (auto channel = std::exchange(channel_, nullptr)) channel->close(cancelled("the node has left its cluster"));
+    return true;
+  });
+}
+
+void LeaseKeeper::connect() {
+  ConnectOptions connecting;
+  connecting.deadline = deadline_after(kAnswerTime);
+  runtime::connect(loop_, head_, credentials_, connecting, [this, alive = alive_](Result<std::shared_ptr<Channel>> channel) {
+    if (!*alive) {
+      if (channel.ok()) (*channel)->close(cancelled("the node has left its cluster"));
+      return;
+    }
+    if (!channel.ok()) return renew_later();
+    channel_ = std::move(*channel);
+    renew();
+  });
+}
+
+void LeaseKeeper::renew() {
+  if (!channel_ || channel_->closed()) return connect();
+  send_request(*channel_, ControlRequest{{}, kAnswerTime, control::Heartbeat{}}, [this, alive = alive_, asked = channel_](const Result<ControlAnswer>& answer) {
+    if (!*alive || asked != channel_) return;
+    if (!answer.ok()) channel_->close(answer.status());
+    renew_later();
+  });
+}
+
+void LeaseKeeper::renew_later() {
+  timer_.expires_after(interval_);
+  timer_.async_wait([this, alive = alive_](boost::system::error_code ec) {
+    if (!ec && *alive) renew();
+  });
+}
+
+}  // namespace runtime

@@ -1,0 +1,37 @@
+// LeaseKeeper: renews a node's lease from a thread and over a connection of its own, so that a node that is busy is not taken for dead.
+#pragma once
+
+#include <chrono>
+#include <memory>
+
+#include "runtime/core/timer.h"
+#include "runtime/transport/channel.h"
+#include "runtime/transport/endpoint.h"
+#include "runtime/transport/event_loop.h"
+#include "runtime/transport/handshake.h"
+
+namespace runtime {
+
+/// From its construction to its end. A head that is away is connected to again; whether the node is still a member is not for this to know (HeadLink).
+class LeaseKeeper {
+ public:
+  LeaseKeeper(Endpoint head, Credentials credentials, std::chrono::milliseconds interval);
+  LeaseKeeper(const LeaseKeeper&) = delete;
+  LeaseKeeper& operator=(const LeaseKeeper&) = delete;
+  ~LeaseKeeper();
+
+ private:
+  void connect();
+  void renew();
+  void renew_later();
+
+  const Endpoint head_;
+  const Credentials credentials_;
+  const std::chrono::milliseconds interval_;
+  EventLoop loop_;
+  std::shared_ptr<Channel> channel_;
+  Timer timer_;
+  std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
+};
+
+}  // namespace runtime

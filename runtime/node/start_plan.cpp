@@ -1,0 +1,127 @@
+#include "runtime/node/start_plan.h"
+
+#include <algorithm>
+#include <cctype>
+#include <cmath>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+
+#include "runtime/core/asio.h"
+#include "runtime/node/machine.h"
+#include "runtime/object/object_store.h"
+
+namespace runtime {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+Status add_resources(const StartOptions& options, ResourceMap& resources) {
+  if (options.cpus) resources["CPU"] = *options.cpus;
+  if (options.gpus) resources["GPU"] = *options.gpus;
+  if (!options.resources.empty()) {
+    auto json = nlohmann::json::parse(options.resources, nullptr, /*allow_exceptions=*/false);
+    if (!json.is_object()) return invalid_argument("--resources is not a JSON object like '{\"x\": 1}': " + options.resources);
+    for (const auto& [name, amount] : json.items()) {
+      if ((name == "CPU" && options.cpus) || (name == "GPU" && options.gpus)) {
+        return invalid_argument("--resources: '" + name + "' is given by " + (name == "CPU" ? "--num-cpus" : "--num-gpus") + " already");
+      }
+      if (!amount.is_number()) return invalid_argument("--resources: '" + name + "' is not a number");
+      resources[name] = amount.get<double>();
+    }
+  }
+  for (const auto& [name, amount] : resources) {
+    if (!(amount >= 0) || std::isinf(amount)) return invalid_argument("resource '" + name + "' is not an amount from zero up");
+  }
+  std::erase_if(resources, [](const auto& entry) { return entry.second == 0; });
+  return {};
+}
+
+Result<Labels> parse_labels(const std::vector<std::string>& lines) {
+  Labels labels;
+  for (const std::string& line : lines) {
+    std::size_t equals = line.find('=');
+    if (equals == std::string::npos || equals == 0) return invalid_argument("--label is not KEY=VALUE: " + line);
+    if (!labels.emplace(line.substr(0, equals), line.substr(equals + 1)).second) {
+      return invalid_argument("--label " + line.substr(0, equals) + " is given twice");
+    }
+  }
+  return labels;
+}
+
+/// What other machines are to connect to must be a name or an address that can be connected to; empty is neither, and fine.
+Status check_advertised(const std::string& host) {
+  if (host.empty()) return {};
+  boost::system::error_code error;
+  const auto address = asio::ip::make_address(host, error);
+  if (!error && !address.is_unspecified()) return {};
+  const bool is_name = error && std::all_of(host.begin(), host.end(), [](unsigned char c) { return std::isalnum(c) || c == '.' || c == '-' || c == '_'; });
+  if (is_name) return {};
+  return invalid_argument("--advertise " + host + ": expected a host name or an address without a port, which other machines reach this node by");
+}
+
+}  // namespace
+
+Result<StartPlan> make_plan(const StartOptions& options) {
+  if (options.head == !options.address.empty()) {
+    return invalid_argument("say either --head, to start a cluster, or --address HOST:PORT, to join one");
+  }
+  StartPlan plan;
+  plan.node.node = NodeId::random();
+  plan.node.resources = machine_resources();
+  if (Status status = add_resources(options, plan.node.resources); !status.ok()) return status;
+  auto labels = parse_labels(options.labels);
+  if (!labels.ok()) return labels.status();
+  plan.node.labels = std::move(*labels);
+  plan.node.object_store_bytes = options.object_store_bytes;
+  if (const std::uint64_t least = ObjectStoreOptions{}.slab_bytes; options.object_store_bytes != 0 && options.object_store_bytes < least) {
+    return invalid_argument("--object-store-memory " + std::to_string(options.object_store_bytes) + ": expected at least " + std::to_string(least) + " bytes");
+  }
+  if (!(options.memory_threshold >= 0 && options.memory_threshold <= 1)) return invalid_argument("--memory-threshold is a share of the memory, from 0 (off) to 1");
+  if (options.spill_limit == 0 && !options.spill_dir.empty()) return invalid_argument("--spill-limit 0 turns spilling off; --spill-dir is then for nothing");
+  std::string host = options.bind.empty() ? "127.0.0.1" : options.bind;
+  if (!options.journal.empty() && !options.head) return invalid_argument("--journal goes with --head: only the head keeps one");
+  plan.node.is_head = options.head;
+  plan.node.program = fs::read_symlink("/proc/self/exe").string();
+  if (options.head) {
+    if (!options.journal.empty()) {
+      plan.node.journal = fs::absolute(options.journal);
+      auto earlier = read_cluster_file(plan.node.journal);
+      if (!earlier.ok()) return earlier.status();
+      plan.earlier = std::move(*earlier);
+    }
+    auto token = token_from_environment();
+    if (!token.ok()) return token.status();
+    plan.node.token = token->empty() ? ClusterId::random().hex() + ClusterId::random().hex() : *token;
+    plan.node.cluster = ClusterId::random();
+    if (plan.earlier) {
+      if (!token->empty() && *token != plan.earlier->token) {
+        return invalid_argument("--journal " + options.journal + " is of a cluster with another token than STARLING_TOKEN or STARLING_TOKEN_FILE says");
+      }
+      plan.node.token = plan.earlier->token;
+      plan.node.cluster = plan.earlier->cluster;
+      plan.node.replaces = plan.earlier->node;
+    }
+  } else {
+    auto endpoint = Endpoint::parse(options.address);
+    if (!endpoint.ok()) return endpoint.status();
+    auto head = find_cluster(options.address);
+    if (!head.ok()) return head.status();
+    plan.head = std::move(*head);
+    plan.head.address = options.address;  // the head itself, even if another node of its cluster is nearer
+    plan.node.token = plan.head.token;
+    plan.node.head = *endpoint;
+    if (options.bind.empty()) {
+      auto local = local_address_towards(endpoint->host);
+      if (!local.ok()) return local.status();
+      host = *local;
+    }
+  }
+  plan.node.bind = Endpoint::tcp(host, static_cast<std::uint16_t>(options.port.value_or(options.head ? kDefaultPort : 0)));
+  if (Status status = check_advertised(options.advertise); !status.ok()) return status;
+  plan.node.advertise_host = options.advertise;
+  if (plan.node.advertise_host.empty() && (host == "0.0.0.0" || host == "::")) plan.node.advertise_host = outward_address();
+  return plan;
+}
+
+}  // namespace runtime

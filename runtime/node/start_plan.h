@@ -1,0 +1,23 @@
+// What `starling start` decides before anything runs.
+#pragma once
+
+#include <optional>
+
+#include "runtime/core/result.h"
+#include "runtime/node/cli_start.h"
+#include "runtime/node/cluster_file.h"
+#include "runtime/node/node.h"
+#include "runtime/node/session.h"
+
+namespace runtime {
+
+struct StartPlan {
+  NodeOptions node;
+  ClusterAddress head;                 // of another machine's node; empty address: the head is beside this one
+  std::optional<ClusterFile> earlier;  // the cluster that is gone on with
+};
+
+/// Errors: kInvalidArgument naming the option; kNotFound and kUnavailable as find_cluster().
+Result<StartPlan> make_plan(const StartOptions& options);
+
+}  // namespace runtime
