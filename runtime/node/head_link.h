@@ -57,7 +57,7 @@ class HeadLink {
   /// Hands on a connection that came in for the head. Errors: kUnavailable.
   Status attach(const Preamble& preamble, FileDescriptor& socket);
 
-  /// Ends the connection, and everything outstanding with kUnavailable. No callback runs after it.
+  /// Ends the connection, a join() under way with `reason`, and everything outstanding with kUnavailable. No callback runs after it.
   void close(const Status& reason);
 
  private:
