@@ -39,21 +39,30 @@ asio::awaitable<Status> fetch_and_invoke(std::shared_ptr<CoroutineCall> call, st
   co_return status;
 }
 
+/// What co_spawn tells of the coroutine's end. With asio::bind_cancellation_slot() instead, Asio (1.81) would hand each cancellation on by way of the executor, and
+/// touch the spawned coroutine's memory there though it may have ended in between; of a handler without an executor it emits at once, in the same turn.
+struct CoroutineEnd {
+  using cancellation_slot_type = asio::cancellation_slot;
+  cancellation_slot_type get_cancellation_slot() const noexcept { return call->signal.slot(); }
+
+  void operator()(std::exception_ptr failure, Status status) const {
+    call->on_stop.reset();
+    if (failure) status = call->context.cancelled() ? call->context.status() : status_of(failure);
+    call->host->end_coroutine(*call, std::move(status));
+  }
+
+  std::shared_ptr<CoroutineCall> call;
+};
+
 }  // namespace
 
 void start_coroutine(std::shared_ptr<CoroutineCall> call, const std::shared_ptr<Process>& process) {
   ActorStrand strand(call->host, process->loop().context());
-  auto slot = call->signal.slot();
   call->on_stop.emplace(call->context.stop_token(), CoroutineCall::OnStop{call});
   const CoroutineInvoker invoke = call->job->method->coroutine;
   if (!call->fetches) call->arguments.emplace(std::move(call->job->arguments.bytes), call->refs, process);
   auto method = call->fetches ? fetch_and_invoke(call, process, invoke) : invoke(call);
-  auto ended = [call](std::exception_ptr failure, Status status) {
-    call->on_stop.reset();
-    if (failure) status = call->context.cancelled() ? call->context.status() : status_of(failure);
-    call->host->end_coroutine(*call, std::move(status));
-  };
-  asio::co_spawn(asio::any_io_executor(strand), std::move(method), asio::bind_cancellation_slot(slot, std::move(ended)));
+  asio::co_spawn(asio::any_io_executor(strand), std::move(method), CoroutineEnd{std::move(call)});
 }
 
 namespace coroutine_detail {
