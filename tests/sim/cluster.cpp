@@ -28,9 +28,14 @@ void Cluster::restart(std::size_t machine) {
   machines_[machine].node = world_.start("node " + std::to_string(machine), variables, [this, machine] { run_node(machine); });
 }
 
-void Cluster::run_node(std::size_t index) {
-  std::shared_ptr<Process> process = machines_[index].node;
+void Cluster::run_node(std::size_t machine) {
   runtime::EventLoop loop;
+  while (live(loop, machine)) {
+  }
+}
+
+bool Cluster::live(runtime::EventLoop& loop, std::size_t index) {
+  std::shared_ptr<Process> process = machines_[index].node;
   runtime::NodeOptions options;
   options.cluster = cluster_;
   options.node = runtime::NodeId::random();
@@ -40,7 +45,10 @@ void Cluster::run_node(std::size_t index) {
   options.object_store_bytes = store_bytes_;
   options.memory.threshold = 0;  // it would look at the real machine's
   auto session = runtime::create_session(cluster_, options.node, options.token);
-  if (!session.ok()) return world_.fail("session: " + session.status().to_string());
+  if (!session.ok()) {
+    world_.fail("session: " + session.status().to_string());
+    return false;
+  }
   options.session_dir = *session;
   if (disk_bytes_ > 0) {
     options.spill.folder = (*session / "spill").string();
@@ -62,9 +70,9 @@ void Cluster::run_node(std::size_t index) {
   auto node = runtime::Node::start(loop, std::move(options));
   if (!node.ok()) {
     world_.note("node " + std::to_string(index) + ": " + std::to_string(static_cast<int>(node.status().code())));
-    return;
+    return false;
   }
-  if (process->crashed) return;
+  if (process->crashed) return false;
   process->on_crash = [raw = node->get()] { raw->quit(runtime::cancelled("crashed")); };
   auto published = runtime::publish_session(info, false);
   if (!published.ok()) world_.fail("session: " + published.to_string());
@@ -75,6 +83,7 @@ void Cluster::run_node(std::size_t index) {
   machines_[index].running = nullptr;
   process->on_crash = nullptr;
   runtime::remove_session(info.dir);
+  return (*node)->is_fenced() && !process->crashed;
 }
 
 }  // namespace sim

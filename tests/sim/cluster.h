@@ -41,6 +41,8 @@ class Cluster {
 
  private:
   void run_node(std::size_t machine);
+  /// As a member of the cluster under one id; whether it is to join anew under another.
+  bool live(runtime::EventLoop& loop, std::size_t machine);
 
   World& world_;
   const std::filesystem::path folder_;

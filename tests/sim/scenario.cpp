@@ -19,7 +19,8 @@ struct Weather {
   std::chrono::microseconds every{0};  // on average; 0: fine
   bool half_open = false;              // connections that die in silence as well
   bool machines_die = false;
-  bool head_dies = false;
+  bool head_dies = false;              // with its node; the cluster ends
+  bool head_is_replaced = false;       // its process alone; another goes on with the journal
   bool small_stores = false;           // what nobody reads moves to disk
 };
 
@@ -75,6 +76,7 @@ void Scenario::plan() {
   weather_.half_open = random.one_in(3);
   weather_.machines_die = random.one_in(3);
   weather_.head_dies = random.one_in(12);
+  weather_.head_is_replaced = random.one_in(2);
   weather_.small_stores = random.one_in(4);
   const auto machines = 1 + random.below(3);
   cluster_ = std::make_unique<Cluster>(world_, folder_.path());
@@ -117,7 +119,7 @@ void Scenario::make_fault() {
     living.push_back(process.get());
     if (!process->worker.is_none()) workers.push_back(process.get());
   }
-  switch (random.below(12)) {
+  switch (random.below(13)) {
     case 0:
     case 1:
     case 2: {
@@ -161,6 +163,11 @@ void Scenario::make_fault() {
     case 11: {
       if (weather_.head_dies && random.one_in(4)) die(0);
       return;
+    }
+    case 12: {
+      auto head = std::find_if(living.begin(), living.end(), [](const Process* process) { return process->name == "head"; });
+      if (!weather_.head_is_replaced || head == living.end()) return;
+      return world_.crash(**head, random.one_in(2) ? Farewell::kOrderly : Farewell::kReset);
     }
   }
 }
