@@ -102,6 +102,12 @@ function(starling_tests)
       continue()  # one thread, whose stacks that sanitizer cannot follow
     endif()
     file(GLOB sources CONFIGURE_DEPENDS ${folder}/*.cpp)
+    if(EXISTS ${folder}/uses.txt)  # another folder of tests, whose harness this one compiles too
+      file(STRINGS ${folder}/uses.txt used)
+      file(GLOB harness CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/${used}/*.cpp)
+      list(FILTER harness EXCLUDE REGEX "_test\\.cpp$")
+      list(APPEND sources ${harness})
+    endif()
     add_executable(test_${flat} ${sources})
     # tests/rl/text links rl_text when there is such a library, else its layer's.
     if(TARGET ${flat})
