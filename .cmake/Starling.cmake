@@ -131,6 +131,11 @@ function(starling_tests)
       "if(test_${flat}_TESTS)\n  set_tests_properties(\${test_${flat}_TESTS} PROPERTIES LABELS \"${labels}\")\nendif()\n")
     set_property(DIRECTORY APPEND PROPERTY TEST_INCLUDE_FILES ${CMAKE_BINARY_DIR}/test_${flat}_labels.cmake)
   endforeach()
+  # Preloaded by tests into programs, whose wall clock then goes as the test likes.
+  add_library(wall_clock MODULE ${CMAKE_SOURCE_DIR}/tests/support/wall_clock.cpp)
+  set_target_properties(wall_clock PROPERTIES PREFIX "" LIBRARY_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
+  target_link_libraries(wall_clock PRIVATE dl)
+  add_dependencies(test_runtime_cluster wall_clock)
   if(TARGET test_sim)  # 100,000 seeds, beside the 1,000 that its own tests run
     foreach(part RANGE 1 40)
       math(EXPR first "1001 + (${part} - 1) * 2500")

@@ -44,7 +44,7 @@ Program::Program(const Machine& machine, const Spec& spec) : output_(spec.output
   pid_ = ::fork();
   if (pid_ != 0) return;
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
-  if (::getppid() != parent || ::setns(machine.name_space(), CLONE_NEWNET) != 0) ::_exit(126);
+  if (::getppid() != parent || (!machine.is_here() && ::setns(machine.name_space(), CLONE_NEWNET) != 0)) ::_exit(126);
   if (spec.clock_ahead.count() != 0 && !enter_time_name_space(spec.clock_ahead)) ::_exit(125);
   for (const std::string& variable : spec.environment) {
     const std::size_t equals = variable.find('=');
@@ -91,7 +91,7 @@ Cluster::~Cluster() {
 
 std::string Cluster::address(int machine) const {
   const Machine& at = network_.machine(machine);
-  return (options_.ipv6 ? "[" + at.ipv6() + "]" : at.ipv4()) + ":" + std::to_string(kPort);
+  return (options_.ipv6 ? "[" + at.ipv6() + "]" : at.ipv4()) + ":" + std::to_string(options_.port);
 }
 
 std::vector<std::string> Cluster::environment(int machine) const {
@@ -113,8 +113,10 @@ Status Cluster::start() {
 
 Status Cluster::start_node(int machine) {
   const Machine& at = network_.machine(machine);
-  std::vector<std::string> argv = {starling_program(), "start", "--block", "--bind", options_.ipv6 ? at.ipv6() : at.ipv4(), "--port", std::to_string(kPort)};
+  const std::string host = options_.ipv6 ? at.ipv6() : at.ipv4();
+  std::vector<std::string> argv = {starling_program(), "start", "--block", "--bind", options_.everywhere ? "::" : host, "--port", std::to_string(options_.port)};
   const auto append = [&argv](const std::vector<std::string>& more) { argv.insert(argv.end(), more.begin(), more.end()); };
+  if (options_.everywhere) append({"--advertise", host});
   append(options_.arguments);
   if (machine == 0) {
     append({"--head"});

@@ -57,6 +57,8 @@ struct Finished {
 struct ClusterOptions {
   int machines = 4;
   bool ipv6 = false;
+  bool everywhere = false;                // bind to all addresses, and advertise the machine's
+  int port = 6500;
   bool durable = true;                    // --journal: the cluster goes on after the death of the head's node
   std::vector<std::string> arguments{};   // of every node
   std::vector<std::string> head_arguments{};
@@ -67,8 +69,6 @@ struct ClusterOptions {
 /// The head's node is on machine 0. Call from one thread.
 class Cluster {
  public:
-  static constexpr int kPort = 6500;
-
   Cluster(Network& network, std::filesystem::path folder, ClusterOptions options = {});
   Cluster(const Cluster&) = delete;
   Cluster& operator=(const Cluster&) = delete;

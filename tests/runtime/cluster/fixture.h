@@ -2,6 +2,8 @@
 #pragma once
 
 #include <gtest/gtest.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
 
 #include <memory>
 #include <string>
@@ -29,6 +31,14 @@ class NetworkTest : public testing::Test {
     const Status status = cluster_->start();
     ASSERT_TRUE(status.ok()) << status.to_string();
   }
+  /// On addresses of the loopback device: no faults of the network, and no need to be root.
+  void start_here(ClusterOptions options) {
+    network_ = Network::on_loopback(options.machines);
+    options.port = free_port();
+    cluster_ = std::make_unique<Cluster>(*network_, folder_.path(), std::move(options));
+    const Status status = cluster_->start();
+    ASSERT_TRUE(status.ok()) << status.to_string();
+  }
   void TearDown() override {
     if (!cluster_) return;
     network_->heal();
@@ -39,6 +49,16 @@ class NetworkTest : public testing::Test {
 
   std::string history_file() const { return folder_.file("history"); }
   History history() const { return History::read(history_file()); }
+  /// One that nobody listens at on any address.
+  static int free_port() {
+    FileDescriptor probe(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+    sockaddr_in address{};
+    address.sin_family = AF_INET;
+    socklen_t size = sizeof address;
+    EXPECT_EQ(::bind(probe.get(), reinterpret_cast<sockaddr*>(&address), sizeof address), 0);
+    EXPECT_EQ(::getsockname(probe.get(), reinterpret_cast<sockaddr*>(&address), &size), 0);
+    return ntohs(address.sin_port);
+  }
   /// Begins a load on a machine and waits until it is on its way.
   Program& begin_load(int machine, LoadOptions options, std::vector<std::string> environment = {}) {
     options.history = history_file();

@@ -348,6 +348,32 @@ int run_verify(int argc, char** argv) {
   });
 }
 
+int run_fill(int argc, char** argv) {
+  RuntimeOptions runtime;
+  runtime.start_cluster = false;
+  Runtime rt(argc, argv, runtime);
+  register_load(rt);
+  return rt.run([](Runtime& driver) {
+    const int count = std::stoi(driver.arguments().at(2));
+    const std::size_t words = std::stoul(driver.arguments().at(3)) * (1 << 20) / sizeof(std::int64_t);
+    std::map<int, ObjectRef<std::vector<std::int64_t>>> held;
+    int refused = 0;
+    for (int i = 0; i < count; ++i) {
+      const std::int64_t begin = now_us();
+      auto made = driver.put(std::vector<std::int64_t>(words, i), 1s);
+      if (made.ok()) held.emplace(i, *made);
+      else if (made.status().code() == ErrorCode::kResourceExhausted && now_us() - begin < 5'000'000) ++refused;
+      else return std::printf("object %d: %s\n", i, made.status().to_string().c_str()), 1;
+    }
+    for (const auto& [i, object] : held) {
+      auto value = driver.get(object, 30s);
+      if (!value.ok() || *value != std::vector<std::int64_t>(words, i)) return std::printf("object %d is not what it was: %s\n", i, value.status().to_string().c_str()), 2;
+    }
+    std::printf("%zu objects held, %d refused\n", held.size(), refused);
+    return held.empty() || refused == 0 ? 3 : 0;
+  });
+}
+
 Result<Outcome> read_outcome(const std::string& file) {
   Outcome outcome;
   std::ifstream in(file);

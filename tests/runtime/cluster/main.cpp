@@ -12,6 +12,7 @@ int main(int argc, char** argv) {
   const char* role = argc > 1 ? argv[1] : "";
   if (std::strcmp(role, "--load") == 0) return runtime::test::run_load(argc, argv);
   if (std::strcmp(role, "--verify") == 0) return runtime::test::run_verify(argc, argv);
+  if (std::strcmp(role, "--fill") == 0) return runtime::test::run_fill(argc, argv);
   if (runtime::is_worker_process()) {
     runtime::Runtime rt(argc, argv);
     runtime::test::register_load(rt);

@@ -27,7 +27,7 @@ struct LinkQuality {
   double loss = 0;                      // share
 };
 
-/// A namespace with an IPv4 and an IPv6 address of its own.
+/// A namespace with an IPv4 and an IPv6 address of its own; without a namespace: a loopback address here.
 class Machine {
  public:
   Machine(int index, FileDescriptor name_space) : index_(index), name_space_(std::move(name_space)) {}
@@ -35,7 +35,8 @@ class Machine {
   Machine& operator=(const Machine&) = delete;
 
   int index() const { return index_; }
-  std::string ipv4() const { return "10.77.0." + std::to_string(index_ + 1); }
+  bool is_here() const { return !name_space_; }
+  std::string ipv4() const { return (is_here() ? "127.0.0." : "10.77.0.") + std::to_string(index_ + 1); }
   std::string ipv6() const { return "fd77::" + std::to_string(index_ + 1); }
   int name_space() const { return name_space_.get(); }
 
@@ -55,6 +56,8 @@ class Network {
   /// Machines 0 to `count` - 1. `delaying`: those whose link is a pair of TAP devices and a thread between them, so that set_quality() works. Errors:
   /// kUnavailable with what is missing here (root, `ip`, `nft`).
   static Result<std::unique_ptr<Network>> create(int count, const std::vector<int>& delaying = {});
+  /// Machines that are addresses of this one's loopback device, for what needs neither faults nor root.
+  static std::unique_ptr<Network> on_loopback(int count);
   Network(const Network&) = delete;
   Network& operator=(const Network&) = delete;
   ~Network();
