@@ -127,8 +127,12 @@ function(starling_tests)
     endif()
     gtest_discover_tests(test_${flat} DISCOVERY_MODE PRE_TEST DISCOVERY_TIMEOUT 60 TEST_PREFIX ${relative}/ PROPERTIES TIMEOUT 300)
     # By a file of its own: discovery loses all but the first of several labels.
+    set(time)
+    if("slow" IN_LIST labels)
+      set(time "TIMEOUT 1800")
+    endif()
     file(WRITE ${CMAKE_BINARY_DIR}/test_${flat}_labels.cmake
-      "if(test_${flat}_TESTS)\n  set_tests_properties(\${test_${flat}_TESTS} PROPERTIES LABELS \"${labels}\")\nendif()\n")
+      "if(test_${flat}_TESTS)\n  set_tests_properties(\${test_${flat}_TESTS} PROPERTIES LABELS \"${labels}\" ${time})\nendif()\n")
     set_property(DIRECTORY APPEND PROPERTY TEST_INCLUDE_FILES ${CMAKE_BINARY_DIR}/test_${flat}_labels.cmake)
   endforeach()
   # Preloaded by tests into programs, whose wall clock then goes as the test likes.
@@ -136,6 +140,7 @@ function(starling_tests)
   set_target_properties(wall_clock PROPERTIES PREFIX "" LIBRARY_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
   target_link_libraries(wall_clock PRIVATE dl)
   add_dependencies(test_runtime_cluster wall_clock)
+  add_dependencies(test_runtime_cluster_long wall_clock)
   if(TARGET test_sim)  # 100,000 seeds, beside the 1,000 that its own tests run
     foreach(part RANGE 1 40)
       math(EXPR first "1001 + (${part} - 1) * 2500")

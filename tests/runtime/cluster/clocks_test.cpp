@@ -24,7 +24,7 @@ TEST_F(ClocksTest, MachinesHaveMonotonicClocksOfTheirOwn) {
   std::this_thread::sleep_for(1s);
   cluster_->kill_node(2);
   std::this_thread::sleep_for(1s);
-  ASSERT_TRUE(cluster_->start_node(2).ok());
+  expect_started(2);
   std::this_thread::sleep_for(2s);
   EXPECT_EQ(cluster_->members(3), 4);
   end_loads();
@@ -42,7 +42,7 @@ TEST_F(ClocksTest, TheWallClockJumpsUnnoticed) {
     ASSERT_EQ(::pwrite(opened.get(), &seconds, sizeof seconds, 0), static_cast<ssize_t>(sizeof seconds));
   };
   set_clock(0);
-  const auto environment = [&](int) { return std::vector<std::string>{"LD_PRELOAD=" + library, "WALL_CLOCK_FILE=" + file}; };
+  const auto environment = [library, file](int) { return std::vector<std::string>{"LD_PRELOAD=" + library, "WALL_CLOCK_FILE=" + file}; };
   start({.machines = 3, .arguments = {"--num-cpus", "4"}, .environment = environment});
   if (IsSkipped()) return;
   set_clock(40LL * 365 * 86400);

@@ -39,6 +39,10 @@ class NetworkTest : public testing::Test {
     const Status status = cluster_->start();
     ASSERT_TRUE(status.ok()) << status.to_string();
   }
+  void expect_started(int machine) {
+    const Status status = cluster_->start_node(machine);
+    EXPECT_TRUE(status.ok()) << status.to_string();
+  }
   void TearDown() override {
     if (!cluster_) return;
     network_->heal();

@@ -81,7 +81,7 @@ TEST_F(JournalTest, WithATornTailGoesOn) {
   std::string bytes = read(log);
   ASSERT_GT(bytes.size(), 32u + 4120u);
   write(log, bytes + bytes.substr(bytes.size() - 4120, 3000));
-  ASSERT_TRUE(cluster_->start_node(0).ok());
+  expect_started(0);
   begin_load(0, {.tallies = 1, .per_second = 50, .kinds = "a"});
   ASSERT_TRUE(eventually(10s, [&] { return first_ok(history(), Op::kAdd, killed) > 0; })) << history().excerpt(INT64_MAX - 1, 20);
   end_loads();

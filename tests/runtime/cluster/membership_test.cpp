@@ -17,7 +17,7 @@ class MembershipTest : public NetworkTest {
   /// The node of a machine is a member again: by itself, or, where it has ended, started by whoever watches over it.
   void expect_back(int machine, int members) {
     const bool back = eventually(30s, [&] {
-      if (!cluster_->runs(machine)) EXPECT_TRUE(cluster_->start_node(machine).ok());
+      if (!cluster_->runs(machine)) expect_started(machine);
       return cluster_->members(0) == members;
     }, 200ms);
     EXPECT_TRUE(back) << cluster_->members(0);
@@ -52,7 +52,7 @@ TEST_F(MembershipTest, TheDeathOfAProcessIsSeenWithinTwoSeconds) {
   const int seen = time_until_members(3, 10s, 1);
   std::printf("a dead node is seen after %d ms\n", seen);
   EXPECT_LT(seen, 2000);
-  ASSERT_TRUE(cluster_->start_node(3).ok());
+  expect_started(3);
   EXPECT_TRUE(cluster_->wait_for_members(4, 5s));
   end_loads();
   expect_promises_kept(1);
