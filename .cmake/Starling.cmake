@@ -102,6 +102,12 @@ function(starling_tests)
       continue()  # one thread, whose stacks that sanitizer cannot follow
     endif()
     file(GLOB sources CONFIGURE_DEPENDS ${folder}/*.cpp)
+    if(EXISTS ${folder}/uses.txt)  # another folder of tests, whose harness this one compiles too
+      file(STRINGS ${folder}/uses.txt used)
+      file(GLOB harness CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/${used}/*.cpp)
+      list(FILTER harness EXCLUDE REGEX "_test\\.cpp$")
+      list(APPEND sources ${harness})
+    endif()
     add_executable(test_${flat} ${sources})
     # tests/rl/text links rl_text when there is such a library, else its layer's.
     if(TARGET ${flat})
@@ -121,10 +127,20 @@ function(starling_tests)
     endif()
     gtest_discover_tests(test_${flat} DISCOVERY_MODE PRE_TEST DISCOVERY_TIMEOUT 60 TEST_PREFIX ${relative}/ PROPERTIES TIMEOUT 300)
     # By a file of its own: discovery loses all but the first of several labels.
+    set(time)
+    if("slow" IN_LIST labels)
+      set(time "TIMEOUT 1800")
+    endif()
     file(WRITE ${CMAKE_BINARY_DIR}/test_${flat}_labels.cmake
-      "if(test_${flat}_TESTS)\n  set_tests_properties(\${test_${flat}_TESTS} PROPERTIES LABELS \"${labels}\")\nendif()\n")
+      "if(test_${flat}_TESTS)\n  set_tests_properties(\${test_${flat}_TESTS} PROPERTIES LABELS \"${labels}\" ${time})\nendif()\n")
     set_property(DIRECTORY APPEND PROPERTY TEST_INCLUDE_FILES ${CMAKE_BINARY_DIR}/test_${flat}_labels.cmake)
   endforeach()
+  # Preloaded by tests into programs, whose wall clock then goes as the test likes.
+  add_library(wall_clock MODULE ${CMAKE_SOURCE_DIR}/tests/support/wall_clock.cpp)
+  set_target_properties(wall_clock PROPERTIES PREFIX "" LIBRARY_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
+  target_link_libraries(wall_clock PRIVATE dl)
+  add_dependencies(test_runtime_cluster wall_clock)
+  add_dependencies(test_runtime_cluster_long wall_clock)
   if(TARGET test_sim)  # 100,000 seeds, beside the 1,000 that its own tests run
     foreach(part RANGE 1 40)
       math(EXPR first "1001 + (${part} - 1) * 2500")

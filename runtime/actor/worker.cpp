@@ -7,6 +7,7 @@
 #include "runtime/core/end_process.h"
 #include "runtime/core/log.h"
 #include "runtime/core/timer.h"
+#include "runtime/transport/refusal_log.h"
 
 namespace runtime {
 
@@ -51,7 +52,7 @@ Result<std::unique_ptr<Worker>> Worker::start(std::shared_ptr<Process> process, 
       actors->on_channel_closed(raw);
     });
   };
-  callbacks.on_refused = [](const std::string& peer, const Status& why) { LOG(warn, "refused a caller at {}: {}", peer, why.message()); };
+  callbacks.on_refused = [log = std::make_shared<RefusalLog>("a caller at ")](const std::string& peer, const Status& why) { log->note(peer, why); };
   auto listener = Listener::listen(process->loop(), *endpoint, process->node().credentials(), std::move(callbacks));
   if (!listener.ok()) return listener.status();
   worker->listener_ = *std::move(listener);

@@ -6,6 +6,7 @@
 #include "runtime/control/control_codec.h"
 #include "runtime/core/log.h"
 #include "runtime/node/blocking.h"
+#include "runtime/transport/refusal_log.h"
 
 namespace runtime {
 
@@ -36,7 +37,7 @@ Status HeadProcess::open() {
   credentials.worker = head_target();
   ListenerCallbacks callbacks;
   callbacks.on_channel = [this](const std::shared_ptr<Channel>& channel) { accept(channel); };
-  callbacks.on_refused = [](const std::string& peer, const Status& why) { LOG(warn, "refused {}: {}", peer, why.message()); };
+  callbacks.on_refused = [log = std::make_shared<RefusalLog>()](const std::string& peer, const Status& why) { log->note(peer, why); };
   auto endpoint = Endpoint::unix_socket(options_.socket.string());
   if (!endpoint.ok()) return endpoint.status();
   auto listener = Listener::listen(loop_, *endpoint, credentials, std::move(callbacks));

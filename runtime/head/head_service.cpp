@@ -1,5 +1,6 @@
 #include "runtime/head/head_service.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "runtime/control/control_channel.h"
@@ -174,6 +175,13 @@ void HeadService::lose(NodeId node, const std::string& why) {
 }
 
 void HeadService::check_leases() {
+  const auto pause = options_.lease / 20;
+  // A head that was stopped has heard nobody meanwhile, and what they said lies unread: that time is not held against them.
+  const auto stopped = steady_now() - leases_checked_ - 2 * pause;
+  leases_checked_ = steady_now();
+  if (stopped > stopped.zero()) {
+    for (auto& [node, link] : links_) link.heard = std::min(link.heard + stopped, steady_now());
+  }
   std::vector<std::pair<NodeId, std::shared_ptr<Channel>>> silent;
   for (const auto& [node, link] : links_) {
     if (node != options_.beside && steady_now() - link.heard > options_.lease) silent.emplace_back(node, link.channel);
@@ -183,7 +191,7 @@ void HeadService::check_leases() {
     lose(node, text);
     if (channel) channel->close(unavailable("the head has not heard of this node for too long"));
   }
-  lease_timer_.expires_after(options_.lease / 10);
+  lease_timer_.expires_after(pause);
   lease_timer_.async_wait([this, alive = alive_](boost::system::error_code ec) {
     if (!ec && *alive) check_leases();
   });

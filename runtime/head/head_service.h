@@ -16,8 +16,10 @@
 namespace runtime {
 
 struct HeadServiceOptions {
-  std::chrono::milliseconds lease{8000};  // a node that is silent for longer is lost; a restarted head gives each so long to come back
-  NodeId beside;                          // whose process the head's is a part of; while that lives it is not lost by being silent
+  /// A node that is silent for longer is lost; a restarted head gives each so long to come back. With the pause between two looks it stays below the 10 s
+  /// in which a partition is to be known.
+  std::chrono::milliseconds lease{9000};
+  NodeId beside;  // whose process the head's is a part of; while that lives it is not lost by being silent
 };
 
 /// Lives on the event loop. Nothing that depends on a change leaves the head before the journal has the change: answers, requests to nodes
@@ -76,6 +78,7 @@ class HeadService final : private HeadLinks {
   Timer tick_timer_;
   Deadline tick_at_ = Deadline::max();
   Timer lease_timer_;
+  Deadline leases_checked_ = steady_now();
   Timer stop_timer_;
   NodeId stops_last_;
   std::function<void()> on_all_stopped_;

@@ -13,6 +13,7 @@
 #include "runtime/node/log_reader.h"
 #include "runtime/node/machine.h"
 #include "runtime/object/segment.h"
+#include "runtime/transport/refusal_log.h"
 
 namespace runtime {
 
@@ -156,6 +157,7 @@ void Node::on_lost(const Status& why) {
 }
 
 Status Node::listen() {
+  if (options_.token.empty()) return invalid_argument("the cluster has no token: anybody could use it");
   ListenerCallbacks callbacks;
   callbacks.on_channel = [this](std::shared_ptr<Channel> channel) { accept(std::move(channel)); };
   callbacks.on_preamble = [this](const Preamble& preamble, FileDescriptor& socket) -> Status {
@@ -163,7 +165,7 @@ Status Node::listen() {
     if (!options_.is_head) return not_found("the head is not at " + address_ + "; join at the head's address");
     return head_->attach(preamble, socket);
   };
-  callbacks.on_refused = [](const std::string& peer, const Status& why) { LOG(warn, "refused {}: {}", peer, why.message()); };
+  callbacks.on_refused = [log = std::make_shared<RefusalLog>()](const std::string& peer, const Status& why) { log->note(peer, why); };
   auto tcp = Listener::listen(loop_, options_.bind, credentials(), callbacks);
   if (!tcp.ok()) return tcp.status();
   tcp_ = std::move(*tcp);

@@ -181,7 +181,10 @@ Result<std::string> token_from_environment() {
   if (file.empty()) return std::string();
   auto content = read_file(file, kSmallFileBytesMax);
   if (!content.ok()) return content.status().with_context("STARLING_TOKEN_FILE");
-  return trimmed(*content);
+  std::string token = trimmed(*content);
+  // Whoever names a file means to have a token, and is not to get a cluster with another one.
+  if (token.empty()) return invalid_argument("STARLING_TOKEN_FILE: " + file + " is empty; put the cluster's token there, or unset the variable");
+  return token;
 }
 
 Result<ClusterAddress> address_of(const SessionInfo& session) {

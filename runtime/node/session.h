@@ -66,7 +66,7 @@ Result<ClusterAddress> find_cluster(const std::string& explicit_address, Fallbac
 
 /// How to reach the node of a session.
 Result<ClusterAddress> address_of(const SessionInfo& session);
-/// STARLING_TOKEN, else the file that STARLING_TOKEN_FILE names, else empty. Errors: the file cannot be read.
+/// STARLING_TOKEN, else the file that STARLING_TOKEN_FILE names, else empty. Errors: the file cannot be read, or is empty.
 Result<std::string> token_from_environment();
 
 /// True if the process that wrote this still runs.

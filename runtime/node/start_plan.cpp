@@ -60,6 +60,15 @@ Status check_advertised(const std::string& host) {
   return invalid_argument("--advertise " + host + ": expected a host name or an address without a port, which other machines reach this node by");
 }
 
+/// What other machines can reach needs a token that can't be guessed.
+Status check_token(const std::string& token, const Endpoint& bind) {
+  constexpr std::size_t kTokenBytesMin = 16;
+  if (token.empty()) return invalid_argument("there is no token, by which the cluster's processes know each other; set STARLING_TOKEN or STARLING_TOKEN_FILE");
+  if (bind.is_loopback() || token.size() >= kTokenBytesMin) return {};
+  return invalid_argument("--bind " + bind.host + ": other machines reach that address, and the token in STARLING_TOKEN or STARLING_TOKEN_FILE has only " +
+                          std::to_string(token.size()) + " bytes; take one of at least " + std::to_string(kTokenBytesMin) + ", or leave both unset to have one made");
+}
+
 }  // namespace
 
 Result<StartPlan> make_plan(const StartOptions& options) {
@@ -117,6 +126,7 @@ Result<StartPlan> make_plan(const StartOptions& options) {
       host = *local;
     }
   }
+  if (Status status = check_token(plan.node.token, Endpoint::tcp(host, 0)); !status.ok()) return status;
   plan.node.bind = Endpoint::tcp(host, static_cast<std::uint16_t>(options.port.value_or(options.head ? kDefaultPort : 0)));
   if (Status status = check_advertised(options.advertise); !status.ok()) return status;
   plan.node.advertise_host = options.advertise;

@@ -81,6 +81,9 @@ Status Channel::enqueue(std::unique_lock<std::mutex>& lock, Message& message, Fl
   if (const std::size_t queued = queued_bytes(); queued > 0 && queued + bytes > options_.queued_bytes_max) {
     return resource_exhausted(describe_peer() + ": " + std::to_string(queued) + " bytes wait to be sent; the peer reads slowly");
   }
+  if (!message.fds.empty() && writer_.descriptors() >= options_.descriptors_queued_max) {
+    return resource_exhausted(describe_peer() + ": " + std::to_string(writer_.descriptors()) + " connections wait to be handed over; the peer is busy or stopped");
+  }
   const bool connected = keep(message);
   if (connected) writer_.append(std::move(message));
   note_queued();

@@ -52,6 +52,7 @@ struct ChannelOptions {
   std::uint64_t payload_bytes_max = 1ull << 30;
   std::size_t queued_bytes_max = 256ull << 20;  // unsent frames; a single frame may exceed it when nothing is queued
   std::size_t requests_max = 1 << 20;           // outstanding
+  std::size_t descriptors_queued_max = 256;     // unsent: a process has few of them, and strangers' connections travel as such
   /// How long a lasting connection may be without a socket before it ends.
   std::chrono::milliseconds interruption_max{10'000};
 };

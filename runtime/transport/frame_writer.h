@@ -33,6 +33,8 @@ class FrameWriter {
   bool empty() const { return bytes_ == 0; }
   /// Queued and in flight.
   std::size_t bytes() const { return bytes_; }
+  /// Descriptors among it.
+  std::size_t descriptors() const { return filling_.fds.size() + sending_.fds.size() - fd_; }
 
   /// The next bytes to send; call consume() before calling it again.
   void gather(Batch& batch);

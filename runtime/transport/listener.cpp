@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include <string_view>
 #include <unordered_map>
 #include <utility>
 #include <vector>
@@ -46,6 +47,7 @@ struct Listener::State : std::enable_shared_from_this<Listener::State> {
                                                  Handshake& handshake);
   Result<SessionTerms> answer(const SessionTerms& caller, Handshake& handshake);
   void begin(Channel::Socket socket, std::optional<Preamble> preamble);
+  void make_room();
   void stop();
 
   EventLoop& loop;
@@ -55,7 +57,11 @@ struct Listener::State : std::enable_shared_from_this<Listener::State> {
   const Credentials credentials;
   ListenerCallbacks callbacks;
   const ListenerOptions options;
-  std::vector<std::shared_ptr<TimedSocket>> handshakes;  // unfinished, oldest first
+  struct Unfinished {
+    std::shared_ptr<TimedSocket> timed;
+    std::string source;
+  };
+  std::vector<Unfinished> handshakes;  // oldest first
   std::unordered_map<std::uint64_t, std::weak_ptr<Channel>> sessions;  // of lasting connections; those that ended leave with the next that comes
   UniqueFunction<void()> finished;  // to be called when no handshake is left
   bool finishing = false;
@@ -107,17 +113,28 @@ asio::awaitable<void> Listener::State::accept_all(std::shared_ptr<State> self) {
 
 void Listener::State::begin(Channel::Socket socket, std::optional<Preamble> preamble) {
   if (stopped || finishing) return;  // closes the socket
-  if (handshakes.size() >= options.handshakes_max) {
-    if (callbacks.on_refused) {
-      callbacks.on_refused(transport_detail::peer_address(socket, endpoint),
-                           resource_exhausted(std::to_string(handshakes.size()) + " handshakes are unfinished"));
-    }
-    return;  // closes the socket
-  }
+  if (handshakes.size() >= options.handshakes_max) make_room();
+  std::string source = transport_detail::peer_source(socket);
   auto timed = std::make_shared<TimedSocket>(loop.context(), std::move(socket));
   timed->arm(deadline_after(options.handshake_timeout));
-  handshakes.push_back(timed);
+  handshakes.push_back({timed, std::move(source)});
   asio::co_spawn(loop.executor(), serve(shared_from_this(), std::move(timed), preamble), report_end);
+}
+
+// Who has the token needs milliseconds for its handshake. So the oldest handshake gives way, of the source that has most of them: neither many
+// strangers nor one with many connections keep anybody out.
+void Listener::State::make_room() {
+  std::unordered_map<std::string_view, std::size_t> counts;
+  for (const Unfinished& unfinished : handshakes) ++counts[unfinished.source];
+  auto oldest = handshakes.begin();
+  for (auto other = handshakes.begin(); other != handshakes.end(); ++other) {
+    if (counts[other->source] > counts[oldest->source]) oldest = other;
+  }
+  const std::shared_ptr<TimedSocket> timed = oldest->timed;
+  handshakes.erase(oldest);
+  timed->disarm();
+  boost::system::error_code ignored;
+  timed->socket.close(ignored);  // serve() finds that it has been dropped
 }
 
 // Whether it is for us or for a worker behind us, and then the proof.
@@ -161,14 +178,15 @@ asio::awaitable<void> Listener::State::serve(std::shared_ptr<State> self, std::s
   handshake.lasts = !address.starts_with("unix:");
   auto peer = co_await self->authenticate(timed, preamble, address, handshake);
   timed->disarm();
-  std::erase(self->handshakes, timed);
+  const bool gave_way = std::erase_if(self->handshakes, [&timed](const Unfinished& unfinished) { return unfinished.timed == timed; }) == 0;
   struct AtEnd {
     State& state;
     ~AtEnd() { state.tell_finished(); }
   } at_end{*self};
   if (self->stopped || handshake.handed_over) co_return;
-  if (!peer.ok() || timed->expired) {
+  if (!peer.ok() || timed->expired || gave_way) {
     Status why = timed->explain(peer.ok() ? cancelled("expired") : peer.status(), address + ": did not finish the handshake in time");
+    if (gave_way) why = resource_exhausted(address + ": " + std::to_string(self->options.handshakes_max) + " handshakes were unfinished, and this one was the oldest of its address");
     LOG(debug, "{}: refused {}", self->endpoint.to_string(), why.message());
     if (self->callbacks.on_refused) self->callbacks.on_refused(address, why);
     co_return;
@@ -191,9 +209,9 @@ void Listener::State::stop() {
   boost::system::error_code ignored;
   acceptor.close(ignored);
   pause.cancel();
-  for (const auto& timed : handshakes) {
-    timed->disarm();
-    timed->socket.close(ignored);
+  for (const Unfinished& unfinished : handshakes) {
+    unfinished.timed->disarm();
+    unfinished.timed->socket.close(ignored);
   }
   if (Simulation* simulated = simulation()) simulated->stop_listening(endpoint);
   else if (endpoint.is_unix()) ::unlink(endpoint.unix_path.c_str());

@@ -39,7 +39,8 @@ void connect(EventLoop& loop, const Endpoint& endpoint, const Credentials& crede
 
 struct ListenerOptions {
   std::chrono::milliseconds handshake_timeout{5000};
-  std::size_t handshakes_max = 256;  // connections not yet authenticated; further ones are closed at once
+  /// Connections not yet authenticated. One more, and the oldest is closed, of the address (IPv6: network of 64 bits) that has most of them.
+  std::size_t handshakes_max = 256;
   ChannelOptions channel;
 };
 

@@ -231,4 +231,15 @@ std::string peer_address(Channel::Socket& socket, const Endpoint& listener) {
   return listener.is_unix() ? listener.to_string() : "unix:adopted";
 }
 
+std::string peer_source(Channel::Socket& socket) {
+  sockaddr_storage peer{};
+  socklen_t size = sizeof peer;
+  if (::getpeername(socket.native_handle(), reinterpret_cast<sockaddr*>(&peer), &size) != 0) return {};
+  const auto bytes = [](const void* begin, std::size_t count) { return std::string(static_cast<const char*>(begin), count); };
+  if (peer.ss_family == AF_INET) return bytes(&reinterpret_cast<sockaddr_in&>(peer).sin_addr, 4);
+  if (peer.ss_family != AF_INET6) return {};
+  const in6_addr& address = reinterpret_cast<sockaddr_in6&>(peer).sin6_addr;
+  return IN6_IS_ADDR_V4MAPPED(&address) ? bytes(address.s6_addr + 12, 4) : bytes(address.s6_addr, 8);
+}
+
 }  // namespace runtime::transport_detail

@@ -51,5 +51,7 @@ void tune(Channel::Socket& socket);
 
 /// "10.0.0.2:41822", or "unix:" and the listener's path.
 std::string peer_address(Channel::Socket& socket, const Endpoint& listener);
+/// What one host can't have many of: bytes of its IPv4 address, or of its IPv6 network. Empty for Unix sockets.
+std::string peer_source(Channel::Socket& socket);
 
 }  // namespace runtime::transport_detail

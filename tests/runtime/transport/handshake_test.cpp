@@ -1,5 +1,6 @@
 #include "runtime/transport/handshake.h"
 
+#include <fcntl.h>
 #include <netinet/in.h>
 
 #include <atomic>
@@ -10,6 +11,7 @@
 #include "runtime/core/version.h"
 #include "runtime/transport/capnp_codec.h"
 #include "runtime/transport/frame_writer.h"
+#include "runtime/transport/refusal_log.h"
 
 namespace runtime {
 namespace {
@@ -259,6 +261,50 @@ TEST(Handshake, BoundsConnectionsThatStall) {
   EventLoop loop;
   EXPECT_TRUE(connect(loop, server.listener->endpoint(), credentials_of(Role::kDriver)).ok());
   for (int fd : stalled) ::close(fd);
+}
+
+TEST(Handshake, GetsThroughWhileStrangersHoldAllPlaces) {
+  ListenerOptions options;
+  options.handshakes_max = 4;
+  Server server(credentials_of(Role::kNode), options);
+  std::vector<int> stalled;
+  for (int i = 0; i < 40; ++i) stalled.push_back(server.raw_connect());
+  EventLoop loop;
+  for (int i = 0; i < 10; ++i) {
+    auto channel = connect(loop, server.listener->endpoint(), credentials_of(Role::kDriver), {.deadline = deadline_after(seconds(2))});
+    ASSERT_TRUE(channel.ok()) << channel.status().to_string();
+  }
+  for (int i = 0; i < 200 && server.refused < 37; ++i) std::this_thread::sleep_for(milliseconds(10));
+  EXPECT_GE(server.refused.load(), 37);  // closed to make room, long before their time was up
+  EXPECT_EQ(server.refusal.get_future().get().code(), ErrorCode::kResourceExhausted);
+  for (int fd : stalled) ::close(fd);
+}
+
+TEST(RefusalLog, WritesAFewAndCountsTheRest) {
+  RefusalLog log("a caller at ", {.lines_max = 3, .span = milliseconds(50)});
+  for (int i = 0; i < 1000; ++i) log.note("10.0.0.9:1", unavailable("no"));
+  EXPECT_GE(log.unwritten(), 900u);
+  std::this_thread::sleep_for(milliseconds(60));
+  log.note("10.0.0.9:1", unavailable("no"));
+  EXPECT_EQ(log.unwritten(), 0u);
+}
+
+TEST(Channel, RefusesMoreDescriptorsThanMayWait) {
+  ChannelOptions options;
+  options.descriptors_queued_max = 8;
+  Pair pair(/*unix_socket=*/true, options);
+  pair.server->pause_receiving();
+  Status status;
+  int sent = 0;
+  for (; sent < 5000 && status.ok(); ++sent) {
+    Message message = text_message(FrameKind::kAttach, "a stranger's", 64 << 10);
+    message.fds.emplace_back(::open("/dev/null", O_RDONLY | O_CLOEXEC));
+    status = pair.client->send(std::move(message));
+  }
+  EXPECT_EQ(status.code(), ErrorCode::kResourceExhausted) << sent;
+  EXPECT_NE(status.message().find("wait to be handed over"), std::string::npos) << status.to_string();
+  EXPECT_TRUE(pair.client->send(text_message(FrameKind::kControlEvent, "others")).ok());
+  pair.server->resume_receiving();
 }
 
 TEST(Listener, SaysThatTheAddressIsInUse) {

@@ -1,0 +1,25 @@
+// The test program is also the program that its workers run, and with an argument the load on a cluster, or who looks at what is left.
+#include <gtest/gtest.h>
+#include <sched.h>
+#include <sys/mount.h>
+
+#include <cstring>
+
+#include "load.h"
+#include "runtime/node/worker_environment.h"
+
+int main(int argc, char** argv) {
+  const char* role = argc > 1 ? argv[1] : "";
+  if (std::strcmp(role, "--load") == 0) return runtime::test::run_load(argc, argv);
+  if (std::strcmp(role, "--verify") == 0) return runtime::test::run_verify(argc, argv);
+  if (std::strcmp(role, "--fill") == 0) return runtime::test::run_fill(argc, argv);
+  if (runtime::is_worker_process()) {
+    runtime::Runtime rt(argc, argv);
+    runtime::test::register_load(rt);
+    return rt.run([](runtime::Runtime&) { return 0; });
+  }
+  testing::InitGoogleTest(&argc, argv);
+  // What tests mount goes with this process, however it ends. Where that is not allowed, nor are mounts, and those tests say so.
+  if (::unshare(CLONE_NEWNS) == 0) ::mount(nullptr, "/", nullptr, MS_REC | MS_PRIVATE, nullptr);
+  return RUN_ALL_TESTS();
+}

@@ -1,0 +1,157 @@
+#include "wire.h"
+
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <poll.h>
+#include <sodium/crypto_auth_hmacsha256.h>
+#include <sys/socket.h>
+
+#include <algorithm>
+
+#include "runtime/transport/frame.h"
+
+namespace runtime::test {
+namespace {
+
+constexpr int kPollMs = 20;
+constexpr std::size_t kBlockBytes = 64 << 10;
+
+sockaddr_in address_of(const std::string& host, int port) {
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_port = htons(static_cast<std::uint16_t>(port));
+  ::inet_pton(AF_INET, host.c_str(), &address.sin_addr);
+  return address;
+}
+
+}  // namespace
+
+FileDescriptor dial(const std::string& host, int port) {
+  FileDescriptor socket(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  const sockaddr_in address = address_of(host, port);
+  if (!socket || ::connect(socket.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0) return {};
+  return socket;
+}
+
+bool say(const FileDescriptor& socket, std::string_view bytes) {
+  while (!bytes.empty()) {
+    const ssize_t sent = ::send(socket.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL);
+    if (sent <= 0) return false;
+    bytes.remove_prefix(static_cast<std::size_t>(sent));
+  }
+  return true;
+}
+
+std::string hear(const FileDescriptor& socket, std::size_t bytes, std::chrono::milliseconds patience) {
+  std::string heard;
+  const auto end = std::chrono::steady_clock::now() + patience;
+  while (heard.size() < bytes) {
+    const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(end - std::chrono::steady_clock::now()).count();
+    pollfd waiting{socket.get(), POLLIN, 0};
+    if (left <= 0 || ::poll(&waiting, 1, static_cast<int>(left)) <= 0) break;
+    std::string block(bytes - heard.size(), '\0');
+    const ssize_t got = ::recv(socket.get(), block.data(), block.size(), 0);
+    if (got <= 0) break;
+    heard.append(block, 0, static_cast<std::size_t>(got));
+  }
+  return heard;
+}
+
+bool is_closed_within(const FileDescriptor& socket, std::chrono::milliseconds patience) {
+  const auto end = std::chrono::steady_clock::now() + patience;
+  while (true) {
+    const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(end - std::chrono::steady_clock::now()).count();
+    pollfd waiting{socket.get(), POLLIN, 0};
+    if (left <= 0 || ::poll(&waiting, 1, static_cast<int>(left)) <= 0) return false;
+    char block[1024];
+    if (::recv(socket.get(), block, sizeof block, 0) <= 0) return true;
+  }
+}
+
+std::string preamble_bytes(const Preamble& preamble) {
+  const auto raw = preamble.encode();
+  return {reinterpret_cast<const char*>(raw.data()), raw.size()};
+}
+
+std::string caller_proof(const std::string& token, const std::string& preamble, const std::string& caller_nonce, const std::string& callee_nonce) {
+  crypto_auth_hmacsha256_state state;
+  const auto bytes = [](const std::string& text) { return reinterpret_cast<const unsigned char*>(text.data()); };
+  crypto_auth_hmacsha256_init(&state, bytes(token), token.size());
+  const std::string all = "starling caller" + preamble + caller_nonce + callee_nonce;
+  crypto_auth_hmacsha256_update(&state, bytes(all), all.size());
+  std::string proof(crypto_auth_hmacsha256_BYTES, '\0');
+  crypto_auth_hmacsha256_final(&state, reinterpret_cast<unsigned char*>(proof.data()));
+  return proof;
+}
+
+std::string hello_frame(std::string meta) {
+  meta.resize((meta.size() + 7) / 8 * 8);
+  FrameHeader header;
+  header.kind = static_cast<std::uint16_t>(FrameKind::kHello);
+  header.meta_bytes = static_cast<std::uint32_t>(meta.size());
+  std::array<std::byte, FrameHeader::kBytes> raw;
+  header.encode(raw);
+  return std::string(reinterpret_cast<const char*>(raw.data()), raw.size()) + meta;
+}
+
+Recorder::Recorder(const std::string& host, int port, const std::string& target_host, int target_port) : target_host_(target_host), target_port_(target_port) {
+  FileDescriptor listener(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  const int yes = 1;
+  ::setsockopt(listener.get(), SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes);
+  const sockaddr_in address = address_of(host, port);
+  if (::bind(listener.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0 || ::listen(listener.get(), 64) != 0) return;
+  listener_ = std::move(listener);
+  thread_ = std::thread([this] { serve(); });
+}
+
+Recorder::~Recorder() {
+  stopping_ = true;
+  if (thread_.joinable()) thread_.join();
+}
+
+std::vector<Recorder::Connection> Recorder::recorded() const {
+  std::lock_guard lock(mutex_);
+  std::vector<Connection> copies;
+  for (const auto& connection : connections_) copies.push_back(*connection);
+  return copies;
+}
+
+void Recorder::serve() {
+  std::vector<std::thread> threads;
+  while (!stopping_) {
+    pollfd waiting{listener_.get(), POLLIN, 0};
+    if (::poll(&waiting, 1, kPollMs) <= 0) continue;
+    FileDescriptor caller(::accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC));
+    if (!caller) continue;
+    auto connection = std::make_shared<Connection>();
+    {
+      std::lock_guard lock(mutex_);
+      connections_.push_back(connection);
+    }
+    threads.emplace_back([this, connection, caller = std::move(caller)]() mutable { forward(std::move(caller), std::move(connection)); });
+  }
+  for (std::thread& thread : threads) thread.join();
+}
+
+void Recorder::forward(FileDescriptor caller, std::shared_ptr<Connection> into) {
+  FileDescriptor callee = dial(target_host_, target_port_);
+  if (!callee) return;
+  std::string block(kBlockBytes, '\0');
+  while (!stopping_) {
+    pollfd fds[2] = {{caller.get(), POLLIN, 0}, {callee.get(), POLLIN, 0}};
+    if (::poll(fds, 2, kPollMs) <= 0) continue;
+    for (int i = 0; i < 2; ++i) {
+      if (fds[i].revents == 0) continue;
+      const ssize_t got = ::recv(fds[i].fd, block.data(), block.size(), 0);
+      if (got <= 0) return;
+      const std::string_view bytes(block.data(), static_cast<std::size_t>(got));
+      {
+        std::lock_guard lock(mutex_);
+        (i == 0 ? into->from_caller : into->from_callee).append(bytes);
+      }
+      if (!say(i == 0 ? callee : caller, bytes)) return;
+    }
+  }
+}
+
+}  // namespace runtime::test
