@@ -278,6 +278,8 @@ Result<PendingActor> Runtime::start_actor(std::type_index type, std::string_view
   spec.bundle = options.bundle;
   spec.node = options.node;
   spec.labels = options.labels;
+  spec.node_is_preferred = options.node_is_preferred;
+  spec.scheduling = options.scheduling;
   spec.name_space = options.name_space;
   spec.get_if_exists = options.get_if_exists;
   spec.detached = options.detached;
@@ -569,6 +571,46 @@ Result<GroupState> Runtime::create_placement_group(GroupSpec spec, Until until) 
         impl_->process->node().create_placement_group(std::move(spec), bounded(until.at()), std::move(done));
       },
       explain);
+}
+
+PendingGroup Runtime::begin_placement_group(GroupSpec spec, Until until) {
+  if (spec.group.is_none()) spec.group = GroupId::random();
+  auto state = std::make_shared<GroupState>();
+  Status status = require_started();
+  if (!status.ok()) return {spec.group, ObjectState::failed(impl_->process, std::move(status)), state};
+  PendingGroup pending(spec.group, std::make_shared<ObjectState>(impl_->process), state);
+  impl_->process->node().create_placement_group(std::move(spec), bounded(until.at()), [placed = pending.placed_, state](Result<GroupState> answer) {
+    if (!answer.ok()) return placed->fail(answer.status());
+    *state = *std::move(answer);
+    placed->fulfil({});
+  });
+  return pending;
+}
+
+ObjectRef<void> Runtime::begin_remove_placement_group(GroupId group, Until until) {
+  if (Status status = require_started(); !status.ok()) return ObjectRef<void>(ObjectState::failed(impl_->process, std::move(status)));
+  auto removed = std::make_shared<ObjectState>(impl_->process);
+  impl_->process->node().remove_placement_group(group, bounded(until.at()), [removed](Status status) {
+    if (status.ok()) removed->fulfil({});
+    else removed->fail(std::move(status));
+  });
+  return ObjectRef<void>(removed);
+}
+
+Result<GroupState> Runtime::placement_group(const std::string& name, const std::string& name_space, Until until) {
+  return query_group({}, name, name_space, false, until);
+}
+
+Result<GroupState> Runtime::wait_placement_group(GroupId group, Until until) {
+  if (group.is_none()) return invalid_argument("wait_placement_group: the id is none");
+  return query_group(group, "", "", true, until);
+}
+
+Result<GroupState> Runtime::query_group(GroupId group, const std::string& name, const std::string& name_space, bool wait, Until until) {
+  if (Status status = require_started(); !status.ok()) return status;
+  return impl_->process->ask<GroupState>([&](NodeClient::Callback<GroupState> done) {
+    impl_->process->node().query_placement_group(group, name, name_space, wait, bounded(until.at()), std::move(done));
+  });
 }
 
 Status Runtime::remove_placement_group(GroupId group, Until until) {

@@ -43,6 +43,7 @@
 #include "runtime/actor/object_ref.h"
 #include "runtime/actor/object_view.h"
 #include "runtime/actor/pending_actor.h"
+#include "runtime/actor/placement_group.h"
 #include "runtime/actor/published.h"
 #include "runtime/actor/registry.h"
 #include "runtime/actor/scoped_actor.h"
@@ -305,9 +306,21 @@ class Runtime {
   template <class First, class... More>
   ObjectRef<void> when_all(const ObjectRef<First>& first, const ObjectRef<More>&... more);
 
-  /// Reserves bundles of resources, all or none, to put actors in (ActorOptions::bundle). Errors: kResourceExhausted at the deadline with what is missing.
+  /// Reserves bundles of resources, all or none, to put actors in (ActorOptions::bundle); docs/guide/placement.md. It ends with the job, unless it is
+  /// detached. When one of its nodes is lost, it gives everything back and is placed anew as a whole: its actors restart there, as their max_restarts
+  /// allow (each uses up one), and the others die. Errors: kResourceExhausted at the deadline, with what is missing and the nearest node; kInvalidArgument
+  /// (an amount that cannot be meant, a name that is taken).
   Result<GroupState> create_placement_group(GroupSpec spec, Until until = std::chrono::minutes(1));
+  /// The same without waiting: many can be under way at once.
+  PendingGroup begin_placement_group(GroupSpec spec, Until until = std::chrono::minutes(1));
+  /// The group of that name; an empty namespace is the job's. Errors: kNotFound, with names that are like it.
+  Result<GroupState> placement_group(const std::string& name, const std::string& name_space = {}, Until until = std::chrono::seconds(30));
+  /// Waits until it is placed, the first time or anew. Errors: kNotFound, kDeadlineExceeded with what it waits for, kCancelled (it was removed).
+  Result<GroupState> wait_placement_group(GroupId group, Until until = std::chrono::minutes(1));
+  /// Ends the actors in it; what they use is free once they have ended. Errors: kNotFound.
   Status remove_placement_group(GroupId group, Until until = std::chrono::seconds(10));
+  /// The same without waiting: settles when it is removed.
+  ObjectRef<void> begin_remove_placement_group(GroupId group, Until until = std::chrono::seconds(10));
 
   /// Key-value pairs of this job, for actors to find each other. Values up to 1 MiB.
   Status kv_put(const std::string& key, std::string value, Until until = std::chrono::seconds(30));
@@ -333,6 +346,7 @@ class Runtime {
   Result<PendingActor> start_actor(std::type_index type, std::string_view signature, const ActorOptions& options, Encoder& arguments);
   Result<std::shared_ptr<ActorClient>> finish_actor(const PendingActor& pending);
   void explain_wait(ActorId actor);
+  Result<GroupState> query_group(GroupId group, const std::string& name, const std::string& name_space, bool wait, Until until);
   Result<std::vector<std::shared_ptr<ActorClient>>> finish_group(const std::vector<Result<PendingActor>>& pending);
   Result<std::shared_ptr<ActorClient>> find_actor(std::type_index type, const std::string& name, const std::string& name_space, Deadline deadline);
   Status kill_actor(ActorId actor, Restarts restarts, Deadline deadline);

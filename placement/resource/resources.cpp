@@ -84,6 +84,36 @@ double Resources::utilisation_of(const Resources& total, const Resources& demand
   return most;
 }
 
+double Resources::utilisation_with(const Resources& total, const Resources& demand) const {
+  double most = 0;
+  for (const auto& [name, offered] : total.units_) {
+    const std::int64_t wanted = demand.units(name);
+    if (!demand.empty() && wanted == 0) continue;
+    most = std::max(most, 1.0 - static_cast<double>(units(name) - wanted) / static_cast<double>(offered));
+  }
+  return most;
+}
+
+double Resources::distance_to(const Resources& demand) const {
+  double distance = 0;
+  for (const auto& [name, wanted] : demand.units_) {
+    const std::int64_t has = units(name);
+    if (has < wanted) distance += static_cast<double>(wanted - has) / static_cast<double>(wanted);
+  }
+  return distance;
+}
+
+std::string Resources::missing(const Resources& demand, const Resources& total) const {
+  std::string text;
+  for (const auto& [name, wanted] : demand.units_) {
+    const std::int64_t has = units(name), all = total.units(name);
+    if (has >= wanted) continue;
+    if (!text.empty()) text += ", ";
+    text += name + " " + amount_text(wanted) + " (has " + amount_text(has) + (has == all ? ")" : " free of " + amount_text(all) + ")");
+  }
+  return text;
+}
+
 std::string Resources::missing(const Resources& demand) const {
   std::string text;
   for (const auto& [name, wanted] : demand.units_) {

@@ -31,13 +31,21 @@ class Resources {
   /// CHECKs that this covers `other`.
   Resources& operator-=(const Resources& other);
   bool operator==(const Resources&) const = default;
+  auto operator<=>(const Resources&) const = default;
 
   /// The share of `total` that is gone when this is what is left: the largest over the resources that `demand` names (all if it
   /// names none); 0 to 1.
   double utilisation_of(const Resources& total, const Resources& demand) const;
 
+  /// The same for what would be left if `demand`, which this covers, were taken out.
+  double utilisation_with(const Resources& total, const Resources& demand) const;
+  /// How far `demand` is from being covered: the missing shares of each resource that it names, added up; 0 if it is covered.
+  double distance_to(const Resources& demand) const;
+
   /// What `demand` lacks here: "GPU 1 (has 0), CPU 4 (has 2.5)"; empty if it is covered.
   std::string missing(const Resources& demand) const;
+  /// The same with what there is of it in all: "GPU 2 (has 1 free of 4), CPU 4 (has 2)".
+  std::string missing(const Resources& demand, const Resources& total) const;
   /// "CPU 2, memory 1073741824"; "nothing" when empty.
   std::string to_string() const;
 

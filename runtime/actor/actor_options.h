@@ -58,8 +58,12 @@ struct ActorOptions {
   std::vector<std::uint32_t> cpu_affinity{};
   Environment env{};                   // variables added to the worker's environment
   std::optional<BundleSlot> bundle{};  // run in this bundle of a placement group
-  std::optional<NodeId> node{};        // run there or nowhere
-  Labels labels{};                     // the node must have these
+  std::optional<NodeId> node{};        // run there or nowhere; with node_is_preferred: elsewhere when it has no room, or is gone
+  bool node_is_preferred = false;
+  /// Selectors that the node's labels (`starling start --label`) must meet: `{{"zone", "a"}, {"kind", "in(fast, faster)"}, {"spot", "!*"}}`; "!a": not a,
+  /// "!in(a, b)", "*": with any value, "!*": without.
+  Labels labels{};
+  ActorScheduling scheduling = ActorScheduling::kDefault;  // outside of bundles: together (kPack), or apart from others of its class (kSpread)
   std::string log_prefix{};            // before its lines in the driver's output, instead of the class: "(left pid=123) "
   Isolation isolation = Isolation::kProcess;
 

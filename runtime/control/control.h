@@ -142,6 +142,7 @@ struct StartActor {
   std::uint64_t incarnation = 0;
   DriverInfo driver;
   std::string driver_node;  // HOST:PORT: has the driver's files
+  std::vector<std::uint32_t> gpus = {};  // of the node's, by number, that are the actor's
   bool operator==(const StartActor&) const = default;
 };
 struct StopActor {
@@ -210,7 +211,46 @@ struct DrainActor {
   bool operator==(const DrainActor&) const = default;
 };
 
+/// By id, or by name when the id is none. With `wait`: answered once it is placed.
+struct QueryGroup {
+  GroupId group;
+  std::string name;
+  std::string name_space;  // empty: the job's
+  bool wait = false;
+  bool operator==(const QueryGroup&) const = default;
+};
+
+// From the head to a node.
+
+/// What a placement group takes of one node, all its bundles there together.
+struct Holding {
+  GroupId group;
+  ResourceMap resources;
+  bool operator==(const Holding&) const = default;
+};
+/// The two phases of a group's reservation, for many groups at once; in the order of the members. What was prepared and not committed when the connection
+/// to the head ends is dropped. Answered with Refusals.
+struct Reserve {
+  bool reset = false;  // drop everything first: the rest is all that there is
+  std::vector<GroupId> release;
+  std::vector<Holding> prepare;
+  std::vector<GroupId> commit;
+  bool empty() const { return !reset && release.empty() && prepare.empty() && commit.empty(); }
+  bool operator==(const Reserve&) const = default;
+};
+
 // Answers and events.
+
+/// Of what was to be prepared, that for which the node has no room, or no time left. The rest is held.
+struct Refusal {
+  GroupId group;
+  std::string reason;
+  bool operator==(const Refusal&) const = default;
+};
+struct Refusals {
+  std::vector<Refusal> refused;
+  bool operator==(const Refusals&) const = default;
+};
 
 struct NodeList {
   std::uint64_t version = 0;
@@ -255,7 +295,8 @@ struct ControlRequest {
                             control::RegisterNode, control::StartJob, control::EndJob, control::ActorExited,
                             control::StartActor, control::StopActor, control::BuildActor, control::FetchFile,
                             control::TerminateActor, control::WatchActor, control::WatchNodes, control::SaveState,
-                            control::DrainActor, control::ActorsExited, control::ParkActor, ObjectControl>;
+                            control::DrainActor, control::ActorsExited, control::ParkActor, ObjectControl, control::QueryGroup,
+                            control::Reserve>;
   JobId job;                          // on whose behalf
   std::chrono::milliseconds timeout;  // time left
   Body body;
@@ -264,7 +305,7 @@ struct ControlRequest {
 
 /// What a request was answered with. std::string: bytes; std::int64_t: a number or a truth value.
 using ControlAnswer = std::variant<std::monostate, JobId, ActorAddress, ActorState, std::string, std::int64_t, ClusterState,
-                                   GroupState, control::LogChunk, control::NodeList, ObjectControlAnswer>;
+                                   GroupState, control::LogChunk, control::NodeList, ObjectControlAnswer, control::Refusals>;
 
 /// Answers one request, exactly once.
 using ControlAnswerer = UniqueFunction<void(Result<ControlAnswer>)>;

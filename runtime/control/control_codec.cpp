@@ -47,6 +47,34 @@ std::vector<control::ActorInstance> load_instances(capnp::List<schema::ActorInst
   return to;
 }
 
+template <class IdType>
+void store_ids(const std::vector<IdType>& from, capnp::List<capnp::Data>::Builder to) {
+  for (unsigned i = 0; i < to.size(); ++i) to.set(i, data(from[i]));
+}
+
+template <class IdType>
+std::vector<IdType> load_ids(capnp::List<capnp::Data>::Reader from) {
+  std::vector<IdType> to;
+  to.reserve(from.size());
+  for (auto id : from) to.push_back(load_id<IdType>(id));
+  return to;
+}
+
+control::Reserve load_reserve(schema::ControlRequest::Reserve::Reader from) {
+  control::Reserve to;
+  to.reset = from.getReset();
+  to.release = load_ids<GroupId>(from.getRelease());
+  for (auto holding : from.getPrepare()) to.prepare.push_back({load_id<GroupId>(holding.getGroup()), load(holding.getResources())});
+  to.commit = load_ids<GroupId>(from.getCommit());
+  return to;
+}
+
+control::Refusals load_refusals(capnp::List<schema::Refusal>::Reader from) {
+  control::Refusals to;
+  for (auto refusal : from) to.refused.push_back({load_id<GroupId>(refusal.getGroup()), load_text(refusal.getReason())});
+  return to;
+}
+
 /// Stores one request's body; an overload per kind.
 struct BodyWriter {
   schema::ControlRequest::Builder to;
@@ -129,6 +157,7 @@ struct BodyWriter {
     start.setIncarnation(body.incarnation);
     store(body.driver, start.initDriver());
     start.setDriverNode(text(body.driver_node));
+    store(body.gpus, start.initGpus(static_cast<unsigned>(body.gpus.size())));
   }
   void operator()(const control::StopActor& body) {
     auto stop = to.initStopActor();
@@ -178,6 +207,24 @@ struct BodyWriter {
     store(body.cause, exited.initCause());
   }
   void operator()(const ObjectControl& body) { store(body, to.initObjects()); }
+  void operator()(const control::QueryGroup& body) {
+    auto query = to.initQueryGroup();
+    query.setGroup(data(body.group));
+    query.setName(text(body.name));
+    query.setNameSpace(text(body.name_space));
+    query.setWait(body.wait);
+  }
+  void operator()(const control::Reserve& body) {
+    auto reserve = to.initReserve();
+    reserve.setReset(body.reset);
+    store_ids(body.release, reserve.initRelease(static_cast<unsigned>(body.release.size())));
+    auto prepare = reserve.initPrepare(static_cast<unsigned>(body.prepare.size()));
+    for (unsigned i = 0; i < prepare.size(); ++i) {
+      prepare[i].setGroup(data(body.prepare[i].group));
+      store(body.prepare[i].resources, prepare[i].initResources(static_cast<unsigned>(body.prepare[i].resources.size())));
+    }
+    store_ids(body.commit, reserve.initCommit(static_cast<unsigned>(body.commit.size())));
+  }
 };
 
 Result<ControlRequest> load_request(schema::ControlRequest::Reader from) {
@@ -241,7 +288,7 @@ Result<ControlRequest> load_request(schema::ControlRequest::Reader from) {
     case Kind::START_ACTOR: {
       auto body = from.getStartActor();
       to.body = control::StartActor{load(body.getSpec()), body.getIncarnation(), load(body.getDriver()),
-                                    load_text(body.getDriverNode())};
+                                    load_text(body.getDriverNode()), load(body.getGpus())};
       return to;
     }
     case Kind::STOP_ACTOR: {
@@ -278,6 +325,12 @@ Result<ControlRequest> load_request(schema::ControlRequest::Reader from) {
       return to;
     }
     case Kind::OBJECTS: to.body = load(from.getObjects()); return to;
+    case Kind::QUERY_GROUP: {
+      auto body = from.getQueryGroup();
+      to.body = control::QueryGroup{load_id<GroupId>(body.getGroup()), load_text(body.getName()), load_text(body.getNameSpace()), body.getWait()};
+      return to;
+    }
+    case Kind::RESERVE: to.body = load_reserve(from.getReserve()); return to;
   }
   return unimplemented("a control request of kind " + std::to_string(static_cast<int>(from.which())) +
                        ", which this version does not know");
@@ -306,6 +359,13 @@ struct AnswerWriter {
     store_list(list.nodes, nodes.initNodes(static_cast<unsigned>(list.nodes.size())));
   }
   void operator()(const ObjectControlAnswer& objects) { store(objects, to.initObjects()); }
+  void operator()(const control::Refusals& refusals) {
+    auto refused = to.initRefusals(static_cast<unsigned>(refusals.refused.size()));
+    for (unsigned i = 0; i < refused.size(); ++i) {
+      refused[i].setGroup(data(refusals.refused[i].group));
+      refused[i].setReason(text(refusals.refused[i].reason));
+    }
+  }
 };
 
 Result<ControlAnswer> load_reply(schema::ControlReply::Reader from) {
@@ -322,6 +382,7 @@ Result<ControlAnswer> load_reply(schema::ControlReply::Reader from) {
     case Kind::GROUP: return ControlAnswer(load(from.getGroup()));
     case Kind::LOG: return ControlAnswer(control::LogChunk{load_bytes(from.getLog().getText()), from.getLog().getNextOffset()});
     case Kind::OBJECTS: return ControlAnswer(load(from.getObjects()));
+    case Kind::REFUSALS: return ControlAnswer(load_refusals(from.getRefusals()));
     case Kind::NODES: return ControlAnswer(control::NodeList{from.getNodes().getVersion(), load_list<NodeInfo>(from.getNodes().getNodes())});
   }
   return unimplemented("a control reply of a newer version");

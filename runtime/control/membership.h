@@ -22,6 +22,10 @@ using ResourceMap = std::map<std::string, double>;
 using Labels = std::map<std::string, std::string>;
 using Environment = std::map<std::string, std::string>;
 
+/// Where an actor outside of groups is put. kDefault: together until a node is half used, then where most is left. kPack: on the fullest node that takes
+/// it. kSpread: on the node with the fewest actors of its class.
+enum class ActorScheduling : std::uint16_t { kDefault = 0, kPack = 1, kSpread = 2 };
+
 /// A slot of a placement group, to run an actor in what that bundle has reserved.
 struct BundleSlot {
   GroupId group;
@@ -64,7 +68,7 @@ struct ActorSpec {
   std::uint32_t threads = 0;      // compute threads (OMP_NUM_THREADS, MKL_NUM_THREADS); 0: the CPUs asked for, at least 1
   std::optional<BundleSlot> bundle;
   std::optional<NodeId> node;     // run there or nowhere
-  Labels labels;                  // the node must have these
+  Labels labels;                  // selectors that the node's labels must meet (placement/resource/label_selector.h)
   std::string constructor_args;   // encoded by the caller; opaque here
   bool detached = false;          // no owner: lives until it is killed
   bool outlives_job = false;      // the head fills it in: detached, or owned by one that is
@@ -76,6 +80,8 @@ struct ActorSpec {
   std::string caller_options;     // what its callers need to know (actor/caller_options.h); opaque here
   std::optional<std::string> saved_state;  // for a restart: what save_state() returned last; opaque here
   bool shared = false;            // in a worker process with other shared actors of its job
+  bool node_is_preferred = false; // another node will do when `node` has no room or is gone
+  ActorScheduling scheduling = ActorScheduling::kDefault;
   bool operator==(const ActorSpec&) const = default;
 };
 
@@ -124,6 +130,7 @@ struct ActorState {
   std::string name_space;
   bool detached = false;
   std::uint64_t version = 0;  // grows with every change of the phase
+  std::vector<std::uint32_t> gpus = {};  // of its node, by number, that it was given
 
   /// Its process ended and it has none yet again.
   bool is_restarting() const { return restarts > 0 && (phase == ActorPhase::kPending || phase == ActorPhase::kStarting); }
@@ -143,6 +150,9 @@ struct GroupSpec {
   std::string name;
   GroupStrategy strategy = GroupStrategy::kPack;
   std::vector<ResourceMap> bundles;
+  std::vector<Labels> bundle_labels = {};  // of each bundle: selectors, as ActorSpec::labels; may be shorter, or empty
+  std::string name_space = {};  // of the name; empty in a request: the job's
+  bool detached = false;        // lives on when its job has ended, until it is removed; needs a name and a namespace that others can say
   bool operator==(const GroupSpec&) const = default;
 };
 
@@ -152,6 +162,11 @@ struct GroupState {
   bool placed = false;
   std::string pending_reason;
   std::vector<NodeId> nodes;  // one per bundle once placed
+  std::vector<std::vector<std::uint32_t>> gpus = {};  // one list per bundle: the node's GPUs, by number, that are the bundle's
+  std::uint32_t placements = 0;  // how often it was placed: more than once when it has lost a node
+
+  /// It was placed, and has to be again.
+  bool is_torn() const { return !placed && placements > 0; }
   bool operator==(const GroupState&) const = default;
 };
 

@@ -7,23 +7,6 @@ namespace runtime::schema_values {
 
 namespace {
 
-void store(const ResourceMap& from, capnp::List<schema::Amount>::Builder to) {
-  unsigned i = 0;
-  for (const auto& [name, value] : from) {
-    to[i].setName(text(name));
-    to[i++].setValue(value);
-  }
-}
-
-ResourceMap load(capnp::List<schema::Amount>::Reader from) {
-  ResourceMap to;
-  for (auto amount : from) {
-    KJ_REQUIRE(std::isfinite(amount.getValue()), "a resource is a finite number");
-    to[load_text(amount.getName())] = amount.getValue();
-  }
-  return to;
-}
-
 void store(const FileSpec& from, schema::FileSpec::Builder to) {
   to.setPath(text(from.path));
   to.setBytes(from.bytes);
@@ -42,6 +25,34 @@ std::string load_text(capnp::Text::Reader reader) { return std::string(reader.be
 
 std::string load_bytes(capnp::Data::Reader reader) {
   return std::string(reinterpret_cast<const char*>(reader.begin()), reader.size());
+}
+
+void store(const ResourceMap& from, capnp::List<schema::Amount>::Builder to) {
+  unsigned i = 0;
+  for (const auto& [name, value] : from) {
+    to[i].setName(text(name));
+    to[i++].setValue(value);
+  }
+}
+
+ResourceMap load(capnp::List<schema::Amount>::Reader from) {
+  ResourceMap to;
+  for (auto amount : from) {
+    KJ_REQUIRE(std::isfinite(amount.getValue()), "a resource is a finite number");
+    to[load_text(amount.getName())] = amount.getValue();
+  }
+  return to;
+}
+
+void store(const std::vector<std::uint32_t>& from, capnp::List<std::uint32_t>::Builder to) {
+  for (unsigned i = 0; i < from.size(); ++i) to.set(i, from[i]);
+}
+
+std::vector<std::uint32_t> load(capnp::List<std::uint32_t>::Reader from) {
+  std::vector<std::uint32_t> to;
+  to.reserve(from.size());
+  for (std::uint32_t number : from) to.push_back(number);
+  return to;
 }
 
 void store(const Environment& from, capnp::List<schema::Pair>::Builder to) {
@@ -119,6 +130,8 @@ void store(const ActorSpec& from, schema::ActorSpec::Builder to) {
   if (from.saved_state) to.setSavedState(data(*from.saved_state));
   to.setCallerOptions(data(from.caller_options));
   to.setShared(from.shared);
+  to.setNodeIsPreferred(from.node_is_preferred);
+  to.setScheduling(static_cast<std::uint16_t>(from.scheduling));
 }
 
 ActorSpec load(schema::ActorSpec::Reader from) {
@@ -146,6 +159,9 @@ ActorSpec load(schema::ActorSpec::Reader from) {
   if (from.getHasSavedState()) to.saved_state = load_bytes(from.getSavedState());
   to.caller_options = load_bytes(from.getCallerOptions());
   to.shared = from.getShared();
+  to.node_is_preferred = from.getNodeIsPreferred();
+  KJ_REQUIRE(from.getScheduling() <= static_cast<std::uint16_t>(ActorScheduling::kSpread), "an unknown way to place an actor");
+  to.scheduling = static_cast<ActorScheduling>(from.getScheduling());
   return to;
 }
 
@@ -206,6 +222,7 @@ void store(const ActorState& from, schema::ActorState::Builder to) {
   to.setNameSpace(text(from.name_space));
   to.setDetached(from.detached);
   to.setVersion(from.version);
+  store(from.gpus, to.initGpus(count(from.gpus)));
 }
 
 ActorState load(schema::ActorState::Reader from) {
@@ -226,6 +243,7 @@ ActorState load(schema::ActorState::Reader from) {
   to.name_space = load_text(from.getNameSpace());
   to.detached = from.getDetached();
   to.version = from.getVersion();
+  to.gpus = load(from.getGpus());
   return to;
 }
 
@@ -236,7 +254,10 @@ void store(const GroupSpec& from, schema::GroupSpec::Builder to) {
   auto bundles = to.initBundles(count(from.bundles));
   for (unsigned i = 0; i < from.bundles.size(); ++i) {
     store(from.bundles[i], bundles[i].initResources(count(from.bundles[i])));
+    if (i < from.bundle_labels.size()) store(from.bundle_labels[i], bundles[i].initLabels(count(from.bundle_labels[i])));
   }
+  to.setNameSpace(text(from.name_space));
+  to.setDetached(from.detached);
 }
 
 GroupSpec load(schema::GroupSpec::Reader from) {
@@ -245,7 +266,14 @@ GroupSpec load(schema::GroupSpec::Reader from) {
   to.name = load_text(from.getName());
   KJ_REQUIRE(from.getStrategy() <= 3, "an unknown placement strategy");
   to.strategy = static_cast<GroupStrategy>(from.getStrategy());
-  for (auto bundle : from.getBundles()) to.bundles.push_back(load(bundle.getResources()));
+  for (auto bundle : from.getBundles()) {
+    to.bundles.push_back(load(bundle.getResources()));
+    if (bundle.getLabels().size() == 0) continue;
+    to.bundle_labels.resize(to.bundles.size());
+    to.bundle_labels.back() = load(bundle.getLabels());
+  }
+  to.name_space = load_text(from.getNameSpace());
+  to.detached = from.getDetached();
   return to;
 }
 
@@ -256,6 +284,9 @@ void store(const GroupState& from, schema::GroupState::Builder to) {
   to.setPendingReason(text(from.pending_reason));
   auto nodes = to.initNodes(count(from.nodes));
   for (unsigned i = 0; i < from.nodes.size(); ++i) nodes.set(i, data(from.nodes[i]));
+  auto gpus = to.initGpus(count(from.gpus));
+  for (unsigned i = 0; i < from.gpus.size(); ++i) store(from.gpus[i], gpus.init(i, count(from.gpus[i])));
+  to.setPlacements(from.placements);
 }
 
 GroupState load(schema::GroupState::Reader from) {
@@ -265,6 +296,8 @@ GroupState load(schema::GroupState::Reader from) {
   to.placed = from.getPlaced();
   to.pending_reason = load_text(from.getPendingReason());
   for (auto node : from.getNodes()) to.nodes.push_back(load_id<NodeId>(node));
+  for (auto gpus : from.getGpus()) to.gpus.push_back(load(gpus));
+  to.placements = from.getPlacements();
   return to;
 }
 

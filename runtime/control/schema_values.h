@@ -35,6 +35,11 @@ Environment load(capnp::List<schema::Pair>::Reader from);
 void store(const std::vector<std::string>& from, capnp::List<capnp::Text>::Builder to);
 std::vector<std::string> load(capnp::List<capnp::Text>::Reader from);
 
+void store(const ResourceMap& from, capnp::List<schema::Amount>::Builder to);
+ResourceMap load(capnp::List<schema::Amount>::Reader from);
+void store(const std::vector<std::uint32_t>& from, capnp::List<std::uint32_t>::Builder to);
+std::vector<std::uint32_t> load(capnp::List<std::uint32_t>::Reader from);
+
 void store(const DriverInfo& from, schema::DriverInfo::Builder to);
 void store(const ActorSpec& from, schema::ActorSpec::Builder to);
 void store(const ActorAddress& from, schema::ActorAddress::Builder to);

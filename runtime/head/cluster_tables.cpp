@@ -34,6 +34,7 @@ ActorState ActorRecord::state() const {
   state.name_space = spec.name_space;
   state.detached = spec.detached;
   state.version = version;
+  state.gpus = gpus;
   return state;
 }
 
@@ -68,6 +69,17 @@ bool ClusterTables::job_runs(JobId id) const {
 bool ClusterTables::job_serves(JobId id) const { return job_runs(id) || outliving_.contains(id); }
 
 const GroupState* ClusterTables::group(GroupId id) const { return lookup(groups_, id); }
+
+const GroupState* ClusterTables::group_named(const std::string& name_space, const std::string& name) const {
+  const GroupId* id = lookup(group_names_, std::pair(name_space, name));
+  return id ? group(*id) : nullptr;
+}
+
+const std::set<ActorId>& ClusterTables::members(GroupId id) const {
+  static const std::set<ActorId> kNone;
+  const std::set<ActorId>* found = lookup(members_, id);
+  return found ? *found : kNone;
+}
 
 const std::string* ClusterTables::value(JobId job, const std::string& key) const {
   const auto* pairs = lookup(pairs_, job);
@@ -156,6 +168,7 @@ void ClusterTables::on(const command::AddActor& c) {
   }
   if (!c.spec.owner.is_none()) owned_[c.spec.owner].insert(c.spec.actor);
   if (c.spec.outlives_job) ++outliving_[c.job];
+  if (c.spec.bundle) members_[c.spec.bundle->group].insert(c.spec.actor);
   changed(OfSpec{c.spec.actor});
   changed(c.spec.actor);
 }
@@ -168,7 +181,8 @@ void ClusterTables::on(const command::ActorPlaced& c) {
   incarnation_ = c.incarnation;
   record.phase = ActorPhase::kStarting;
   record.pending_reason.clear();
-  record.node = c.node;
+  record.node = c.place.node;
+  record.gpus = c.place.gpus;
   record.incarnation = c.incarnation;
   ++record.version;
   changed(c.actor);
@@ -191,7 +205,9 @@ void ClusterTables::on(const command::ActorEnds& c) {
 
 void ClusterTables::on(const command::ActorParked& c) {
   existing(c.actor).spec.resources.clear();
+  existing(c.actor).gpus.clear();
   changed(OfSpec{c.actor});
+  changed(c.actor);
 }
 
 void ClusterTables::on(const command::ActorRestarts& c) {
@@ -200,6 +216,7 @@ void ClusterTables::on(const command::ActorRestarts& c) {
   record.phase = ActorPhase::kPending;
   record.pending_reason = "its process ended: " + c.cause.text;
   record.death = c.cause;
+  record.gpus.clear();
   ++record.restarts;
   ++record.version;
   changed(c.actor);
@@ -216,6 +233,7 @@ void ClusterTables::on(const command::ActorDead& c) {
   record.phase = ActorPhase::kDead;
   record.pending_reason.clear();
   record.death = c.cause;
+  record.gpus.clear();
   // There may be a hundred thousand.
   record.spec.constructor_args = {};
   if (record.spec.saved_state) changed(OfSaved{c.actor});
@@ -229,6 +247,10 @@ void ClusterTables::on(const command::ActorDead& c) {
   if (auto owned = owned_.find(record.spec.owner); owned != owned_.end()) {
     owned->second.erase(c.actor);
     if (owned->second.empty()) owned_.erase(owned);
+  }
+  if (auto members = record.spec.bundle ? members_.find(record.spec.bundle->group) : members_.end(); members != members_.end()) {
+    members->second.erase(c.actor);
+    if (members->second.empty()) members_.erase(members);
   }
   if (record.spec.outlives_job && --outliving_.at(record.job) == 0) {
     outliving_.erase(record.job);
@@ -267,6 +289,10 @@ void ClusterTables::on(const command::AddGroup& c) {
   GroupState& group = groups_[c.spec.group];
   group.spec = c.spec;
   group.job = c.job;
+  if (!c.spec.name.empty()) {
+    const bool added = group_names_.emplace(std::pair(c.spec.name_space, c.spec.name), c.spec.group).second;
+    CHECK(added);
+  }
   changed(c.spec.group);
 }
 
@@ -276,11 +302,24 @@ void ClusterTables::on(const command::GroupPlaced& c) {
   GroupState& group = groups_.at(c.group);
   group.placed = true;
   group.pending_reason.clear();
-  group.nodes = c.nodes;
+  group.nodes = c.place.nodes;
+  group.gpus = c.place.gpus;
+  ++group.placements;
+  changed(c.group);
+}
+
+void ClusterTables::on(const command::GroupTorn& c) {
+  GroupState& group = groups_.at(c.group);
+  group.placed = false;
+  group.pending_reason = c.reason;
+  group.nodes.clear();
+  group.gpus.clear();
   changed(c.group);
 }
 
 void ClusterTables::on(const command::RemoveGroup& c) {
+  const GroupSpec& spec = groups_.at(c.group).spec;
+  if (!spec.name.empty()) group_names_.erase(std::pair(spec.name_space, spec.name));
   groups_.erase(c.group);
   changed(c.group);
 }

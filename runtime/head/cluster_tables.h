@@ -11,6 +11,7 @@
 #include "runtime/control/membership.h"
 #include "runtime/head/journal_entries.h"
 #include "runtime/head/published_table.h"
+#include "runtime/head/scheduler.h"
 
 namespace runtime {
 
@@ -42,7 +43,7 @@ struct ActorWaits {
 };
 struct ActorPlaced {
   ActorId actor;
-  NodeId node;
+  ActorPlace place;
   std::uint64_t incarnation;
 };
 struct ActorAlive {
@@ -93,7 +94,12 @@ struct GroupWaits {
 };
 struct GroupPlaced {
   GroupId group;
-  std::vector<NodeId> nodes;
+  GroupPlace place;
+};
+/// It has lost a node: none of its bundles has a place any more.
+struct GroupTorn {
+  GroupId group;
+  std::string reason;
 };
 struct RemoveGroup {
   GroupId group;
@@ -116,7 +122,7 @@ using HeadCommand =
                  command::ActorWaits, command::ActorPlaced, command::ActorAlive, command::ActorEnds, command::ActorParked, command::ActorRestarts,
                  command::ActorStateSaved, command::ActorDead, command::ForgetDead, command::PutKey,
                  command::DeleteKey, command::AddGroup, command::GroupWaits, command::GroupPlaced, command::RemoveGroup,
-                 command::Publish, command::Unpublish>;
+                 command::Publish, command::Unpublish, command::GroupTorn>;
 
 struct ActorRecord {
   ActorSpec spec;  // without what only a start needs once dead
@@ -131,6 +137,7 @@ struct ActorRecord {
   ActorAddress address;
   DeathCause death;           // of the last incarnation that ended
   std::uint64_t died_as = 0;  // the order of its death; 0: it lives
+  std::vector<std::uint32_t> gpus = {};  // of its node, while it is there
 
   ActorState state() const;
   bool operator==(const ActorRecord&) const = default;
@@ -179,6 +186,10 @@ class ClusterTables {
   /// It runs, or an actor that outlives it does.
   bool job_serves(JobId id) const;
   const GroupState* group(GroupId id) const;
+  /// None if there is none.
+  const GroupState* group_named(const std::string& name_space, const std::string& name) const;
+  /// The actors in its bundles, or on their way there, that are not dead.
+  const std::set<ActorId>& members(GroupId id) const;
   const PublishedTable& published() const { return published_; }
   /// The namespace that a job has to itself when its driver names none.
   std::string private_name_space(JobId id) const { return "job-" + id.hex(); }
@@ -213,6 +224,7 @@ class ClusterTables {
   void on(const command::RemoveGroup& c);
   void on(const command::Publish& c);
   void on(const command::Unpublish& c);
+  void on(const command::GroupTorn& c);
   ActorRecord& existing(ActorId id);
   void forget_ended_jobs();
   void drop_pairs(JobId job);
@@ -272,6 +284,8 @@ class ClusterTables {
   std::map<JobId, std::size_t> outliving_;  // living actors that outlive their job
   std::map<JobId, JobRecord> jobs_;
   std::map<GroupId, GroupState> groups_;
+  std::map<std::pair<std::string, std::string>, GroupId> group_names_;  // by namespace and name
+  std::map<GroupId, std::set<ActorId>> members_;
   PublishedTable published_;
   std::map<JobId, std::map<std::string, std::string>> pairs_;
   std::deque<ActorId> dead_;        // oldest first

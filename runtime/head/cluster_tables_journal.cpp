@@ -41,7 +41,7 @@ JournalWrite ClusterTables::write_of(const ActorId& id) const {
   const ActorRecord* record = actor(id);
   if (!record) return {journal::key_of_row(id), {}};
   journal::ActorRow row{id,           record->phase,   record->node,    record->incarnation, record->restarts,
-                        record->ending, record->version, record->address, record->death,       record->died_as};
+                        record->ending, record->version, record->address, record->death,       record->died_as, record->gpus};
   return {journal::key_of_row(id), journal::encode(row)};
 }
 
@@ -114,6 +114,7 @@ Status ClusterTables::take(const journal::ActorRow& entry) {
   record.address = entry.address;
   record.death = entry.death;
   record.died_as = entry.died_as;
+  record.gpus = entry.gpus;
   if ((record.phase == ActorPhase::kDead) != (record.died_as != 0)) return invalid_argument("it is neither dead nor alive");
   return {};
 }
@@ -157,6 +158,14 @@ Status ClusterTables::end_restore() {
     }
     if (!record.spec.owner.is_none()) owned_[record.spec.owner].insert(id);
     if (record.spec.outlives_job) ++outliving_[record.job];
+    if (record.spec.bundle) members_[record.spec.bundle->group].insert(id);
+  }
+  for (const auto& [id, group] : groups_) {
+    const GroupSpec& spec = group.spec;
+    if (!spec.name.empty() && !group_names_.emplace(std::pair(spec.name_space, spec.name), id).second) {
+      return invalid_argument("two placement groups are named '" + spec.name + "' in namespace '" + spec.name_space + "'");
+    }
+    if (group.placed && group.nodes.size() != spec.bundles.size()) return invalid_argument("placement group " + id.hex() + " has a bundle without a node");
   }
   for (const auto& [order, id] : dead) dead_.push_back(id);
   std::map<std::uint64_t, JobId> ended;

@@ -5,15 +5,18 @@
 #include <set>
 
 #include "runtime/core/log.h"
+#include "runtime/head/head_words.h"
 
 namespace runtime {
 
+using namespace head_words;
+
 namespace {
 
-// Whoever waits for something hears its reason for failing at its deadline if the head waits a little longer.
-constexpr auto kAnswerGrace = std::chrono::milliseconds(250);
 // The dead are forgotten by the handful.
 constexpr auto kForgetTogether = std::chrono::milliseconds(250);
+// Thousands that wait for the same have one reason, which changes with every release.
+constexpr auto kRefreshTogether = std::chrono::milliseconds(50);
 
 }  // namespace
 
@@ -66,16 +69,20 @@ void Head::on(const Call& call, control::RegisterNode& body, ControlAnswerer ans
 
 void Head::reconcile(const control::RegisterNode& body) {
   const NodeId node = body.info.node;
+  renew_reservations(node);
   const std::set<control::ActorInstance> running(body.actors.begin(), body.actors.end());
   std::set<control::ActorInstance> expected;
   std::vector<ActorId> stopping;
+  std::vector<ActorId> torn;
   std::vector<ActorId> unanswered;
   std::vector<ActorId> missing;
   for (const auto& [id, record] : tables_.actors()) {
     if (record.node != node || (record.phase != ActorPhase::kStarting && record.phase != ActorPhase::kAlive)) continue;
     expected.insert({id, record.incarnation});
     // Whether the node was ever asked, an earlier head has taken with it. The node knows an incarnation that it has, or had.
-    if (record.ending) stopping.push_back(id);
+    const GroupState* group = record.spec.bundle ? tables_.group(record.spec.bundle->group) : nullptr;
+    if (group && !group->placed) torn.push_back(id);
+    else if (record.ending) stopping.push_back(id);
     if (record.phase == ActorPhase::kStarting) unanswered.push_back(id);
     else if (!running.contains({id, record.incarnation})) missing.push_back(id);
   }
@@ -85,6 +92,7 @@ void Head::reconcile(const control::RegisterNode& body) {
     links_.request(node, ControlRequest{{}, std::chrono::seconds(30), std::move(stop)}, [](Result<ControlAnswer>) {});
   }
   for (ActorId actor : stopping) stop_actor(*tables_.actor(actor), std::chrono::seconds(1), "killed on request", true);
+  for (ActorId actor : torn) stop_torn(*tables_.actor(actor), "it had lost a node");
   for (ActorId actor : unanswered) start_actor(actor, now_() + tables_.actor(actor)->spec.create_timeout);
   for (ActorId actor : missing) {
     const ActorRecord* record = tables_.actor(actor);
@@ -113,19 +121,19 @@ Status Head::end_restore() {
   }
   const Deadline now = now_();
   for (const auto& [id, group] : tables_.groups()) {
-    if (group.placed) scheduler_->restore_group(group.spec, group.nodes);
-    else pending_groups_.push_back({id, now + options_.restored_wait});
+    if (group.placed) scheduler_->restore_group(group.spec, {group.nodes, group.gpus});
+    else queue_group(id, group.is_torn() ? Deadline::max() : now + options_.restored_wait);
   }
   for (const auto& [id, record] : tables_.actors()) {
     switch (record.phase) {
       case ActorPhase::kPending: {
         // Whoever waits for one that never ran asks again, with a deadline of its own.
-        pending_actors_.push_back({id, record.restarts > 0 ? Deadline::max() : now + options_.restored_wait});
+        queue_actor(id, record.restarts > 0 ? Deadline::max() : now + options_.restored_wait);
         break;
       }
       case ActorPhase::kStarting:
       case ActorPhase::kAlive: {
-        scheduler_->restore_actor(record.spec, record.node);
+        scheduler_->restore_actor(record.spec, {record.node, record.gpus});
         break;
       }
       case ActorPhase::kDead: break;
@@ -189,91 +197,49 @@ void Head::end_job(JobId job) {
   }
   std::vector<GroupId> groups;
   for (const auto& [id, group] : tables_.groups()) {
-    if (group.job == job) groups.push_back(id);
+    if (group.job == job && !group.spec.detached) groups.push_back(id);
   }
   for (GroupId id : groups) drop_group(id, cancelled("job " + job.short_hex() + " ended"));
   drop_private_names(job);
   place_pending();
 }
 
-// -- Placement groups
-
-void Head::on(const Call& call, control::CreateGroup& body, ControlAnswerer answer) {
-  GroupId id = body.spec.group;
-  if (id.is_none()) return answer(invalid_argument("a placement group needs an id"));
-  if (!tables_.job_runs(call.job)) return answer(invalid_argument("job " + call.job.short_hex() + " is not running"));
-  if (const GroupState* known = tables_.group(id)) {
-    if (known->placed) return answer(ControlAnswer{*known});
-    for (PendingGroup& pending : pending_groups_) {
-      if (pending.group == id) pending.deadline = std::max(pending.deadline, call.deadline);
-    }
-    return group_waiters_.add(id, call.deadline, std::move(answer));
-  }
-  if (pending_groups_.size() >= options_.pending_max) {
-    return answer(resource_exhausted(std::to_string(pending_groups_.size()) + " placement groups wait already"));
-  }
-  commit(command::AddGroup{call.job, std::move(body.spec)});
-  group_waiters_.add(id, call.deadline + kAnswerGrace, std::move(answer));
-  if (!try_place_group(id)) pending_groups_.push_back({id, call.deadline});
-}
-
-bool Head::try_place_group(GroupId id) {
-  const GroupState* group = tables_.group(id);
-  if (!group || group->placed) return true;
-  auto nodes = scheduler_->place_group(group->spec);
-  if (nodes.ok()) {
-    commit(command::GroupPlaced{id, *nodes});
-    for (ControlAnswerer& answer : group_waiters_.take(id)) answer(ControlAnswer{*tables_.group(id)});
-    return true;
-  }
-  if (nodes.status().code() == ErrorCode::kResourceExhausted) {
-    commit(command::GroupWaits{id, nodes.status().message()});
-    return false;
-  }
-  drop_group(id, nodes.status());
-  return true;
-}
-
-void Head::drop_group(GroupId id, const Status& why) {
-  std::vector<ActorId> waiting;
-  std::vector<ActorId> standing;
-  for (const auto& [actor, record] : tables_.actors()) {
-    if (!record.spec.bundle || record.spec.bundle->group != id || record.phase == ActorPhase::kDead) continue;
-    if (record.phase == ActorPhase::kPending) waiting.push_back(actor);
-    else standing.push_back(actor);  // what it stands on is given to others
-  }
-  for (ActorId actor : standing) {
-    commit(command::ActorEnds{actor});
-    stop_actor(*tables_.actor(actor), std::chrono::milliseconds(0), "its placement group is gone: " + why.message());
-  }
-  scheduler_->remove_group(id);
-  commit(command::RemoveGroup{id});
-  std::erase_if(pending_groups_, [&](const PendingGroup& pending) { return pending.group == id; });
-  for (ControlAnswerer& answer : group_waiters_.take(id)) answer(why);
-  for (ActorId actor : waiting) {
-    DeathCause cause;
-    cause.text = "its placement group is gone: " + why.message();
-    actor_dead(actor, cause, Status(why.code(), cause.text));
-  }
-}
-
-void Head::on(const Call& call, control::RemoveGroup& body, ControlAnswerer answer) {
-  if (!tables_.group(body.group)) return answer(not_found("no placement group has the id " + body.group.hex()));
-  drop_group(body.group, cancelled("placement group " + body.group.short_hex() + " was removed"));
-  answer(ControlAnswer{});
-  place_pending();
-}
+// -- Waiting for a place
 
 /// Groups first: an actor placed before them could take what a whole gang waits for.
 void Head::place_pending() {
-  std::vector<PendingGroup> groups = std::exchange(pending_groups_, {});
-  for (const PendingGroup& pending : groups) {
-    if (!try_place_group(pending.group)) pending_groups_.push_back(pending);
-  }
+  place_pending_groups();
   std::vector<PendingActor> actors = std::exchange(pending_actors_, {});
+  without_room_.clear();
   const Deadline now = now_();
   for (const PendingActor& pending : actors) {
-    if (pending.not_before > now || !try_place_actor(pending.actor, pending.deadline)) pending_actors_.push_back(pending);
+    // Those like one that has no room have none either: within one look at all of them, there is only less.
+    const bool like_another = without_room_.contains(pending.shape);
+    if (pending.not_before <= now && !like_another) {
+      if (try_place_actor(pending.actor, pending.deadline)) continue;
+      without_room_.emplace(pending.shape, pending.actor);
+    } else if (like_another) {
+      refresh_at_ = std::min(refresh_at_, now + kRefreshTogether);
+    }
+    pending_actors_.push_back(pending);
+  }
+  if (pending_actors_.empty()) actor_shapes_.clear();
+}
+
+void Head::queue_actor(ActorId actor, Deadline deadline, Deadline not_before) {
+  const ActorSpec& spec = tables_.actor(actor)->spec;
+  ActorShape shape(spec.class_name, spec.resources, spec.labels, spec.node, spec.node_is_preferred, {});
+  if (spec.bundle) std::get<5>(shape) = std::pair(spec.bundle->group, spec.bundle->index);
+  pending_actors_.push_back({actor, deadline, not_before, actor_shapes_.try_emplace(std::move(shape), actor_shapes_.size()).first->second});
+}
+
+/// Of actors that were not looked at, since others like them had no room.
+void Head::refresh_reasons() {
+  refresh_at_ = Deadline::max();
+  for (const PendingActor& pending : pending_actors_) {
+    auto like = without_room_.find(pending.shape);
+    const ActorRecord* other = like == without_room_.end() ? nullptr : tables_.actor(like->second);
+    if (other && other->phase == ActorPhase::kPending && pending.actor != like->second) commit(command::ActorWaits{pending.actor, other->pending_reason});
   }
 }
 
@@ -348,13 +314,15 @@ void Head::tick() {
     }
     place_pending();
   }
-  for (std::size_t i = 0; i < pending_groups_.size();) {
-    if (pending_groups_[i].deadline > now) {
-      ++i;
-      continue;
-    }
-    GroupId id = pending_groups_[i].group;  // drop_group() takes it out of the list
-    drop_group(id, resource_exhausted(tables_.group(id)->pending_reason));
+  if (send_at_ <= now) send_waiting_reservations();
+  open_nodes();
+  if (refresh_at_ <= now) refresh_reasons();
+  std::vector<GroupId> late;
+  for (const auto& [number, pending] : pending_groups_) {
+    if (pending.deadline <= now) late.push_back(pending.group);
+  }
+  for (GroupId id : late) {
+    if (const GroupState* group = tables_.group(id)) drop_group(id, resource_exhausted(group->pending_reason));
   }
   for (std::size_t i = 0; i < pending_actors_.size();) {
     if (pending_actors_[i].deadline > now) {
@@ -377,7 +345,8 @@ void Head::tick() {
   for (auto& [actor, answer] : actor_watchers_.expire(now)) answer(deadline_exceeded("nothing has happened to actor " + actor.short_hex()));
   for (auto& [none, answer] : node_watchers_.expire(now)) answer(deadline_exceeded("no node has come or gone"));
   for (auto& [group, answer] : group_waiters_.expire(now)) {
-    answer(deadline_exceeded("placement group " + group.short_hex() + " is still not placed"));
+    const GroupState* state = tables_.group(group);
+    answer(deadline_exceeded("placement group " + group.short_hex() + " is still not placed" + (state ? ": " + state->pending_reason : "")));
   }
   for (auto& [name, waiter] : published_waiters_.expire(now)) {
     waiter.answer(deadline_exceeded("nobody has published '" + name.second + "' in namespace " + name.first +
@@ -393,7 +362,9 @@ Deadline Head::next_tick() const {
     next = std::min(next, pending.deadline);
     if (pending.not_before != Deadline::min()) next = std::min(next, pending.not_before);
   }
-  for (const PendingGroup& pending : pending_groups_) next = std::min(next, pending.deadline);
+  for (const auto& [number, pending] : pending_groups_) next = std::min(next, pending.deadline);
+  for (const auto& [node, until] : closed_nodes_) next = std::min(next, until);
+  next = std::min({next, send_at_, refresh_at_});
   if (tables_.dead_actors() > options_.dead_kept && !deaths_.empty()) next = std::min(next, deaths_.front() + options_.dead_kept_for + kForgetTogether);
   return next;
 }

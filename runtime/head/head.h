@@ -5,7 +5,10 @@
 #include <deque>
 #include <functional>
 #include <memory>
+#include <set>
 #include <string>
+#include <tuple>
+#include <utility>
 #include <vector>
 
 #include "runtime/core/result.h"
@@ -103,6 +106,7 @@ class Head {
   void on(const Call& call, control::ActorsExited& body, ControlAnswerer answer);
   void on(const Call& call, control::CreateGroup& body, ControlAnswerer answer);
   void on(const Call& call, control::RemoveGroup& body, ControlAnswerer answer);
+  void on(const Call& call, control::QueryGroup& body, ControlAnswerer answer);
   void on(const Call& call, control::KvPut& body, ControlAnswerer answer);
   void on(const Call& call, control::KvGet& body, ControlAnswerer answer);
   void on(const Call& call, control::KvAdd& body, ControlAnswerer answer);
@@ -147,7 +151,6 @@ class Head {
   void place_pending();
   /// False while it has to wait.
   bool try_place_actor(ActorId actor, Deadline deadline);
-  bool try_place_group(GroupId group);
   void start_actor(ActorId actor, Deadline deadline);
   void on_started(ActorId actor, std::uint64_t incarnation, Result<ControlAnswer> started);
   void start_failed(const ActorRecord& record, const Status& why);
@@ -167,16 +170,49 @@ class Head {
   /// Tells the processes of its job that the actor is dead for good; those of one DeathNotice together, at its end.
   void announce_death(const ActorRecord& record);
   class DeathNotice;
-  void drop_group(GroupId group, const Status& why);
   void end_job(JobId job);
   void forget_dead();
   void wait_for_address(ActorId actor, Deadline deadline, ControlAnswerer answer);
+
+  // Placement groups: head_groups.cpp.
+  enum class Placing { kUnderWay, kNoRoom };
+  /// Fills in its namespace. Errors: kInvalidArgument, kResourceExhausted (too many wait).
+  Status check_new_group(const Call& call, GroupSpec& spec) const;
+  std::vector<std::string> group_ids() const;
+  void queue_group(GroupId group, Deadline deadline);
+  void unqueue_group(GroupId group);
+  void place_pending_groups();
+  Placing try_place_group(GroupId group);
+  /// What the node is to be told goes out now, unless the last message is not answered yet; then what gathers meanwhile is the next.
+  void send_reservations(NodeId node);
+  void send_later(NodeId node);
+  void send_waiting_reservations();
+  void release_on(NodeId node, GroupId group);
+  void release_everywhere(GroupId group, const std::vector<NodeId>& nodes);
+  void on_reserved(NodeId node, std::uint64_t number, const std::vector<std::pair<GroupId, std::uint64_t>>& asked, Result<ControlAnswer> answer);
+  void on_refused(GroupId group, NodeId node, const std::string& why);
+  void on_prepared(GroupId group);
+  void stop_preparing(GroupId group);
+  void open_nodes();
+  void renew_reservations(NodeId node);
+  void drop_group(GroupId group, const Status& why);
+  /// Those that had a bundle on that node, which is gone: they give everything back, and are placed again as a whole once their actors have ended.
+  std::set<GroupId> tear_groups(NodeId lost, const std::string& text);
+  void tear_group(GroupId group, const std::string& text);
+  void stop_torn(const ActorRecord& record, const std::string& text);
+
+  void queue_actor(ActorId actor, Deadline deadline, Deadline not_before = Deadline::min());
+  void refresh_reasons();
 
   struct PendingActor {
     ActorId actor;
     Deadline deadline;
     Deadline not_before = Deadline::min();  // of a restart that is held back
+    std::size_t shape = 0;                  // equal for those that ask for the same
   };
+  /// What decides whether an actor, or a group, finds a place, and what it is told if not.
+  using ActorShape = std::tuple<std::string, ResourceMap, Labels, std::optional<NodeId>, bool, std::optional<std::pair<GroupId, std::uint32_t>>>;
+  using GroupShape = std::tuple<GroupStrategy, std::vector<ResourceMap>, std::vector<Labels>>;
   /// How fast an actor's incarnations follow one another.
   struct RestartPace {
     Deadline placed;  // the last one
@@ -185,6 +221,19 @@ class Head {
   struct PendingGroup {
     GroupId group;
     Deadline deadline;
+    std::size_t shape = 0;
+  };
+  /// Of a group that has its place in the scheduler's account, and whose nodes are being asked.
+  struct Preparation {
+    std::uint64_t attempt = 0;
+    GroupPlace place;
+    std::set<NodeId> asked;  // have not answered yet
+  };
+  /// What one node is to be told of groups.
+  struct Reserving {
+    control::Reserve next;
+    std::vector<std::pair<GroupId, std::uint64_t>> asked;  // what `next` prepares, and for which attempt
+    std::uint64_t under_way = 0;                           // the number of the message that it has not answered
   };
 
   const ClusterId cluster_;
@@ -196,7 +245,18 @@ class Head {
   ClusterTables tables_;
   // What follows is about requests under way; a restarted head begins without.
   std::vector<PendingActor> pending_actors_;  // in order of arrival
-  std::vector<PendingGroup> pending_groups_;
+  std::map<ActorShape, std::size_t> actor_shapes_;  // of those
+  std::map<std::size_t, ActorId> without_room_;     // by shape: one that has the reason of all
+  Deadline refresh_at_ = Deadline::max();           // of the others' reasons
+  std::uint64_t arrivals_ = 0;
+  std::map<std::uint64_t, PendingGroup> pending_groups_;  // by arrival; until they are placed
+  std::map<GroupId, std::uint64_t> pending_group_at_;
+  std::map<GroupShape, std::size_t> group_shapes_;
+  std::map<GroupId, Preparation> preparations_;
+  std::map<NodeId, Reserving> reserving_;
+  std::set<NodeId> waiting_reservations_;
+  Deadline send_at_ = Deadline::max();
+  std::map<NodeId, Deadline> closed_nodes_;  // until when they get nothing new
   Waiters<ActorId, ControlAnswerer> address_waiters_;
   std::map<ActorId, RestartPace> restart_paces_;  // of actors that were restarted
   Waiters<ActorId, EndAnswerer> end_waiters_;

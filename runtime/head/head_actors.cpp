@@ -3,34 +3,11 @@
 
 #include "runtime/core/log.h"
 #include "runtime/head/head.h"
+#include "runtime/head/head_words.h"
 
 namespace runtime {
 
-namespace {
-
-// A node answers a start at its deadline; whoever waits for that hears the node's reason if the head waits a little longer.
-constexpr auto kAnswerGrace = std::chrono::milliseconds(250);
-// How long the process of an actor whose owner has ended may take.
-constexpr auto kEndGrace = std::chrono::milliseconds(1000);
-
-std::chrono::milliseconds time_left(Deadline now, Deadline deadline) {
-  return std::max(std::chrono::milliseconds(1), std::chrono::duration_cast<std::chrono::milliseconds>(deadline - now));
-}
-
-std::string describe(const ActorSpec& spec) {
-  return "actor " + spec.class_name + " " + spec.actor.short_hex();
-}
-
-DeathCause cause_of(std::string text) {
-  DeathCause cause;
-  cause.text = std::move(text);
-  return cause;
-}
-
-/// Whether an actor of this phase has a process, or is about to.
-bool is_started(ActorPhase phase) { return phase == ActorPhase::kStarting || phase == ActorPhase::kAlive; }
-
-}  // namespace
+using namespace head_words;
 
 // -- Creation and names
 
@@ -69,8 +46,9 @@ Status Head::check_new_actor(const Call& call, const ActorSpec& spec) const {
   if (spec.detached && spec.name.empty()) {
     return invalid_argument(describe(spec) + " is to be detached: give it a name, so that others can find and end it");
   }
-  if (spec.detached && spec.bundle) {
-    return invalid_argument(describe(spec) + " is to be detached: it cannot stand on a placement group, which ends with its job");
+  const GroupState* group = spec.detached && spec.bundle ? tables_.group(spec.bundle->group) : nullptr;
+  if (spec.detached && spec.bundle && !(group && group->spec.detached)) {
+    return invalid_argument(describe(spec) + " is to be detached: it cannot stand on a placement group that ends with its job (GroupSpec::detached)");
   }
   if (!spec.name.empty()) {
     if (const ActorRecord* other = tables_.actor_named(spec.name_space, spec.name)) {
@@ -103,7 +81,7 @@ void Head::on(const Call& call, control::CreateActor& body, ControlAnswerer answ
   if (Status status = check_new_actor(call, body.spec); !status.ok()) return answer(status);
   commit(command::AddActor{call.job, std::move(body.spec)});
   address_waiters_.add(id, call.deadline + kAnswerGrace, std::move(answer));
-  if (!try_place_actor(id, call.deadline)) pending_actors_.push_back({id, call.deadline});
+  if (!try_place_actor(id, call.deadline)) queue_actor(id, call.deadline);
 }
 
 bool Head::try_place_actor(ActorId actor, Deadline deadline) {
@@ -116,18 +94,18 @@ bool Head::try_place_actor(ActorId actor, Deadline deadline) {
       return false;
     }
   }
-  auto node = scheduler_->place_actor(record->spec);
-  if (node.ok()) {
-    commit(command::ActorPlaced{actor, *node, tables_.next_incarnation()});
+  auto place = scheduler_->place_actor(record->spec);
+  if (place.ok()) {
+    commit(command::ActorPlaced{actor, *std::move(place), tables_.next_incarnation()});
     tell_actor_watchers(actor);
     start_actor(actor, record->restarts > 0 ? now_() + record->spec.create_timeout : deadline);
     return true;
   }
-  if (node.status().code() == ErrorCode::kResourceExhausted) {
-    commit(command::ActorWaits{actor, node.status().message()});
+  if (place.status().code() == ErrorCode::kResourceExhausted) {
+    commit(command::ActorWaits{actor, place.status().message()});
     return false;
   }
-  actor_dead(actor, cause_of(node.status().message()), node.status());
+  actor_dead(actor, cause_of(place.status().message()), place.status());
   return true;
 }
 
@@ -135,7 +113,7 @@ void Head::start_actor(ActorId actor, Deadline deadline) {
   const ActorRecord& record = *tables_.actor(actor);
   const JobRecord* job = tables_.job(record.job);
   CHECK(job != nullptr);  // pending actors die with their job, and those that outlive it keep it known
-  control::StartActor start{record.spec, record.incarnation, job->driver, ""};
+  control::StartActor start{record.spec, record.incarnation, job->driver, "", record.gpus};
   auto driver_node = tables_.nodes().find(job->info.node);
   if (driver_node != tables_.nodes().end()) start.driver_node = driver_node->second.address;
   ControlRequest request{record.job, time_left(now_(), deadline), std::move(start)};
@@ -357,6 +335,7 @@ void Head::node_lost(NodeId node, const std::string& why) {
   LOG(warn, "{}", text);
   scheduler_->remove_node(node);
   commit(command::RemoveNode{node, text});
+  const std::set<GroupId> torn = tear_groups(node, text);
   std::vector<std::pair<ActorId, std::int32_t>> lost;  // and their processes
   for (const auto& [id, record] : tables_.actors()) {
     if (record.node == node && is_started(record.phase)) lost.emplace_back(id, record.address.pid);
@@ -369,6 +348,8 @@ void Head::node_lost(NodeId node, const std::string& why) {
       if (!record || !is_started(record->phase) || record->node != node) continue;
       DeathCause cause = cause_of(text);
       cause.pid = pid;
+      const bool goes_with_gang = record->spec.bundle && torn.contains(record->spec.bundle->group);
+      if (goes_with_gang && !may_restart(*record)) cause.text += "; its placement group is placed anew, but the actor has no restart left (ActorOptions::max_restarts)";
       incarnation_ended(actor, cause);
     }
   }
@@ -411,7 +392,7 @@ void Head::restart(ActorId actor, const DeathCause& cause) {
   scheduler_->release_actor(actor);
   const ActorRecord* record = tables_.actor(actor);
   LOG(info, "{} is started again ({} of {}): {}", describe(record->spec), record->restarts, record->spec.max_restarts, cause.text);
-  pending_actors_.push_back({actor, Deadline::max(), delay.count() > 0 ? now + delay : Deadline::min()});
+  queue_actor(actor, Deadline::max(), delay.count() > 0 ? now + delay : Deadline::min());
   for (EndAnswerer& answer : end_waiters_.take(actor)) answer(record);
   tell_actor_watchers(actor);
   end_owned(actor);

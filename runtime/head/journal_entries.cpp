@@ -58,6 +58,7 @@ struct EntryWriter {
     if (entry.address != ActorAddress{}) schema_values::store(entry.address, row.initAddress());
     if (entry.death != DeathCause{}) schema_values::store(entry.death, row.initDeath());
     row.setDiedAs(entry.died_as);
+    schema_values::store(entry.gpus, row.initGpus(static_cast<unsigned>(entry.gpus.size())));
   }
   void operator()(const ActorSaved& entry) {
     auto saved = to.initActorState();
@@ -95,6 +96,7 @@ ActorRow load_row(schema::ActorRow::Reader from) {
   if (from.hasAddress()) row.address = schema_values::load(from.getAddress());
   if (from.hasDeath()) row.death = schema_values::load(from.getDeath());
   row.died_as = from.getDiedAs();
+  row.gpus = schema_values::load(from.getGpus());
   return row;
 }
 

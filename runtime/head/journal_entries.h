@@ -51,6 +51,7 @@ struct ActorRow {
   ActorAddress address;
   DeathCause death;
   std::uint64_t died_as = 0;  // 0: it lives
+  std::vector<std::uint32_t> gpus = {};
   bool operator==(const ActorRow&) const = default;
 };
 struct ActorSaved {

@@ -1,6 +1,7 @@
 // What the head asks of whoever decides where things run. placement/ implements it; runtime only obeys.
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <vector>
 
@@ -9,9 +10,23 @@
 
 namespace runtime {
 
+/// Where an actor is, and which of that node's GPUs are its own (by number; a part of one is named as a whole one is).
+struct ActorPlace {
+  NodeId node;
+  std::vector<std::uint32_t> gpus = {};
+  bool operator==(const ActorPlace&) const = default;
+};
+
+/// The same for each of a group's bundles.
+struct GroupPlace {
+  std::vector<NodeId> nodes;
+  std::vector<std::vector<std::uint32_t>> gpus = {};
+  bool operator==(const GroupPlace&) const = default;
+};
+
 /// Keeps the account of what the nodes offer and what is reserved, and chooses nodes. Called from one thread.
 /// A failure with kResourceExhausted means "not now": it may succeed once something is released or a node joins; its message
-/// names the missing resource and what each node has. Other codes are final.
+/// names what is missing and the nearest node, with figures. Other codes are final.
 class Scheduler {
  public:
   virtual ~Scheduler() = default;
@@ -20,21 +35,23 @@ class Scheduler {
   virtual Status add_node(const NodeInfo& node) = 0;
   /// Forgets the node and everything reserved on it. Groups that lose a bundle keep the others until removed.
   virtual void remove_node(NodeId node) = 0;
+  /// A closed node gets nothing new; what is there stays. Nodes begin open; unknown ones are ignored.
+  virtual void set_open(NodeId node, bool open) = 0;
 
   /// Reserves what the actor asks for on one node, or in its bundle. Errors: kResourceExhausted; kInvalidArgument; kNotFound
   /// (no such group or bundle, or the node it is bound to is gone).
-  virtual Result<NodeId> place_actor(const ActorSpec& actor) = 0;
+  virtual Result<ActorPlace> place_actor(const ActorSpec& actor) = 0;
   /// Gives back what place_actor reserved; unknown actors are ignored.
   virtual void release_actor(ActorId actor) = 0;
 
-  /// Reserves all bundles or none; answers with a node per bundle. Errors: kResourceExhausted; kInvalidArgument.
-  virtual Result<std::vector<NodeId>> place_group(const GroupSpec& group) = 0;
-  /// Gives back all bundles. Actors in them keep running on no reservation until they are released.
+  /// Reserves all bundles or none. Errors: kResourceExhausted; kInvalidArgument.
+  virtual Result<GroupPlace> place_group(const GroupSpec& group) = 0;
+  /// Gives back what of its bundles no actor uses, and what one uses when that one is released.
   virtual void remove_group(GroupId group) = 0;
 
   // What a head that was restarted knows to be placed; after its nodes, groups before actors. What does not fit any more counts for nothing.
-  virtual void restore_actor(const ActorSpec& actor, NodeId node) = 0;
-  virtual void restore_group(const GroupSpec& group, const std::vector<NodeId>& nodes) = 0;
+  virtual void restore_actor(const ActorSpec& actor, const ActorPlace& place) = 0;
+  virtual void restore_group(const GroupSpec& group, const GroupPlace& place) = 0;
 
   /// What is left of a node's offer.
   virtual ResourceMap available(NodeId node) const = 0;

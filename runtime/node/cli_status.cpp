@@ -20,22 +20,31 @@ Json to_json(const NodeInfo& node) {
 Json to_json(const ActorState& actor) {
   Json json{{"id", actor.actor.hex()}, {"name", actor.name}, {"namespace", actor.name_space}, {"detached", actor.detached}, {"class", actor.class_name}, {"state", std::string(to_string(actor.phase))},
             {"node", actor.node.is_none() ? "" : actor.node.hex()}, {"pid", actor.pid}, {"restarts", actor.restarts},
-            {"pending_reason", actor.pending_reason}, {"job", actor.job.hex()}, {"resources", actor.resources}};
+            {"pending_reason", actor.pending_reason}, {"job", actor.job.hex()}, {"resources", actor.resources}, {"gpus", actor.gpus}};
   if (actor.phase == ActorPhase::kDead) json["death_cause"] = actor.death.text;
   return json;
 }
 
+const char* phase_of(const GroupState& group) { return group.placed ? "placed" : group.is_torn() ? "rescheduling" : "pending"; }
+
 Json to_json(const GroupState& group) {
   Json bundles = Json::array();
   for (std::size_t i = 0; i < group.spec.bundles.size(); ++i) {
-    bundles.push_back({{"resources", group.spec.bundles[i]}, {"node", i < group.nodes.size() ? group.nodes[i].hex() : ""}});
+    bundles.push_back({{"resources", group.spec.bundles[i]},
+                       {"node", i < group.nodes.size() ? group.nodes[i].hex() : ""},
+                       {"labels", i < group.spec.bundle_labels.size() ? group.spec.bundle_labels[i] : Labels()},
+                       {"gpus", i < group.gpus.size() ? group.gpus[i] : std::vector<std::uint32_t>()}});
   }
   return Json{{"id", group.spec.group.hex()},
               {"name", group.spec.name},
               {"strategy", std::string(to_string(group.spec.strategy))},
-              {"state", group.placed ? "placed" : "pending"},
+              {"state", phase_of(group)},
               {"bundles", bundles},
-              {"pending_reason", group.pending_reason}};
+              {"pending_reason", group.pending_reason},
+              {"namespace", group.spec.name_space},
+              {"detached", group.spec.detached},
+              {"job", group.job.hex()},
+              {"placements", group.placements}};
 }
 
 Json to_json(const JobInfo& job) {
@@ -86,8 +95,10 @@ void print_actors(const ClusterState& state, bool with_dead) {
 
 void print_groups(const ClusterState& state) {
   for (const GroupState& group : state.groups) {
-    std::printf("  %s  %-7s %s  %zu bundles  %s\n", group.spec.group.short_hex().c_str(), group.placed ? "placed" : "pending",
-                std::string(to_string(group.spec.strategy)).c_str(), group.spec.bundles.size(), group.pending_reason.c_str());
+    std::string detail = group.pending_reason;
+    if (group.spec.detached) detail = "detached in namespace " + group.spec.name_space + (detail.empty() ? "" : "  " + detail);
+    std::printf("  %s  %-12s %s%s%s  %zu bundles  %s\n", group.spec.group.short_hex().c_str(), phase_of(group), std::string(to_string(group.spec.strategy)).c_str(),
+                group.spec.name.empty() ? "" : " ", group.spec.name.c_str(), group.spec.bundles.size(), detail.c_str());
   }
 }
 

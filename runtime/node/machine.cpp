@@ -18,6 +18,7 @@
 
 #include "runtime/core/memory_limit.h"
 #include "runtime/node/file_util.h"
+#include "runtime/node/gpus.h"
 #include "runtime/transport/file_descriptor.h"
 
 namespace runtime {
@@ -52,16 +53,9 @@ int machine_cpus() {
 
 std::uint64_t machine_memory_bytes() { return memory_limit_bytes(); }
 
-int machine_gpus() {
-  std::error_code error;
-  int gpus = 0;
-  for (std::filesystem::directory_iterator gpu("/proc/driver/nvidia/gpus", error), end; !error && gpu != end; gpu.increment(error)) ++gpus;
-  return gpus;
-}
-
-ResourceMap machine_resources() {
+ResourceMap machine_resources(bool detect_gpus) {
   ResourceMap resources{{"CPU", machine_cpus()}, {"memory", static_cast<double>(machine_memory_bytes())}};
-  if (int gpus = machine_gpus(); gpus > 0) resources["GPU"] = gpus;
+  if (int gpus = detect_gpus ? machine_gpus() : 0; gpus > 0) resources["GPU"] = gpus;
   return resources;
 }
 

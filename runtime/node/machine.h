@@ -14,11 +14,9 @@ std::string machine_hostname();
 int machine_cpus();
 /// Memory of the machine, or the cgroup's limit where that is lower.
 std::uint64_t machine_memory_bytes();
-/// NVIDIA GPUs that the kernel's driver shows; 0 without a driver.
-int machine_gpus();
 
 /// CPU, memory and (if there are any) GPU, as a node offers them.
-ResourceMap machine_resources();
+ResourceMap machine_resources(bool detect_gpus = true);
 
 /// The address of this machine from which `host` is reached; nothing is sent. Errors: kInvalidArgument, kUnavailable (unknown
 /// host, no route).

@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cmath>
 #include <optional>
 #include <utility>
 
@@ -10,6 +11,7 @@
 #include "runtime/control/control_codec.h"
 #include "runtime/core/log.h"
 #include "runtime/node/blocking.h"
+#include "runtime/node/gpus.h"
 #include "runtime/node/log_reader.h"
 #include "runtime/node/machine.h"
 #include "runtime/object/segment.h"
@@ -34,7 +36,7 @@ std::string command_line(const std::vector<std::string>& argv) {
 
 }  // namespace
 
-Node::Node(EventLoop& loop, NodeOptions options) : loop_(loop), options_(std::move(options)), stopped_(loop) {}
+Node::Node(EventLoop& loop, NodeOptions options) : loop_(loop), options_(std::move(options)), reservations_(options_.resources), stopped_(loop) {}
 
 Credentials Node::credentials() const {
   Credentials credentials;
@@ -80,6 +82,7 @@ Status Node::open() {
   pool.node = options_.node;
   pool.node_address = address_;
   pool.session_dir = options_.session_dir.string();
+  if (auto gpus = options_.resources.find("GPU"); gpus != options_.resources.end()) pool.gpu_names = gpu_names(static_cast<std::size_t>(std::ceil(gpus->second)));
   WorkerPoolCallbacks callbacks;
   callbacks.on_actor_exited = [this](JobId job, control::ActorExited exited) {
     if (ends_.size() >= kEndsMax) ends_.erase(ends_.begin());
@@ -131,7 +134,10 @@ void Node::link_to_head() {
     head = *Endpoint::unix_socket(socket.string());  // a session's folder leaves room for such names
   }
   HeadLink::Callbacks callbacks;
-  callbacks.registration = [this] { return registration(); };
+  callbacks.registration = [this] {
+    reservations_.drop_prepared();
+    return registration();
+  };
   callbacks.request = [this](ControlRequest request, ControlAnswerer answer) { serve_head(std::move(request), std::move(answer)); };
   callbacks.event = [this](const ControlEvent& event) { on_head_event(event); };
   callbacks.lost = [this](const Status& why) { on_lost(why); };
@@ -317,7 +323,7 @@ void Node::serve_client(const std::shared_ptr<Channel>& channel, ControlRequest 
                   std::holds_alternative<control::RemoveGroup>(request.body) || std::holds_alternative<control::TerminateActor>(request.body) ||
                   std::holds_alternative<control::WatchActor>(request.body) || std::holds_alternative<control::WatchNodes>(request.body) ||
                   std::holds_alternative<control::SaveState>(request.body) || std::holds_alternative<control::ParkActor>(request.body) ||
-                  std::holds_alternative<ObjectControl>(request.body);
+                  std::holds_alternative<ObjectControl>(request.body) || std::holds_alternative<control::QueryGroup>(request.body);
   if (!for_head) return answer(unimplemented("a node does not serve this to its clients"));
   request.job = client.job;
   to_head(std::move(request), std::move(answer));
@@ -334,8 +340,12 @@ void Node::serve_node(ControlRequest& request, ControlAnswerer answer) {
 void Node::serve_head(ControlRequest request, ControlAnswerer answer) {
   if (auto* start = std::get_if<control::StartActor>(&request.body)) {
     if (unconfirmed_ends_.contains({start->spec.actor, start->incarnation})) return answer(actor_died("it has ended already"));
+    if (start->spec.bundle && !reservations_.holds(start->spec.bundle->group)) {
+      return answer(unavailable("node " + options_.node.short_hex() + " holds nothing for placement group " + start->spec.bundle->group.short_hex() + " (any more)"));
+    }
     return workers_->start_actor(request.job, std::move(*start), deadline_after(request.timeout), std::move(answer));
   }
+  if (auto* reserve = std::get_if<control::Reserve>(&request.body)) return answer(ControlAnswer{reservations_.apply(*reserve, stopping_ ? "it is stopping" : "")});
   if (auto* objects = std::get_if<ObjectControl>(&request.body)) return serve_objects(*objects, request.timeout, std::move(answer));
   if (auto* stop = std::get_if<control::StopActor>(&request.body)) {
     workers_->stop_actor(*stop);

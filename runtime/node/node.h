@@ -18,6 +18,7 @@
 #include "runtime/node/job_runner.h"
 #include "runtime/node/memory_guard.h"
 #include "runtime/node/program_files.h"
+#include "runtime/node/reservations.h"
 #include "runtime/node/worker_pool.h"
 #include "runtime/object/object_store.h"
 #include "runtime/transport/listener.h"
@@ -121,6 +122,7 @@ class Node {
   std::unique_ptr<Listener> tcp_;
   std::unique_ptr<Listener> unix_;
   std::map<const Channel*, Client, ChannelOrder> clients_;
+  Reservations reservations_;
   std::map<pid_t, std::string> ends_;  // how the last actors' processes ended
   std::set<control::ActorInstance> unconfirmed_ends_;
   Event stopped_;

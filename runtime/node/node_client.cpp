@@ -321,6 +321,10 @@ void NodeClient::create_placement_group(GroupSpec spec, Deadline deadline, Callb
   state_->ask(control::CreateGroup{std::move(spec)}, deadline, std::move(done));
 }
 
+void NodeClient::query_placement_group(GroupId group, std::string name, std::string name_space, bool wait, Deadline deadline, Callback<GroupState> done) {
+  state_->ask(control::QueryGroup{group, std::move(name), std::move(name_space), wait}, deadline, std::move(done));
+}
+
 void NodeClient::remove_placement_group(GroupId group, Deadline deadline, Done done) {
   state_->tell(control::RemoveGroup{group}, deadline, std::move(done));
 }

@@ -92,6 +92,8 @@ class NodeClient {
   /// Answers once all bundles are reserved. kResourceExhausted at the deadline says what is missing.
   void create_placement_group(GroupSpec spec, Deadline deadline, Callback<GroupState> done);
   void remove_placement_group(GroupId group, Deadline deadline, Done done);
+  /// By id or name; waits until it is placed if asked to.
+  void query_placement_group(GroupId group, std::string name, std::string name_space, bool wait, Deadline deadline, Callback<GroupState> done);
 
   /// Answers once the cluster keeps that version. kInvalidArgument: it is not larger than the latest; names both.
   void publish(control::Publish request, Deadline deadline, Done done);

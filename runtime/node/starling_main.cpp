@@ -16,6 +16,7 @@
 #include "runtime/node/cli_status.h"
 #include "runtime/node/cli_stop.h"
 #include "runtime/node/cli_submit.h"
+#include "runtime/node/cli_why.h"
 
 namespace {
 
@@ -54,6 +55,7 @@ struct Commands {
     add_list(app);
     add_submit(app);
     add_logs(app);
+    add_why(app);
     app.footer("Reinforcement learning (each has its own --help):\n"
                "  train                       Train a policy: --config FILE key=value ...\n"
                "  generate, score             Sample from a model; log-probs of given tokens\n"
@@ -76,8 +78,8 @@ struct Commands {
     start->add_option("--port", start_options.port, "port to listen at (head: " + std::to_string(runtime::kDefaultPort) + "; others, and 0: any free one)")->check(CLI::Range(0, 65535));
     start->add_option("--bind", start_options.bind, "address to listen at (default: loopback for a head, towards the head for others)");
     start->add_option("--advertise", start_options.advertise, "host name or address that other machines reach this node by");
-    start->add_option("--num-cpus", start_options.cpus, "CPUs to offer (default: the machine's)");
-    start->add_option("--num-gpus", start_options.gpus, "GPUs to offer (default: the machine's)");
+    start->add_option("--num-cpus,--cpus", start_options.cpus, "CPUs to offer (default: the machine's)");
+    start->add_option("--num-gpus,--gpus", start_options.gpus, "GPUs to offer (default: those that NVML finds)");
     start->add_option("--resources", start_options.resources, "further resources as JSON, like '{\"x\": 1}'");
     start->add_option("--label", start_options.labels, "KEY=VALUE that says what the node is; may be repeated");
     start->add_option("--object-store-memory", start_options.object_store_bytes, "bytes of shared memory for objects, like 4GiB (default, and 0: 30 % of memory)")->transform(bytes());
@@ -122,18 +124,24 @@ struct Commands {
     logs->add_flag("-f,--follow", follow, "go on as it grows");
   }
 
+  void add_why(CLI::App& app) {
+    why = add(app, "why", "Say what an actor or placement group waits for, with the nearest node, and what became of it; of a node what holds it");
+    why->add_option("what", what, "id of an actor, placement group, node or job (its first digits are enough), or a name")->required();
+  }
+
   int run() {
     if (*start) return runtime::start_command(start_options);
     if (*head) return runtime::head_command(head_options, make_scheduler);
     if (*stop) return runtime::stop_command(address);
     if (*status) return runtime::status_command(address, json);
     if (*list) return runtime::list_command(address, kind, json);
+    if (*why) return runtime::why_command(address, what);
     if (*logs) return runtime::logs_command(address, what, follow);
     submit_options.address = address;
     return runtime::submit_command(submit_options);
   }
 
-  CLI::App *start, *head, *stop, *status, *list, *submit, *logs;
+  CLI::App *start, *head, *stop, *status, *list, *submit, *logs, *why;
   runtime::StartOptions start_options;
   runtime::HeadCommandOptions head_options;
   runtime::SubmitOptions submit_options;

@@ -42,7 +42,11 @@ Result<Labels> parse_labels(const std::vector<std::string>& lines) {
   for (const std::string& line : lines) {
     std::size_t equals = line.find('=');
     if (equals == std::string::npos || equals == 0) return invalid_argument("--label is not KEY=VALUE: " + line);
-    if (!labels.emplace(line.substr(0, equals), line.substr(equals + 1)).second) {
+    const std::string value = line.substr(equals + 1);
+    if (value.starts_with('!') || value.starts_with("in(") || value == "*" || value.find(',') != std::string::npos) {
+      return invalid_argument("--label " + line + ": a value with a comma, or that begins like a selector ('!', 'in(', '*'), could not be asked for");
+    }
+    if (!labels.emplace(line.substr(0, equals), value).second) {
       return invalid_argument("--label " + line.substr(0, equals) + " is given twice");
     }
   }
@@ -77,7 +81,8 @@ Result<StartPlan> make_plan(const StartOptions& options) {
   }
   StartPlan plan;
   plan.node.node = NodeId::random();
-  plan.node.resources = machine_resources();
+  // Who names the GPUs is not asked for a driver.
+  plan.node.resources = machine_resources(!options.gpus && options.resources.find("\"GPU\"") == std::string::npos);
   if (Status status = add_resources(options, plan.node.resources); !status.ok()) return status;
   auto labels = parse_labels(options.labels);
   if (!labels.ok()) return labels.status();

@@ -7,6 +7,7 @@
 #include "runtime/core/log.h"
 #include "runtime/core/timer.h"
 #include "runtime/node/child_process.h"
+#include "runtime/node/gpus.h"
 #include "runtime/control/control_channel.h"
 #include "runtime/node/hosted_actors.h"
 #include "runtime/node/process_output.h"
@@ -146,6 +147,10 @@ std::vector<control::ActorInstance> WorkerPool::serving() const {
 
 void WorkerPool::start_actor(JobId job, control::StartActor request, Deadline deadline, ControlAnswerer answer) {
   if (join_start(request, answer)) return;
+  // What was reserved for it is what it sees, whatever its creator says.
+  if (!request.gpus.empty()) {
+    for (auto& [name, value] : gpu_environment(options_.gpu_names, request.gpus)) request.spec.env[name] = value;
+  }
   auto start = std::make_shared<Start>(Start{job, std::move(request), deadline, std::move(answer)});
   starts_.push_back(start);
   const control::StartActor& wanted = start->request;

@@ -31,6 +31,7 @@ struct WorkerPoolOptions {
   std::size_t workers_max = 4096;
   std::uint32_t warm_workers_max = 16;     // per job
   std::chrono::milliseconds end_grace{1000};  // between SIGTERM and SIGKILL when a job ends
+  std::vector<std::string> gpu_names = {};  // what CUDA_VISIBLE_DEVICES has for each GPU that the node offers
   std::chrono::milliseconds shared_idle{5000};  // how long a process of shared actors stays without any
 };
 

@@ -65,4 +65,5 @@ struct ActorRow {
   address @7 :Membership.ActorAddress;
   death @8 :Membership.DeathCause; # of the last incarnation that ended
   diedAs @9 :UInt64;               # order of its death; 0: it lives
+  gpus @10 :List(UInt32);          # of its node, by number, while it is there
 }

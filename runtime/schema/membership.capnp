@@ -47,6 +47,8 @@ struct ActorSpec {
   savedState @21 :Data;      # for a restart: what the class's save_state() returned last
   callerOptions @22 :Data;   # CallerOptions (call.capnp): what its callers need to know; handed on in its addresses
   shared @23 :Bool;          # in a worker process with other shared actors of its job
+  nodeIsPreferred @24 :Bool; # another node will do when that one has no room
+  scheduling @25 :UInt16;    # ActorScheduling
 }
 
 struct ActorAddress {
@@ -89,6 +91,7 @@ struct ActorState {
   nameSpace @13 :Text;
   detached @14 :Bool;
   version @15 :UInt64;       # grows with every change of the phase
+  gpus @16 :List(UInt32);    # of its node, that are its own
 }
 
 struct GroupSpec {
@@ -96,7 +99,9 @@ struct GroupSpec {
   name @1 :Text;
   strategy @2 :UInt16;       # GroupStrategy
   bundles @3 :List(Bundle);
-  struct Bundle { resources @0 :List(Amount); }
+  struct Bundle { resources @0 :List(Amount); labels @1 :List(Pair); }
+  nameSpace @4 :Text;        # empty in a request: the job's
+  detached @5 :Bool;         # outlives its job
 }
 
 struct GroupState {
@@ -105,6 +110,8 @@ struct GroupState {
   placed @2 :Bool;
   pendingReason @3 :Text;
   nodes @4 :List(Data);
+  gpus @5 :List(List(UInt32));  # of each bundle: those of its node that are its own
+  placements @6 :UInt32;     # how often it was placed
 }
 
 struct NodeInfo {
@@ -173,7 +180,7 @@ struct ControlRequest {
     endJob :group { job @29 :Data; }                # also from the head to the nodes
     actorExited :group { actor @30 :Data; incarnation @31 :UInt64; cause @32 :DeathCause; }
     # From the head to a node.
-    startActor :group { spec @33 :ActorSpec; incarnation @34 :UInt64; driver @35 :DriverInfo; driverNode @36 :Text; }
+    startActor :group { spec @33 :ActorSpec; incarnation @34 :UInt64; driver @35 :DriverInfo; driverNode @36 :Text; gpus @67 :List(UInt32); }
     stopActor :group { actor @37 :Data; incarnation @38 :UInt64; graceMs @46 :UInt64; drain @47 :Bool; reason @48 :Text; }
     # From a node to a worker.
     buildActor :group { spec @39 :ActorSpec; incarnation @40 :UInt64; }
@@ -192,8 +199,16 @@ struct ControlRequest {
     parkActor :group { actor @61 :Data; }           # it goes on without its resources
     # About objects, to and from several.
     objects @62 :Published.ObjectControl;
+    # From drivers and workers, for the head: by id, or by name when the id is empty.
+    queryGroup :group { group @68 :Data; name @69 :Text; nameSpace @70 :Text; wait @71 :Bool; }
+    # From the head to a node: what of it belongs to placement groups.
+    reserve :group { reset @72 :Bool; prepare @73 :List(Holding); commit @74 :List(Data); release @75 :List(Data); }
   }
 }
+
+# What a placement group takes of one node.
+struct Holding { group @0 :Data; resources @1 :List(Amount); }
+struct Refusal { group @0 :Data; reason @1 :Text; }
 
 struct ControlReply {
   code @0 :UInt16;           # ErrorCode; 0: success
@@ -210,6 +225,7 @@ struct ControlReply {
     log :group { text @10 :Data; nextOffset @11 :UInt64; }
     nodes :group { version @12 :UInt64; nodes @13 :List(NodeInfo); }
     objects @14 :Published.ObjectControlReply;
+    refusals @15 :List(Refusal);
   }
 }
 

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <set>
+
 #include <algorithm>
 
 #include <random>
@@ -18,6 +20,8 @@ ActorSpec full_spec() {
   spec.env = {{"A", "1"}, {"B", ""}};
   spec.threads = 3;
   spec.bundle = BundleSlot{GroupId::random(), 4};
+  spec.node_is_preferred = true;
+  spec.scheduling = ActorScheduling::kSpread;
   spec.node = NodeId::random();
   spec.labels = {{"zone", "b"}};
   spec.constructor_args = std::string("\0\1\2binary", 9);
@@ -60,7 +64,7 @@ std::vector<ControlRequest::Body> all_bodies() {
   node.available = {{"CPU", 7.5}};
   node.labels = {{"kind", "spot"}};
   node.alive = false;
-  GroupSpec group{GroupId::random(), "gang", GroupStrategy::kStrictSpread, {{{"CPU", 1}}, {{"GPU", 1}, {"CPU", 2}}}};
+  GroupSpec group{GroupId::random(), "gang", GroupStrategy::kStrictSpread, {{{"CPU", 1}}, {{"GPU", 1}, {"CPU", 2}}}, {{}, {{"zone", "in(a, b)"}}}, "lab", true};
   JobInfo job{JobId::random(), NodeId::random(), "./driver x", 9, false};
   return {control::Heartbeat{},
           control::RegisterDriver{full_driver()},
@@ -83,7 +87,7 @@ std::vector<ControlRequest::Body> all_bodies() {
           control::StartJob{job, full_driver()},
           control::EndJob{JobId::random()},
           control::ActorExited{ActorId::random(), 7, full_cause()},
-          control::StartActor{full_spec(), 8, full_driver(), "10.0.0.2:1"},
+          control::StartActor{full_spec(), 8, full_driver(), "10.0.0.2:1", {0, 3}},
           control::StopActor{ActorId::random(), 9, std::chrono::milliseconds(500), true, "its owner ended"},
           control::BuildActor{full_spec(), 10},
           control::FetchFile{"abc", 4 << 20},
@@ -94,7 +98,9 @@ std::vector<ControlRequest::Body> all_bodies() {
           control::DrainActor{ActorId::random(), 9},
           control::ActorsExited{{{ActorId::random(), 7}, {ActorId::random(), 8}}, full_cause()},
           control::ParkActor{ActorId::random()},
-          ObjectControl{control::ListObjects{}}};
+          ObjectControl{control::ListObjects{}},
+          control::QueryGroup{GroupId::random(), "gang", "lab", true},
+          control::Reserve{true, {GroupId::random()}, {{GroupId::random(), {{"CPU", 0.5}}}, {GroupId::random(), {}}}, {GroupId::random(), GroupId::random()}}};
 }
 
 ObjectLocation some_location() { return {ObjectId::random(), NodeId::random(), "10.0.0.1:7000", 0, 17, 4096 + 64, 123456789}; }
@@ -131,7 +137,9 @@ ObjectList full_list() {
 
 TEST(ControlCodec, EveryRequestComesBackEqual) {
   auto bodies = all_bodies();
-  ASSERT_EQ(bodies.size(), std::variant_size_v<ControlRequest::Body>);
+  std::set<std::size_t> kinds;
+  for (const auto& body : bodies) kinds.insert(body.index());
+  ASSERT_EQ(kinds.size(), std::variant_size_v<ControlRequest::Body>);
   for (std::size_t i = 0; i < bodies.size(); ++i) {
     EXPECT_EQ(bodies[i].index(), i);
     ControlRequest request{JobId::random(), std::chrono::milliseconds(1234), bodies[i]};
@@ -173,11 +181,14 @@ TEST(ControlCodec, EveryAnswerComesBackEqual) {
   state.name_space = "team";
   state.detached = true;
   state.version = 9;
+  state.gpus = {2, 5};
   ActorAddress address{ActorId::random(), WorkerId::random(), NodeId::random(), "Counter", "/tmp/w.sock", "h:1", 77, 12, std::string("\0options", 8)};
   GroupState group;
   group.spec = {GroupId::random(), "g", GroupStrategy::kSpread, {{{"CPU", 1}}}};
   group.placed = true;
   group.nodes = {NodeId::random()};
+  group.gpus = {{1, 2}};
+  group.placements = 3;
   ClusterState cluster;
   cluster.cluster = ClusterId::random();
   cluster.nodes.resize(2);
@@ -186,7 +197,8 @@ TEST(ControlCodec, EveryAnswerComesBackEqual) {
   cluster.jobs.resize(1);
   std::vector<ControlAnswer> answers{std::monostate{}, JobId::random(), address, state, std::string("a\0b", 3), std::int64_t{-3},
                                      cluster, group, control::LogChunk{"text\xff", 99},
-                                     control::NodeList{3, std::vector<NodeInfo>(2)}, ObjectControlAnswer(full_list())};
+                                     control::NodeList{3, std::vector<NodeInfo>(2)}, ObjectControlAnswer(full_list()),
+                                     control::Refusals{{{GroupId::random(), "it is stopping"}}}};
   ASSERT_EQ(answers.size(), std::variant_size_v<ControlAnswer>);
   for (const ControlAnswer& answer : answers) {
     auto decoded = decode_control_reply(encode(Result<ControlAnswer>(answer)));

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <deque>
+#include <set>
 
 #include "runtime/head/cluster_tables.h"
 #include "runtime/head/head.h"
@@ -18,14 +19,19 @@ class CpuScheduler final : public Scheduler {
     return {};
   }
   void remove_node(NodeId node) override { left_.erase(node); }
-  Result<NodeId> place_actor(const ActorSpec& actor) override {
+  void set_open(NodeId node, bool open) override {
+    if (open) closed_.erase(node);
+    else closed_.insert(node);
+  }
+  Result<ActorPlace> place_actor(const ActorSpec& actor) override {
     double cpus = actor.resources.contains("CPU") ? actor.resources.at("CPU") : 0;
     if (cpus < 0) return invalid_argument("below zero");
+    if (actor.bundle) return ActorPlace{groups_.at(actor.bundle->group).at(actor.bundle->index)};
     for (auto& [node, left] : left_) {
       if (left < cpus) continue;
       left -= cpus;
       held_[actor.actor] = {node, cpus};
-      return node;
+      return ActorPlace{node};
     }
     return resource_exhausted("no node has CPU " + std::to_string(cpus));
   }
@@ -35,34 +41,46 @@ class CpuScheduler final : public Scheduler {
     if (left_.contains(found->second.first)) left_[found->second.first] += found->second.second;
     held_.erase(found);
   }
-  Result<std::vector<NodeId>> place_group(const GroupSpec& group) override {
-    for (auto& [node, left] : left_) {
-      if (left < 1) continue;
-      left -= 1;
-      groups_[group.group] = node;
-      return std::vector<NodeId>(group.bundles.size(), node);
+  /// A CPU for each bundle; STRICT_SPREAD: of different nodes.
+  Result<GroupPlace> place_group(const GroupSpec& group) override {
+    GroupPlace place;
+    std::map<NodeId, double> left = left_;
+    for (std::size_t b = 0; b < group.bundles.size(); ++b) {
+      for (auto& [node, cpus] : left) {
+        if (cpus < 1 || closed_.contains(node) || place.nodes.size() > b) continue;
+        cpus = group.strategy == GroupStrategy::kStrictSpread ? 0 : cpus - 1;
+        place.nodes.push_back(node);
+      }
+      if (place.nodes.size() == b) return resource_exhausted("no room for the group");
     }
-    return resource_exhausted("no room for the group");
+    for (NodeId node : place.nodes) left_[node] -= 1;
+    groups_[group.group] = place.nodes;
+    return place;
   }
   void remove_group(GroupId group) override {
-    if (groups_.contains(group)) left_[groups_[group]] += 1;
+    for (NodeId node : groups_[group]) {
+      if (left_.contains(node)) left_[node] += 1;
+    }
     groups_.erase(group);
   }
-  void restore_actor(const ActorSpec& actor, NodeId node) override {
+  void restore_actor(const ActorSpec& actor, const ActorPlace& place) override {
     const double cpus = actor.resources.contains("CPU") ? actor.resources.at("CPU") : 0;
-    if (left_.contains(node)) left_[node] -= cpus;
-    held_[actor.actor] = {node, cpus};
+    if (left_.contains(place.node)) left_[place.node] -= cpus;
+    held_[actor.actor] = {place.node, cpus};
   }
-  void restore_group(const GroupSpec& group, const std::vector<NodeId>& nodes) override {
-    if (left_.contains(nodes.front())) left_[nodes.front()] -= 1;
-    groups_[group.group] = nodes.front();
+  void restore_group(const GroupSpec& group, const GroupPlace& place) override {
+    for (NodeId node : place.nodes) {
+      if (left_.contains(node)) left_[node] -= 1;
+    }
+    groups_[group.group] = place.nodes;
   }
   ResourceMap available(NodeId node) const override { return {{"CPU", left_.at(node)}}; }
 
  private:
   std::map<NodeId, double> left_;
   std::map<ActorId, std::pair<NodeId, double>> held_;
-  std::map<GroupId, NodeId> groups_;
+  std::map<GroupId, std::vector<NodeId>> groups_;
+  std::set<NodeId> closed_;
 };
 
 struct SentRequest {
@@ -231,6 +249,15 @@ class HeadTest : public ::testing::Test {
     address.pid = 100;
     start->answer(ControlAnswer{address});
     return true;
+  }
+  /// Answers the head's next messages about groups as nodes would that take everything; how many there were.
+  int reserved() {
+    int count = 0;
+    for (auto reserve = links_.take<control::Reserve>(); reserve; reserve = links_.take<control::Reserve>()) {
+      reserve->answer(ControlAnswer{control::Refusals{}});
+      ++count;
+    }
+    return count;
   }
   /// Its process ended.
   void exit(const ActorSpec& spec) {

@@ -10,6 +10,7 @@ TEST_F(HeadRestart, ActorsThatRunGoOn) {
   ActorSpec spec = living(1, "counter");
   restart_head();
   EXPECT_TRUE(return_node(node_, {instance(spec)}, {job_}).ok());
+  EXPECT_EQ(reserved(), 1);  // it is told what it is to hold for groups, which is nothing
   EXPECT_TRUE(links_.requests.empty());
   Answer found = ask(control::ResolveActor{{}, "counter", ""});
   ASSERT_TRUE(found->has_value() && (*found)->ok());
@@ -154,7 +155,9 @@ TEST_F(HeadRestart, ActorsOfANodeThatDoesNotComeBackEnd) {
 
 TEST_F(HeadRestart, GroupsKeepTheirPlaces) {
   GroupSpec placed{GroupId::random(), "placed", GroupStrategy::kPack, {{{"CPU", 1}}}};
-  ASSERT_TRUE(status(ask(control::CreateGroup{placed})).ok());
+  Answer created = ask(control::CreateGroup{placed});
+  reserved();
+  ASSERT_TRUE(status(created).ok());
   ActorSpec filler = living(3);
   GroupSpec waiting{GroupId::random(), "waiting", GroupStrategy::kPack, {{{"CPU", 1}}}};
   ask(control::CreateGroup{waiting});

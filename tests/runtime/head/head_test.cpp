@@ -192,6 +192,8 @@ TEST_F(HeadTest, GroupsGoFirstAndHoldTheirActors) {
   EXPECT_FALSE(group->has_value());
   EXPECT_FALSE(created->has_value());
   ask(control::ActorExited{hog.actor, incarnation(hog), {}});
+  EXPECT_FALSE(group->has_value());  // its node has not said that it holds it
+  EXPECT_EQ(reserved(), 1);
   EXPECT_TRUE(status(group).ok());
   auto start = links_.take<control::StartActor>();
   ASSERT_TRUE(start);

@@ -1,0 +1,377 @@
+// The head's part about placement groups: their two-phase reservation, and what becomes of them when a node is lost (docs/adr/0022).
+#include <algorithm>
+#include <utility>
+
+#include "runtime/core/log.h"
+#include "runtime/core/nearest.h"
+#include "runtime/head/head.h"
+#include "runtime/head/head_words.h"
+
+namespace runtime {
+
+using namespace head_words;
+
+namespace {
+
+constexpr std::size_t kNameBytesMax = 1024;
+// A node that has not answered by then is taken to have refused.
+constexpr auto kPrepareTime = std::chrono::milliseconds(5000);
+// How long a node that refused gets nothing new.
+constexpr auto kRefusalPause = std::chrono::milliseconds(1000);
+// What no group waits for travels with what one waits for, or after this.
+constexpr auto kSendLater = std::chrono::milliseconds(5);
+
+/// What a group takes of each of its nodes.
+std::map<NodeId, ResourceMap> holdings_of(const GroupSpec& spec, const std::vector<NodeId>& nodes) {
+  std::map<NodeId, ResourceMap> holdings;
+  for (std::size_t b = 0; b < nodes.size(); ++b) {
+    ResourceMap& holding = holdings[nodes[b]];
+    for (const auto& [name, amount] : spec.bundles[b]) holding[name] += amount;
+  }
+  return holdings;
+}
+
+}  // namespace
+
+// -- Requests
+
+Status Head::check_new_group(const Call& call, GroupSpec& spec) const {
+  if (spec.group.is_none()) return invalid_argument("a placement group needs an id");
+  const bool may_create = tables_.job_runs(call.job) || (spec.detached && tables_.job_serves(call.job));
+  if (!may_create) return invalid_argument("job " + call.job.short_hex() + " is not running");
+  if (spec.name.size() > kNameBytesMax) return invalid_argument("the name of a placement group has " + std::to_string(spec.name.size()) + " bytes, of at most 1024");
+  if (spec.detached && spec.name.empty()) {
+    return invalid_argument(describe(spec) + " is to be detached: give it a name, so that others can find and remove it");
+  }
+  const JobRecord* job = tables_.job(call.job);
+  if (spec.detached && spec.name_space.empty() && job && job->driver.name_space.empty()) {
+    return invalid_argument(describe(spec) + " is to be detached: give it or its driver a namespace, so that other drivers can name it "
+                            "(GroupSpec::name_space, RuntimeOptions::name_space)");
+  }
+  spec.name_space = spec.name.empty() ? "" : name_space(call, spec.name_space);
+  if (const GroupState* other = spec.name.empty() ? nullptr : tables_.group_named(spec.name_space, spec.name)) {
+    return invalid_argument("the name '" + spec.name + "' is taken by placement group " + other->spec.group.short_hex() + " of job " + other->job.short_hex() +
+                            " in namespace '" + spec.name_space + "'");
+  }
+  if (pending_groups_.size() >= options_.pending_max) return resource_exhausted(std::to_string(pending_groups_.size()) + " placement groups wait already");
+  return {};
+}
+
+void Head::on(const Call& call, control::CreateGroup& body, ControlAnswerer answer) {
+  const GroupId id = body.spec.group;
+  if (const GroupState* known = tables_.group(id)) {  // the same request again: its first answer was lost
+    if (known->placed) return answer(ControlAnswer{*known});
+    PendingGroup& pending = pending_groups_.at(pending_group_at_.at(id));
+    pending.deadline = std::max(pending.deadline, call.deadline);
+    return group_waiters_.add(id, call.deadline, std::move(answer));
+  }
+  if (Status status = check_new_group(call, body.spec); !status.ok()) return answer(status);
+  commit(command::AddGroup{call.job, std::move(body.spec)});
+  group_waiters_.add(id, call.deadline + kAnswerGrace, std::move(answer));
+  queue_group(id, call.deadline);
+  try_place_group(id);
+}
+
+void Head::on(const Call& call, control::RemoveGroup& body, ControlAnswerer answer) {
+  const GroupState* group = tables_.group(body.group);
+  if (!group) return answer(not_found("no placement group has the id " + body.group.hex() + did_you_mean(body.group.hex(), group_ids())));
+  drop_group(body.group, cancelled(describe(group->spec) + " was removed"));
+  answer(ControlAnswer{});
+  place_pending();
+}
+
+void Head::on(const Call& call, control::QueryGroup& body, ControlAnswerer answer) {
+  const std::string space = name_space(call, body.name_space);
+  const GroupState* group = body.group.is_none() ? tables_.group_named(space, body.name) : tables_.group(body.group);
+  if (!group && !body.group.is_none()) return answer(not_found("no placement group has the id " + body.group.hex() + did_you_mean(body.group.hex(), group_ids())));
+  if (!group) {
+    std::vector<std::string> names;
+    for (const auto& [id, other] : tables_.groups()) {
+      if (other.spec.name_space == space && !other.spec.name.empty()) names.push_back(other.spec.name);
+    }
+    return answer(not_found("no placement group is named '" + body.name + "' in namespace '" + space + "'" + did_you_mean(body.name, names)));
+  }
+  if (group->placed || !body.wait) return answer(ControlAnswer{*group});
+  group_waiters_.add(group->spec.group, call.deadline, std::move(answer));
+}
+
+std::vector<std::string> Head::group_ids() const {
+  std::vector<std::string> ids;
+  for (const auto& [id, group] : tables_.groups()) ids.push_back(id.hex());
+  return ids;
+}
+
+// -- Waiting
+
+void Head::queue_group(GroupId id, Deadline deadline) {
+  const GroupSpec& spec = tables_.group(id)->spec;
+  if (pending_groups_.empty()) group_shapes_.clear();
+  const std::size_t shape = group_shapes_.try_emplace({spec.strategy, spec.bundles, spec.bundle_labels}, group_shapes_.size()).first->second;
+  const std::uint64_t number = ++arrivals_;
+  pending_groups_.emplace(number, PendingGroup{id, deadline, shape});
+  pending_group_at_[id] = number;
+}
+
+void Head::unqueue_group(GroupId id) {
+  auto at = pending_group_at_.find(id);
+  if (at == pending_group_at_.end()) return;
+  pending_groups_.erase(at->second);
+  pending_group_at_.erase(at);
+}
+
+void Head::place_pending_groups() {
+  std::vector<std::pair<GroupId, std::size_t>> waiting;
+  for (const auto& [number, pending] : pending_groups_) {
+    if (!preparations_.contains(pending.group)) waiting.emplace_back(pending.group, pending.shape);
+  }
+  // Those like one that has no room have none either: within one look at all of them, there is only less.
+  std::map<std::size_t, GroupId> without_room;
+  for (const auto& [id, shape] : waiting) {
+    const GroupState* group = tables_.group(id);
+    if (!group) continue;  // it went with another
+    auto like = without_room.find(shape);
+    const GroupState* other = like == without_room.end() ? nullptr : tables_.group(like->second);
+    if (!other) {
+      if (try_place_group(id) == Placing::kNoRoom) without_room[shape] = id;
+    } else if (!group->is_torn() && !other->is_torn() && group->spec.name.empty() && other->spec.name.empty()) {
+      commit(command::GroupWaits{id, other->pending_reason});
+    } else {
+      commit(command::GroupWaits{id, describe(group->spec) + " waits as another like it does: " + other->pending_reason});
+    }
+  }
+}
+
+// -- The first phase: the nodes are asked
+
+Head::Placing Head::try_place_group(GroupId id) {
+  const GroupState* group = tables_.group(id);
+  if (!group || group->placed || preparations_.contains(id)) return Placing::kUnderWay;
+  const std::string before = group->is_torn() ? "it has lost a node and is placed anew: " : "";
+  for (ActorId member : tables_.members(id)) {
+    if (!is_started(tables_.actor(member)->phase)) continue;
+    commit(command::GroupWaits{id, before + "its actors are ending where it was, " + describe(tables_.actor(member)->spec) + " for one"});
+    return Placing::kUnderWay;
+  }
+  auto place = scheduler_->place_group(group->spec);
+  if (!place.ok() && place.status().code() == ErrorCode::kResourceExhausted) {
+    commit(command::GroupWaits{id, before + place.status().message()});
+    return Placing::kNoRoom;
+  }
+  if (!place.ok()) {
+    drop_group(id, place.status());
+    return Placing::kUnderWay;
+  }
+  Preparation preparation{++arrivals_, *std::move(place), {}};
+  const auto holdings = holdings_of(group->spec, preparation.place.nodes);
+  for (const auto& [node, resources] : holdings) preparation.asked.insert(node);
+  const std::uint64_t attempt = preparation.attempt;
+  preparations_.emplace(id, std::move(preparation));
+  commit(command::GroupWaits{id, before + "its nodes are asked to hold its bundles"});
+  for (const auto& [node, resources] : holdings) {
+    Reserving& to = reserving_[node];
+    to.next.prepare.push_back({id, resources});
+    to.asked.emplace_back(id, attempt);
+    send_reservations(node);
+  }
+  return Placing::kUnderWay;
+}
+
+void Head::send_reservations(NodeId node) {
+  Reserving& to = reserving_[node];
+  if (to.under_way != 0 || to.next.empty()) return;
+  to.under_way = ++arrivals_;
+  ControlRequest request{{}, kPrepareTime, std::exchange(to.next, {})};
+  links_.request(node, std::move(request), [this, node, number = to.under_way, asked = std::exchange(to.asked, {})](Result<ControlAnswer> answer) {
+    on_reserved(node, number, asked, std::move(answer));
+  });
+}
+
+void Head::send_later(NodeId node) {
+  waiting_reservations_.insert(node);
+  send_at_ = std::min(send_at_, now_() + kSendLater);
+}
+
+void Head::send_waiting_reservations() {
+  send_at_ = Deadline::max();
+  for (NodeId node : std::exchange(waiting_reservations_, {})) {
+    if (reserving_.contains(node)) send_reservations(node);
+  }
+}
+
+void Head::release_on(NodeId node, GroupId id) {
+  if (!tables_.nodes().contains(node)) return;
+  control::Reserve& next = reserving_[node].next;
+  std::erase(next.commit, id);
+  // A message first releases: what it would prepare after that is not to be held either.
+  if (std::erase_if(next.prepare, [&](const control::Holding& holding) { return holding.group == id; }) > 0) {
+    std::erase_if(reserving_[node].asked, [&](const auto& asked) { return asked.first == id; });
+    return;
+  }
+  next.release.push_back(id);
+  send_later(node);
+}
+
+void Head::release_everywhere(GroupId id, const std::vector<NodeId>& nodes) {
+  for (NodeId node : std::set<NodeId>(nodes.begin(), nodes.end())) release_on(node, id);
+}
+
+void Head::on_reserved(NodeId node, std::uint64_t number, const std::vector<std::pair<GroupId, std::uint64_t>>& asked, Result<ControlAnswer> answer) {
+  auto to = reserving_.find(node);
+  if (to != reserving_.end() && to->second.under_way == number) to->second.under_way = 0;
+  if (answer.ok() && !std::holds_alternative<control::Refusals>(*answer)) answer = internal_error("it did not say what it holds");
+  std::map<GroupId, std::string> refused;
+  if (answer.ok()) {
+    for (control::Refusal& refusal : std::get<control::Refusals>(*answer).refused) refused[refusal.group] = std::move(refusal.reason);
+  }
+  bool again = false;
+  for (const auto& [group, attempt] : asked) {
+    auto found = preparations_.find(group);
+    if (found == preparations_.end() || found->second.attempt != attempt) continue;
+    auto reason = refused.find(group);
+    if (!answer.ok() || reason != refused.end()) {
+      on_refused(group, node, answer.ok() ? reason->second : answer.status().message());
+      again = true;
+      continue;
+    }
+    found->second.asked.erase(node);
+    if (!found->second.asked.empty()) continue;
+    on_prepared(group);
+    again = again || !tables_.members(group).empty();
+  }
+  to = reserving_.find(node);
+  if (to != reserving_.end() && (to->second.next.reset || !to->second.next.prepare.empty())) send_reservations(node);
+  else if (to != reserving_.end() && !to->second.next.empty()) send_later(node);
+  if (again) place_pending();
+}
+
+void Head::on_refused(GroupId id, NodeId node, const std::string& why) {
+  const std::string text = "node " + node.short_hex() + " refused to hold its bundles: " + why;
+  LOG(warn, "{}: {}", describe(tables_.group(id)->spec), text);
+  stop_preparing(id);
+  commit(command::GroupWaits{id, text});
+  if (!tables_.nodes().contains(node)) return;
+  scheduler_->set_open(node, false);
+  closed_nodes_[node] = now_() + kRefusalPause;
+}
+
+void Head::stop_preparing(GroupId id) {
+  auto found = preparations_.find(id);
+  if (found == preparations_.end()) return;
+  release_everywhere(id, found->second.place.nodes);
+  scheduler_->remove_group(id);
+  preparations_.erase(found);
+}
+
+void Head::open_nodes() {
+  bool opened = false;
+  for (auto closed = closed_nodes_.begin(); closed != closed_nodes_.end();) {
+    const bool is_over = closed->second <= now_();
+    if (is_over) scheduler_->set_open(closed->first, true);
+    opened = opened || is_over;
+    closed = is_over ? closed_nodes_.erase(closed) : std::next(closed);
+  }
+  if (opened) place_pending();
+}
+
+// -- The second phase: it is placed once that is recorded, and the nodes are told
+
+void Head::on_prepared(GroupId id) {
+  auto preparation = preparations_.extract(id);
+  const std::vector<NodeId> nodes = preparation.mapped().place.nodes;
+  commit(command::GroupPlaced{id, std::move(preparation.mapped().place)});
+  for (NodeId node : std::set<NodeId>(nodes.begin(), nodes.end())) {
+    reserving_[node].next.commit.push_back(id);
+    send_later(node);
+  }
+  unqueue_group(id);
+  for (ControlAnswerer& answer : group_waiters_.take(id)) answer(ControlAnswer{*tables_.group(id)});
+}
+
+/// A node has come back over a new connection, and has dropped what was not committed: it is told all that it is to hold.
+void Head::renew_reservations(NodeId node) {
+  std::vector<GroupId> unsure;
+  for (const auto& [id, preparation] : preparations_) {
+    const std::vector<NodeId>& nodes = preparation.place.nodes;
+    if (std::find(nodes.begin(), nodes.end(), node) != nodes.end()) unsure.push_back(id);
+  }
+  for (GroupId id : unsure) stop_preparing(id);
+  Reserving renewed;
+  renewed.next.reset = true;
+  for (const auto& [id, group] : tables_.groups()) {
+    if (!group.placed) continue;
+    auto holdings = holdings_of(group.spec, group.nodes);
+    auto here = holdings.find(node);
+    if (here == holdings.end()) continue;
+    renewed.next.prepare.push_back({id, std::move(here->second)});
+    renewed.next.commit.push_back(id);
+  }
+  reserving_[node] = std::move(renewed);
+  send_reservations(node);
+}
+
+// -- The end
+
+void Head::drop_group(GroupId id, const Status& why) {
+  std::vector<ActorId> waiting;
+  std::vector<ActorId> standing;
+  for (ActorId actor : tables_.members(id)) {
+    if (tables_.actor(actor)->phase == ActorPhase::kPending) waiting.push_back(actor);
+    else standing.push_back(actor);  // what it stands on is given to others once it has ended
+  }
+  for (ActorId actor : standing) {
+    commit(command::ActorEnds{actor});
+    stop_actor(*tables_.actor(actor), std::chrono::milliseconds(0), "its placement group is gone: " + why.message());
+  }
+  stop_preparing(id);
+  release_everywhere(id, std::vector<NodeId>(tables_.group(id)->nodes));
+  scheduler_->remove_group(id);
+  unqueue_group(id);
+  commit(command::RemoveGroup{id});
+  for (ControlAnswerer& answer : group_waiters_.take(id)) answer(why);
+  for (ActorId actor : waiting) {
+    const ActorRecord* record = tables_.actor(actor);
+    if (!record || record->phase != ActorPhase::kPending) continue;  // its owner's end has ended it
+    DeathCause cause = cause_of("its placement group is gone: " + why.message());
+    actor_dead(actor, cause, Status(why.code(), cause.text));
+  }
+}
+
+std::set<GroupId> Head::tear_groups(NodeId lost, const std::string& text) {
+  std::vector<GroupId> unsure;
+  std::set<GroupId> torn;
+  const auto is_on = [&](const std::vector<NodeId>& nodes) { return std::find(nodes.begin(), nodes.end(), lost) != nodes.end(); };
+  for (const auto& [id, preparation] : preparations_) {
+    if (is_on(preparation.place.nodes)) unsure.push_back(id);
+  }
+  for (const auto& [id, group] : tables_.groups()) {
+    if (group.placed && is_on(group.nodes)) torn.insert(id);
+  }
+  for (GroupId id : unsure) stop_preparing(id);
+  for (GroupId id : torn) tear_group(id, text);
+  reserving_.erase(lost);
+  closed_nodes_.erase(lost);
+  return torn;
+}
+
+void Head::tear_group(GroupId id, const std::string& text) {
+  const GroupState& group = *tables_.group(id);
+  LOG(warn, "{} is placed anew as a whole: {}", describe(group.spec), text);
+  release_everywhere(id, group.nodes);
+  scheduler_->remove_group(id);
+  commit(command::GroupTorn{id, "it has lost a node and is placed anew: " + text});
+  queue_group(id, Deadline::max());
+  for (ActorId actor : tables_.members(id)) {
+    const ActorRecord& record = *tables_.actor(actor);
+    // Those of the lost node have no process to stop.
+    if (is_started(record.phase) && tables_.nodes().contains(record.node)) stop_torn(record, text);
+  }
+}
+
+/// It goes with its gang: within a moment to save its state, if that is of use.
+void Head::stop_torn(const ActorRecord& record, const std::string& text) {
+  std::string reason = "its placement group is placed anew as a whole: " + text;
+  if (may_restart(record)) return stop_actor(record, kEndGrace, std::move(reason), true);
+  stop_actor(record, std::chrono::milliseconds(0), reason + "; the actor has no restart left (ActorOptions::max_restarts)");
+}
+
+}  // namespace runtime

@@ -1,0 +1,159 @@
+#include "runtime/node/cli_why.h"
+
+#include <cstdio>
+#include <functional>
+#include <vector>
+
+#include "runtime/core/nearest.h"
+#include "runtime/node/cli_query.h"
+
+namespace runtime {
+
+namespace {
+
+void line(const std::string& text) { std::printf("%s\n", text.c_str()); }
+
+std::string text_of(const ResourceMap& resources) {
+  std::string text;
+  for (const auto& [name, amount] : resources) {
+    char number[40];
+    std::snprintf(number, sizeof number, "%.14g", amount);
+    text += (text.empty() ? "" : ", ") + name + " " + number;
+  }
+  return text.empty() ? "nothing" : text;
+}
+
+std::string text_of(const Labels& labels) {
+  std::string text;
+  for (const auto& [name, value] : labels) text += (text.empty() ? "" : ", ") + name + "=" + value;
+  return text;
+}
+
+std::string text_of(const std::vector<std::uint32_t>& gpus) {
+  std::string text;
+  for (std::uint32_t gpu : gpus) text += (text.empty() ? "" : ",") + std::to_string(gpu);
+  return text;
+}
+
+std::string quoted(const std::string& name) { return name.empty() ? "" : " '" + name + "'"; }
+
+void explain(const ActorState& actor) {
+  line("actor " + actor.class_name + quoted(actor.name) + " " + actor.actor.hex() + " of job " + actor.job.short_hex() + ": " + std::string(to_string(actor.phase)));
+  line("  asks for " + text_of(actor.resources));
+  const std::string gpus = actor.gpus.empty() ? "" : ", GPU " + text_of(actor.gpus) + " of that node";
+  switch (actor.phase) {
+    case ActorPhase::kPending: line("  waits: " + (actor.pending_reason.empty() ? std::string("the head is about to look for a place") : actor.pending_reason)); break;
+    case ActorPhase::kStarting: line("  is being started on node " + actor.node.short_hex() + gpus + ": its process begins, or its constructor runs (starling logs " + actor.actor.short_hex() + ")"); break;
+    case ActorPhase::kAlive: line("  runs on node " + actor.node.short_hex() + ", pid " + std::to_string(actor.pid) + gpus); break;
+    case ActorPhase::kDead: line("  died: " + (actor.death.text.empty() ? std::string("cause unknown") : actor.death.text)); break;
+  }
+  if (actor.restarts > 0) line("  started again " + std::to_string(actor.restarts) + (actor.restarts == 1 ? " time" : " times") + (actor.phase == ActorPhase::kDead ? "" : "; the last time it ended: " + actor.death.text));
+  if (!actor.death.output_tail.empty()) line(actor.death.output_tail);
+}
+
+void explain(const GroupState& group, const ClusterState& state) {
+  const char* phase = group.placed ? "placed" : group.is_torn() ? "being placed anew" : "pending";
+  line("placement group" + quoted(group.spec.name) + " " + group.spec.group.hex() + " of job " + group.job.short_hex() + ": " + phase);
+  line("  " + std::string(to_string(group.spec.strategy)) + (group.spec.detached ? ", detached in namespace " + group.spec.name_space : std::string()));
+  for (std::size_t b = 0; b < group.spec.bundles.size(); ++b) {
+    std::string text = "  bundle " + std::to_string(b) + ": " + text_of(group.spec.bundles[b]);
+    if (b < group.spec.bundle_labels.size() && !group.spec.bundle_labels[b].empty()) text += " with " + text_of(group.spec.bundle_labels[b]);
+    if (b < group.nodes.size()) text += " on node " + group.nodes[b].short_hex();
+    if (b < group.gpus.size() && !group.gpus[b].empty()) text += ", GPU " + text_of(group.gpus[b]);
+    line(text);
+  }
+  if (!group.placed) line("  waits: " + (group.pending_reason.empty() ? std::string("the head is about to look for a place") : group.pending_reason));
+  if (group.placements > 1) line("  was placed " + std::to_string(group.placements) + " times, since it lost nodes");
+  // What waits for room may wait for these.
+  if (group.placed) return;
+  for (const GroupState& other : state.groups) {
+    if (other.placed) line("  holds room meanwhile: placement group" + quoted(other.spec.name) + " " + other.spec.group.short_hex() + ", " + std::to_string(other.spec.bundles.size()) + " bundles");
+  }
+}
+
+void explain(const NodeInfo& node, const ClusterState& state) {
+  line("node " + node.node.hex() + " at " + node.address + " (" + node.hostname + ")" + (node.is_head ? ", beside the head" : "") + ": " + (node.alive ? "alive" : "dead"));
+  line("  offers " + text_of(node.resources));
+  line("  has left " + text_of(node.available));
+  if (!node.labels.empty()) line("  labels " + text_of(node.labels));
+  for (const GroupState& group : state.groups) {
+    std::string bundles;
+    for (std::size_t b = 0; b < group.nodes.size(); ++b) {
+      if (group.nodes[b] == node.node) bundles += (bundles.empty() ? "" : ", ") + std::to_string(b) + " (" + text_of(group.spec.bundles[b]) + ")";
+    }
+    if (!bundles.empty()) line("  holds for placement group" + quoted(group.spec.name) + " " + group.spec.group.short_hex() + ": bundle " + bundles);
+  }
+  for (const ActorState& actor : state.actors) {
+    const bool runs = actor.node == node.node && (actor.phase == ActorPhase::kAlive || actor.phase == ActorPhase::kStarting);
+    if (runs) line("  runs actor " + actor.class_name + quoted(actor.name) + " " + actor.actor.short_hex() + ": " + text_of(actor.resources) + (actor.gpus.empty() ? "" : ", GPU " + text_of(actor.gpus)));
+  }
+}
+
+void explain(const JobInfo& job, const ClusterState& state) {
+  line("job " + job.job.hex() + ": " + (job.running ? "running, pid " + std::to_string(job.pid) + " on node " + job.node.short_hex() : "ended"));
+  line("  " + job.command);
+  for (const ActorState& actor : state.actors) {
+    if (actor.job == job.job && actor.phase == ActorPhase::kPending) line("  its actor " + actor.class_name + quoted(actor.name) + " " + actor.actor.short_hex() + " waits: " + actor.pending_reason);
+  }
+  for (const GroupState& group : state.groups) {
+    if (group.job == job.job && !group.placed) line("  its placement group" + quoted(group.spec.name) + " " + group.spec.group.short_hex() + " waits: " + group.pending_reason);
+  }
+}
+
+struct Match {
+  std::string label;
+  std::function<void()> explain;
+  bool by_name = false;
+};
+
+/// What there is under that name or id, and all that could have been said.
+struct Found {
+  std::vector<Match> matches;
+  std::vector<std::string> candidates;
+};
+
+Found look_up(const ClusterState& state, const std::string& what) {
+  Found found;
+  const auto consider = [&](const std::string& id, const std::string& name, const std::string& label, std::function<void()> explain) {
+    found.candidates.push_back(id);
+    if (!name.empty()) found.candidates.push_back(name);
+    const bool by_name = !name.empty() && name == what;
+    if (by_name || (!what.empty() && id.starts_with(what))) found.matches.push_back({label, std::move(explain), by_name});
+  };
+  for (const ActorState& actor : state.actors) {
+    consider(actor.actor.hex(), actor.name, "actor " + actor.class_name + quoted(actor.name) + " " + actor.actor.short_hex() + " (" + std::string(to_string(actor.phase)) + ")", [&] { explain(actor); });
+  }
+  for (const GroupState& group : state.groups) {
+    consider(group.spec.group.hex(), group.spec.name, "placement group" + quoted(group.spec.name) + " " + group.spec.group.short_hex(), [&] { explain(group, state); });
+  }
+  for (const NodeInfo& node : state.nodes) {
+    consider(node.node.hex(), "", "node " + node.node.short_hex(), [&] { explain(node, state); });
+  }
+  for (const JobInfo& job : state.jobs) {
+    consider(job.job.hex(), "", "job " + job.job.short_hex(), [&] { explain(job, state); });
+  }
+  return found;
+}
+
+}  // namespace
+
+int why_command(const std::string& address, const std::string& what) {
+  auto state = ask_cluster<ClusterState>(address, [](NodeClient& client, Deadline deadline, auto done) { client.cluster_state(deadline, done); });
+  if (!state.ok()) return fail(state.status());
+  Found found = look_up(*state, what);
+  if (found.matches.empty()) {
+    return fail(not_found("no actor, placement group, node or job is called '" + what + "'" + did_you_mean(what, found.candidates) + (found.candidates.empty() ? "" : " (starling status shows what there is)")));
+  }
+  // A name may be several things' over time: all of them. First digits mean one.
+  const bool named = found.matches.front().by_name;
+  if (found.matches.size() > 1 && !named) {
+    std::string text = "'" + what + "' may be";
+    for (const Match& match : found.matches) text += " " + match.label + ",";
+    text.back() = ';';
+    return fail(invalid_argument(text + " give more digits"));
+  }
+  for (const Match& match : found.matches) match.explain();
+  return 0;
+}
+
+}  // namespace runtime
