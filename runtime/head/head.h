@@ -110,6 +110,8 @@ class Head {
   void on(const Call& call, control::QueryCluster& body, ControlAnswerer answer);
   void on(const Call& call, control::Heartbeat& body, ControlAnswerer answer);
   void on(const Call& call, ObjectControl& body, ControlAnswerer answer);
+  void on(const Call& call, control::QueryJob& body, ControlAnswerer answer);
+  void on(const Call& call, control::CancelJob& body, ControlAnswerer answer);
   template <class Other>
   void on(const Call& call, Other& body, ControlAnswerer answer);
 
@@ -168,7 +170,12 @@ class Head {
   void announce_death(const ActorRecord& record);
   class DeathNotice;
   void drop_group(GroupId group, const Status& why);
-  void end_job(JobId job);
+  void end_job(const command::EndJob& end);
+  /// What it has of the cluster goes, but for what outlives it.
+  void end_cluster_side(JobId job);
+  /// Also once nothing of an ended job is left that might start again.
+  void tell_of_end(JobId job);
+  void tell_of_end(JobId job, NodeId node);
   void forget_dead();
   void wait_for_address(ActorId actor, Deadline deadline, ControlAnswerer answer);
 

@@ -124,7 +124,22 @@ struct JobInfo {
   node @1 :Data;
   command @2 :Text;
   pid @3 :Int32;
-  running @4 :Bool = true;
+  running @4 :Bool = true;   # or about to
+  submitted @5 :Bool;
+  user @6 :Text;
+  startedMs @7 :UInt64;      # Unix time
+  endedMs @8 :UInt64;
+  outcome @9 :UInt16;        # JobOutcome
+  end @10 :DeathCause;
+}
+
+struct JobFile {
+  path @0 :Text;             # within the job's folder
+  kind @1 :UInt16;           # JobFile::Kind
+  executable @2 :Bool;
+  bytes @3 :UInt64;
+  hash @4 :Text;             # of a file: BLAKE2b-256 in hex
+  target @5 :Text;           # of a link
 }
 
 struct ClusterState {
@@ -163,14 +178,14 @@ struct ControlRequest {
     queryCluster @16 :Void;
     createGroup :group { spec @17 :GroupSpec; }
     removeGroup :group { group @18 :Data; }
-    submitJob :group { argv @19 :List(Text); workingDir @20 :Text; env @21 :List(Pair); }
+    submitJob :group { argv @19 :List(Text); workingDir @20 :Text; env @21 :List(Pair); detached @67 :Bool; files @68 :List(JobFile); program @69 :JobFile; }
     cancelJob :group { job @22 :Data; }
-    readLog :group { name @23 :Text; offset @24 :UInt64; }
+    readLog :group { name @23 :Text; offset @24 :UInt64; file @70 :UInt64; }
     stopNode @25 :Void;
     # From a node to the head.
     registerNode :group { info @26 :NodeInfo; returns @63 :Bool; actors @64 :List(ActorInstance); jobs @65 :List(Data); replaces @66 :Data; }
     startJob :group { info @27 :JobInfo; driver @28 :DriverInfo; }
-    endJob :group { job @29 :Data; }                # also from the head to the nodes
+    endJob :group { job @29 :Data; outcome @71 :UInt16; cause @72 :DeathCause; endedMs @73 :UInt64; goesOn @74 :Bool; filesNeeded @75 :Bool; }  # also from the head to the nodes
     actorExited :group { actor @30 :Data; incarnation @31 :UInt64; cause @32 :DeathCause; }
     # From the head to a node.
     startActor :group { spec @33 :ActorSpec; incarnation @34 :UInt64; driver @35 :DriverInfo; driverNode @36 :Text; }
@@ -192,6 +207,12 @@ struct ControlRequest {
     parkActor :group { actor @61 :Data; }           # it goes on without its resources
     # About objects, to and from several.
     objects @62 :Published.ObjectControl;
+    # From the command line, about jobs.
+    queryJob :group { job @76 :Data; }
+    offerFiles :group { bytes @77 :UInt64; count @78 :UInt64; hashes @79 :List(Text); }
+    storeFile :group { hash @80 :Text; bytes @81 :UInt64; offset @82 :UInt64; data @83 :Data; }
+    # From a driver.
+    driverDone :group { exitCode @84 :Int32; }
   }
 }
 
@@ -207,9 +228,11 @@ struct ControlReply {
     number @7 :Int64;
     cluster @8 :ClusterState;
     group @9 :GroupState;
-    log :group { text @10 :Data; nextOffset @11 :UInt64; }
+    log :group { text @10 :Data; nextOffset @11 :UInt64; file @15 :UInt64; }
     nodes :group { version @12 :UInt64; nodes @13 :List(NodeInfo); }
     objects @14 :Published.ObjectControlReply;
+    jobInfo @16 :JobInfo;
+    filesWanted @17 :List(UInt32);
   }
 }
 
