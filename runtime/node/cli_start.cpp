@@ -96,6 +96,9 @@ Result<Plan> make_plan(const StartOptions& options) {
   }
   if (!(options.memory_threshold >= 0 && options.memory_threshold <= 1)) return invalid_argument("--memory-threshold is a share of the memory, from 0 (off) to 1");
   if (options.spill_limit == 0 && !options.spill_dir.empty()) return invalid_argument("--spill-limit 0 turns spilling off; --spill-dir is then for nothing");
+  if (!options.job_user.empty()) {
+    if (auto user = find_user(options.job_user); !user.ok()) return user.status().with_context("--job-user");
+  }
   std::string host = options.bind.empty() ? "127.0.0.1" : options.bind;
   if (!options.journal.empty() && !options.head) return invalid_argument("--journal goes with --head: only the head keeps one");
   plan.node.is_head = options.head;
@@ -219,6 +222,8 @@ int run_node(const StartOptions& options, Plan plan, StartReport& report) {
   // Before anything runs: a folder that cannot be written to is better known now.
   if (Status status = keeps_journal ? write_cluster_file(journal, file) : Status(); !status.ok()) return fail(status);
   plan.node.memory.threshold = options.memory_threshold;
+  plan.node.job_size_limit = options.job_size_limit;
+  plan.node.job_user = options.job_user;
   if (options.spill_limit != 0) {
     // A folder per node, so that nodes can share a --spill-dir.
     const fs::path parent = options.spill_dir.empty() ? *session : fs::path(options.spill_dir);

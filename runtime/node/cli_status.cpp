@@ -1,5 +1,6 @@
 #include "runtime/node/cli_status.h"
 
+#include "runtime/node/cli_jobs.h"
 #include "runtime/node/cli_objects.h"
 #include "runtime/node/cli_query.h"
 
@@ -36,11 +37,6 @@ Json to_json(const GroupState& group) {
               {"state", group.placed ? "placed" : "pending"},
               {"bundles", bundles},
               {"pending_reason", group.pending_reason}};
-}
-
-Json to_json(const JobInfo& job) {
-  return Json{{"id", job.job.hex()}, {"command", job.command}, {"state", job.running ? "running" : "ended"},
-              {"node", job.node.hex()}, {"pid", job.pid}};
 }
 
 template <class T>
@@ -88,13 +84,6 @@ void print_groups(const ClusterState& state) {
   for (const GroupState& group : state.groups) {
     std::printf("  %s  %-7s %s  %zu bundles  %s\n", group.spec.group.short_hex().c_str(), group.placed ? "placed" : "pending",
                 std::string(to_string(group.spec.strategy)).c_str(), group.spec.bundles.size(), group.pending_reason.c_str());
-  }
-}
-
-void print_jobs(const ClusterState& state, bool with_ended) {
-  for (const JobInfo& job : state.jobs) {
-    if (!job.running && !with_ended) continue;
-    std::printf("  %s  %-7s pid %-7d %s\n", job.job.short_hex().c_str(), job.running ? "running" : "ended", job.pid, job.command.c_str());
   }
 }
 
