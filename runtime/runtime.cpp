@@ -212,7 +212,9 @@ Status Runtime::start() {
   return {};
 }
 
-void Runtime::stop() {
+void Runtime::stop() { stop(0); }
+
+void Runtime::stop(int exit_code) {
   if (impl_->is_forked()) return;  // the cluster side of it is the parent's
   if (impl_->process && !impl_->stopped) {
     std::shared_ptr<TaskPool> tasks;
@@ -225,6 +227,7 @@ void Runtime::stop() {
       // Lines that workers wrote before their last reply are on the way; a round trip or two lets them arrive.
       for (int i = 0; i < 2; ++i) (void)kv_try_get("", std::chrono::milliseconds(500));
     }
+    if (!is_worker()) impl_->process->node().driver_done(exit_code);
     impl_->process->shut_down();
   }
   impl_->stopped = impl_->stopped || impl_->process != nullptr;

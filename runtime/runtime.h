@@ -342,6 +342,7 @@ class Runtime {
 
   ActorClass& add_class(std::string name, std::type_index type);
   int run_worker();
+  void stop(int exit_code);  // of driver_main
   Status require_started() const;
   Result<PendingActor> start_actor(std::type_index type, std::string_view signature, const ActorOptions& options, Encoder& arguments);
   Result<std::shared_ptr<ActorClient>> finish_actor(const PendingActor& pending);

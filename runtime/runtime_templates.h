@@ -83,7 +83,7 @@ int Runtime::run(Main driver_main) {
   if (is_worker()) return run_worker();
   if (Status status = start(); !status.ok()) return runtime_detail::exit_code(status);
   int code = runtime_detail::exit_code(driver_main(*this));
-  stop();
+  stop(code);
   return code;
 }
 

@@ -83,10 +83,14 @@ struct RemoveGroup {
 };
 struct SubmitJob {
   std::vector<std::string> argv;
-  std::string working_dir;
+  std::string working_dir;  // on the node; empty: a folder of the job's own, with these files in it
   Environment env;
+  bool detached = false;    // nobody takes its output, nor does it end with who submitted it
+  std::vector<JobFile> files = {};
+  JobFile program = {};     // unless its path is empty: argv[0], shipped beside the folder; the path is its name
   bool operator==(const SubmitJob&) const = default;
 };
+/// To any node; the one where the job's driver runs ends it.
 struct CancelJob {
   JobId job;
   bool operator==(const CancelJob&) const = default;
@@ -94,6 +98,7 @@ struct CancelJob {
 struct ReadLog {
   std::string name;
   std::uint64_t offset = 0;
+  std::uint64_t file = 0;  // as the last LogChunk said; 0: begin with the oldest
   bool operator==(const ReadLog&) const = default;
 };
 struct StopNode {
@@ -112,6 +117,7 @@ struct RegisterNode {
   std::vector<JobId> jobs = {};            // whose drivers run here
   bool operator==(const RegisterNode&) const = default;
 };
+/// Also once the job's process runs, and when it has got its driver.
 struct StartJob {
   JobInfo info;
   DriverInfo driver;
@@ -120,6 +126,11 @@ struct StartJob {
 /// Also from the head to the nodes: end the job's workers.
 struct EndJob {
   JobId job;
+  JobOutcome outcome = JobOutcome::kFailed;
+  DeathCause cause = {};
+  std::uint64_t ended_ms = 0;
+  bool goes_on = false;       // to the head: a driver of it has ended, but not the program that was submitted
+  bool files_needed = false;  // from the head: what outlives the job may start again, from its files
   bool operator==(const EndJob&) const = default;
 };
 struct ActorExited {
@@ -239,6 +250,35 @@ struct Reserve {
   bool operator==(const Reserve&) const = default;
 };
 
+// From the command line, about jobs.
+
+/// Answered with a JobInfo that has the tail of the output.
+struct QueryJob {
+  JobId job;
+  bool operator==(const QueryJob&) const = default;
+};
+/// Before a folder is shipped: whether it may be (kResourceExhausted: it is too large), and which of its files are not in the node's cache.
+struct OfferFiles {
+  std::uint64_t bytes = 0;  // of all files
+  std::uint64_t count = 0;
+  std::vector<std::string> hashes = {};
+  bool operator==(const OfferFiles&) const = default;
+};
+/// A part of a file, for the node's cache; parts come in order.
+struct StoreFile {
+  std::string hash;
+  std::uint64_t bytes = 0;  // of the whole file
+  std::uint64_t offset = 0;
+  std::string data;
+  bool operator==(const StoreFile&) const = default;
+};
+
+// From a driver: its main function has returned this.
+struct DriverDone {
+  std::int32_t exit_code = 0;
+  bool operator==(const DriverDone&) const = default;
+};
+
 // Answers and events.
 
 /// Of what was to be prepared, that for which the node has no room, or no time left. The rest is held.
@@ -251,6 +291,11 @@ struct Refusals {
   std::vector<Refusal> refused;
   bool operator==(const Refusals&) const = default;
 };
+/// Which of the hashes that were offered, by their place.
+struct FilesWanted {
+  std::vector<std::uint32_t> places;
+  bool operator==(const FilesWanted&) const = default;
+};
 
 struct NodeList {
   std::uint64_t version = 0;
@@ -261,6 +306,7 @@ struct NodeList {
 struct LogChunk {
   std::string text;
   std::uint64_t next_offset = 0;
+  std::uint64_t file = 0;  // which of the files that a log consists of, as they are rotated
   bool operator==(const LogChunk&) const = default;
 };
 struct JobOutput {
@@ -296,7 +342,7 @@ struct ControlRequest {
                             control::StartActor, control::StopActor, control::BuildActor, control::FetchFile,
                             control::TerminateActor, control::WatchActor, control::WatchNodes, control::SaveState,
                             control::DrainActor, control::ActorsExited, control::ParkActor, ObjectControl, control::QueryGroup,
-                            control::Reserve>;
+                            control::Reserve, control::QueryJob, control::OfferFiles, control::StoreFile, control::DriverDone>;
   JobId job;                          // on whose behalf
   std::chrono::milliseconds timeout;  // time left
   Body body;
@@ -305,7 +351,7 @@ struct ControlRequest {
 
 /// What a request was answered with. std::string: bytes; std::int64_t: a number or a truth value.
 using ControlAnswer = std::variant<std::monostate, JobId, ActorAddress, ActorState, std::string, std::int64_t, ClusterState,
-                                   GroupState, control::LogChunk, control::NodeList, ObjectControlAnswer, control::Refusals>;
+                                   GroupState, control::LogChunk, control::NodeList, ObjectControlAnswer, control::Refusals, JobInfo, control::FilesWanted>;
 
 /// Answers one request, exactly once.
 using ControlAnswerer = UniqueFunction<void(Result<ControlAnswer>)>;

@@ -122,12 +122,16 @@ struct BodyWriter {
     store(body.argv, submit.initArgv(static_cast<unsigned>(body.argv.size())));
     submit.setWorkingDir(text(body.working_dir));
     store(body.env, submit.initEnv(static_cast<unsigned>(body.env.size())));
+    submit.setDetached(body.detached);
+    store_list(body.files, submit.initFiles(static_cast<unsigned>(body.files.size())));
+    if (!body.program.path.empty()) store(body.program, submit.initProgram());
   }
   void operator()(const control::CancelJob& body) { to.initCancelJob().setJob(data(body.job)); }
   void operator()(const control::ReadLog& body) {
     auto read = to.initReadLog();
     read.setName(text(body.name));
     read.setOffset(body.offset);
+    read.setFile(body.file);
   }
   void operator()(const control::StopNode&) { to.setStopNode(); }
   void operator()(const control::RegisterNode& body) {
@@ -144,7 +148,15 @@ struct BodyWriter {
     store(body.info, start.initInfo());
     store(body.driver, start.initDriver());
   }
-  void operator()(const control::EndJob& body) { to.initEndJob().setJob(data(body.job)); }
+  void operator()(const control::EndJob& body) {
+    auto end = to.initEndJob();
+    end.setJob(data(body.job));
+    end.setOutcome(static_cast<std::uint16_t>(body.outcome));
+    store(body.cause, end.initCause());
+    end.setEndedMs(body.ended_ms);
+    end.setGoesOn(body.goes_on);
+    end.setFilesNeeded(body.files_needed);
+  }
   void operator()(const control::ActorExited& body) {
     auto exited = to.initActorExited();
     exited.setActor(data(body.actor));
@@ -225,6 +237,21 @@ struct BodyWriter {
     }
     store_ids(body.commit, reserve.initCommit(static_cast<unsigned>(body.commit.size())));
   }
+  void operator()(const control::QueryJob& body) { to.initQueryJob().setJob(data(body.job)); }
+  void operator()(const control::OfferFiles& body) {
+    auto offer = to.initOfferFiles();
+    offer.setBytes(body.bytes);
+    offer.setCount(body.count);
+    store(body.hashes, offer.initHashes(static_cast<unsigned>(body.hashes.size())));
+  }
+  void operator()(const control::StoreFile& body) {
+    auto part = to.initStoreFile();
+    part.setHash(text(body.hash));
+    part.setBytes(body.bytes);
+    part.setOffset(body.offset);
+    part.setData(data(body.data));
+  }
+  void operator()(const control::DriverDone& body) { to.initDriverDone().setExitCode(body.exit_code); }
 };
 
 Result<ControlRequest> load_request(schema::ControlRequest::Reader from) {
@@ -261,12 +288,14 @@ Result<ControlRequest> load_request(schema::ControlRequest::Reader from) {
     case Kind::REMOVE_GROUP: to.body = control::RemoveGroup{load_id<GroupId>(from.getRemoveGroup().getGroup())}; return to;
     case Kind::SUBMIT_JOB: {
       auto body = from.getSubmitJob();
-      to.body = control::SubmitJob{load(body.getArgv()), load_text(body.getWorkingDir()), load(body.getEnv())};
+      control::SubmitJob submit{load(body.getArgv()), load_text(body.getWorkingDir()), load(body.getEnv()), body.getDetached(), load_list<JobFile>(body.getFiles())};
+      if (body.hasProgram()) submit.program = load(body.getProgram());
+      to.body = std::move(submit);
       return to;
     }
     case Kind::CANCEL_JOB: to.body = control::CancelJob{load_id<JobId>(from.getCancelJob().getJob())}; return to;
     case Kind::READ_LOG:
-      to.body = control::ReadLog{load_text(from.getReadLog().getName()), from.getReadLog().getOffset()};
+      to.body = control::ReadLog{load_text(from.getReadLog().getName()), from.getReadLog().getOffset(), from.getReadLog().getFile()};
       return to;
     case Kind::STOP_NODE: to.body = control::StopNode{}; return to;
     case Kind::REGISTER_NODE: {
@@ -279,7 +308,12 @@ Result<ControlRequest> load_request(schema::ControlRequest::Reader from) {
     case Kind::START_JOB:
       to.body = control::StartJob{load(from.getStartJob().getInfo()), load(from.getStartJob().getDriver())};
       return to;
-    case Kind::END_JOB: to.body = control::EndJob{load_id<JobId>(from.getEndJob().getJob())}; return to;
+    case Kind::END_JOB: {
+      auto body = from.getEndJob();
+      to.body = control::EndJob{load_id<JobId>(body.getJob()), schema_values::load_outcome(body.getOutcome()), load(body.getCause()), body.getEndedMs(),
+                                body.getGoesOn(),              body.getFilesNeeded()};
+      return to;
+    }
     case Kind::ACTOR_EXITED: {
       auto body = from.getActorExited();
       to.body = control::ActorExited{load_id<ActorId>(body.getActor()), body.getIncarnation(), load(body.getCause())};
@@ -331,6 +365,18 @@ Result<ControlRequest> load_request(schema::ControlRequest::Reader from) {
       return to;
     }
     case Kind::RESERVE: to.body = load_reserve(from.getReserve()); return to;
+    case Kind::QUERY_JOB: to.body = control::QueryJob{load_id<JobId>(from.getQueryJob().getJob())}; return to;
+    case Kind::OFFER_FILES: {
+      auto body = from.getOfferFiles();
+      to.body = control::OfferFiles{body.getBytes(), body.getCount(), load(body.getHashes())};
+      return to;
+    }
+    case Kind::STORE_FILE: {
+      auto body = from.getStoreFile();
+      to.body = control::StoreFile{load_text(body.getHash()), body.getBytes(), body.getOffset(), load_bytes(body.getData())};
+      return to;
+    }
+    case Kind::DRIVER_DONE: to.body = control::DriverDone{from.getDriverDone().getExitCode()}; return to;
   }
   return unimplemented("a control request of kind " + std::to_string(static_cast<int>(from.which())) +
                        ", which this version does not know");
@@ -352,6 +398,7 @@ struct AnswerWriter {
     auto log = to.initLog();
     log.setText(data(chunk.text));
     log.setNextOffset(chunk.next_offset);
+    log.setFile(chunk.file);
   }
   void operator()(const control::NodeList& list) {
     auto nodes = to.initNodes();
@@ -365,6 +412,11 @@ struct AnswerWriter {
       refused[i].setGroup(data(refusals.refused[i].group));
       refused[i].setReason(text(refusals.refused[i].reason));
     }
+  }
+  void operator()(const JobInfo& job) { store(job, to.initJobInfo()); }
+  void operator()(const control::FilesWanted& wanted) {
+    auto places = to.initFilesWanted(static_cast<unsigned>(wanted.places.size()));
+    for (unsigned i = 0; i < places.size(); ++i) places.set(i, wanted.places[i]);
   }
 };
 
@@ -380,9 +432,15 @@ Result<ControlAnswer> load_reply(schema::ControlReply::Reader from) {
     case Kind::NUMBER: return ControlAnswer(from.getNumber());
     case Kind::CLUSTER: return ControlAnswer(load(from.getCluster()));
     case Kind::GROUP: return ControlAnswer(load(from.getGroup()));
-    case Kind::LOG: return ControlAnswer(control::LogChunk{load_bytes(from.getLog().getText()), from.getLog().getNextOffset()});
+    case Kind::LOG: return ControlAnswer(control::LogChunk{load_bytes(from.getLog().getText()), from.getLog().getNextOffset(), from.getLog().getFile()});
     case Kind::OBJECTS: return ControlAnswer(load(from.getObjects()));
     case Kind::REFUSALS: return ControlAnswer(load_refusals(from.getRefusals()));
+    case Kind::JOB_INFO: return ControlAnswer(load(from.getJobInfo()));
+    case Kind::FILES_WANTED: {
+      control::FilesWanted wanted;
+      for (std::uint32_t place : from.getFilesWanted()) wanted.places.push_back(place);
+      return ControlAnswer(std::move(wanted));
+    }
     case Kind::NODES: return ControlAnswer(control::NodeList{from.getNodes().getVersion(), load_list<NodeInfo>(from.getNodes().getNodes())});
   }
   return unimplemented("a control reply of a newer version");

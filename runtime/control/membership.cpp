@@ -34,7 +34,7 @@ Status death_status(const ActorState& state) {
 }
 
 std::string LogLines::prefix() const {
-  return "(" + (class_name.empty() ? std::string("worker") : class_name) + " pid=" + std::to_string(pid) + ") ";
+  return "(" + (class_name.empty() ? std::string("worker") : class_name) + " pid=" + std::to_string(pid) + ", node=" + node.short_hex() + ") ";
 }
 
 }  // namespace runtime

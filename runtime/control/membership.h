@@ -9,6 +9,8 @@
 #include <string>
 #include <vector>
 
+#include "runtime/control/death_cause.h"
+#include "runtime/control/jobs.h"
 #include "runtime/core/ids.h"
 #include "runtime/core/status.h"
 
@@ -103,16 +105,6 @@ struct ActorAddress {
 enum class ActorPhase : std::uint16_t { kPending = 0, kStarting = 1, kAlive = 2, kDead = 3 };
 std::string_view to_string(ActorPhase phase);  // "pending", "starting", "alive", "dead"
 
-/// How a process ended. `text` is for people: "killed by SIGKILL", "exited with code 3", "node 7f3a left".
-struct DeathCause {
-  std::string text;
-  std::int32_t pid = 0;
-  std::int32_t exit_code = -1;  // -1: it did not exit by itself
-  std::int32_t signal = 0;      // 0: no signal
-  std::string output_tail;      // what it last wrote to stderr when it crashed: the backtrace
-  bool operator==(const DeathCause&) const = default;
-};
-
 struct ActorState {
   ActorId actor;
   JobId job;
@@ -183,15 +175,6 @@ struct NodeInfo {
   bool operator==(const NodeInfo&) const = default;
 };
 
-struct JobInfo {
-  JobId job;
-  NodeId node;  // where its driver runs
-  std::string command;
-  std::int32_t pid = 0;
-  bool running = true;
-  bool operator==(const JobInfo&) const = default;
-};
-
 /// What `starling status` shows.
 struct ClusterState {
   ClusterId cluster;
@@ -212,7 +195,7 @@ struct LogLines {
   bool is_stderr = false;
   std::vector<std::string> lines;  // without line ends
 
-  /// "(Counter pid=123) "
+  /// "(Counter pid=123, node=7f3a0011) "
   std::string prefix() const;
   bool operator==(const LogLines&) const = default;
 };

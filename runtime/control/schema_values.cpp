@@ -333,11 +333,48 @@ void store(const JobInfo& from, schema::JobInfo::Builder to) {
   to.setCommand(text(from.command));
   to.setPid(from.pid);
   to.setRunning(from.running);
+  to.setSubmitted(from.submitted);
+  to.setUser(text(from.user));
+  to.setStartedMs(from.started_ms);
+  to.setEndedMs(from.ended_ms);
+  to.setOutcome(static_cast<std::uint16_t>(from.outcome));
+  if (from.end != DeathCause{}) store(from.end, to.initEnd());
 }
 
 JobInfo load(schema::JobInfo::Reader from) {
-  return {load_id<JobId>(from.getJob()), load_id<NodeId>(from.getNode()), load_text(from.getCommand()), from.getPid(),
-          from.getRunning()};
+  JobInfo to;
+  to.job = load_id<JobId>(from.getJob());
+  to.node = load_id<NodeId>(from.getNode());
+  to.command = load_text(from.getCommand());
+  to.pid = from.getPid();
+  to.running = from.getRunning();
+  to.submitted = from.getSubmitted();
+  to.user = load_text(from.getUser());
+  to.started_ms = from.getStartedMs();
+  to.ended_ms = from.getEndedMs();
+  to.outcome = load_outcome(from.getOutcome());
+  if (from.hasEnd()) to.end = load(from.getEnd());
+  return to;
+}
+
+JobOutcome load_outcome(std::uint16_t from) {
+  KJ_REQUIRE(from <= static_cast<std::uint16_t>(JobOutcome::kStopped), "an unknown outcome of a job");
+  return static_cast<JobOutcome>(from);
+}
+
+void store(const JobFile& from, schema::JobFile::Builder to) {
+  to.setPath(text(from.path));
+  to.setKind(static_cast<std::uint16_t>(from.kind));
+  to.setExecutable(from.executable);
+  to.setBytes(from.bytes);
+  to.setHash(text(from.hash));
+  to.setTarget(text(from.target));
+}
+
+JobFile load(schema::JobFile::Reader from) {
+  KJ_REQUIRE(from.getKind() <= static_cast<std::uint16_t>(JobFile::Kind::kLink), "an unknown kind of file");
+  return {load_text(from.getPath()), static_cast<JobFile::Kind>(from.getKind()), from.getExecutable(), from.getBytes(), load_text(from.getHash()),
+          load_text(from.getTarget())};
 }
 
 void store(const ClusterState& from, schema::ClusterState::Builder to) {

@@ -49,6 +49,7 @@ void store(const GroupSpec& from, schema::GroupSpec::Builder to);
 void store(const GroupState& from, schema::GroupState::Builder to);
 void store(const NodeInfo& from, schema::NodeInfo::Builder to);
 void store(const JobInfo& from, schema::JobInfo::Builder to);
+void store(const JobFile& from, schema::JobFile::Builder to);
 void store(const ClusterState& from, schema::ClusterState::Builder to);
 void store(const LogLines& from, schema::LogLines::Builder to);
 
@@ -61,6 +62,8 @@ GroupSpec load(schema::GroupSpec::Reader from);
 GroupState load(schema::GroupState::Reader from);
 NodeInfo load(schema::NodeInfo::Reader from);
 JobInfo load(schema::JobInfo::Reader from);
+JobFile load(schema::JobFile::Reader from);
+JobOutcome load_outcome(std::uint16_t from);
 ClusterState load(schema::ClusterState::Reader from);
 LogLines load(schema::LogLines::Reader from);
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <chrono>
+#include <cstdint>
 
 namespace runtime {
 
@@ -9,6 +10,9 @@ using Deadline = std::chrono::steady_clock::time_point;
 
 /// The machine's steady clock; in a simulation (core/simulation.h) its clock. Measuring how long something really took is not its business.
 Deadline steady_now();
+
+/// Milliseconds since 1970, for people; in a simulation of its clock.
+std::uint64_t unix_milliseconds();
 
 /// `duration` from now, saturating, whatever it is counted in: `deadline_after(hours(1))`, `deadline_after(seconds::max())`.
 template <class Rep, class Period>

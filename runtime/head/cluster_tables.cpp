@@ -124,12 +124,20 @@ void ClusterTables::on(const command::StartJob& c) {
 void ClusterTables::on(const command::EndJob& c) {
   auto found = jobs_.find(c.job);
   CHECK(found != jobs_.end());
-  found->second.info.running = false;
+  JobInfo& info = found->second.info;
+  info.running = false;
+  info.outcome = c.outcome;
+  info.end = c.cause;
+  info.ended_ms = c.ended_ms;
   found->second.ended_as = next_order();
   changed(c.job);
   if (!outliving_.contains(c.job)) drop_pairs(c.job);
   ended_jobs_.push_back(c.job);
   forget_ended_jobs();
+}
+
+void ClusterTables::on(const command::ReleaseJob& c) {
+  if (!outliving_.contains(c.job)) drop_pairs(c.job);
 }
 
 void ClusterTables::drop_pairs(JobId job) {

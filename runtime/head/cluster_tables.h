@@ -32,6 +32,13 @@ struct StartJob {
 /// Its actors die one by one as their processes end; its key-value pairs go at once, or with the last actor that outlives it.
 struct EndJob {
   JobId job;
+  JobOutcome outcome = JobOutcome::kFailed;
+  DeathCause cause = {};
+  std::uint64_t ended_ms = 0;
+};
+/// A driver of it has ended, but not the program that was submitted: its key-value pairs go.
+struct ReleaseJob {
+  JobId job;
 };
 struct AddActor {
   JobId job;
@@ -118,7 +125,7 @@ struct Unpublish {
 }  // namespace command
 
 using HeadCommand =
-    std::variant<command::AddNode, command::RemoveNode, command::StartJob, command::EndJob, command::AddActor,
+    std::variant<command::AddNode, command::RemoveNode, command::StartJob, command::EndJob, command::ReleaseJob, command::AddActor,
                  command::ActorWaits, command::ActorPlaced, command::ActorAlive, command::ActorEnds, command::ActorParked, command::ActorRestarts,
                  command::ActorStateSaved, command::ActorDead, command::ForgetDead, command::PutKey,
                  command::DeleteKey, command::AddGroup, command::GroupWaits, command::GroupPlaced, command::RemoveGroup,
@@ -206,6 +213,7 @@ class ClusterTables {
   void on(const command::RemoveNode& c);
   void on(const command::StartJob& c);
   void on(const command::EndJob& c);
+  void on(const command::ReleaseJob& c);
   void on(const command::AddActor& c);
   void on(const command::ActorWaits& c);
   void on(const command::ActorPlaced& c);

@@ -171,6 +171,7 @@ Status ClusterTables::end_restore() {
   std::map<std::uint64_t, JobId> ended;
   for (const auto& [id, record] : jobs_) {
     if (record.info.running != (record.ended_as == 0)) return invalid_argument("job " + id.hex() + " has neither ended nor does it run");
+    if (record.info.running != (record.info.outcome == JobOutcome::kNone)) return invalid_argument("job " + id.hex() + " has no outcome, or one too early");
     if (!record.info.running) ended.emplace(record.ended_as, id);
   }
   for (const auto& [order, id] : ended) ended_jobs_.push_back(id);

@@ -107,10 +107,10 @@ void Head::reconcile(const control::RegisterNode& body) {
     const bool is_there = std::find(body.jobs.begin(), body.jobs.end(), id) != body.jobs.end();
     if (record.info.running && record.info.node == node && !is_there) over.push_back(id);
   }
-  for (JobId job : over) end_job(job);
+  for (JobId job : over) end_job({job, JobOutcome::kFailed, {"it was gone when its node came back to the head"}, unix_milliseconds()});
   // Whether the node was told of the others' ends, an earlier head has taken with it.
   for (const auto& [id, record] : tables_.jobs()) {
-    if (!record.info.running) links_.request(node, ControlRequest{id, std::chrono::seconds(30), control::EndJob{id}}, [](Result<ControlAnswer>) {});
+    if (!record.info.running) tell_of_end(id, node);
   }
 }
 
@@ -170,38 +170,10 @@ void Head::on(const Call& call, control::StartJob& body, ControlAnswerer answer)
   }
   body.info.node = call.from;
   body.info.running = true;
+  body.info.outcome = JobOutcome::kNone;
+  body.info.end = {};
   commit(command::StartJob{body.info, body.driver});
   answer(ControlAnswer{body.info.job});
-}
-
-void Head::on(const Call& call, control::EndJob& body, ControlAnswerer answer) {
-  end_job(body.job);
-  answer(ControlAnswer{});
-}
-
-void Head::end_job(JobId job) {
-  if (!tables_.job_runs(job)) return;
-  commit(command::EndJob{job});
-  for (const auto& [node, info] : tables_.nodes()) {
-    ControlRequest request{job, std::chrono::seconds(30), control::EndJob{job}};
-    links_.request(node, std::move(request), [](Result<ControlAnswer>) {});
-  }
-  std::vector<ActorId> unplaced;
-  for (const auto& [id, record] : tables_.actors()) {
-    if (record.job == job && record.phase == ActorPhase::kPending && !record.spec.outlives_job) unplaced.push_back(id);
-  }
-  for (ActorId id : unplaced) {
-    DeathCause cause;
-    cause.text = "its job ended";
-    actor_dead(id, cause, cancelled("job " + job.short_hex() + " ended"));
-  }
-  std::vector<GroupId> groups;
-  for (const auto& [id, group] : tables_.groups()) {
-    if (group.job == job && !group.spec.detached) groups.push_back(id);
-  }
-  for (GroupId id : groups) drop_group(id, cancelled("job " + job.short_hex() + " ended"));
-  drop_private_names(job);
-  place_pending();
 }
 
 // -- Waiting for a place
@@ -378,7 +350,10 @@ ClusterState Head::cluster_state() const {
   }
   for (const auto& [id, record] : tables_.actors()) state.actors.push_back(record.state());
   for (const auto& [id, group] : tables_.groups()) state.groups.push_back(group);
-  for (const auto& [id, record] : tables_.jobs()) state.jobs.push_back(record.info);
+  for (const auto& [id, record] : tables_.jobs()) {
+    state.jobs.push_back(record.info);
+    state.jobs.back().end.output_tail.clear();  // long, and to be had by QueryJob
+  }
   return state;
 }
 

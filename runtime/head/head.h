@@ -114,6 +114,8 @@ class Head {
   void on(const Call& call, control::QueryCluster& body, ControlAnswerer answer);
   void on(const Call& call, control::Heartbeat& body, ControlAnswerer answer);
   void on(const Call& call, ObjectControl& body, ControlAnswerer answer);
+  void on(const Call& call, control::QueryJob& body, ControlAnswerer answer);
+  void on(const Call& call, control::CancelJob& body, ControlAnswerer answer);
   template <class Other>
   void on(const Call& call, Other& body, ControlAnswerer answer);
 
@@ -170,7 +172,12 @@ class Head {
   /// Tells the processes of its job that the actor is dead for good; those of one DeathNotice together, at its end.
   void announce_death(const ActorRecord& record);
   class DeathNotice;
-  void end_job(JobId job);
+  void end_job(const command::EndJob& end);
+  /// What it has of the cluster goes, but for what outlives it.
+  void end_cluster_side(JobId job);
+  /// Also once nothing of an ended job is left that might start again.
+  void tell_of_end(JobId job);
+  void tell_of_end(JobId job, NodeId node);
   void forget_dead();
   void wait_for_address(ActorId actor, Deadline deadline, ControlAnswerer answer);
 

@@ -357,7 +357,7 @@ void Head::node_lost(NodeId node, const std::string& why) {
   for (const auto& [id, record] : tables_.jobs()) {
     if (record.info.running && record.info.node == node) jobs.push_back(id);
   }
-  for (JobId job : jobs) end_job(job);
+  for (JobId job : jobs) end_job({job, JobOutcome::kFailed, cause_of(text), unix_milliseconds()});
   tell_node_watchers();
   place_pending();
 }
@@ -410,6 +410,7 @@ void Head::actor_dead(ActorId actor, const DeathCause& cause, const Status& why)
   for (EndAnswerer& answer : end_waiters_.take(actor)) answer(record);
   tell_actor_watchers(actor);
   if (record->spec.outlives_job) drop_private_names(record->job);
+  if (record->spec.outlives_job && !tables_.job_serves(record->job)) tell_of_end(record->job);
   if (record->incarnation == 0) return;  // never started: nobody can hold a handle but its creator
   announce_death(*record);
   end_owned(actor);

@@ -1,6 +1,7 @@
 #include "runtime/node/child_process.h"
 
 #include <fcntl.h>
+#include <grp.h>
 #include <linux/close_range.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
@@ -39,14 +40,22 @@ Status open_pipe(Pipe& pipe) {
   return {};
 }
 
-/// This process's environment with `additions` over it.
-std::vector<std::string> merged_environment(const std::vector<std::string>& additions) {
+/// This process's environment, or that of a user who has just logged in, with `additions` over it.
+std::vector<std::string> merged_environment(const std::vector<std::string>& additions, const std::optional<JobUser>& user) {
   std::map<std::string, std::string> variables;
   auto add = [&](const std::string& line) {
     std::size_t equals = line.find('=');
     if (equals != std::string::npos && equals > 0) variables[line.substr(0, equals)] = line;
   };
-  for (char** line = environ; line && *line; ++line) add(*line);
+  if (user) {
+    for (const std::string& line : {"PATH=/usr/local/bin:/usr/bin:/bin", "HOME=", "USER=", "LOGNAME=", "SHELL="}) add(line);
+    variables["HOME"] += user->home;
+    variables["USER"] += user->name;
+    variables["LOGNAME"] += user->name;
+    variables["SHELL"] += user->shell;
+  } else {
+    for (char** line = environ; line && *line; ++line) add(*line);
+  }
   for (const std::string& line : additions) add(line);
   std::vector<std::string> merged;
   for (auto& [name, line] : variables) merged.push_back(std::move(line));
@@ -62,20 +71,25 @@ std::vector<char*> pointers(const std::vector<std::string>& strings) {
 
 /// What the child tells its parent when it cannot run the program.
 struct ExecFailure {
+  enum class At { kProgram, kWorkingDir, kUser };
   int error = 0;
-  bool in_working_dir = false;
+  At at = At::kProgram;
 };
 
 /// The child's side of fork: nothing here may allocate or take a lock, since another thread may have held one.
 [[noreturn]] void run_child(const char* program, char* const* argv, char* const* env, const char* working_dir, int null_fd,
-                            int out, int err, int failure_fd, pid_t parent) {
-  auto fail = [&](bool in_working_dir) {
-    ExecFailure failure{errno, in_working_dir};
+                            int out, int err, int failure_fd, pid_t parent, const JobUser* user) {
+  auto fail = [&](ExecFailure::At at) {
+    ExecFailure failure{errno, at};
     ssize_t written = ::write(failure_fd, &failure, sizeof failure);
     ::_exit(written == sizeof failure ? 127 : 126);
   };
   ::setpgid(0, 0);
-  ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+  if (user && (::setgroups(user->groups.size(), user->groups.data()) != 0 || ::setresgid(user->gid, user->gid, user->gid) != 0 ||
+               ::setresuid(user->uid, user->uid, user->uid) != 0)) {
+    fail(ExecFailure::At::kUser);
+  }
+  ::prctl(PR_SET_PDEATHSIG, SIGKILL);  // after the change of user, which undoes it
   if (::getppid() != parent) ::_exit(126);  // it died before the line above
   sigset_t none;
   ::sigemptyset(&none);
@@ -85,9 +99,9 @@ struct ExecFailure {
   ::dup2(out, 1);
   ::dup2(err, 2);
   ::syscall(SYS_close_range, 3u, ~0u, CLOSE_RANGE_CLOEXEC);
-  if (working_dir && ::chdir(working_dir) != 0) fail(true);
+  if (working_dir && ::chdir(working_dir) != 0) fail(ExecFailure::At::kWorkingDir);
   ::execvpe(program, argv, env);
-  fail(false);
+  fail(ExecFailure::At::kProgram);
   ::_exit(126);
 }
 
@@ -172,6 +186,9 @@ struct State : std::enable_shared_from_this<State> {
     ended = true;
     cause = reaped == pid ? death_cause(pid, status) : DeathCause{"ended unseen", pid, -1, 0, ""};
     if (abandoned) return;
+    // What is left fits the pipes; a reader that is slow, or hangs, must not keep the end from being known.
+    paused = false;
+    for (int i = 0; i < 2; ++i) read(i);
     arm_drain();
     maybe_finish();
   }
@@ -180,7 +197,6 @@ struct State : std::enable_shared_from_this<State> {
     timer.expires_after(kDrainMax);
     timer.async_wait([self = shared_from_this()](boost::system::error_code ec) {
       if (ec) return;
-      if (self->paused) return self->arm_drain();  // its reader is slow; what it wrote is not to be lost
       for (Stream& stream : self->streams) stream.open = false;
       self->maybe_finish();
     });
@@ -261,6 +277,7 @@ void ForkedProcess::end(std::chrono::milliseconds grace) {
 }
 
 void ForkedProcess::pause_output(bool paused) {
+  if (state_->ended) return;
   state_->paused = paused;
   if (!paused) {
     for (int i = 0; i < 2; ++i) state_->read(i);
@@ -277,7 +294,7 @@ Result<std::unique_ptr<ChildProcess>> ChildProcess::start(EventLoop& loop, const
   }
   FileDescriptor null(::open("/dev/null", O_RDONLY | O_CLOEXEC));
   if (!null) return errno_status(errno, "/dev/null");
-  std::vector<std::string> env = merged_environment(spec.env);
+  std::vector<std::string> env = merged_environment(spec.env, spec.user);
   std::vector<char*> env_pointers = pointers(env);
   std::vector<char*> argv_pointers = pointers(spec.argv);
   const char* working_dir = spec.working_dir.empty() ? nullptr : spec.working_dir.c_str();
@@ -286,7 +303,7 @@ Result<std::unique_ptr<ChildProcess>> ChildProcess::start(EventLoop& loop, const
   if (pid < 0) return errno_status(errno, "starting " + spec.program);
   if (pid == 0) {
     run_child(spec.program.c_str(), argv_pointers.data(), env_pointers.data(), working_dir, null.get(), out.write.get(),
-              err.write.get(), failure.write.get(), parent);
+              err.write.get(), failure.write.get(), parent, spec.user ? &*spec.user : nullptr);
   }
   ::setpgid(pid, pid);  // both sides do it, so that it is done whoever runs first
   out.write.reset();
@@ -300,7 +317,8 @@ Result<std::unique_ptr<ChildProcess>> ChildProcess::start(EventLoop& loop, const
   if (got == sizeof why) {
     ::waitpid(pid, nullptr, 0);
     if (why.error == E2BIG) return invalid_argument("starting " + spec.program + ": its arguments or environment are too large: Linux takes up to 128 KiB for each variable");
-    return errno_status(why.error, why.in_working_dir ? "working folder " + spec.working_dir : "starting " + spec.program);
+    if (why.at == ExecFailure::At::kUser) return errno_status(why.error, "becoming user " + spec.user->name);
+    return errno_status(why.error, why.at == ExecFailure::At::kWorkingDir ? "working folder " + spec.working_dir : "starting " + spec.program);
   }
   FileDescriptor pidfd(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)));
   if (!pidfd) {

@@ -4,12 +4,14 @@
 #include <chrono>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "runtime/core/result.h"
 #include "runtime/control/membership.h"
+#include "runtime/node/job_user.h"
 #include "runtime/transport/event_loop.h"
 
 namespace runtime {
@@ -19,6 +21,7 @@ struct ProcessSpec {
   std::vector<std::string> argv;   // argv[0] first
   std::vector<std::string> env;    // "NAME=value": added to this process's environment, later ones win
   std::string working_dir;         // empty: this process's
+  std::optional<JobUser> user{};   // whom to become, with an environment of that user's own; only root can
 };
 
 struct ProcessHandlers {

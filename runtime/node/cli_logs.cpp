@@ -1,10 +1,13 @@
 #include "runtime/node/cli_logs.h"
 
+#include <algorithm>
 #include <cstdio>
+#include <optional>
 #include <thread>
 #include <vector>
 
 #include "runtime/node/cli_query.h"
+#include "runtime/node/nearest.h"
 
 namespace runtime {
 
@@ -18,20 +21,21 @@ struct Place {
   NodeId node;
   std::string file;
   std::string label;
+  JobId job;  // whose log it is
 };
 
 std::vector<Place> find_logs(const ClusterState& state, const std::string& what) {
   std::vector<Place> places;
   for (const ActorState& actor : state.actors) {
     if (actor.actor.hex().starts_with(what) || actor.name == what) {
-      places.push_back({actor.node, "worker-" + actor.worker.hex() + ".log", "actor " + actor.class_name + " " + actor.actor.short_hex()});
+      places.push_back({actor.node, "worker-" + actor.worker.hex() + ".log", "actor " + actor.class_name + " " + actor.actor.short_hex(), {}});
     }
   }
   for (const JobInfo& job : state.jobs) {
-    if (job.job.hex().starts_with(what)) places.push_back({job.node, "job-" + job.job.hex() + ".log", "job " + job.job.short_hex()});
+    if (job.job.hex().starts_with(what)) places.push_back({job.node, "job-" + job.job.hex() + ".log", "job " + job.job.short_hex(), job.job});
   }
   for (const NodeInfo& node : state.nodes) {
-    if (node.node.hex().starts_with(what)) places.push_back({node.node, "", "node " + node.node.short_hex()});
+    if (node.node.hex().starts_with(what)) places.push_back({node.node, "", "node " + node.node.short_hex(), {}});
   }
   return places;
 }
@@ -39,11 +43,33 @@ std::vector<Place> find_logs(const ClusterState& state, const std::string& what)
 Result<Place> choose(const ClusterState& state, const std::string& what) {
   std::vector<Place> places = find_logs(state, what);
   if (places.size() == 1) return places[0];
-  if (places.empty()) return not_found("no actor, job or node is called '" + what + "'; see starling status");
+  if (places.empty()) {
+    std::vector<std::string> names;
+    for (const ActorState& actor : state.actors) {
+      names.push_back(actor.actor.hex());
+      if (!actor.name.empty()) names.push_back(actor.name);
+    }
+    for (const JobInfo& job : state.jobs) names.push_back(job.job.hex());
+    for (const NodeInfo& node : state.nodes) names.push_back(node.node.hex());
+    std::string text = "no actor, job or node is called '" + what + "'";
+    const std::vector<std::string> near = nearest(what, names);
+    for (std::size_t i = 0; i < near.size(); ++i) text += (i == 0 ? "; the nearest: " : ", ") + near[i];
+    return not_found(text + (near.empty() ? "; see starling status" : ""));
+  }
   std::string text = "'" + what + "' may be";
   for (const Place& place : places) text += " " + place.label + ",";
   text.back() = ';';
   return invalid_argument(text + " give more digits");
+}
+
+bool wrote_here(const ClusterState& state, JobId id) {
+  return std::any_of(state.jobs.begin(), state.jobs.end(), [&](const JobInfo& job) { return job.job == id && job.submitted; });
+}
+
+bool has_ended(EventLoop& loop, NodeClient& client, JobId id) {
+  const Deadline deadline = deadline_after(kTimeout);
+  auto job = wait_for<JobInfo>(loop, deadline, [&](auto done) { client.query_job(id, deadline, done); });
+  return job.ok() ? !job->running : job.status().code() == ErrorCode::kNotFound;
 }
 
 }  // namespace
@@ -54,11 +80,13 @@ int logs_command(const std::string& address, const std::string& what, bool follo
   EventLoop loop;
   auto client = NodeClient::connect(loop, *cluster, Role::kTool, deadline_after(kTimeout));
   if (!client.ok()) return fail(client.status());
-  Place place{(*client)->node_id(), "", ""};
+  Place place{(*client)->node_id(), "", "", {}};
+  std::optional<ClusterState> state;
   if (!what.empty()) {
     Deadline deadline = deadline_after(kTimeout);
-    auto state = wait_for<ClusterState>(loop, deadline, [&](auto done) { (*client)->cluster_state(deadline, done); });
-    if (!state.ok()) return fail(state.status());
+    auto asked = wait_for<ClusterState>(loop, deadline, [&](auto done) { (*client)->cluster_state(deadline, done); });
+    if (!asked.ok()) return fail(asked.status());
+    state = *std::move(asked);
     auto chosen = choose(*state, what);
     if (!chosen.ok()) return fail(chosen.status());
     place = *chosen;
@@ -73,16 +101,23 @@ int logs_command(const std::string& address, const std::string& what, bool follo
     }
     if ((*client)->node_id() != place.node) return fail(unavailable("the node of " + place.label + " is gone, and its logs with it"));
   }
+  if (!place.job.is_none() && !wrote_here(*state, place.job)) {
+    return fail(not_found(place.label + " was not submitted: its driver was simply run, and has written where it was run"));
+  }
+  std::uint64_t file = 0;
   std::uint64_t offset = 0;
+  bool is_over = !follow;
   while (true) {
     Deadline deadline = deadline_after(kTimeout);
-    auto chunk = wait_for<NodeClient::LogChunk>(loop, deadline, [&](auto done) { (*client)->read_log(place.file, offset, deadline, done); });
+    auto chunk = wait_for<NodeClient::LogChunk>(loop, deadline, [&](auto done) { (*client)->read_log(place.file, file, offset, deadline, done); });
     if (!chunk.ok()) return fail(chunk.status());
     offset = chunk->next_offset;
+    file = chunk->file;
     std::fwrite(chunk->text.data(), 1, chunk->text.size(), stdout);
     if (!chunk->text.empty()) continue;
     std::fflush(stdout);
-    if (!follow) return 0;
+    if (is_over) return 0;
+    is_over = !place.job.is_none() && has_ended(loop, **client, place.job);  // then once more, for what was written last
     std::this_thread::sleep_for(kFollowEvery);
   }
 }

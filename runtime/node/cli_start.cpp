@@ -130,6 +130,8 @@ class NodeRun {
     // Before anything runs: a folder that cannot be written to is better known now.
     if (Status status = note_cluster(plan_.node.replaces); !status.ok()) return status;
     plan_.node.memory.threshold = options_.memory_threshold;
+    plan_.node.job_size_limit = options_.job_size_limit;
+    plan_.node.job_user = options_.job_user;
     if (options_.spill_limit != 0) {
       // A folder per node, so that nodes can share a --spill-dir.
       const fs::path parent = options_.spill_dir.empty() ? *session : fs::path(options_.spill_dir);

@@ -25,6 +25,8 @@ struct StartOptions {
   std::string spill_dir;                    // empty: in the session folder
   std::optional<std::uint64_t> spill_limit; // bytes; default: half of what the disk has left; 0: spill nothing
   double memory_threshold = 0.95;           // 0: no worker is stopped for want of memory
+  std::uint64_t job_size_limit = 0;         // bytes of a submitted job's files; 0: the default
+  std::string job_user;                     // as whom jobs run that nothing proves the user of, on a node of root's
   bool block = false;
   bool is_private = false;     // for one program: foreground, not the "last" cluster, ends with its parent
 };

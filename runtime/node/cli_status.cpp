@@ -1,5 +1,6 @@
 #include "runtime/node/cli_status.h"
 
+#include "runtime/node/cli_jobs.h"
 #include "runtime/node/cli_objects.h"
 #include "runtime/node/cli_query.h"
 
@@ -45,11 +46,6 @@ Json to_json(const GroupState& group) {
               {"detached", group.spec.detached},
               {"job", group.job.hex()},
               {"placements", group.placements}};
-}
-
-Json to_json(const JobInfo& job) {
-  return Json{{"id", job.job.hex()}, {"command", job.command}, {"state", job.running ? "running" : "ended"},
-              {"node", job.node.hex()}, {"pid", job.pid}};
 }
 
 template <class T>
@@ -99,13 +95,6 @@ void print_groups(const ClusterState& state) {
     if (group.spec.detached) detail = "detached in namespace " + group.spec.name_space + (detail.empty() ? "" : "  " + detail);
     std::printf("  %s  %-12s %s%s%s  %zu bundles  %s\n", group.spec.group.short_hex().c_str(), phase_of(group), std::string(to_string(group.spec.strategy)).c_str(),
                 group.spec.name.empty() ? "" : " ", group.spec.name.c_str(), group.spec.bundles.size(), detail.c_str());
-  }
-}
-
-void print_jobs(const ClusterState& state, bool with_ended) {
-  for (const JobInfo& job : state.jobs) {
-    if (!job.running && !with_ended) continue;
-    std::printf("  %s  %-7s pid %-7d %s\n", job.job.short_hex().c_str(), job.running ? "running" : "ended", job.pid, job.command.c_str());
   }
 }
 

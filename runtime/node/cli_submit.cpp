@@ -5,16 +5,17 @@
 #include <cerrno>
 #include <csignal>
 #include <cstdio>
-#include <filesystem>
 #include <optional>
 
 #include "runtime/node/cli_query.h"
+#include "runtime/node/job_shipping.h"
 
 namespace runtime {
 
 namespace {
 
 constexpr auto kTimeout = std::chrono::seconds(15);
+constexpr auto kUnpackTimeout = std::chrono::minutes(10);
 
 void write_all(int fd, std::string_view bytes) {
   while (!bytes.empty()) {
@@ -49,11 +50,10 @@ struct Submission {
   int exit_code() const {
     if (!end) return fail(lost);
     if (interrupted != 0) return 128 + interrupted;
-    if (end->signal != 0) {
-      std::fprintf(stderr, "error: the command was %s\n", end->text.c_str());
-      return 128 + end->signal;
-    }
-    return end->exit_code;
+    if (end->exit_code == 0) return 0;
+    // Its output has come here as it was written.
+    std::fprintf(stderr, "error: job %s failed: %s (starling job logs %s)\n", job.short_hex().c_str(), end->text.c_str(), job.short_hex().c_str());
+    return end->signal != 0 ? 128 + end->signal : end->exit_code;
   }
 };
 
@@ -66,10 +66,7 @@ int submit_command(const SubmitOptions& options) {
   if (!cluster.ok()) return fail(cluster.status());
   NodeClient::SubmitRequest request;
   request.argv = options.command;
-  std::error_code error;
-  request.working_dir = options.working_dir.empty() ? std::filesystem::current_path(error).string()
-                                                    : std::filesystem::absolute(options.working_dir, error).string();
-  if (error) return fail(invalid_argument("the working folder: " + error.message()));
+  request.detached = options.detach;
   for (const std::string& line : options.env) {
     std::size_t equals = line.find('=');
     if (equals == std::string::npos || equals == 0) return fail(invalid_argument("--env is not KEY=VALUE: " + line));
@@ -85,18 +82,23 @@ int submit_command(const SubmitOptions& options) {
     submission->lost = reason.with_context("the job's node");
     submission->over.set();
   });
+  if (Status status = ship_files(loop, **client, options.working_dir, !cluster->unix_path.empty(), request); !status.ok()) return fail(status);
   NodeClient::SubmitHandlers handlers;
   handlers.on_output = [](bool is_stderr, std::string bytes) { write_all(is_stderr ? 2 : 1, bytes); };
   handlers.on_end = [submission](DeathCause cause) {
     submission->end = std::move(cause);
     submission->over.set();
   };
-  Deadline deadline = deadline_after(kTimeout);
+  Deadline deadline = deadline_after(request.files.empty() && request.program.path.empty() ? std::chrono::milliseconds(kTimeout) : kUnpackTimeout);
   auto job = wait_for<JobId>(loop, deadline, [&](auto done) {
     (*client)->submit(std::move(request), std::move(handlers), deadline, done);
   });
   if (!job.ok()) return fail(job.status());
   submission->job = *job;
+  if (options.detach) {
+    std::printf("%s\n", job->hex().c_str());
+    return 0;
+  }
   submission->watch_signals(**client);
   loop.run_until(submission->over, Deadline::max());
   int code = submission->exit_code();

@@ -19,11 +19,7 @@ HeadChild::HeadChild(EventLoop& loop, HeadChildOptions options, std::function<vo
 HeadChild::~HeadChild() { *alive_ = false; }
 
 Status HeadChild::start() {
-  if (!log_) {
-    auto log = LogFile::open(options_.session_dir / "logs" / "head.log");
-    if (!log.ok()) return log.status();
-    log_ = std::make_unique<LogFile>(std::move(*log));
-  }
+  if (!log_) log_ = std::make_unique<LogFile>(options_.session_dir / "logs" / "head.log");
   ProcessSpec spec;
   spec.program = options_.program;
   spec.argv = {options_.program, "head", "--cluster", options_.cluster.hex(), "--node", options_.node.hex(), "--socket", options_.socket.string(), "--journal", options_.journal.string()};

@@ -11,37 +11,58 @@ namespace runtime {
 
 namespace fs = std::filesystem;
 
+namespace {
+
+constexpr std::size_t kTailLinesMax = 20;
+constexpr std::size_t kTailBytesMax = 4 << 10;  // it is kept with the job's record
+
+std::string tail_of(const Tail& tail) {
+  std::string text = tail.last_lines(kTailLinesMax);
+  if (text.size() > kTailBytesMax) text.erase(0, text.size() - kTailBytesMax);
+  return text;
+}
+
+}  // namespace
+
 struct JobRunner::Job {
   explicit Job(LogFile log_file) : log(std::move(log_file)) {}
 
   JobId id;
   std::shared_ptr<Channel> submitter;
   LogFile log;
-  bool cancelled = false;
+  Tail tail;
+  std::string stop_reason;  // not empty: it was told to end
   std::unique_ptr<ChildProcess> process;
 };
 
-JobRunner::JobRunner(EventLoop& loop, JobRunnerOptions options, std::function<void(JobId)> on_end)
+JobRunner::JobRunner(EventLoop& loop, JobRunnerOptions options, OnEnd on_end)
     : loop_(loop), options_(std::move(options)), on_end_(std::move(on_end)) {}
 
 JobRunner::~JobRunner() = default;
 
-Result<std::int32_t> JobRunner::start(JobId id, const control::SubmitJob& request, std::shared_ptr<Channel> submitter) {
-  if (request.argv.empty() || request.argv[0].empty()) return invalid_argument("no command to run");
-  if (jobs_.size() >= options_.jobs_max) return resource_exhausted(std::to_string(jobs_.size()) + " submitted jobs run already");
-  auto log = LogFile::open(fs::path(options_.session_dir) / "logs" / ("job-" + id.hex() + ".log"));
-  if (!log.ok()) return log.status();
-  auto job = std::make_shared<Job>(std::move(*log));
+Status JobRunner::check_room() const {
+  if (jobs_.size() < options_.jobs_max) return {};
+  return resource_exhausted(std::to_string(jobs_.size()) + " submitted jobs run on this node already, the most there may be; stop some (starling job stop), or submit to another node");
+}
+
+Result<std::int32_t> JobRunner::start(const JobStart& start) {
+  const JobId id = start.job;
+  if (start.argv.empty() || start.argv[0].empty()) return invalid_argument("no command to run");
+  if (Status status = check_room(); !status.ok()) return status;
+  auto job = std::make_shared<Job>(LogFile(fs::path(options_.session_dir) / "logs" / ("job-" + id.hex() + ".log")));
   job->id = id;
-  job->submitter = std::move(submitter);
+  job->submitter = start.submitter;
 
   ProcessSpec spec;
-  spec.program = request.argv[0];
-  spec.argv = request.argv;
-  spec.working_dir = request.working_dir;
-  for (const auto& [name, value] : request.env) spec.env.push_back(name + "=" + value);
+  spec.program = start.program.empty() ? start.argv[0] : start.program;
+  spec.argv = start.argv;
+  spec.working_dir = start.working_dir;
+  spec.user = start.user;
+  for (const auto& [name, value] : start.env) spec.env.push_back(name + "=" + value);
   spec.env.push_back("STARLING_ADDRESS=" + options_.node_address);
-  spec.env.push_back("STARLING_TOKEN_FILE=" + options_.token_file);
+  // By the environment, which the kernel shows to the job's own user only; never by the command line.
+  spec.env.push_back("STARLING_TOKEN=" + options_.token);
+  if (!start.user) spec.env.push_back("STARLING_TOKEN_FILE=" + options_.token_file);
   spec.env.push_back("STARLING_JOB=" + id.hex());
   ProcessHandlers handlers;
   handlers.on_output = [this, weak = std::weak_ptr<Job>(job)](bool is_stderr, std::string_view bytes) {
@@ -52,15 +73,18 @@ Result<std::int32_t> JobRunner::start(JobId id, const control::SubmitJob& reques
   if (!process.ok()) return process.status();
   job->process = std::move(*process);
   jobs_[id] = job;
-  LOG(info, "job {} (pid {}) runs {}", id.short_hex(), job->process->pid(), request.argv[0]);
+  LOG(info, "job {} (pid {}) runs {} as {}", id.short_hex(), job->process->pid(), start.argv[0], start.user ? start.user->name : "the node's user");
   return job->process->pid();
 }
 
 void JobRunner::on_output(const std::shared_ptr<Job>& job, bool is_stderr, std::string_view bytes) {
   job->log.append(bytes);
-  if (job->submitter->closed()) return;
+  job->tail.append(bytes);
+  if (!job->submitter || job->submitter->closed()) return;
+  const bool is_full = job->submitter->queued_bytes() > options_.queued_bytes_max;
+  if (is_full && !job->stop_reason.empty()) return;  // nobody takes it, and it is to end; the log has it
   send_event(*job->submitter, control::JobOutput{job->id, is_stderr, std::string(bytes)});
-  if (job->submitter->queued_bytes() > options_.queued_bytes_max) {
+  if (job->stop_reason.empty() && job->submitter->queued_bytes() > options_.queued_bytes_max) {
     job->process->pause_output(true);
     resume_later(job);
   }
@@ -77,9 +101,15 @@ void JobRunner::on_exit(JobId id, DeathCause cause) {
   if (found == jobs_.end()) return;
   std::shared_ptr<Job> job = found->second;
   jobs_.erase(found);
+  JobOutcome outcome = cause.exit_code == 0 ? JobOutcome::kSucceeded : JobOutcome::kFailed;
+  if (!job->stop_reason.empty()) {
+    outcome = JobOutcome::kStopped;
+    cause.text = job->stop_reason + " (" + cause.text + ")";
+  }
+  if (outcome != JobOutcome::kSucceeded) cause.output_tail = tail_of(job->tail);
   LOG(info, "job {} {}", id.short_hex(), cause.text);
-  if (!job->submitter->closed()) send_event(*job->submitter, control::JobExited{id, std::move(cause)});
-  on_end_(id);
+  if (job->submitter && !job->submitter->closed()) send_event(*job->submitter, control::JobExited{id, cause});
+  on_end_(id, outcome, cause);
   if (jobs_.empty() && on_empty_) std::exchange(on_empty_, nullptr)();
 }
 
@@ -89,12 +119,13 @@ std::vector<JobId> JobRunner::running() const {
   return running;
 }
 
-Status JobRunner::cancel(JobId id) {
+Status JobRunner::cancel(JobId id, const std::string& reason) {
   auto found = jobs_.find(id);
   if (found == jobs_.end()) return not_found("no submitted job " + id.short_hex() + " runs on this node");
   Job& job = *found->second;
-  job.process->end(job.cancelled ? std::chrono::milliseconds(0) : options_.cancel_grace);
-  job.cancelled = true;
+  job.process->end(job.stop_reason.empty() ? options_.cancel_grace : std::chrono::milliseconds(0));
+  if (job.stop_reason.empty()) job.stop_reason = reason;
+  job.process->pause_output(false);  // should nobody take it
   return {};
 }
 
@@ -102,7 +133,7 @@ void JobRunner::on_submitter_closed(const Channel& channel) {
   for (const auto& [id, job] : jobs_) {
     if (job->submitter.get() != &channel) continue;
     LOG(info, "job {}: whoever submitted it is gone", id.short_hex());
-    Status cancelled = cancel(id);
+    Status cancelled = cancel(id, "whoever submitted it is gone");
     if (!cancelled.ok()) LOG(warn, "{}", cancelled.message());
   }
 }
@@ -110,7 +141,10 @@ void JobRunner::on_submitter_closed(const Channel& channel) {
 void JobRunner::end_all(std::function<void()> done) {
   if (jobs_.empty()) return done();
   on_empty_ = std::move(done);
-  for (const auto& [id, job] : jobs_) job->process->end(std::chrono::milliseconds(1000));
+  for (const auto& [id, job] : jobs_) {
+    if (job->stop_reason.empty()) job->stop_reason = "its node was stopped";
+    job->process->end(std::chrono::milliseconds(1000));
+  }
 }
 
 }  // namespace runtime

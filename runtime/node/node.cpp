@@ -28,12 +28,6 @@ constexpr auto kReportTimeout = std::chrono::hours(24);
 constexpr std::size_t kEndsMax = 1000;
 constexpr auto kNodesStopMax = std::chrono::milliseconds(5000);
 
-std::string command_line(const std::vector<std::string>& argv) {
-  std::string text;
-  for (const std::string& word : argv) text += (text.empty() ? "" : " ") + word;
-  return text;
-}
-
 }  // namespace
 
 Node::Node(EventLoop& loop, NodeOptions options) : loop_(loop), options_(std::move(options)), reservations_(options_.resources), stopped_(loop) {}
@@ -110,8 +104,14 @@ Status Node::open() {
   JobRunnerOptions runner;
   runner.node_address = address_;
   runner.session_dir = options_.session_dir.string();
+  runner.token = options_.token;
   runner.token_file = (options_.session_dir.parent_path() / "token").string();
-  jobs_ = std::make_unique<JobRunner>(loop_, runner, [this](JobId job) { tell_head(control::EndJob{job}, job); });
+  jobs_ = std::make_unique<JobRunner>(loop_, runner, [this](JobId job, JobOutcome outcome, const DeathCause& cause) { on_job_ended(job, outcome, cause); });
+  JobFilesOptions files;
+  files.cache = JobFiles::default_folder() / "files";
+  files.folders = JobFiles::default_folder() / "jobs" / options_.node.hex();
+  if (options_.job_size_limit != 0) files.job_bytes_max = options_.job_size_limit;
+  job_files_ = std::make_unique<JobFiles>(loop_, std::move(files));
 
   link_to_head();
   return {};
@@ -150,7 +150,7 @@ control::RegisterNode Node::registration() const {
   registration.replaces = options_.replaces;
   registration.actors = workers_->serving();
   registration.actors.insert(registration.actors.end(), unconfirmed_ends_.begin(), unconfirmed_ends_.end());
-  registration.jobs = jobs_->running();
+  list_jobs(registration.jobs);
   for (const auto& [channel, client] : clients_) {
     if (channel->peer().role == Role::kDriver && !client.job.is_none()) registration.jobs.push_back(client.job);
   }
@@ -259,16 +259,14 @@ void Node::on_message(const std::shared_ptr<Channel>& channel, Message message) 
 void Node::on_closed(const std::shared_ptr<Channel>& channel, const Status& why) {
   auto found = clients_.find(channel.get());
   if (found == clients_.end()) return;
-  JobId job = found->second.job;
+  const Client client = std::move(found->second);
   clients_.erase(found);
   objects_->detach(*channel);
   const PeerInfo& peer = channel->peer();
   if (peer.role == Role::kWorker) workers_->on_disconnected(peer.worker);
-  if (peer.role == Role::kDriver && !job.is_none()) {
-    LOG(info, "job {}: its driver (pid {}) is gone", job.short_hex(), peer.pid);
-    tell_head(control::EndJob{job}, job);
-  }
+  if (peer.role == Role::kDriver && !client.job.is_none()) on_driver_closed(client);
   jobs_->on_submitter_closed(*channel);
+  job_files_->forget(channel->serial());
 }
 
 // -- Requests
@@ -302,13 +300,9 @@ void Node::serve_client(const std::shared_ptr<Channel>& channel, ControlRequest 
   if (auto* body = std::get_if<control::RegisterDriver>(&request.body)) {
     return register_driver(channel, request.job, std::move(body->info), std::move(answer));
   }
-  if (auto* body = std::get_if<control::SubmitJob>(&request.body)) return submit(channel, *body, std::move(answer));
-  if (auto* body = std::get_if<control::CancelJob>(&request.body)) {
-    Status status = jobs_->cancel(body->job);
-    return status.ok() ? answer(ControlAnswer{}) : answer(status);
-  }
+  if (serve_job(channel, request, answer)) return;
   if (auto* body = std::get_if<control::ReadLog>(&request.body)) {
-    auto chunk = read_log_chunk(options_.session_dir / "logs", body->name, body->offset);
+    auto chunk = read_log_chunk(options_.session_dir / "logs", body->name, body->file, body->offset);
     return chunk.ok() ? answer(ControlAnswer{std::move(*chunk)}) : answer(chunk.status());
   }
   if (std::holds_alternative<control::StopNode>(request.body)) {
@@ -323,7 +317,8 @@ void Node::serve_client(const std::shared_ptr<Channel>& channel, ControlRequest 
                   std::holds_alternative<control::RemoveGroup>(request.body) || std::holds_alternative<control::TerminateActor>(request.body) ||
                   std::holds_alternative<control::WatchActor>(request.body) || std::holds_alternative<control::WatchNodes>(request.body) ||
                   std::holds_alternative<control::SaveState>(request.body) || std::holds_alternative<control::ParkActor>(request.body) ||
-                  std::holds_alternative<ObjectControl>(request.body) || std::holds_alternative<control::QueryGroup>(request.body);
+                  std::holds_alternative<ObjectControl>(request.body) || std::holds_alternative<control::QueryGroup>(request.body) ||
+                  std::holds_alternative<control::QueryJob>(request.body) || std::holds_alternative<control::CancelJob>(request.body);
   if (!for_head) return answer(unimplemented("a node does not serve this to its clients"));
   request.job = client.job;
   to_head(std::move(request), std::move(answer));
@@ -351,39 +346,16 @@ void Node::serve_head(ControlRequest request, ControlAnswerer answer) {
     workers_->stop_actor(*stop);
   } else if (auto* end = std::get_if<control::EndJob>(&request.body)) {
     workers_->end_job(end->job);
+    if (!end->files_needed) job_files_->release(end->job);
+  } else if (auto* cancel = std::get_if<control::CancelJob>(&request.body)) {
+    Status status = cancel_job(cancel->job, "stopped on request");
+    if (!status.ok()) return answer(status);
   } else if (std::holds_alternative<control::StopNode>(request.body)) {
     stop_on_loop(cancelled("stopped with its cluster"));
   } else {
     return answer(unimplemented("the head asks a node for something that nodes do not do"));
   }
   answer(ControlAnswer{});
-}
-
-void Node::register_driver(const std::shared_ptr<Channel>& channel, JobId wanted, DriverInfo driver, ControlAnswerer answer) {
-  if (channel->peer().role != Role::kDriver) return answer(invalid_argument("only a driver registers itself as one"));
-  if (!clients_[channel.get()].job.is_none()) return answer(invalid_argument("this driver is registered already"));
-  // A submitted program's driver goes by the job it was submitted as; a second one beside it is a job of its own.
-  JobId job = jobs_->runs(wanted) && !driver_of(wanted) ? wanted : JobId::random();
-  programs_->offer(driver);
-  JobInfo info{job, options_.node, command_line(driver.argv), channel->peer().pid, true};
-  clients_[channel.get()].job = job;
-  ControlRequest request{job, kHeadTimeout, control::StartJob{info, driver}};
-  to_head(std::move(request), [this, alive = alive_, job, driver, weak = std::weak_ptr<Channel>(channel),
-                               answer = std::move(answer)](Result<ControlAnswer> started) mutable {
-    auto peer = weak.lock();
-    if (started.ok() && *alive && peer && !peer->closed()) workers_->warm(job, driver);
-    if (started.ok()) answer(ControlAnswer{job});
-    else answer(started.status());
-  });
-}
-
-void Node::submit(const std::shared_ptr<Channel>& channel, const control::SubmitJob& body, ControlAnswerer answer) {
-  JobId job = JobId::random();
-  auto pid = jobs_->start(job, body, channel);
-  if (!pid.ok()) return answer(pid.status());
-  JobInfo info{job, options_.node, command_line(body.argv), *pid, true};
-  tell_head(control::StartJob{info, {}}, job);
-  answer(ControlAnswer{job});
 }
 
 // -- Events
@@ -460,6 +432,7 @@ Node::~Node() {
     if (unix_) unix_->stop();
     if (head_) head_->close(cancelled("the node has stopped"));
     jobs_.reset();
+    job_files_.reset();
     memory_.reset();
     workers_.reset();
     programs_.reset();

@@ -6,16 +6,18 @@
 #include <filesystem>
 #include <map>
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
 
+#include "runtime/control/control.h"
 #include "runtime/core/result.h"
 #include "runtime/core/timer.h"
-#include "runtime/control/control.h"
 #include "runtime/node/head_child.h"
 #include "runtime/node/head_link.h"
-#include "runtime/node/lease_keeper.h"
+#include "runtime/node/job_files.h"
 #include "runtime/node/job_runner.h"
+#include "runtime/node/lease_keeper.h"
 #include "runtime/node/memory_guard.h"
 #include "runtime/node/program_files.h"
 #include "runtime/node/reservations.h"
@@ -44,6 +46,8 @@ struct NodeOptions {
   bool durable = false;          // the journal outlives this node, and another one may go on with it
   NodeId replaces;               // an earlier node of this machine that is known to be dead
   HeadLinkOptions link;
+  std::uint64_t job_size_limit = 0;  // bytes of files that a submitted job may bring; 0: JobFiles' default
+  std::string job_user;          // as whom jobs run that nothing proves the user of, on a node of root's; empty: they are refused
 };
 
 /// Everything happens on the event loop; the methods are for the main thread, which drives the loop in wait().
@@ -73,7 +77,10 @@ class Node {
   struct Client {  // a connection that came in
     std::shared_ptr<Channel> channel;
     JobId job;  // of a registered driver, or a worker
+    std::optional<std::int32_t> exit_code = {};  // of a driver that is done
+    std::string stop_reason = {};                // of one that was told to end
   };
+  struct Submission;  // a submitted job until its process runs
 
   Node(EventLoop& loop, NodeOptions options);
   Status open();
@@ -96,7 +103,17 @@ class Node {
   void is_member(NodeId node, UniqueFunction<void(bool)> done);
   void on_head_event(const ControlEvent& event);
   void register_driver(const std::shared_ptr<Channel>& channel, JobId wanted, DriverInfo info, ControlAnswerer answer);
-  void submit(const std::shared_ptr<Channel>& channel, const control::SubmitJob& body, ControlAnswerer answer);
+  // Jobs: node_jobs.cpp.
+  bool serve_job(const std::shared_ptr<Channel>& channel, ControlRequest& request, ControlAnswerer& answer);
+  void submit(const std::shared_ptr<Channel>& channel, control::SubmitJob body, ControlAnswerer answer);
+  void prepare(const std::shared_ptr<Submission>& submission);
+  void run_job(const std::shared_ptr<Submission>& submission, const JobFolder& folder);
+  void submission_failed(const std::shared_ptr<Submission>& submission, JobOutcome outcome, const Status& why);
+  /// Ends a job that runs on this node.
+  Status cancel_job(JobId job, const std::string& reason);
+  void on_driver_closed(const Client& driver);
+  void on_job_ended(JobId job, JobOutcome outcome, const DeathCause& cause);
+  void list_jobs(std::vector<JobId>& jobs) const;
   void on_log(LogLines lines);
 
   void to_head(ControlRequest request, ControlAnswerer answer);
@@ -116,6 +133,10 @@ class Node {
   std::unique_ptr<WorkerPool> workers_;
   std::unique_ptr<MemoryGuard> memory_;
   std::unique_ptr<JobRunner> jobs_;
+  std::unique_ptr<JobFiles> job_files_;
+  std::map<JobId, std::shared_ptr<Submission>> submissions_;
+  std::map<JobId, JobInfo> submitted_;     // that run
+  std::set<JobId> unconfirmed_job_ends_;
   std::unique_ptr<HeadChild> head_child_;
   std::unique_ptr<HeadLink> head_;
   std::unique_ptr<LeaseKeeper> lease_;

@@ -396,18 +396,37 @@ void NodeClient::submit(SubmitRequest request, SubmitHandlers handlers, Deadline
     std::lock_guard lock(state_->mutex);
     state_->submitted = std::move(handlers);
   }
-  state_->ask(control::SubmitJob{std::move(request.argv), std::move(request.working_dir), std::move(request.env)}, deadline,
-              std::move(done));
+  state_->ask(control::SubmitJob{std::move(request.argv), std::move(request.working_dir), std::move(request.env), request.detached,
+                                 std::move(request.files), std::move(request.program)},
+              deadline, std::move(done));
 }
 
 void NodeClient::cancel_job(JobId job, Deadline deadline, Done done) {
   state_->tell(control::CancelJob{job}, deadline, std::move(done));
 }
 
-void NodeClient::read_log(std::string name, std::uint64_t offset, Deadline deadline, Callback<LogChunk> done) {
-  state_->ask<control::LogChunk>(control::ReadLog{std::move(name), offset}, deadline,
+void NodeClient::query_job(JobId job, Deadline deadline, Callback<JobInfo> done) { state_->ask(control::QueryJob{job}, deadline, std::move(done)); }
+
+void NodeClient::offer_files(std::uint64_t bytes, std::uint64_t count, std::vector<std::string> hashes, Deadline deadline,
+                             Callback<std::vector<std::uint32_t>> done) {
+  state_->ask<control::FilesWanted>(control::OfferFiles{bytes, count, std::move(hashes)}, deadline, [done = std::move(done)](Result<control::FilesWanted> wanted) {
+    if (wanted.ok()) done(std::move(wanted->places));
+    else done(wanted.status());
+  });
+}
+
+void NodeClient::store_file(std::string hash, std::uint64_t bytes, std::uint64_t offset, std::string data, Deadline deadline, Done done) {
+  state_->tell(control::StoreFile{std::move(hash), bytes, offset, std::move(data)}, deadline, std::move(done));
+}
+
+void NodeClient::driver_done(std::int32_t exit_code) {
+  state_->tell(control::DriverDone{exit_code}, deadline_after(std::chrono::seconds(1)), [](Status) {});
+}
+
+void NodeClient::read_log(std::string name, std::uint64_t file, std::uint64_t offset, Deadline deadline, Callback<LogChunk> done) {
+  state_->ask<control::LogChunk>(control::ReadLog{std::move(name), offset, file}, deadline,
                                  [done = std::move(done)](Result<control::LogChunk> chunk) {
-                                   if (chunk.ok()) done(LogChunk{std::move(chunk->text), chunk->next_offset});
+                                   if (chunk.ok()) done(LogChunk{std::move(chunk->text), chunk->next_offset, chunk->file});
                                    else done(chunk.status());
                                  });
 }

@@ -51,6 +51,8 @@ class NodeClient {
   /// Makes this process the driver of a job (`info` from describe_this_program(), program_files.h). The job ends with this
   /// client, and its actors with it.
   void register_driver(DriverInfo info, Deadline deadline, Callback<JobId> done);
+  /// How its main function ended; else the end of this client is the end of a driver that crashed.
+  void driver_done(std::int32_t exit_code);
 
   /// Answers when the actor is built, or with why it cannot be: kResourceExhausted names what is missing on which node,
   /// kInvalidArgument a name that is taken or a class that the program lacks, kTaskFailed what the constructor threw.
@@ -137,8 +139,11 @@ class NodeClient {
 
   struct SubmitRequest {
     std::vector<std::string> argv;
-    std::string working_dir;
+    std::string working_dir;  // on the node; empty: a folder of its own
     Environment env;
+    bool detached = false;       // it goes on without this connection, and nobody hears of it here
+    std::vector<JobFile> files{};  // in the node's cache already (offer_files)
+    JobFile program{};
   };
   struct SubmitHandlers {
     std::function<void(bool is_stderr, std::string bytes)> on_output;  // the driver's own output, as written
@@ -146,14 +151,23 @@ class NodeClient {
   };
   /// Runs a program on the node with this cluster's address in its environment. The job ends with this connection.
   void submit(SubmitRequest request, SubmitHandlers handlers, Deadline deadline, Callback<JobId> done);
+  /// Asks a job to end, wherever it runs; answers before it has.
   void cancel_job(JobId job, Deadline deadline, Done done);
+  /// With the tail of its output. kNotFound: there is none (any more).
+  void query_job(JobId job, Deadline deadline, Callback<JobInfo> done);
+  /// Which files the node lacks, by their place in `hashes`. kResourceExhausted: they are too much for it.
+  void offer_files(std::uint64_t bytes, std::uint64_t count, std::vector<std::string> hashes, Deadline deadline, Callback<std::vector<std::uint32_t>> done);
+  /// A part of a file, in order.
+  void store_file(std::string hash, std::uint64_t bytes, std::uint64_t offset, std::string data, Deadline deadline, Done done);
 
   struct LogChunk {
     std::string text;
     std::uint64_t next_offset = 0;
+    std::uint64_t file = 0;  // which of the files that a rotated log consists of
   };
-  /// A piece of the log of a node's worker, job or (empty name) of the node itself: `name` is a file of its logs folder.
-  void read_log(std::string name, std::uint64_t offset, Deadline deadline, Callback<LogChunk> done);
+  /// A piece of the log of a node's worker, job or (empty name) of the node itself: `name` is a file of its logs folder. `file` and `offset` are what
+  /// the piece before said, at first 0.
+  void read_log(std::string name, std::uint64_t file, std::uint64_t offset, Deadline deadline, Callback<LogChunk> done);
   /// Ends the node; a node with the head ends all nodes of the cluster.
   void stop(Deadline deadline, Done done);
 

@@ -5,6 +5,9 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <utility>
+
+#include "runtime/core/log.h"
 
 namespace runtime {
 
@@ -36,10 +39,8 @@ std::vector<std::string> LineSplitter::finish() {
   return lines;
 }
 
-Result<LogFile> LogFile::open(std::filesystem::path file, std::uint64_t bytes_max) {
-  LogFile log(std::move(file), bytes_max);
-  if (Status status = log.reopen(); !status.ok()) return status;
-  return log;
+LogFile::LogFile(std::filesystem::path file, std::uint64_t bytes_max) : path_(std::move(file)), bytes_max_(bytes_max) {
+  if (Status status = reopen(); !status.ok()) LOG(warn, "{}", status.message());
 }
 
 Status LogFile::reopen() {
@@ -50,21 +51,36 @@ Status LogFile::reopen() {
   return {};
 }
 
+Status LogFile::write(std::string_view bytes) {
+  if (!fd_) {
+    if (Status status = reopen(); !status.ok()) return status;
+  }
+  while (!bytes.empty()) {
+    ssize_t put = ::write(fd_.get(), bytes.data(), bytes.size());
+    if (put < 0 && errno == EINTR) continue;
+    if (put <= 0) return errno_status(put < 0 ? errno : ENOSPC, "writing to log " + path_.string());
+    bytes_ += static_cast<std::uint64_t>(put);
+    bytes.remove_prefix(static_cast<std::size_t>(put));
+  }
+  return {};
+}
+
 void LogFile::append(std::string_view bytes) {
   if (bytes_ + bytes.size() > bytes_max_ && bytes_ > 0) {
     std::filesystem::path old = path_;
     old += ".1";
     std::error_code ignored;
     std::filesystem::rename(path_, old, ignored);
-    if (!reopen().ok()) return;
+    fd_.reset();
+    bytes_ = 0;
   }
-  while (!bytes.empty()) {
-    ssize_t put = ::write(fd_.get(), bytes.data(), bytes.size());
-    if (put < 0 && errno == EINTR) continue;
-    if (put <= 0) return;
-    bytes_ += static_cast<std::uint64_t>(put);
-    bytes.remove_prefix(static_cast<std::size_t>(put));
-  }
+  Status status;
+  if (lost_ > 0) status = write("\n[" + std::to_string(lost_) + " bytes could not be written here]\n");
+  if (status.ok() && lost_ > 0) LOG(info, "log {} is written again; {} bytes are lost", path_.string(), std::exchange(lost_, 0));
+  if (status.ok()) status = write(bytes);
+  if (status.ok()) return;
+  if (lost_ == 0) LOG(warn, "{}; what is to go there is lost until there is room", status.message());
+  lost_ += bytes.size();
 }
 
 void Tail::append(std::string_view bytes) {

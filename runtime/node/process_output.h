@@ -27,22 +27,24 @@ class LineSplitter {
 };
 
 /// Appends to a file; at `bytes_max` the file becomes "<name>.1" and a new one begins, so that a log takes at most twice that.
-/// Failures to write are dropped: a full disk must not stop the work that is logged.
+/// What cannot be written is dropped, with a warning and later a line that says how much: a full disk must not stop the work that is logged.
 class LogFile {
  public:
   static constexpr std::uint64_t kBytesMax = 64ull << 20;
 
-  static Result<LogFile> open(std::filesystem::path file, std::uint64_t bytes_max = kBytesMax);
+  explicit LogFile(std::filesystem::path file, std::uint64_t bytes_max = kBytesMax);
   void append(std::string_view bytes);
   const std::filesystem::path& path() const { return path_; }
+  std::uint64_t lost_bytes() const { return lost_; }  // since it could last be written to
 
  private:
-  LogFile(std::filesystem::path file, std::uint64_t bytes_max) : path_(std::move(file)), bytes_max_(bytes_max) {}
   Status reopen();
+  Status write(std::string_view bytes);
 
   std::filesystem::path path_;
   std::uint64_t bytes_max_;
   std::uint64_t bytes_ = 0;
+  std::uint64_t lost_ = 0;
   FileDescriptor fd_;
 };
 

@@ -11,6 +11,7 @@
 #include "placement/placement.h"
 #include "runtime/core/version.h"
 #include "runtime/head/cli_head.h"
+#include "runtime/node/cli_jobs.h"
 #include "runtime/node/cli_logs.h"
 #include "runtime/node/cli_start.h"
 #include "runtime/node/cli_status.h"
@@ -56,6 +57,7 @@ struct Commands {
     add_submit(app);
     add_logs(app);
     add_why(app);
+    add_job(app);
     app.footer("Reinforcement learning (each has its own --help):\n"
                "  train                       Train a policy: --config FILE key=value ...\n"
                "  generate, score             Sample from a model; log-probs of given tokens\n"
@@ -89,6 +91,8 @@ struct Commands {
     start->add_option("--spill-limit", start_options.spill_limit, "bytes there at most, like 100GiB (default: half of what the disk has left; 0: spill nothing)")->transform(bytes());
     start->add_option("--memory-threshold", start_options.memory_threshold, "share of the machine's or cgroup's memory in use from which on the worker that grew most is stopped "
                                                                            "(default: 0.95; 0: none is)");
+    start->add_option("--job-size-limit", start_options.job_size_limit, "bytes of files that a submitted job may bring, like 500MiB (default: 1GiB)")->transform(bytes());
+    start->add_option("--job-user", start_options.job_user, "for a node of root's: the user as whom jobs from other machines run (default: they are refused)");
     start->add_flag("--block", start_options.block, "stay in the foreground");
     start->add_flag("--private", start_options.is_private, "serve one program: stay in the foreground, end with the parent process, and "
                                                            "not become the cluster that commands find by themselves");
@@ -113,7 +117,9 @@ struct Commands {
   }
   void add_submit(CLI::App& app) {
     submit = add(app, "submit", "Run a program on the cluster: starling submit -- ./driver arguments. Its output comes here, and its exit code.");
-    submit->add_option("--working-dir", submit_options.working_dir, "where it runs (default: here)");
+    submit->add_option("--working-dir", submit_options.working_dir, "a folder to ship to the node: the program runs in a copy of it, without what its .starlingignore names "
+                                                                   "(default: where it is run, if the node is on this machine, else an empty folder)");
+    submit->add_flag("--detach", submit_options.detach, "print the job's id and leave it running: starling job status|logs|stop ID");
     submit->add_option("--env", submit_options.env, "KEY=VALUE for its environment; may be repeated");
     submit->add_option("command", submit_options.command, "the program and its arguments, behind --");
     submit->positionals_at_end();
@@ -129,6 +135,22 @@ struct Commands {
     why->add_option("what", what, "id of an actor, placement group, node or job (its first digits are enough), or a name")->required();
   }
 
+  void add_job(CLI::App& app) {
+    job = app.add_subcommand("job", "List jobs, ask about one, read its log, stop it")->require_subcommand(1);
+    const auto one = [this](const char* name, const char* help) {
+      CLI::App* command = add(*job, name, help);
+      command->add_option("id", what, "the job's id, or its first digits")->required();
+      return command;
+    };
+    job_list = add(*job, "list", "List jobs, the last ended ones too");
+    job_list->add_flag("--json", json, "as a JSON array");
+    job_status = one("status", "How a job is, or ended; with the last lines of its log if it failed");
+    job_status->add_flag("--json", json, "as a JSON object");
+    job_logs = one("logs", "Print what a job has written");
+    job_logs->add_flag("-f,--follow", follow, "go on until it ends");
+    job_stop = one("stop", "End a job: SIGTERM to its processes, SIGKILL after 5 s; its actors end with it");
+  }
+
   int run() {
     if (*start) return runtime::start_command(start_options);
     if (*head) return runtime::head_command(head_options, make_scheduler);
@@ -137,11 +159,17 @@ struct Commands {
     if (*list) return runtime::list_command(address, kind, json);
     if (*why) return runtime::why_command(address, what);
     if (*logs) return runtime::logs_command(address, what, follow);
+    if (*job) {
+      if (*job_list) return runtime::job_list_command(address, json);
+      if (*job_status) return runtime::job_status_command(address, what, json);
+      if (*job_logs) return runtime::job_logs_command(address, what, follow);
+      return runtime::job_stop_command(address, what);
+    }
     submit_options.address = address;
     return runtime::submit_command(submit_options);
   }
 
-  CLI::App *start, *head, *stop, *status, *list, *submit, *logs, *why;
+  CLI::App *start, *head, *stop, *status, *list, *submit, *logs, *why, *job, *job_list, *job_status, *job_logs, *job_stop;
   runtime::StartOptions start_options;
   runtime::HeadCommandOptions head_options;
   runtime::SubmitOptions submit_options;

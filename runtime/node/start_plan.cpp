@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "runtime/core/asio.h"
+#include "runtime/node/job_user.h"
 #include "runtime/node/machine.h"
 #include "runtime/object/object_store.h"
 
@@ -93,6 +94,9 @@ Result<StartPlan> make_plan(const StartOptions& options) {
   }
   if (!(options.memory_threshold >= 0 && options.memory_threshold <= 1)) return invalid_argument("--memory-threshold is a share of the memory, from 0 (off) to 1");
   if (options.spill_limit == 0 && !options.spill_dir.empty()) return invalid_argument("--spill-limit 0 turns spilling off; --spill-dir is then for nothing");
+  if (!options.job_user.empty()) {
+    if (auto user = find_user(options.job_user); !user.ok()) return user.status().with_context("--job-user");
+  }
   std::string host = options.bind.empty() ? "127.0.0.1" : options.bind;
   if (!options.journal.empty() && !options.head) return invalid_argument("--journal goes with --head: only the head keeps one");
   plan.node.is_head = options.head;

@@ -81,9 +81,7 @@ Result<WorkerPool::WorkerPtr> WorkerPool::spawn(JobId job, const DriverInfo& dri
     return resource_exhausted("node " + options_.node.short_hex() + " runs " + std::to_string(workers_.size()) + " workers already");
   }
   WorkerEnvironment identity{WorkerId::random(), options_.node, options_.cluster, job, options_.session_dir, options_.node_address};
-  auto log = LogFile::open(fs::path(options_.session_dir) / "logs" / ("worker-" + identity.worker.hex() + ".log"));
-  if (!log.ok()) return log.status();
-  auto worker = std::make_shared<Worker>(loop_, std::move(*log));
+  auto worker = std::make_shared<Worker>(loop_, LogFile(fs::path(options_.session_dir) / "logs" / ("worker-" + identity.worker.hex() + ".log")));
   worker->id = identity.worker;
   worker->job = job;
   worker->threads = threads;

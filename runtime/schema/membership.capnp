@@ -131,7 +131,22 @@ struct JobInfo {
   node @1 :Data;
   command @2 :Text;
   pid @3 :Int32;
-  running @4 :Bool = true;
+  running @4 :Bool = true;   # or about to
+  submitted @5 :Bool;
+  user @6 :Text;
+  startedMs @7 :UInt64;      # Unix time
+  endedMs @8 :UInt64;
+  outcome @9 :UInt16;        # JobOutcome
+  end @10 :DeathCause;
+}
+
+struct JobFile {
+  path @0 :Text;             # within the job's folder
+  kind @1 :UInt16;           # JobFile::Kind
+  executable @2 :Bool;
+  bytes @3 :UInt64;
+  hash @4 :Text;             # of a file: BLAKE2b-256 in hex
+  target @5 :Text;           # of a link
 }
 
 struct ClusterState {
@@ -160,49 +175,55 @@ struct ControlRequest {
     # From drivers, workers and the command line; the node answers or passes on to the head.
     registerDriver :group { info @3 :DriverInfo; }
     createActor :group { spec @4 :ActorSpec; }
-    resolveActor :group { actor @5 :Data; name @6 :Text; nameSpace @43 :Text; }
-    queryActor :group { actor @7 :Data; incarnation @44 :UInt64; }
-    killActor :group { actor @8 :Data; mayRestart @45 :Bool; }
-    kvPut :group { key @9 :Text; value @10 :Data; }
-    kvGet :group { key @11 :Text; wait @12 :Bool; }
-    kvAdd :group { key @13 :Text; amount @14 :Int64; }
-    kvDelete :group { key @15 :Text; }
-    queryCluster @16 :Void;
-    createGroup :group { spec @17 :GroupSpec; }
-    removeGroup :group { group @18 :Data; }
-    submitJob :group { argv @19 :List(Text); workingDir @20 :Text; env @21 :List(Pair); }
-    cancelJob :group { job @22 :Data; }
-    readLog :group { name @23 :Text; offset @24 :UInt64; }
-    stopNode @25 :Void;
+    resolveActor :group { actor @5 :Data; name @6 :Text; nameSpace @7 :Text; }
+    queryActor :group { actor @8 :Data; incarnation @9 :UInt64; }
+    killActor :group { actor @10 :Data; mayRestart @11 :Bool; }
+    kvPut :group { key @12 :Text; value @13 :Data; }
+    kvGet :group { key @14 :Text; wait @15 :Bool; }
+    kvAdd :group { key @16 :Text; amount @17 :Int64; }
+    kvDelete :group { key @18 :Text; }
+    queryCluster @19 :Void;
+    createGroup :group { spec @20 :GroupSpec; }
+    removeGroup :group { group @21 :Data; }
+    submitJob :group { argv @22 :List(Text); workingDir @23 :Text; env @24 :List(Pair); detached @25 :Bool; files @26 :List(JobFile); program @27 :JobFile; }
+    cancelJob :group { job @28 :Data; }
+    readLog :group { name @29 :Text; offset @30 :UInt64; file @31 :UInt64; }
+    stopNode @32 :Void;
     # From a node to the head.
-    registerNode :group { info @26 :NodeInfo; returns @63 :Bool; actors @64 :List(ActorInstance); jobs @65 :List(Data); replaces @66 :Data; }
-    startJob :group { info @27 :JobInfo; driver @28 :DriverInfo; }
-    endJob :group { job @29 :Data; }                # also from the head to the nodes
-    actorExited :group { actor @30 :Data; incarnation @31 :UInt64; cause @32 :DeathCause; }
+    registerNode :group { info @33 :NodeInfo; returns @34 :Bool; actors @35 :List(ActorInstance); jobs @36 :List(Data); replaces @37 :Data; }
+    startJob :group { info @38 :JobInfo; driver @39 :DriverInfo; }
+    endJob :group { job @40 :Data; outcome @41 :UInt16; cause @42 :DeathCause; endedMs @43 :UInt64; goesOn @44 :Bool; filesNeeded @45 :Bool; }  # also from the head to the nodes
+    actorExited :group { actor @46 :Data; incarnation @47 :UInt64; cause @48 :DeathCause; }
     # From the head to a node.
-    startActor :group { spec @33 :ActorSpec; incarnation @34 :UInt64; driver @35 :DriverInfo; driverNode @36 :Text; gpus @67 :List(UInt32); }
-    stopActor :group { actor @37 :Data; incarnation @38 :UInt64; graceMs @46 :UInt64; drain @47 :Bool; reason @48 :Text; }
+    startActor :group { spec @49 :ActorSpec; incarnation @50 :UInt64; driver @51 :DriverInfo; driverNode @52 :Text; gpus @53 :List(UInt32); }
+    stopActor :group { actor @54 :Data; incarnation @55 :UInt64; graceMs @56 :UInt64; drain @57 :Bool; reason @58 :Text; }
     # From a node to a worker.
-    buildActor :group { spec @39 :ActorSpec; incarnation @40 :UInt64; }
+    buildActor :group { spec @59 :ActorSpec; incarnation @60 :UInt64; }
     # From a node to the driver's node.
-    fetchFile :group { hash @41 :Text; offset @42 :UInt64; }
+    fetchFile :group { hash @61 :Text; offset @62 :UInt64; }
     # From drivers and workers, for the head.
-    terminateActor :group { actor @49 :Data; restart @58 :Bool; }
-    watchActor :group { actor @50 :Data; version @51 :UInt64; }
-    watchNodes :group { version @52 :UInt64; }
-    saveState :group { actor @53 :Data; incarnation @54 :UInt64; state @55 :Data; }
+    terminateActor :group { actor @63 :Data; restart @64 :Bool; }
+    watchActor :group { actor @65 :Data; version @66 :UInt64; }
+    watchNodes :group { version @67 :UInt64; }
+    saveState :group { actor @68 :Data; incarnation @69 :UInt64; state @70 :Data; }
     # From a node to a worker.
-    drainActor :group { actor @56 :Data; incarnation @57 :UInt64; }
+    drainActor :group { actor @71 :Data; incarnation @72 :UInt64; }
     # From a node to the head: the end of a process of shared actors.
-    actorsExited :group { actors @59 :List(ActorInstance); cause @60 :DeathCause; }
+    actorsExited :group { actors @73 :List(ActorInstance); cause @74 :DeathCause; }
     # From drivers and workers, for the head.
-    parkActor :group { actor @61 :Data; }           # it goes on without its resources
+    parkActor :group { actor @75 :Data; }           # it goes on without its resources
     # About objects, to and from several.
-    objects @62 :Published.ObjectControl;
+    objects @76 :Published.ObjectControl;
     # From drivers and workers, for the head: by id, or by name when the id is empty.
-    queryGroup :group { group @68 :Data; name @69 :Text; nameSpace @70 :Text; wait @71 :Bool; }
+    queryGroup :group { group @77 :Data; name @78 :Text; nameSpace @79 :Text; wait @80 :Bool; }
     # From the head to a node: what of it belongs to placement groups.
-    reserve :group { reset @72 :Bool; prepare @73 :List(Holding); commit @74 :List(Data); release @75 :List(Data); }
+    reserve :group { reset @81 :Bool; prepare @82 :List(Holding); commit @83 :List(Data); release @84 :List(Data); }
+    # From the command line, about jobs.
+    queryJob :group { job @85 :Data; }
+    offerFiles :group { bytes @86 :UInt64; count @87 :UInt64; hashes @88 :List(Text); }
+    storeFile :group { hash @89 :Text; bytes @90 :UInt64; offset @91 :UInt64; data @92 :Data; }
+    # From a driver.
+    driverDone :group { exitCode @93 :Int32; }
   }
 }
 
@@ -222,10 +243,12 @@ struct ControlReply {
     number @7 :Int64;
     cluster @8 :ClusterState;
     group @9 :GroupState;
-    log :group { text @10 :Data; nextOffset @11 :UInt64; }
-    nodes :group { version @12 :UInt64; nodes @13 :List(NodeInfo); }
-    objects @14 :Published.ObjectControlReply;
-    refusals @15 :List(Refusal);
+    log :group { text @10 :Data; nextOffset @11 :UInt64; file @12 :UInt64; }
+    nodes :group { version @13 :UInt64; nodes @14 :List(NodeInfo); }
+    objects @15 :Published.ObjectControlReply;
+    refusals @16 :List(Refusal);
+    jobInfo @17 :JobInfo;
+    filesWanted @18 :List(UInt32);
   }
 }
 

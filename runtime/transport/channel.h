@@ -14,6 +14,7 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -44,6 +45,7 @@ struct PeerInfo {
   std::string version;       // the peer's release, for messages
   std::string address;       // "10.0.0.2:41822", or "unix:/path"
   pid_t pid = 0;             // from the kernel on Unix sockets, else as the peer says
+  std::optional<uid_t> uid{};  // from the kernel, on Unix sockets
 };
 
 /// Limits of one connection. Exceeding a receive limit closes it: the peer is broken or hostile.

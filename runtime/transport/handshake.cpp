@@ -201,7 +201,10 @@ PeerInfo peer_of(const Hello& hello, Channel::Socket& socket, std::string addres
   if (address.starts_with("unix:")) {
     ucred kernel_says{};
     socklen_t size = sizeof kernel_says;
-    if (::getsockopt(socket.native_handle(), SOL_SOCKET, SO_PEERCRED, &kernel_says, &size) == 0) peer.pid = kernel_says.pid;
+    if (::getsockopt(socket.native_handle(), SOL_SOCKET, SO_PEERCRED, &kernel_says, &size) == 0) {
+      peer.pid = kernel_says.pid;
+      peer.uid = kernel_says.uid;
+    }
   }
   peer.address = std::move(address);
   return peer;

@@ -1,8 +1,10 @@
 #include "runtime/node/process_output.h"
 
 #include <gtest/gtest.h>
+#include <sys/mount.h>
 
 #include "runtime/node/file_util.h"
+#include "runtime/node/log_reader.h"
 #include "tests/support/temporary_folder.h"
 
 namespace runtime {
@@ -41,15 +43,65 @@ TEST(Tail, KeepsTheEnd) {
 
 TEST(LogFile, RotatesAtItsLimit) {
   support::TemporaryFolder folder;
-  auto log = LogFile::open(folder.path() / "x.log", 100);
-  ASSERT_TRUE(log.ok());
-  for (int i = 0; i < 30; ++i) log->append("0123456789");
+  LogFile log(folder.path() / "x.log", 100);
+  for (int i = 0; i < 30; ++i) log.append("0123456789");
   EXPECT_EQ(std::filesystem::file_size(folder.path() / "x.log"), 100u);
   EXPECT_EQ(std::filesystem::file_size(folder.path() / "x.log.1"), 100u);
   // A log is continued, not begun again.
-  auto again = LogFile::open(folder.path() / "x.log", 1000);
-  again->append("more");
+  LogFile again(folder.path() / "x.log", 1000);
+  again.append("more");
   EXPECT_EQ(read_file(folder.path() / "x.log", 1000)->size(), 104u);
+}
+
+TEST(LogFile, AFullDiskLosesLinesAndSaysSo) {
+  support::TemporaryFolder folder;
+  if (::mount("none", folder.path().c_str(), "tmpfs", 0, "size=64k") != 0) GTEST_SKIP() << "needs the right to mount";
+  {
+    LogFile log(folder.path() / "x.log");
+    const std::string line(1000, 'x');
+    for (int i = 0; i < 100; ++i) log.append(line + "\n");
+    EXPECT_GT(log.lost_bytes(), 30'000u);
+    std::filesystem::resize_file(folder.path() / "x.log", 0);  // room again
+    log.append("after\n");
+    EXPECT_EQ(log.lost_bytes(), 0u);
+    const std::string text = *read_file(folder.path() / "x.log", 1 << 20);
+    EXPECT_NE(text.find("bytes could not be written here]\nafter\n"), std::string::npos) << text;
+  }
+  ::umount2(folder.path().c_str(), MNT_DETACH);
+}
+
+TEST(LogReader, GoesOnAfterARotation) {
+  support::TemporaryFolder folder;
+  LogFile log(folder.path() / "x.log", 100);
+  std::string read;
+  std::uint64_t file = 0, offset = 0;
+  const auto read_on = [&] {
+    while (true) {
+      auto chunk = read_log_chunk(folder.path(), "x.log", file, offset);
+      ASSERT_TRUE(chunk.ok()) << chunk.status().to_string();
+      if (chunk->text.empty()) return;
+      read += chunk->text;
+      file = chunk->file;
+      offset = chunk->next_offset;
+    }
+  };
+  std::string written;
+  for (int i = 100; i < 200; ++i) {
+    const std::string line = "line " + std::to_string(i) + "\n";
+    log.append(line);
+    written += line;
+    if (i % 7 == 0) read_on();
+  }
+  read_on();
+  EXPECT_EQ(read, written);
+  // From the oldest that is kept.
+  read.clear();
+  file = offset = 0;
+  read_on();
+  EXPECT_GT(read.size(), 100u);
+  EXPECT_TRUE(written.ends_with(read)) << read;
+  EXPECT_EQ(read_log_chunk(folder.path(), "../x.log", 0, 0).status().code(), ErrorCode::kInvalidArgument);
+  EXPECT_EQ(read_log_chunk(folder.path(), "y.log", 0, 0).status().code(), ErrorCode::kNotFound);
 }
 
 }  // namespace

@@ -1,0 +1,167 @@
+#include "runtime/node/cli_jobs.h"
+
+#include <cstdio>
+#include <ctime>
+#include <thread>
+
+#include "runtime/node/cli_logs.h"
+#include "runtime/node/cli_query.h"
+#include "runtime/node/nearest.h"
+
+namespace runtime {
+
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr auto kStopTimeout = std::chrono::seconds(20);  // a job has 5 s between SIGTERM and SIGKILL
+constexpr auto kPoll = std::chrono::milliseconds(100);
+
+/// "2026-01-31T12:00:00.123Z"; empty for 0.
+std::string time_text(std::uint64_t milliseconds) {
+  if (milliseconds == 0) return "";
+  const std::time_t seconds = static_cast<std::time_t>(milliseconds / 1000);
+  std::tm parts{};
+  ::gmtime_r(&seconds, &parts);
+  char text[40];
+  const std::size_t size = std::strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%S", &parts);
+  char fraction[16];
+  std::snprintf(fraction, sizeof fraction, ".%03uZ", static_cast<unsigned>(milliseconds % 1000));
+  return std::string(text, size) + fraction;
+}
+
+Result<ClusterState> fetch(const std::string& address) {
+  return ask_cluster<ClusterState>(address, [](NodeClient& client, Deadline deadline, auto done) { client.cluster_state(deadline, done); });
+}
+
+Result<JobInfo> fetch_job(const std::string& address, JobId job) {
+  return ask_cluster<JobInfo>(address, [job](NodeClient& client, Deadline deadline, auto done) { client.query_job(job, deadline, done); });
+}
+
+Result<JobInfo> fetch_job(const std::string& address, const std::string& what) {
+  auto state = fetch(address);
+  if (!state.ok()) return state.status();
+  auto found = find_job(*state, what);
+  if (!found.ok()) return found.status();
+  return fetch_job(address, found->job);
+}
+
+}  // namespace
+
+Result<JobInfo> find_job(const ClusterState& state, const std::string& what) {
+  std::vector<const JobInfo*> found;
+  std::vector<std::string> ids;
+  for (const JobInfo& job : state.jobs) {
+    ids.push_back(job.job.hex());
+    if (!what.empty() && ids.back().starts_with(what)) found.push_back(&job);
+  }
+  if (found.size() == 1) return *found[0];
+  if (found.size() > 1) {
+    std::string text = "'" + what + "' may be job";
+    for (const JobInfo* job : found) text += " " + job->job.hex() + ",";
+    text.back() = ';';
+    return invalid_argument(text + " give more digits");
+  }
+  std::string text = "no job has an id that begins with '" + what + "'";
+  const std::vector<std::string> near = nearest(what, ids);
+  for (std::size_t i = 0; i < near.size(); ++i) text += (i == 0 ? "; the nearest: " : ", ") + near[i];
+  return not_found(text + (near.empty() ? "; see starling job list" : ""));
+}
+
+std::optional<int> exit_code_of(const JobInfo& job) {
+  if (job.running) return std::nullopt;
+  if (job.end.signal != 0) return 128 + job.end.signal;
+  if (job.end.exit_code >= 0) return job.end.exit_code;
+  return std::nullopt;
+}
+
+// The keys below are what scripts rely on: add, never rename.
+
+Json to_json(const JobInfo& job) {
+  const std::optional<int> code = exit_code_of(job);
+  return Json{{"id", job.job.hex()},
+              {"command", job.command},
+              {"state", std::string(job_state(job))},
+              {"exit_code", code ? Json(*code) : Json()},
+              {"reason", job.running ? "" : job.end.text},
+              {"node", job.node.is_none() ? "" : job.node.hex()},
+              {"pid", job.pid},
+              {"submitted", job.submitted},
+              {"user", job.user},
+              {"started", time_text(job.started_ms)},
+              {"ended", time_text(job.ended_ms)}};
+}
+
+void print_jobs(const ClusterState& state, bool with_ended) {
+  for (const JobInfo& job : state.jobs) {
+    if (!job.running && !with_ended) continue;
+    const std::string end = job.running ? "" : "  " + job.end.text;
+    std::printf("  %s  %-9s node %s  pid %-7d %s%s\n", job.job.short_hex().c_str(), std::string(job_state(job)).c_str(),
+                job.node.is_none() ? "-" : job.node.short_hex().c_str(), job.pid, job.command.c_str(), end.c_str());
+  }
+}
+
+int job_list_command(const std::string& address, bool json) {
+  auto state = fetch(address);
+  if (!state.ok()) return fail(state.status());
+  if (!json) {
+    print_jobs(*state, true);
+    return 0;
+  }
+  Json list = Json::array();
+  for (const JobInfo& job : state->jobs) list.push_back(to_json(job));
+  print_json(list);
+  return 0;
+}
+
+int job_status_command(const std::string& address, const std::string& what, bool json) {
+  auto job = fetch_job(address, what);
+  if (!job.ok()) return fail(job.status());
+  if (json) {
+    Json shown = to_json(*job);
+    shown["log_tail"] = job->end.output_tail;
+    print_json(shown);
+    return 0;
+  }
+  const std::optional<int> code = exit_code_of(*job);
+  std::printf("job %s: %s%s%s\n", job->job.hex().c_str(), std::string(job_state(*job)).c_str(), job->running ? "" : ", ", job->running ? "" : job->end.text.c_str());
+  std::printf("  command  %s\n  node     %s, pid %d%s%s\n", job->command.c_str(), job->node.short_hex().c_str(), job->pid,
+              job->user.empty() ? "" : ", user ", job->user.c_str());
+  std::printf("  started  %s\n", time_text(job->started_ms).c_str());
+  if (job->ended_ms != 0) std::printf("  ended    %s\n", time_text(job->ended_ms).c_str());
+  if (code) std::printf("  exit code %d\n", *code);
+  if (!job->end.output_tail.empty()) {
+    std::printf("  the last lines of its log (starling job logs %s):\n%s\n", job->job.short_hex().c_str(), job->end.output_tail.c_str());
+  }
+  return 0;
+}
+
+int job_logs_command(const std::string& address, const std::string& what, bool follow) {
+  auto job = fetch_job(address, what);
+  if (!job.ok()) return fail(job.status());
+  return logs_command(address, job->job.hex(), follow);
+}
+
+int job_stop_command(const std::string& address, const std::string& what) {
+  auto job = fetch_job(address, what);
+  if (!job.ok()) return fail(job.status());
+  const std::string name = "job " + job->job.short_hex();
+  if (!job->running) {
+    std::printf("%s has ended already: %s, %s\n", name.c_str(), std::string(job_state(*job)).c_str(), job->end.text.c_str());
+    return 0;
+  }
+  auto asked = ask_cluster<bool>(address, [&](NodeClient& client, Deadline deadline, auto done) {
+    client.cancel_job(job->job, deadline, [done](Status status) { status.ok() ? done(true) : done(std::move(status)); });
+  });
+  if (!asked.ok()) return fail(asked.status());
+  for (const Deadline patience = deadline_after(kStopTimeout); steady_now() < patience; std::this_thread::sleep_for(kPoll)) {
+    job = fetch_job(address, job->job);
+    if (!job.ok()) return fail(job.status());
+    if (job->running) continue;
+    std::printf("%s %s: %s\n", name.c_str(), std::string(job_state(*job)).c_str(), job->end.text.c_str());
+    return 0;
+  }
+  return fail(deadline_exceeded(name + " was told to end, and has not yet"));
+}
+
+}  // namespace runtime

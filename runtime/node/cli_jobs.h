@@ -1,0 +1,27 @@
+// `starling job`.
+#pragma once
+
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+
+#include "runtime/control/membership.h"
+#include "runtime/core/result.h"
+
+namespace runtime {
+
+int job_list_command(const std::string& address, bool json);
+/// With the tail of the output of a job that did not succeed.
+int job_status_command(const std::string& address, const std::string& what, bool json);
+int job_logs_command(const std::string& address, const std::string& what, bool follow);
+/// Returns once the job has ended.
+int job_stop_command(const std::string& address, const std::string& what);
+
+/// The job whose id begins with `what`. Errors: kNotFound offers the nearest ids; kInvalidArgument: several do.
+Result<JobInfo> find_job(const ClusterState& state, const std::string& what);
+/// What `submit` exits with: the command's exit code, 128 + N after signal N; nothing while it runs, and when nobody knows.
+std::optional<int> exit_code_of(const JobInfo& job);
+nlohmann::ordered_json to_json(const JobInfo& job);
+void print_jobs(const ClusterState& state, bool with_ended);
+
+}  // namespace runtime

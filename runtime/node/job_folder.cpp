@@ -1,0 +1,194 @@
+#include "runtime/node/job_folder.h"
+
+#include <fnmatch.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <sstream>
+
+#include "runtime/node/content_hash.h"
+#include "runtime/node/file_util.h"
+
+namespace runtime {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+constexpr const char* kIgnoreFile = ".starlingignore";
+constexpr std::size_t kIgnoreBytesMax = 1 << 20;
+constexpr std::size_t kDepthMax = 200;
+// A folder with more is not what was meant, and looking through it would take long.
+constexpr std::size_t kFilesMax = 1'000'000;
+
+const char* kind_name(mode_t mode) {
+  if (S_ISSOCK(mode)) return "a socket";
+  if (S_ISFIFO(mode)) return "a named pipe";
+  if (S_ISBLK(mode) || S_ISCHR(mode)) return "a device";
+  return "neither file nor folder";
+}
+
+bool leads_out(const fs::path& folder, const fs::path& link, const fs::path& target) {
+  if (target.is_absolute()) return true;
+  const fs::path lexical = (link.parent_path() / target).lexically_normal().lexically_relative(folder.lexically_normal());
+  return lexical.empty() || *lexical.begin() == "..";
+}
+
+/// One walk through a folder.
+class Scanner {
+ public:
+  Scanner(fs::path folder, IgnoreRules rules) : folder_(std::move(folder)), rules_(std::move(rules)) {}
+
+  Status walk(const fs::path& at, const std::string& inside) {
+    struct stat info;
+    if (::stat(at.c_str(), &info) != 0) return errno_status(errno, at.string());
+    const std::pair identity(info.st_dev, info.st_ino);
+    if (std::find(above_.begin(), above_.end(), identity) != above_.end() || above_.size() > kDepthMax) {
+      return invalid_argument("working folder " + folder_.string() + ": '" + inside + "' is a loop of links; name it in " + kIgnoreFile + ", or remove it");
+    }
+    above_.push_back(identity);
+    std::error_code error;
+    std::vector<fs::path> entries;
+    for (fs::directory_iterator entry(at, error), end; !error && entry != end; entry.increment(error)) entries.push_back(entry->path());
+    if (error) return refuse(inside.empty() ? "." : inside, "cannot be read: " + error.message());
+    std::sort(entries.begin(), entries.end());
+    for (const fs::path& entry : entries) {
+      const std::string path = inside.empty() ? entry.filename().string() : inside + "/" + entry.filename().string();
+      if (Status status = add(entry, path); !status.ok()) return status;
+    }
+    above_.pop_back();
+    return {};
+  }
+
+  JobFolderScan take() { return std::move(scan_); }
+
+ private:
+  Status refuse(const std::string& path, const std::string& why) const {
+    return invalid_argument("working folder " + folder_.string() + ": '" + path + "' " + why + "; name it in " + kIgnoreFile + ", or remove it");
+  }
+
+  Status add(const fs::path& entry, const std::string& path) {
+    struct stat info;
+    if (::lstat(entry.c_str(), &info) != 0) return errno == ENOENT ? Status() : errno_status(errno, entry.string());  // removed meanwhile
+    if (rules_.ignores(path, S_ISDIR(info.st_mode))) return {};
+    if (scan_.files.size() >= kFilesMax) return refuse(path, "is one of more than " + std::to_string(kFilesMax) + " files, which is more than a job may bring");
+    if (S_ISLNK(info.st_mode)) {
+      std::error_code error;
+      const fs::path target = fs::read_symlink(entry, error);
+      if (error) return errno_status(error.value(), entry.string());
+      if (::stat(entry.c_str(), &info) != 0) {
+        if (errno == ELOOP) return refuse(path, "is a loop of links");
+        if (errno != ENOENT) return errno_status(errno, entry.string());
+        if (leads_out(folder_, entry, target)) return refuse(path, "is a link to " + target.string() + ", which is not there");
+      }
+      if (!leads_out(folder_, entry, target)) {
+        JobFile link{path, JobFile::Kind::kLink, false, 0, "", target.string()};
+        return keep(std::move(link), entry);
+      }
+    }
+    if (S_ISDIR(info.st_mode)) {
+      if (Status status = keep(JobFile{path, JobFile::Kind::kFolder, false, 0, "", ""}, entry); !status.ok()) return status;
+      return walk(entry, path);
+    }
+    if (!S_ISREG(info.st_mode)) return refuse(path, std::string("is ") + kind_name(info.st_mode) + ", which cannot be shipped");
+    if (::access(entry.c_str(), R_OK) != 0) return refuse(path, "cannot be read by you");
+    JobFile file{path, JobFile::Kind::kFile, (info.st_mode & 0111) != 0, static_cast<std::uint64_t>(info.st_size), "", ""};
+    scan_.bytes += file.bytes;
+    return keep(std::move(file), entry);
+  }
+
+  Status keep(JobFile file, const fs::path& source) {
+    scan_.files.push_back(std::move(file));
+    scan_.sources.push_back(source);
+    return {};
+  }
+
+  const fs::path folder_;
+  const IgnoreRules rules_;
+  std::vector<std::pair<dev_t, ino_t>> above_;
+  JobFolderScan scan_;
+};
+
+}  // namespace
+
+IgnoreRules::IgnoreRules(const std::string& text) {
+  std::istringstream lines(text);
+  for (std::string line; std::getline(lines, line);) {
+    while (!line.empty() && (line.back() == ' ' || line.back() == '\r' || line.back() == '\t')) line.pop_back();
+    if (line.empty() || line.front() == '#') continue;
+    Rule rule;
+    if (line.front() == '!') rule.takes_back = true, line.erase(0, 1);
+    if (!line.empty() && line.back() == '/') rule.folders_only = true, line.pop_back();
+    rule.anchored = line.find('/') != std::string::npos;
+    if (!line.empty() && line.front() == '/') line.erase(0, 1);
+    if (line.empty()) continue;
+    rule.pattern = line;
+    rules_.push_back(std::move(rule));
+  }
+}
+
+bool IgnoreRules::ignores(const std::string& path, bool is_folder) const {
+  const std::size_t slash = path.rfind('/');
+  const std::string name = slash == std::string::npos ? path : path.substr(slash + 1);
+  bool ignored = name == ".git";
+  for (const Rule& rule : rules_) {
+    if (rule.folders_only && !is_folder) continue;
+    if (::fnmatch(rule.pattern.c_str(), rule.anchored ? path.c_str() : name.c_str(), FNM_PATHNAME) == 0) ignored = !rule.takes_back;
+  }
+  return ignored;
+}
+
+Result<JobFolderScan> scan_job_folder(const fs::path& folder) {
+  std::error_code error;
+  if (!fs::exists(folder, error)) return not_found("working folder " + folder.string() + " does not exist");
+  if (!fs::is_directory(folder, error)) return invalid_argument("working folder " + folder.string() + " is not a folder");
+  IgnoreRules rules;
+  if (fs::exists(folder / kIgnoreFile, error)) {
+    auto text = read_file(folder / kIgnoreFile, kIgnoreBytesMax);
+    if (!text.ok()) return text.status();
+    rules = IgnoreRules(*text);
+  }
+  Scanner scanner(folder, std::move(rules));
+  if (Status status = scanner.walk(folder, ""); !status.ok()) return status;
+  return scanner.take();
+}
+
+Status hash_files(JobFolderScan& scan) {
+  for (std::size_t i = 0; i < scan.files.size(); ++i) {
+    if (scan.files[i].kind != JobFile::Kind::kFile) continue;
+    auto hash = content_hash(scan.sources[i]);
+    if (!hash.ok()) return hash.status();
+    scan.files[i].hash = *std::move(hash);
+  }
+  return {};
+}
+
+std::string size_text(std::uint64_t bytes) {
+  const char* unit = "bytes";
+  double amount = static_cast<double>(bytes);
+  for (const char* larger : {"KiB", "MiB", "GiB", "TiB"}) {
+    if (amount < 1024) break;
+    amount /= 1024;
+    unit = larger;
+  }
+  char text[48];
+  std::snprintf(text, sizeof text, "%.4g %s", amount, unit);
+  return text;
+}
+
+std::string largest_files(const JobFolderScan& scan, std::size_t count) {
+  std::vector<const JobFile*> files;
+  for (const JobFile& file : scan.files) {
+    if (file.kind == JobFile::Kind::kFile) files.push_back(&file);
+  }
+  count = std::min(count, files.size());
+  std::partial_sort(files.begin(), files.begin() + static_cast<std::ptrdiff_t>(count), files.end(), [](const JobFile* a, const JobFile* b) { return a->bytes > b->bytes; });
+  std::string text;
+  for (std::size_t i = 0; i < count; ++i) text += (i == 0 ? "" : ", ") + files[i]->path + " (" + size_text(files[i]->bytes) + ")";
+  return text;
+}
+
+}  // namespace runtime

@@ -1,0 +1,18 @@
+// Sends a job's files to the node where it is to run.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "runtime/node/node_client.h"
+
+namespace runtime {
+
+/// Fills in a request's files, program and folder, and brings the node's cache what it lacks. Blocks; not from a handler.
+///
+/// A working folder is shipped, to run in the copy; without one a node on this machine runs the command in the present folder, another one in an empty one.
+/// The program is shipped beside it if the command names a file that is neither in the folder nor the system's.
+/// Errors: kNotFound, kInvalidArgument (see scan_job_folder), kResourceExhausted (names the largest files), those of the connection.
+Status ship_files(EventLoop& loop, NodeClient& client, const std::optional<std::string>& working_dir, bool node_is_here, NodeClient::SubmitRequest& request);
+
+}  // namespace runtime
