@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <atomic>
 #include <fstream>
+#include <future>
 #include <set>
 #include <thread>
 
