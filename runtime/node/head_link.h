@@ -57,7 +57,7 @@ class HeadLink {
   /// Hands on a connection that came in for the head. Errors: kUnavailable.
   Status attach(const Preamble& preamble, FileDescriptor& socket);
 
-  /// Ends the connection, and everything outstanding with kUnavailable. No callback runs after it.
+  /// Ends the connection, and everything outstanding with kUnavailable; a join() that is under way with the reason. No callback runs after it.
   void close(const Status& reason);
 
  private:

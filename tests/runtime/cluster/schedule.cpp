@@ -11,7 +11,7 @@ namespace runtime::test {
 using Clock = std::chrono::steady_clock;
 
 Schedule::Schedule(Cluster& cluster, Network& network, std::string history, ScheduleOptions options)
-    : cluster_(cluster), network_(network), history_(std::move(history)), options_(std::move(options)), random_(options_.seed), node_again_(static_cast<std::size_t>(network.size())) {
+    : cluster_(cluster), network_(network), history_(std::move(history)), file_(history_), options_(std::move(options)), random_(options_.seed), node_again_(static_cast<std::size_t>(network.size())) {
   for (int machine : options_.clients_on) clients_.push_back({machine, nullptr, {}});
 }
 
@@ -19,6 +19,7 @@ void Schedule::note(const std::string& what) {
   char line[512];
   std::snprintf(line, sizeof line, "%8.2f s (%lld ms)  %s\n", std::chrono::duration<double>(Clock::now() - begun_).count(), static_cast<long long>(now_us() / 1000), what.c_str());
   trace_ += line;
+  if (what.find("the head") == std::string::npos && what.find("clock") == std::string::npos && what.find("disk") == std::string::npos) file_.unsettled(now_us());
 }
 
 std::chrono::milliseconds Schedule::between(std::chrono::milliseconds shortest, std::chrono::milliseconds longest) {
