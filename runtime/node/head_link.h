@@ -19,7 +19,7 @@
 namespace runtime {
 
 struct HeadLinkOptions {
-  std::chrono::milliseconds heartbeat{1000};
+  std::chrono::milliseconds heartbeat{250};
   /// A head that has answered nothing for so long is connected to anew: the connection may be dead in one direction.
   std::chrono::milliseconds silence_max{30000};
   /// How long the head may be away before the node gives up: one whose journal outlives its machine, and another, which can only come back as a process
