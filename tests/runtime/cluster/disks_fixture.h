@@ -3,7 +3,6 @@
 
 #include <sys/mount.h>
 
-#include <fstream>
 #include <string>
 
 #include "fixture.h"
@@ -17,13 +16,6 @@ class DisksTest : public NetworkTest {
     std::filesystem::create_directories(where);
     mounted_ = where;
     return ::mount("tmpfs", where.c_str(), "tmpfs", 0, ("size=" + size + ",mode=0700").c_str()) == 0;
-  }
-  /// Takes all that is free there.
-  static void fill(const std::filesystem::path& folder) {
-    std::ofstream file(folder / "filler", std::ios::binary);
-    const std::string block(4096, 'f');
-    while (file.write(block.data(), static_cast<std::streamsize>(block.size())).flush()) {
-    }
   }
   void TearDown() override {
     NetworkTest::TearDown();

@@ -9,12 +9,13 @@ TEST_F(DisksTest, AFullDiskUnderTheJournalRefusesWhatIsNewAndForgetsNothing) {
   make_network(3);
   if (IsSkipped()) return;
   if (!mount_small(disk, "12m")) GTEST_SKIP() << "nothing can be mounted here";
-  cluster_ = std::make_unique<Cluster>(*network_, folder_.path(), ClusterOptions{.machines = 3, .durable = false, .arguments = {"--num-cpus", "4"}, .head_arguments = {"--journal", (disk / "journal").string()}});
+  const ClusterOptions options{.machines = 3, .durable = false, .arguments = {"--num-cpus", "4"}, .head_arguments = {"--journal", (disk / "journal").string()}};
+  cluster_ = std::make_unique<Cluster>(*network_, folder_.path(), options);
   ASSERT_TRUE(cluster_->start().ok());
   begin_load(1, {.tallies = 2, .per_second = 20});
   begin_load(2, {.tallies = 2, .per_second = 20});
   std::this_thread::sleep_for(2s);
-  fill(disk);
+  fill_disk(disk);
   const std::int64_t full = now_us();
   // What still fits between two blocks is written; then no more.
   ASSERT_TRUE(eventually(20s, [&] {
