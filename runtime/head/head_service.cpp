@@ -10,6 +10,9 @@ namespace runtime {
 
 namespace {
 
+// A timer that is later than this was not run for want of the process, not of a processor.
+constexpr std::chrono::milliseconds kLateMax{500};
+
 /// Requests that may be refused while nothing can be recorded. What nodes report is taken in any case.
 struct IsRefusable {
   template <class Body>
@@ -175,12 +178,9 @@ void HeadService::lose(NodeId node, const std::string& why) {
 }
 
 void HeadService::check_leases() {
-  const auto pause = options_.lease / 20;
   // A head that was stopped has heard nobody meanwhile, and what they said lies unread: that time is not held against them.
-  const auto stopped = steady_now() - leases_checked_ - 2 * pause;
-  leases_checked_ = steady_now();
-  if (stopped > stopped.zero()) {
-    for (auto& [node, link] : links_) link.heard = std::min(link.heard + stopped, steady_now());
+  if (const Deadline now = steady_now(); leases_due_ < now - kLateMax) {
+    for (auto& [node, link] : links_) link.heard = std::min(link.heard + (now - leases_due_), now);
   }
   std::vector<std::pair<NodeId, std::shared_ptr<Channel>>> silent;
   for (const auto& [node, link] : links_) {
@@ -191,7 +191,9 @@ void HeadService::check_leases() {
     lose(node, text);
     if (channel) channel->close(unavailable("the head has not heard of this node for too long"));
   }
-  lease_timer_.expires_after(pause);
+  leases_due_ = steady_now() + options_.lease / 20;
+  for (const auto& [node, link] : links_) leases_due_ = std::min(leases_due_, link.heard + options_.lease + std::chrono::milliseconds(1));
+  lease_timer_.expires_at(leases_due_);
   lease_timer_.async_wait([this, alive = alive_](boost::system::error_code ec) {
     if (!ec && *alive) check_leases();
   });

@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "runtime/core/log.h"
+#include "runtime/head/log_check.h"
 
 namespace runtime {
 
@@ -186,6 +187,7 @@ Result<std::unique_ptr<SqliteJournal>> SqliteJournal::open(EventLoop& loop, cons
   if (error) return invalid_argument("journal " + folder.string() + ": " + error.message());
   if (made) fs::permissions(folder, fs::perms::owner_all, error);
   if (Status status = database->take_lock(); !status.ok()) return status;
+  if (Status status = check_write_ahead_log_of(database->file()); !status.ok()) return status;
   if (Status status = database->open(); !status.ok()) return status;
   return std::unique_ptr<SqliteJournal>(new SqliteJournal(loop, std::move(database)));
 }

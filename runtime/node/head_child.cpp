@@ -9,6 +9,7 @@ namespace runtime {
 
 namespace {
 constexpr std::size_t kErrorLines = 3;
+constexpr std::chrono::milliseconds kEndGrace{2000};
 // One that has lived for so long did not die of how it was started.
 constexpr std::chrono::seconds kCalm{10};
 }  // namespace
@@ -40,7 +41,15 @@ Status HeadChild::start() {
   return {};
 }
 
+void HeadChild::end(std::function<void()> done) {
+  timer_.cancel();
+  if (!process_ || !process_->running()) return done();
+  on_ended_ = std::move(done);
+  process_->end(kEndGrace);
+}
+
 void HeadChild::on_exit(const DeathCause& cause) {
+  if (on_ended_) return std::exchange(on_ended_, nullptr)();
   if (cause.exit_code == kExitUnusable && !confirmed_) return failed_(unavailable("the head cannot start: " + error_tail_.last_lines(kErrorLines)));
   delay_ = steady_now() - started_ >= kCalm ? options_.restart_delay_first : std::clamp(2 * delay_, options_.restart_delay_first, options_.restart_delay_max);
   LOG(warn, "the head {}; it is started again in {} ms", cause.text, delay_.count());

@@ -43,6 +43,8 @@ class HeadChild {
   Status start();
   /// It has worked: from now on it is started again whatever it dies of.
   void confirm() { confirmed_ = true; }
+  /// Ends it in order, so that it closes its journal, and starts it no more. `done` when it is gone.
+  void end(std::function<void()> done);
   std::int32_t pid() const { return process_ ? process_->pid() : 0; }
 
   static constexpr int kExitUnusable = 3;
@@ -56,6 +58,7 @@ class HeadChild {
   std::unique_ptr<ChildProcess> process_;
   std::unique_ptr<LogFile> log_;
   Tail error_tail_;
+  std::function<void()> on_ended_;
   bool confirmed_ = false;
   Deadline started_ = Deadline::min();
   std::chrono::milliseconds delay_{0};

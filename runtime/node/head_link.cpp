@@ -160,7 +160,7 @@ void HeadLink::close(const Status& reason) {
   expiry_timer_.cancel();
   if (auto channel = std::exchange(channel_, nullptr)) channel->close(reason);
   for (auto& [number, outstanding] : std::exchange(outstanding_, {})) outstanding.answer(unavailable("the node has left its cluster: " + reason.message()));
-  if (on_joined_) std::exchange(on_joined_, nullptr)(reason);
+  if (auto on_joined = std::exchange(on_joined_, nullptr)) on_joined(reason);
 }
 
 // -- Both ways

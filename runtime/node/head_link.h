@@ -19,7 +19,7 @@
 namespace runtime {
 
 struct HeadLinkOptions {
-  std::chrono::milliseconds heartbeat{1000};
+  std::chrono::milliseconds heartbeat{250};
   /// A head that has answered nothing for so long is connected to anew: the connection may be dead in one direction.
   std::chrono::milliseconds silence_max{30000};
   /// How long the head may be away before the node gives up: one whose journal outlives its machine, and another, which can only come back as a process
@@ -57,7 +57,7 @@ class HeadLink {
   /// Hands on a connection that came in for the head. Errors: kUnavailable.
   Status attach(const Preamble& preamble, FileDescriptor& socket);
 
-  /// Ends the connection, a join() under way with `reason`, and everything outstanding with kUnavailable. No callback runs after it.
+  /// Ends the connection, and everything outstanding with kUnavailable; a join() that is under way with the reason. No callback runs after it.
   void close(const Status& reason);
 
  private:

@@ -419,7 +419,8 @@ void Node::end_everything() {
       for (auto& [channel, client] : clients_) open.push_back(client.channel);
       for (const auto& channel : open) channel->close(unavailable("the node has stopped"));
       head_->close(cancelled("the node has stopped"));
-      stopped_.set();
+      if (!head_child_) return stopped_.set();
+      head_child_->end([this] { stopped_.set(); });
     });
   });
 }

@@ -277,6 +277,13 @@ long resident_kib(pid_t pid) {
   return -1;
 }
 
+void fill_disk(const fs::path& folder) {
+  std::ofstream file(folder / "filler", std::ios::binary);
+  const std::string block(4096, 'f');
+  while (file.write(block.data(), static_cast<std::streamsize>(block.size())).flush()) {
+  }
+}
+
 bool eventually(std::chrono::milliseconds patience, const std::function<bool()>& condition, std::chrono::milliseconds pause) {
   const auto end = std::chrono::steady_clock::now() + patience;
   while (!condition()) {

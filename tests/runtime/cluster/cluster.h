@@ -79,6 +79,7 @@ class Cluster {
   /// A node that is not running. Waits until it listens, and has joined.
   Status start_node(int machine);
   std::string address(int machine) const;
+  int port() const { return options_.port; }
   const std::filesystem::path& folder() const { return folder_; }
   std::filesystem::path token_file() const { return folder_ / "token"; }
   std::filesystem::path journal() const { return folder_ / "journal"; }
@@ -119,6 +120,8 @@ std::string own_program();
 std::vector<pid_t> children_of(pid_t parent);
 std::vector<std::string> command_line_of(pid_t pid);
 long resident_kib(pid_t pid);
+/// Takes all that is free on a disk, by a file "filler" in the folder.
+void fill_disk(const std::filesystem::path& folder);
 /// Tries until it holds.
 bool eventually(std::chrono::milliseconds patience, const std::function<bool()>& condition, std::chrono::milliseconds pause = 20ms);
 

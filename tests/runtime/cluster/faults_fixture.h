@@ -48,7 +48,7 @@ class FaultsTest : public NetworkTest {
     const History asked = history();
     std::printf("seed %llu: %d faults, %d clients, %zu operations, %zu starts of actors\n", static_cast<unsigned long long>(seed), schedule.faults(), schedule.clients(), asked.events.size(),
                 asked.lives.size());
-    EXPECT_GT(asked.events.size(), static_cast<std::size_t>(10 * duration.count())) << "the load has hardly run";
+    EXPECT_GT(asked.events.size(), static_cast<std::size_t>(duration.count())) << "the load has hardly run";
     if (!HasFailure()) return end_disk(disk);
     std::fprintf(stderr, "the same again: FAULTS_SEED=%llu FAULTS_SECONDS=%lld %s --gtest_filter=%s.%s\n%s", static_cast<unsigned long long>(seed),
                  static_cast<long long>(duration.count()), own_program().c_str(), testing::UnitTest::GetInstance()->current_test_info()->test_suite_name(),

@@ -172,7 +172,10 @@ class Checker {
     for (const Event& event : history_.events) {
       if (event.op != Op::kName || !event.ok()) continue;
       auto [at, is_new] = bearers.emplace(event.key, &event);
-      if (!is_new) add("a name was given twice: " + event.to_string() + "\n    and: " + at->second->to_string());
+      const std::int64_t from = at->second->end - rules_.unsettled_us;
+      const bool may_have_died =
+          !is_new && std::any_of(history_.unsettled.begin(), history_.unsettled.end(), [&event, from](std::int64_t when) { return when > from && when < event.end; });
+      if (!is_new && !may_have_died) add("a name was given twice: " + event.to_string() + "\n    and: " + at->second->to_string());
     }
   }
 
@@ -219,6 +222,11 @@ void HistoryFile::life(const Life& life) {
   if (::write(file_.get(), line.data(), line.size()) != static_cast<ssize_t>(line.size())) ::abort();
 }
 
+void HistoryFile::unsettled(std::int64_t when) {
+  const std::string line = "D " + std::to_string(when) + "\n";
+  if (::write(file_.get(), line.data(), line.size()) != static_cast<ssize_t>(line.size())) ::abort();
+}
+
 History History::read(const std::filesystem::path& file) {
   History history;
   std::map<std::tuple<std::int32_t, char, std::string, std::int64_t, std::int64_t>, Event> open;
@@ -227,6 +235,10 @@ History History::read(const std::filesystem::path& file) {
     std::istringstream words(line);
     char kind = 0;
     words >> kind;
+    if (kind == 'D') {
+      words >> history.unsettled.emplace_back();
+      continue;
+    }
     if (kind == 'L') {
       Life life;
       words >> life.key >> life.incarnation >> life.pid >> life.begin;

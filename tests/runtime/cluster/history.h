@@ -62,6 +62,7 @@ struct Outcome {
 struct History {
   std::vector<Event> events;  // in the order of their ends; those without one last
   std::vector<Life> lives;
+  std::vector<std::int64_t> unsettled;  // when something happened, or ended, that may take an actor's life
 
   static History read(const std::filesystem::path& file);
   /// The last events before a moment and the first behind it, for people.
@@ -75,6 +76,7 @@ class HistoryFile {
   void begin(const Event& event) { write('B', event); }
   void end(const Event& event) { write('E', event); }
   void life(const Life& life);
+  void unsettled(std::int64_t when);
 
  private:
   void write(char kind, const Event& event);
@@ -84,6 +86,8 @@ class HistoryFile {
 struct Rules {
   /// An answer may come so much after its deadline: processes wait for a processor too.
   std::int64_t grace_us = 3'000'000;
+  /// So long after something that may take an actor's life its name may go to another: the head may learn of it late.
+  std::int64_t unsettled_us = 15'000'000;
 };
 
 /// What is wrong with a history; empty if nothing is. Each says what was promised, and by which events it was broken.

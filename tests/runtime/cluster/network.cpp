@@ -167,6 +167,8 @@ void Network::set_quality(int machine, const LinkQuality& quality) {
   link->set_quality(quality);
 }
 
+std::uint64_t Network::reordered(int machine) const { return link_of_.at(static_cast<std::size_t>(machine))->reordered(); }
+
 void Network::heal() {
   for (int i = 0; i < size(); ++i) {
     Faults& faults = faults_[static_cast<std::size_t>(i)];

@@ -72,6 +72,8 @@ class Network {
   /// That share of the packets that come to the machine vanishes.
   void lose(int machine, double share);
   void set_quality(int machine, const LinkQuality& quality);
+  /// How many packets of a delaying link were overtaken.
+  std::uint64_t reordered(int machine) const;
   /// Everything passes again.
   void heal();
 

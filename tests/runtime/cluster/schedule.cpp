@@ -1,17 +1,44 @@
 #include "schedule.h"
 
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+
 #include <algorithm>
 #include <csignal>
 #include <cstdio>
-#include <fstream>
 #include <thread>
 
 namespace runtime::test {
 
 using Clock = std::chrono::steady_clock;
 
+namespace {
+
+/// Connections that are under way, or made and silent.
+std::vector<FileDescriptor> knock(const std::string& host, int port, int count) {
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_port = htons(static_cast<std::uint16_t>(port));
+  ::inet_pton(AF_INET, host.c_str(), &address.sin_addr);
+  std::vector<FileDescriptor> sockets;
+  for (int i = 0; i < count; ++i) {
+    sockets.emplace_back(::socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
+    (void)::connect(sockets.back().get(), reinterpret_cast<const sockaddr*>(&address), sizeof address);
+  }
+  return sockets;
+}
+
+}  // namespace
+
 Schedule::Schedule(Cluster& cluster, Network& network, std::string history, ScheduleOptions options)
-    : cluster_(cluster), network_(network), history_(std::move(history)), options_(std::move(options)), random_(options_.seed), node_again_(static_cast<std::size_t>(network.size())) {
+    : cluster_(cluster),
+      network_(network),
+      history_(std::move(history)),
+      file_(history_),
+      options_(std::move(options)),
+      random_(options_.seed),
+      node_again_(static_cast<std::size_t>(network.size())) {
   for (int machine : options_.clients_on) clients_.push_back({machine, nullptr, {}});
 }
 
@@ -19,6 +46,7 @@ void Schedule::note(const std::string& what) {
   char line[512];
   std::snprintf(line, sizeof line, "%8.2f s (%lld ms)  %s\n", std::chrono::duration<double>(Clock::now() - begun_).count(), static_cast<long long>(now_us() / 1000), what.c_str());
   trace_ += line;
+  if (what.find("the head") == std::string::npos && what.find("clock") == std::string::npos && what.find("disk") == std::string::npos) file_.unsettled(now_us());
 }
 
 std::chrono::milliseconds Schedule::between(std::chrono::milliseconds shortest, std::chrono::milliseconds longest) {
@@ -61,7 +89,7 @@ void Schedule::inject() {
       network_is_faulty_ = false;
     });
   };
-  switch (any(14)) {
+  switch (any(15)) {
     case 0: case 1: return kill(cluster_.head(), "the head");
     case 2: return stop(cluster_.head(), 6s, "the head");
     case 3: return kill(cluster_.node(machine), "the node of " + name);
@@ -85,11 +113,13 @@ void Schedule::inject() {
     case 12: {
       const std::filesystem::path filler = options_.journal_disk / "filler";
       if (options_.journal_disk.empty() || std::filesystem::exists(filler)) return;
-      std::ofstream file(filler, std::ios::binary);
-      const std::string block(4096, 'f');
-      while (file.write(block.data(), static_cast<std::streamsize>(block.size())).flush()) {
-      }
+      fill_disk(options_.journal_disk);
       return last(500ms, 4s, "the journal's disk is full", [filler] { std::filesystem::remove(filler); });
+    }
+    case 13: {
+      auto held = std::make_shared<std::vector<FileDescriptor>>();
+      network_.machine(other).inside([&] { *held = knock(network_.machine(machine).ipv4(), cluster_.port(), 500); });
+      return last(500ms, 4s, "strangers on machine " + std::to_string(other) + " open 500 connections to " + name, [held] { held->clear(); });
     }
     default: {
       if (!options_.set_wall_clock) return;

@@ -61,6 +61,7 @@ class Schedule {
   Cluster& cluster_;
   Network& network_;
   const std::string history_;
+  HistoryFile file_;
   const ScheduleOptions options_;
   const std::chrono::steady_clock::time_point begun_ = std::chrono::steady_clock::now();
   std::mt19937_64 random_;

@@ -12,6 +12,7 @@
 #include <map>
 #include <sstream>
 
+#include "runtime/head/log_check.h"
 #include "tests/support/temporary_folder.h"
 
 namespace runtime {
@@ -59,6 +60,7 @@ class SqliteJournalTest : public ::testing::Test {
     sqlite3_close(database);
   }
   fs::path file() const { return folder_ / "journal.db"; }
+  fs::path log() const { return folder_ / "journal.db-wal"; }
 
   support::TemporaryFolder temporary_;
   fs::path folder_ = temporary_.path() / "journal";
@@ -248,6 +250,42 @@ TEST_F(SqliteJournalTest, DropsATornTailAndNothingElse) {
   EXPECT_GE(entries.size(), 8u);
   EXPECT_LT(entries.size(), 10u);
   for (std::size_t i = 0; i < entries.size(); ++i) EXPECT_TRUE(entries.contains("n/" + std::to_string(i))) << i;
+}
+
+TEST_F(SqliteJournalTest, RefusesAByteThatFlippedInTheMidstOfTheLog) {
+  support::TemporaryFolder elsewhere;
+  const std::string copy = elsewhere.file("log");
+  {
+    auto journal = open();
+    for (int i = 0; i < 50; ++i) ASSERT_TRUE(write(*journal, {{"key-" + std::to_string(i), std::string(300, 'v')}}));
+    fs::copy_file(log(), copy);  // closing puts all into the database and removes it
+    fs::copy_file(file(), elsewhere.file("database"));
+  }
+  std::ifstream in(copy, std::ios::binary);
+  const std::string whole{std::istreambuf_iterator<char>(in), {}};
+  ASSERT_GT(whole.size(), 32u + 20 * 4120u);
+  EXPECT_TRUE(check_write_ahead_log(whole).ok());
+  const auto open_with = [&](const std::string& bytes) {
+    fs::remove_all(folder_);
+    fs::create_directories(folder_);
+    fs::copy_file(elsewhere.file("database"), file());
+    std::ofstream(log(), std::ios::binary) << bytes;
+    return SqliteJournal::open(loop_, folder_).status();
+  };
+  EXPECT_TRUE(open_with(whole).ok());
+  for (std::size_t at : {whole.size() / 2, whole.size() / 4 + 4, std::size_t{32 + 4120 + 17}}) {
+    std::string bytes = whole;
+    bytes[at] ^= 0x10;
+    const Status status = open_with(bytes);
+    EXPECT_EQ(status.code(), ErrorCode::kInvalidArgument) << at;
+    EXPECT_NE(status.message().find("of its log is damaged"), std::string::npos) << status.to_string();
+    EXPECT_NE(status.message().find("put a copy in its place"), std::string::npos) << status.to_string();
+  }
+  // The last transaction alone may be torn: nobody had been told of it.
+  std::string torn = whole;
+  torn[torn.size() - 100] ^= 0x10;
+  EXPECT_TRUE(open_with(torn).ok());
+  EXPECT_TRUE(open_with(whole.substr(0, whole.size() - 1000)).ok());
 }
 
 TEST_F(SqliteJournalTest, WaitsForRoomOnAFullDisk) {

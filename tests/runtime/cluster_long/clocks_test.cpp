@@ -4,7 +4,7 @@
 
 #include <fstream>
 
-#include "fixture.h"
+#include "tests/runtime/cluster/fixture.h"
 
 namespace runtime::test {
 namespace {
