@@ -212,7 +212,7 @@ class Head {
   };
   /// What decides whether an actor, or a group, finds a place, and what it is told if not.
   using ActorShape = std::tuple<std::string, ResourceMap, Labels, std::optional<NodeId>, bool, std::optional<std::pair<GroupId, std::uint32_t>>>;
-  using GroupShape = std::tuple<GroupStrategy, std::vector<ResourceMap>, std::vector<Labels>>;
+  using GroupShape = std::tuple<GroupStrategy, std::vector<ResourceMap>, std::vector<Labels>, bool /* torn */>;
   /// How fast an actor's incarnations follow one another.
   struct RestartPace {
     Deadline placed;  // the last one
