@@ -203,6 +203,8 @@ class Head {
 
   void queue_actor(ActorId actor, Deadline deadline, Deadline not_before = Deadline::min());
   void refresh_reasons();
+  /// Has what was held back look for a place, fails what has waited too long.
+  void tick_pending(Deadline now);
 
   struct PendingActor {
     ActorId actor;
@@ -248,6 +250,7 @@ class Head {
   std::map<ActorShape, std::size_t> actor_shapes_;  // of those
   std::map<std::size_t, ActorId> without_room_;     // by shape: one that has the reason of all
   Deadline refresh_at_ = Deadline::max();           // of the others' reasons
+  Deadline earliest_pending_ = Deadline::max();     // never later than the first deadline, or end of a pause, of what waits for a place
   std::uint64_t arrivals_ = 0;
   std::map<std::uint64_t, PendingGroup> pending_groups_;  // by arrival; until they are placed
   std::map<GroupId, std::uint64_t> pending_group_at_;

@@ -111,6 +111,7 @@ void Head::queue_group(GroupId id, Deadline deadline) {
   const std::uint64_t number = ++arrivals_;
   pending_groups_.emplace(number, PendingGroup{id, deadline, shape});
   pending_group_at_[id] = number;
+  earliest_pending_ = std::min(earliest_pending_, deadline);
 }
 
 void Head::unqueue_group(GroupId id) {
@@ -373,7 +374,9 @@ void Head::tear_group(GroupId id, const std::string& text) {
 void Head::stop_torn(const ActorRecord& record, const std::string& text) {
   std::string reason = "its placement group is placed anew as a whole: " + text;
   if (may_restart(record)) return stop_actor(record, kEndGrace, std::move(reason), true);
-  stop_actor(record, std::chrono::milliseconds(0), reason + "; the actor has no restart left (ActorOptions::max_restarts)");
+  const bool is_first_start = record.phase == ActorPhase::kStarting && record.restarts == 0;
+  reason += is_first_start ? "; the actor was being built, and its creator may ask again" : "; the actor has no restart left (ActorOptions::max_restarts)";
+  stop_actor(record, std::chrono::milliseconds(0), std::move(reason));
 }
 
 }  // namespace runtime
