@@ -203,6 +203,7 @@ void Head::queue_actor(ActorId actor, Deadline deadline, Deadline not_before) {
   ActorShape shape(spec.class_name, spec.resources, spec.labels, spec.node, spec.node_is_preferred, {});
   if (spec.bundle) std::get<5>(shape) = std::pair(spec.bundle->group, spec.bundle->index);
   pending_actors_.push_back({actor, deadline, not_before, actor_shapes_.try_emplace(std::move(shape), actor_shapes_.size()).first->second});
+  earliest_pending_ = std::min(earliest_pending_, not_before == Deadline::min() ? deadline : std::min(deadline, not_before));
 }
 
 /// Of actors that were not looked at, since others like them had no room.
@@ -276,9 +277,7 @@ void Head::handle_event(NodeId from, const ControlEvent& event) {
   if (job && job->info.running && job->info.node != from) links_.event(job->info.node, event);
 }
 
-void Head::tick() {
-  Deadline now = now_();
-  forget_dead();
+void Head::tick_pending(Deadline now) {
   const auto is_due = [&](const PendingActor& pending) { return pending.not_before != Deadline::min() && pending.not_before <= now; };
   if (std::any_of(pending_actors_.begin(), pending_actors_.end(), is_due)) {
     for (PendingActor& pending : pending_actors_) {
@@ -286,9 +285,6 @@ void Head::tick() {
     }
     place_pending();
   }
-  if (send_at_ <= now) send_waiting_reservations();
-  open_nodes();
-  if (refresh_at_ <= now) refresh_reasons();
   std::vector<GroupId> late;
   for (const auto& [number, pending] : pending_groups_) {
     if (pending.deadline <= now) late.push_back(pending.group);
@@ -307,6 +303,21 @@ void Head::tick() {
     cause.text = "not placed before its deadline: " + why.message();
     actor_dead(id, cause, why);
   }
+  earliest_pending_ = Deadline::max();
+  for (const PendingActor& pending : pending_actors_) {
+    earliest_pending_ = std::min(earliest_pending_, pending.deadline);
+    if (pending.not_before != Deadline::min()) earliest_pending_ = std::min(earliest_pending_, pending.not_before);
+  }
+  for (const auto& [number, pending] : pending_groups_) earliest_pending_ = std::min(earliest_pending_, pending.deadline);
+}
+
+void Head::tick() {
+  Deadline now = now_();
+  forget_dead();
+  if (send_at_ <= now) send_waiting_reservations();
+  open_nodes();
+  if (refresh_at_ <= now) refresh_reasons();
+  if (earliest_pending_ <= now) tick_pending(now);
   for (auto& [actor, answer] : address_waiters_.expire(now)) {
     const ActorRecord* record = tables_.actor(actor);
     std::string phase = record ? std::string(to_string(record->phase)) : "gone";
@@ -330,13 +341,8 @@ void Head::tick() {
 Deadline Head::next_tick() const {
   Deadline next = std::min({address_waiters_.earliest(), end_waiters_.earliest(), actor_watchers_.earliest(), node_watchers_.earliest(),
                             group_waiters_.earliest(), key_waiters_.earliest(), published_waiters_.earliest()});
-  for (const PendingActor& pending : pending_actors_) {
-    next = std::min(next, pending.deadline);
-    if (pending.not_before != Deadline::min()) next = std::min(next, pending.not_before);
-  }
-  for (const auto& [number, pending] : pending_groups_) next = std::min(next, pending.deadline);
   for (const auto& [node, until] : closed_nodes_) next = std::min(next, until);
-  next = std::min({next, send_at_, refresh_at_});
+  next = std::min({next, send_at_, refresh_at_, earliest_pending_});
   if (tables_.dead_actors() > options_.dead_kept && !deaths_.empty()) next = std::min(next, deaths_.front() + options_.dead_kept_for + kForgetTogether);
   return next;
 }

@@ -210,6 +210,8 @@ class Head {
 
   void queue_actor(ActorId actor, Deadline deadline, Deadline not_before = Deadline::min());
   void refresh_reasons();
+  /// Has what was held back look for a place, fails what has waited too long.
+  void tick_pending(Deadline now);
 
   struct PendingActor {
     ActorId actor;
@@ -219,7 +221,7 @@ class Head {
   };
   /// What decides whether an actor, or a group, finds a place, and what it is told if not.
   using ActorShape = std::tuple<std::string, ResourceMap, Labels, std::optional<NodeId>, bool, std::optional<std::pair<GroupId, std::uint32_t>>>;
-  using GroupShape = std::tuple<GroupStrategy, std::vector<ResourceMap>, std::vector<Labels>>;
+  using GroupShape = std::tuple<GroupStrategy, std::vector<ResourceMap>, std::vector<Labels>, bool /* torn */>;
   /// How fast an actor's incarnations follow one another.
   struct RestartPace {
     Deadline placed;  // the last one
@@ -255,6 +257,7 @@ class Head {
   std::map<ActorShape, std::size_t> actor_shapes_;  // of those
   std::map<std::size_t, ActorId> without_room_;     // by shape: one that has the reason of all
   Deadline refresh_at_ = Deadline::max();           // of the others' reasons
+  Deadline earliest_pending_ = Deadline::max();     // never later than the first deadline, or end of a pause, of what waits for a place
   std::uint64_t arrivals_ = 0;
   std::map<std::uint64_t, PendingGroup> pending_groups_;  // by arrival; until they are placed
   std::map<GroupId, std::uint64_t> pending_group_at_;

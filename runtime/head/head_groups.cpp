@@ -104,12 +104,14 @@ std::vector<std::string> Head::group_ids() const {
 // -- Waiting
 
 void Head::queue_group(GroupId id, Deadline deadline) {
-  const GroupSpec& spec = tables_.group(id)->spec;
+  const GroupState& group = *tables_.group(id);
   if (pending_groups_.empty()) group_shapes_.clear();
-  const std::size_t shape = group_shapes_.try_emplace({spec.strategy, spec.bundles, spec.bundle_labels}, group_shapes_.size()).first->second;
+  GroupShape wanted(group.spec.strategy, group.spec.bundles, group.spec.bundle_labels, group.is_torn());
+  const std::size_t shape = group_shapes_.try_emplace(std::move(wanted), group_shapes_.size()).first->second;
   const std::uint64_t number = ++arrivals_;
   pending_groups_.emplace(number, PendingGroup{id, deadline, shape});
   pending_group_at_[id] = number;
+  earliest_pending_ = std::min(earliest_pending_, deadline);
 }
 
 void Head::unqueue_group(GroupId id) {
@@ -133,10 +135,11 @@ void Head::place_pending_groups() {
     const GroupState* other = like == without_room.end() ? nullptr : tables_.group(like->second);
     if (!other) {
       if (try_place_group(id) == Placing::kNoRoom) without_room[shape] = id;
-    } else if (!group->is_torn() && !other->is_torn() && group->spec.name.empty() && other->spec.name.empty()) {
-      commit(command::GroupWaits{id, other->pending_reason});
     } else {
-      commit(command::GroupWaits{id, describe(group->spec) + " waits as another like it does: " + other->pending_reason});
+      std::string reason = other->pending_reason;
+      const std::string its_name = describe(other->spec);
+      if (const std::size_t at = reason.find(its_name); at != std::string::npos) reason.replace(at, its_name.size(), describe(group->spec));
+      if (reason != group->pending_reason) commit(command::GroupWaits{id, std::move(reason)});
     }
   }
 }
@@ -371,7 +374,9 @@ void Head::tear_group(GroupId id, const std::string& text) {
 void Head::stop_torn(const ActorRecord& record, const std::string& text) {
   std::string reason = "its placement group is placed anew as a whole: " + text;
   if (may_restart(record)) return stop_actor(record, kEndGrace, std::move(reason), true);
-  stop_actor(record, std::chrono::milliseconds(0), reason + "; the actor has no restart left (ActorOptions::max_restarts)");
+  const bool is_first_start = record.phase == ActorPhase::kStarting && record.restarts == 0;
+  reason += is_first_start ? "; the actor was being built, and its creator may ask again" : "; the actor has no restart left (ActorOptions::max_restarts)";
+  stop_actor(record, std::chrono::milliseconds(0), std::move(reason));
 }
 
 }  // namespace runtime

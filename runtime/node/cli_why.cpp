@@ -37,23 +37,35 @@ std::string text_of(const std::vector<std::uint32_t>& gpus) {
 
 std::string quoted(const std::string& name) { return name.empty() ? "" : " '" + name + "'"; }
 
+std::string label_of(const ActorState& actor) { return "actor " + actor.class_name + quoted(actor.name) + " " + actor.actor.short_hex(); }
+std::string label_of(const GroupState& group) { return "placement group" + quoted(group.spec.name) + " " + group.spec.group.short_hex(); }
+
+constexpr const char* kAboutToLook = "the head is about to look for a place";
+std::string or_else(const std::string& text, const char* otherwise) { return text.empty() ? otherwise : text; }
+
 void explain(const ActorState& actor) {
-  line("actor " + actor.class_name + quoted(actor.name) + " " + actor.actor.hex() + " of job " + actor.job.short_hex() + ": " + std::string(to_string(actor.phase)));
+  line(label_of(actor) + " (" + actor.actor.hex() + ") of job " + actor.job.short_hex() + ": " + std::string(to_string(actor.phase)));
   line("  asks for " + text_of(actor.resources));
   const std::string gpus = actor.gpus.empty() ? "" : ", GPU " + text_of(actor.gpus) + " of that node";
   switch (actor.phase) {
-    case ActorPhase::kPending: line("  waits: " + (actor.pending_reason.empty() ? std::string("the head is about to look for a place") : actor.pending_reason)); break;
-    case ActorPhase::kStarting: line("  is being started on node " + actor.node.short_hex() + gpus + ": its process begins, or its constructor runs (starling logs " + actor.actor.short_hex() + ")"); break;
+    case ActorPhase::kPending: line("  waits: " + or_else(actor.pending_reason, kAboutToLook)); break;
+    case ActorPhase::kStarting:
+      line("  is being started on node " + actor.node.short_hex() + gpus + ": its process begins, or its constructor runs (starling logs " +
+           actor.actor.short_hex() + ")");
+      break;
     case ActorPhase::kAlive: line("  runs on node " + actor.node.short_hex() + ", pid " + std::to_string(actor.pid) + gpus); break;
-    case ActorPhase::kDead: line("  died: " + (actor.death.text.empty() ? std::string("cause unknown") : actor.death.text)); break;
+    case ActorPhase::kDead: line("  died: " + or_else(actor.death.text, "cause unknown")); break;
   }
-  if (actor.restarts > 0) line("  started again " + std::to_string(actor.restarts) + (actor.restarts == 1 ? " time" : " times") + (actor.phase == ActorPhase::kDead ? "" : "; the last time it ended: " + actor.death.text));
+  if (actor.restarts > 0) {
+    const std::string times = std::to_string(actor.restarts) + (actor.restarts == 1 ? " time" : " times");
+    line("  started again " + times + (actor.phase == ActorPhase::kDead ? "" : "; the last time it ended: " + actor.death.text));
+  }
   if (!actor.death.output_tail.empty()) line(actor.death.output_tail);
 }
 
 void explain(const GroupState& group, const ClusterState& state) {
   const char* phase = group.placed ? "placed" : group.is_torn() ? "being placed anew" : "pending";
-  line("placement group" + quoted(group.spec.name) + " " + group.spec.group.hex() + " of job " + group.job.short_hex() + ": " + phase);
+  line(label_of(group) + " (" + group.spec.group.hex() + ") of job " + group.job.short_hex() + ": " + phase);
   line("  " + std::string(to_string(group.spec.strategy)) + (group.spec.detached ? ", detached in namespace " + group.spec.name_space : std::string()));
   for (std::size_t b = 0; b < group.spec.bundles.size(); ++b) {
     std::string text = "  bundle " + std::to_string(b) + ": " + text_of(group.spec.bundles[b]);
@@ -62,17 +74,18 @@ void explain(const GroupState& group, const ClusterState& state) {
     if (b < group.gpus.size() && !group.gpus[b].empty()) text += ", GPU " + text_of(group.gpus[b]);
     line(text);
   }
-  if (!group.placed) line("  waits: " + (group.pending_reason.empty() ? std::string("the head is about to look for a place") : group.pending_reason));
+  if (!group.placed) line("  waits: " + or_else(group.pending_reason, kAboutToLook));
   if (group.placements > 1) line("  was placed " + std::to_string(group.placements) + " times, since it lost nodes");
   // What waits for room may wait for these.
   if (group.placed) return;
   for (const GroupState& other : state.groups) {
-    if (other.placed) line("  holds room meanwhile: placement group" + quoted(other.spec.name) + " " + other.spec.group.short_hex() + ", " + std::to_string(other.spec.bundles.size()) + " bundles");
+    if (other.placed) line("  holds room meanwhile: " + label_of(other) + ", " + std::to_string(other.spec.bundles.size()) + " bundles");
   }
 }
 
 void explain(const NodeInfo& node, const ClusterState& state) {
-  line("node " + node.node.hex() + " at " + node.address + " (" + node.hostname + ")" + (node.is_head ? ", beside the head" : "") + ": " + (node.alive ? "alive" : "dead"));
+  const std::string where = node.address + " (" + node.hostname + ")" + (node.is_head ? ", beside the head" : "");
+  line("node " + node.node.hex() + " at " + where + ": " + (node.alive ? "alive" : "dead"));
   line("  offers " + text_of(node.resources));
   line("  has left " + text_of(node.available));
   if (!node.labels.empty()) line("  labels " + text_of(node.labels));
@@ -81,11 +94,11 @@ void explain(const NodeInfo& node, const ClusterState& state) {
     for (std::size_t b = 0; b < group.nodes.size(); ++b) {
       if (group.nodes[b] == node.node) bundles += (bundles.empty() ? "" : ", ") + std::to_string(b) + " (" + text_of(group.spec.bundles[b]) + ")";
     }
-    if (!bundles.empty()) line("  holds for placement group" + quoted(group.spec.name) + " " + group.spec.group.short_hex() + ": bundle " + bundles);
+    if (!bundles.empty()) line("  holds for " + label_of(group) + ": bundle " + bundles);
   }
   for (const ActorState& actor : state.actors) {
     const bool runs = actor.node == node.node && (actor.phase == ActorPhase::kAlive || actor.phase == ActorPhase::kStarting);
-    if (runs) line("  runs actor " + actor.class_name + quoted(actor.name) + " " + actor.actor.short_hex() + ": " + text_of(actor.resources) + (actor.gpus.empty() ? "" : ", GPU " + text_of(actor.gpus)));
+    if (runs) line("  runs " + label_of(actor) + ": " + text_of(actor.resources) + (actor.gpus.empty() ? "" : ", GPU " + text_of(actor.gpus)));
   }
 }
 
@@ -93,10 +106,10 @@ void explain(const JobInfo& job, const ClusterState& state) {
   line("job " + job.job.hex() + ": " + (job.running ? "running, pid " + std::to_string(job.pid) + " on node " + job.node.short_hex() : "ended"));
   line("  " + job.command);
   for (const ActorState& actor : state.actors) {
-    if (actor.job == job.job && actor.phase == ActorPhase::kPending) line("  its actor " + actor.class_name + quoted(actor.name) + " " + actor.actor.short_hex() + " waits: " + actor.pending_reason);
+    if (actor.job == job.job && actor.phase == ActorPhase::kPending) line("  its " + label_of(actor) + " waits: " + actor.pending_reason);
   }
   for (const GroupState& group : state.groups) {
-    if (group.job == job.job && !group.placed) line("  its placement group" + quoted(group.spec.name) + " " + group.spec.group.short_hex() + " waits: " + group.pending_reason);
+    if (group.job == job.job && !group.placed) line("  its " + label_of(group) + " waits: " + group.pending_reason);
   }
 }
 
@@ -121,10 +134,10 @@ Found look_up(const ClusterState& state, const std::string& what) {
     if (by_name || (!what.empty() && id.starts_with(what))) found.matches.push_back({label, std::move(explain), by_name});
   };
   for (const ActorState& actor : state.actors) {
-    consider(actor.actor.hex(), actor.name, "actor " + actor.class_name + quoted(actor.name) + " " + actor.actor.short_hex() + " (" + std::string(to_string(actor.phase)) + ")", [&] { explain(actor); });
+    consider(actor.actor.hex(), actor.name, label_of(actor) + " (" + std::string(to_string(actor.phase)) + ")", [&] { explain(actor); });
   }
   for (const GroupState& group : state.groups) {
-    consider(group.spec.group.hex(), group.spec.name, "placement group" + quoted(group.spec.name) + " " + group.spec.group.short_hex(), [&] { explain(group, state); });
+    consider(group.spec.group.hex(), group.spec.name, label_of(group), [&] { explain(group, state); });
   }
   for (const NodeInfo& node : state.nodes) {
     consider(node.node.hex(), "", "node " + node.node.short_hex(), [&] { explain(node, state); });
@@ -142,7 +155,8 @@ int why_command(const std::string& address, const std::string& what) {
   if (!state.ok()) return fail(state.status());
   Found found = look_up(*state, what);
   if (found.matches.empty()) {
-    return fail(not_found("no actor, placement group, node or job is called '" + what + "'" + did_you_mean(what, found.candidates) + (found.candidates.empty() ? "" : " (starling status shows what there is)")));
+    return fail(not_found("no actor, placement group, node or job is called '" + what + "'" + did_you_mean(what, found.candidates) +
+                          " (starling status shows what there is)"));
   }
   // A name may be several things' over time: all of them. First digits mean one.
   const bool named = found.matches.front().by_name;

@@ -141,7 +141,6 @@ TEST(ControlCodec, EveryRequestComesBackEqual) {
   for (const auto& body : bodies) kinds.insert(body.index());
   ASSERT_EQ(kinds.size(), std::variant_size_v<ControlRequest::Body>);
   for (std::size_t i = 0; i < bodies.size(); ++i) {
-    EXPECT_EQ(bodies[i].index(), i);
     ControlRequest request{JobId::random(), std::chrono::milliseconds(1234), bodies[i]};
     auto decoded = decode_control_request(encode(request));
     ASSERT_TRUE(decoded.ok()) << i << ": " << decoded.status().message();

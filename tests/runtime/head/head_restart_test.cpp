@@ -167,6 +167,7 @@ TEST_F(HeadRestart, GroupsKeepTheirPlaces) {
   Answer again = ask(control::CreateGroup{waiting});
   EXPECT_FALSE(again->has_value());
   EXPECT_TRUE(status(ask(control::RemoveGroup{placed.group})).ok());
+  reserved();
   EXPECT_TRUE(status(again).ok());
 }
 

@@ -1,0 +1,79 @@
+// Placement groups and the options that place actors, as a driver uses them.
+#include "cluster_fixture.h"
+
+namespace runtime::test {
+namespace {
+
+class PlacementTest : public ClusterTest {
+ protected:
+  static GroupSpec group(std::size_t bundles, double cpus = 1) {
+    GroupSpec spec;
+    spec.bundles.assign(bundles, {{"CPU", cpus}});
+    return spec;
+  }
+};
+
+TEST_F(PlacementTest, ManyGroupsAreUnderWayAtOnce) {
+  std::vector<PendingGroup> pending;
+  for (int i = 0; i < 100; ++i) pending.push_back(rt_->begin_placement_group(group(4, 0.01)));
+  std::vector<ObjectRef<void>> removed;
+  for (const PendingGroup& each : pending) {
+    auto state = each.get();
+    ASSERT_TRUE(state.ok()) << state.status().to_string();
+    EXPECT_EQ(state->spec.group, each.id());
+    EXPECT_TRUE(each.is_ready());
+    removed.push_back(rt_->begin_remove_placement_group(each.id()));
+  }
+  EXPECT_TRUE(rt_->gather(removed, 20s).ok());
+  const auto state = rt_->cluster_state();
+  ASSERT_TRUE(state.ok());
+  EXPECT_TRUE(state->groups.empty());
+  EXPECT_EQ(state->nodes[0].available.at("CPU"), 4);
+}
+
+TEST_F(PlacementTest, AnActorWaitsForTheGroupThatItWasSpawnedInto) {
+  auto hog = counter(0, {.cpus = 4});
+  PendingGroup pending = rt_->begin_placement_group(group(2));
+  ActorOptions inside{.cpus = 1};
+  inside.bundle = BundleSlot{pending.id(), 1};
+  std::thread frees([&] {
+    std::this_thread::sleep_for(200ms);
+    EXPECT_TRUE(rt_->kill(hog).ok());
+  });
+  auto actor = rt_->spawn<Counter>(inside, 5);
+  frees.join();
+  ASSERT_TRUE(actor.ok()) << actor.status().to_string();
+  EXPECT_EQ(get(actor->call(&Counter::total)), 5);
+  EXPECT_TRUE(pending.get().ok());
+}
+
+TEST_F(PlacementTest, GroupsHaveNames) {
+  GroupSpec spec = group(1);
+  spec.name = "pair";
+  auto made = rt_->create_placement_group(spec);
+  ASSERT_TRUE(made.ok()) << made.status().to_string();
+  auto found = rt_->placement_group("pair");
+  ASSERT_TRUE(found.ok());
+  EXPECT_EQ(found->spec.group, made->spec.group);
+  EXPECT_TRUE(rt_->wait_placement_group(made->spec.group).ok());
+  expect_failure(rt_->create_placement_group(spec).status(), ErrorCode::kInvalidArgument, {"pair", "taken"});
+  expect_failure(rt_->placement_group("pear").status(), ErrorCode::kNotFound, {"did you mean 'pair'"});
+  expect_failure(rt_->wait_placement_group({}).status(), ErrorCode::kInvalidArgument, {"none"});
+}
+
+TEST_F(PlacementTest, WhatDoesNotFitFailsAtItsDeadlineWithTheReason) {
+  expect_failure(rt_->create_placement_group(group(1, 9), 300ms).status(), ErrorCode::kResourceExhausted, {"CPU 9 (has 4)", "even when idle", "could ever hold it"});
+  expect_failure(rt_->begin_placement_group(group(5), 300ms).get().status(), ErrorCode::kResourceExhausted, {"4 of them find a place", "not even idle"});
+  expect_failure(rt_->create_placement_group(group(1, -1)).status(), ErrorCode::kInvalidArgument, {"CPU"});
+  expect_failure(rt_->spawn<Counter>({.gpus = 2, .create_timeout = 300ms}, 0).status(), ErrorCode::kResourceExhausted, {"GPU 2 (has 0)", "start one with GPU 2"});
+  expect_failure(rt_->spawn<Counter>({.labels = {{"zone", "in("}}}, 0).status(), ErrorCode::kInvalidArgument, {"zone"});
+}
+
+TEST_F(PlacementTest, APreferredNodeThatIsNotThereIsNoHindrance) {
+  auto made = rt_->spawn<Counter>({.node = NodeId::random(), .node_is_preferred = true}, 1);
+  EXPECT_TRUE(made.ok()) << made.status().to_string();
+  EXPECT_EQ(rt_->spawn<Counter>({.node = NodeId::random()}, 1).status().code(), ErrorCode::kNotFound);
+}
+
+}  // namespace
+}  // namespace runtime::test
