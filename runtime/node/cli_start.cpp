@@ -222,6 +222,7 @@ int run_node(const StartOptions& options, Plan plan, StartReport& report) {
   // Before anything runs: a folder that cannot be written to is better known now.
   if (Status status = keeps_journal ? write_cluster_file(journal, file) : Status(); !status.ok()) return fail(status);
   plan.node.memory.threshold = options.memory_threshold;
+  plan.node.log_limit = options.log_limit;
   plan.node.job_size_limit = options.job_size_limit;
   plan.node.job_user = options.job_user;
   if (options.spill_limit != 0) {

@@ -2,11 +2,9 @@
 
 #include <gtest/gtest.h>
 
-#include <set>
-
 #include <algorithm>
-
 #include <random>
+#include <set>
 
 namespace runtime {
 namespace {

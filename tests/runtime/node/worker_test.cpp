@@ -177,7 +177,7 @@ TEST_F(Worker, DiesWithItsDriver) {
   }
   EXPECT_TRUE(wait_until([&] {
     Json status = Json::parse(starling({"status", "--json"}).out);
-    return std::all_of(status["jobs"].begin(), status["jobs"].end(), [](const Json& job) { return job["state"] == "ended"; });
+    return std::all_of(status["jobs"].begin(), status["jobs"].end(), [](const Json& job) { return job["state"] == "failed"; });
   }));
 }
 
