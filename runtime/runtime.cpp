@@ -17,10 +17,16 @@
 #include "runtime/actor/worker.h"
 #include "runtime/core/environment.h"
 #include "runtime/core/simulation.h"
+#include "runtime/core/timer.h"
+#include "runtime/node/line_merger.h"
 #include "runtime/node/program_files.h"
 #include "runtime/node/worker_environment.h"
 
 namespace runtime {
+
+namespace {
+class WorkerOutput;
+}
 
 struct Runtime::Impl {
   RuntimeOptions options;
@@ -31,6 +37,7 @@ struct Runtime::Impl {
   std::mutex mutex;                  // guards the making of tasks
   std::shared_ptr<TaskPool> tasks;   // from the first task on
   std::unique_ptr<LocalCluster> cluster;
+  std::shared_ptr<WorkerOutput> output;  // of a driver that shows it
   bool stopped = false;
   std::mutex start_mutex;            // held while it starts
   pid_t pid = 0;                     // of the process that started it
@@ -89,12 +96,50 @@ void become_worker(const std::string& who) {
   install_crash_handler(who);
 }
 
-void print_lines(const LogLines& lines) {
-  std::FILE* out = lines.is_stderr ? stderr : stdout;
-  std::string text;
-  for (const std::string& line : lines.lines) text += lines.prefix() + line + "\n";
-  std::fwrite(text.data(), 1, text.size(), out);
-  std::fflush(out);
+/// Prints what the workers write.
+class WorkerOutput : public std::enable_shared_from_this<WorkerOutput> {
+ public:
+  WorkerOutput(EventLoop& loop, bool deduplicate) : merger_(print, {.deduplicate = deduplicate}), timer_(loop.context()) {}
+
+  /// On the loop.
+  void add(const LogLines& lines) {
+    std::lock_guard lock(mutex_);
+    merger_.add(lines, steady_now());
+    if (const Deadline due = merger_.due(); due < due_) arm(due);
+  }
+  void finish() {
+    std::lock_guard lock(mutex_);
+    merger_.flush(Deadline::max());
+  }
+
+ private:
+  static void print(bool is_stderr, const std::string& text) {
+    std::FILE* out = is_stderr ? stderr : stdout;
+    std::fwrite(text.data(), 1, text.size(), out);
+    std::fflush(out);
+  }
+  void arm(Deadline due) {
+    due_ = due;
+    timer_.expires_at(due);
+    timer_.async_wait([weak = weak_from_this()](boost::system::error_code ec) {
+      auto self = weak.lock();
+      if (ec || !self) return;
+      std::lock_guard lock(self->mutex_);
+      self->merger_.flush(steady_now() - LineMergerOptions().window);
+      self->due_ = Deadline::max();
+      if (const Deadline next = self->merger_.due(); next < Deadline::max()) self->arm(next);
+    });
+  }
+
+  std::mutex mutex_;  // guards what follows
+  LineMerger merger_;
+  Timer timer_;       // on the loop
+  Deadline due_ = Deadline::max();
+};
+
+bool wants_deduplication(const RuntimeOptions& options) {
+  const char* variable = environment_variable("STARLING_DEDUP_LOGS");
+  return options.deduplicate_output && !(variable && std::string_view(variable) == "0");
 }
 
 }  // namespace
@@ -190,7 +235,10 @@ Status Runtime::start() {
   auto process = std::make_shared<Process>(impl_->registry);
   auto node = NodeClient::connect(process->loop(), *found, Role::kDriver, deadline);
   if (!node.ok()) return node.status();
-  if (options.forward_output) (*node)->set_on_log(print_lines);
+  if (options.forward_output) {
+    impl_->output = std::make_shared<WorkerOutput>(process->loop(), wants_deduplication(options));
+    (*node)->set_on_log([output = impl_->output](const LogLines& lines) { output->add(lines); });
+  }
   (*node)->set_on_actor_died([weak = std::weak_ptr(process)](ActorId actor) {
     if (auto self = weak.lock()) self->on_actor_died(actor);
   });
@@ -226,9 +274,11 @@ void Runtime::stop(int exit_code) {
     if (!is_worker() && impl_->options.forward_output) {
       // Lines that workers wrote before their last reply are on the way; a round trip or two lets them arrive.
       for (int i = 0; i < 2; ++i) (void)kv_try_get("", std::chrono::milliseconds(500));
+      if (impl_->output) impl_->output->finish();
     }
     if (!is_worker()) impl_->process->node().driver_done(exit_code);
     impl_->process->shut_down();
+    impl_->output.reset();
   }
   impl_->stopped = impl_->stopped || impl_->process != nullptr;
   impl_->cluster.reset();

@@ -83,8 +83,10 @@ struct RuntimeOptions {
   bool start_cluster = true;
   /// What such a cluster is started with, for instance {"--num-cpus", "8"}.
   std::vector<std::string> start_arguments;
-  /// Print what the workers write, with a prefix "(Counter pid=123) ".
+  /// Print what the workers write, with a prefix "(Counter pid=123, node=7f3a0011) ".
   bool forward_output = true;
+  /// A line that several workers write within five seconds is printed once, and then how often it was repeated. STARLING_DEDUP_LOGS=0 turns it off, too.
+  bool deduplicate_output = true;
   /// Workers to have ready before the first spawn.
   std::uint32_t warm_workers = 0;
   /// What each process may keep in memory to make lost results of tasks again (docs/guide/actors.md); beyond it the oldest results are not.

@@ -130,6 +130,7 @@ class NodeRun {
     // Before anything runs: a folder that cannot be written to is better known now.
     if (Status status = note_cluster(plan_.node.replaces); !status.ok()) return status;
     plan_.node.memory.threshold = options_.memory_threshold;
+    plan_.node.log_limit = options_.log_limit;
     plan_.node.job_size_limit = options_.job_size_limit;
     plan_.node.job_user = options_.job_user;
     if (options_.spill_limit != 0) {

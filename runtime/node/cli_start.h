@@ -25,6 +25,7 @@ struct StartOptions {
   std::string spill_dir;                    // empty: in the session folder
   std::optional<std::uint64_t> spill_limit; // bytes; default: half of what the disk has left; 0: spill nothing
   double memory_threshold = 0.95;           // 0: no worker is stopped for want of memory
+  std::uint64_t log_limit = 0;              // bytes of logs that a node keeps; 0: the default
   std::uint64_t job_size_limit = 0;         // bytes of a submitted job's files; 0: the default
   std::string job_user;                     // as whom jobs run that nothing proves the user of, on a node of root's
   bool block = false;

@@ -354,8 +354,7 @@ void JobFiles::forget(std::uint64_t sender) {
 void JobFiles::unpack(JobId job, std::vector<JobFile> files, JobFile program, std::optional<JobUser> owner, std::function<void(Result<JobFolder>)> done) {
   std::uint64_t bytes = program.bytes;
   for (const JobFile& file : files) {
-    if (file.bytes > options_.job_bytes_max) bytes = options_.job_bytes_max;  // the sum must not overflow
-    bytes += file.bytes;
+    bytes += std::min(file.bytes, options_.job_bytes_max + 1);  // the sum must not overflow
     if (file.kind == JobFile::Kind::kFile && !is_content_hash(file.hash)) return done(invalid_argument("'" + file.path + "' has no proper hash"));
     if (bytes > options_.job_bytes_max) break;
   }

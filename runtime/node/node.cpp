@@ -10,6 +10,7 @@
 #include "runtime/control/control_channel.h"
 #include "runtime/control/control_codec.h"
 #include "runtime/core/log.h"
+#include "runtime/core/simulation.h"
 #include "runtime/node/blocking.h"
 #include "runtime/node/gpus.h"
 #include "runtime/node/log_reader.h"
@@ -113,6 +114,12 @@ Status Node::open() {
   if (options_.job_size_limit != 0) files.job_bytes_max = options_.job_size_limit;
   job_files_ = std::make_unique<JobFiles>(loop_, std::move(files));
 
+  if (!simulation()) {
+    LogKeeperOptions logs;
+    logs.folder = options_.session_dir / "logs";
+    if (options_.log_limit != 0) logs.bytes_max = options_.log_limit;
+    logs_ = std::make_unique<LogKeeper>(loop_, std::move(logs));
+  }
   link_to_head();
   return {};
 }
@@ -434,6 +441,7 @@ Node::~Node() {
     if (head_) head_->close(cancelled("the node has stopped"));
     jobs_.reset();
     job_files_.reset();
+    logs_.reset();
     memory_.reset();
     workers_.reset();
     programs_.reset();

@@ -18,6 +18,7 @@
 #include "runtime/node/job_files.h"
 #include "runtime/node/job_runner.h"
 #include "runtime/node/lease_keeper.h"
+#include "runtime/node/log_keeper.h"
 #include "runtime/node/memory_guard.h"
 #include "runtime/node/program_files.h"
 #include "runtime/node/reservations.h"
@@ -46,6 +47,7 @@ struct NodeOptions {
   bool durable = false;          // the journal outlives this node, and another one may go on with it
   NodeId replaces;               // an earlier node of this machine that is known to be dead
   HeadLinkOptions link;
+  std::uint64_t log_limit = 0;   // bytes of logs that are kept; 0: LogKeeper's default
   std::uint64_t job_size_limit = 0;  // bytes of files that a submitted job may bring; 0: JobFiles' default
   std::string job_user;          // as whom jobs run that nothing proves the user of, on a node of root's; empty: they are refused
 };
@@ -134,6 +136,7 @@ class Node {
   std::unique_ptr<MemoryGuard> memory_;
   std::unique_ptr<JobRunner> jobs_;
   std::unique_ptr<JobFiles> job_files_;
+  std::unique_ptr<LogKeeper> logs_;
   std::map<JobId, std::shared_ptr<Submission>> submissions_;
   std::map<JobId, JobInfo> submitted_;     // that run
   std::set<JobId> unconfirmed_job_ends_;

@@ -1,6 +1,7 @@
 #include "runtime/node/process_output.h"
 
 #include <fcntl.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -46,6 +47,7 @@ LogFile::LogFile(std::filesystem::path file, std::uint64_t bytes_max) : path_(st
 Status LogFile::reopen() {
   fd_.reset(::open(path_.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600));
   if (!fd_) return errno_status(errno, "opening log " + path_.string());
+  ::flock(fd_.get(), LOCK_SH | LOCK_NB);  // as long as it is open, nobody takes it for an old one (LogKeeper)
   struct stat info;
   bytes_ = ::fstat(fd_.get(), &info) == 0 ? static_cast<std::uint64_t>(info.st_size) : 0;
   return {};

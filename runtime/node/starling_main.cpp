@@ -91,6 +91,7 @@ struct Commands {
     start->add_option("--spill-limit", start_options.spill_limit, "bytes there at most, like 100GiB (default: half of what the disk has left; 0: spill nothing)")->transform(bytes());
     start->add_option("--memory-threshold", start_options.memory_threshold, "share of the machine's or cgroup's memory in use from which on the worker that grew most is stopped "
                                                                            "(default: 0.95; 0: none is)");
+    start->add_option("--log-limit", start_options.log_limit, "bytes of logs that the node keeps; the oldest of what has ended go (default: 2GiB)")->transform(bytes());
     start->add_option("--job-size-limit", start_options.job_size_limit, "bytes of files that a submitted job may bring, like 500MiB (default: 1GiB)")->transform(bytes());
     start->add_option("--job-user", start_options.job_user, "for a node of root's: the user as whom jobs from other machines run (default: they are refused)");
     start->add_flag("--block", start_options.block, "stay in the foreground");

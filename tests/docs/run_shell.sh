@@ -3,7 +3,7 @@
 set -euo pipefail
 source_dir=$1 build_dir=$2 page=$3
 folder=$(mktemp -d)
-export STARLING_SESSION_ROOT=$folder/s
+export STARLING_SESSION_ROOT=$folder/s STARLING_CACHE=$folder/c
 stop() { "$build_dir/bin/starling" stop >/dev/null 2>&1 || true; rm -rf "$folder"; }
 trap stop EXIT
 unset STARLING_ADDRESS STARLING_TOKEN STARLING_TOKEN_FILE

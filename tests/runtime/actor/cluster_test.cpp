@@ -267,7 +267,7 @@ TEST_F(ClusterTest, OutputOfWorkersArrivesWithAPrefix) {
   testing::internal::CaptureStdout();
   auto actor = counter();
   ASSERT_TRUE(rt_->get(actor.call(&Counter::print, "hello from afar")).ok());
-  std::string text = "(Counter pid=" + std::to_string(actor.pid()) + ") hello from afar\n";
+  std::string text = "(Counter pid=" + std::to_string(actor.pid()) + ", node=" + rt_->node_id().short_hex() + ") hello from afar\n";
   rt_->stop();
   EXPECT_NE(testing::internal::GetCapturedStdout().find(text), std::string::npos);
 }

@@ -299,7 +299,7 @@ TEST_F(LifecycleTest, LinesCarryTheActorsPrefix) {
   auto actor = counter(0, {.log_prefix = "left"});
   ASSERT_TRUE(rt_->get(actor.call(&Counter::print, "hello")).ok());
   rt_->stop();
-  EXPECT_NE(testing::internal::GetCapturedStdout().find("(left pid=" + std::to_string(actor.pid()) + ") hello\n"), std::string::npos);
+  EXPECT_NE(testing::internal::GetCapturedStdout().find("(left pid=" + std::to_string(actor.pid()) + ", node=" + rt_->node_id().short_hex() + ") hello\n"), std::string::npos);
 }
 
 // -- Nothing is left behind. Each of these has a cluster of its own, with a driver, a parent, its child, a call that never returns, and a detached actor.

@@ -2,11 +2,9 @@
 
 #include <gtest/gtest.h>
 
-#include <set>
-
 #include <algorithm>
-
 #include <random>
+#include <set>
 
 namespace runtime {
 namespace {
@@ -65,7 +63,8 @@ std::vector<ControlRequest::Body> all_bodies() {
   node.labels = {{"kind", "spot"}};
   node.alive = false;
   GroupSpec group{GroupId::random(), "gang", GroupStrategy::kStrictSpread, {{{"CPU", 1}}, {{"GPU", 1}, {"CPU", 2}}}, {{}, {{"zone", "in(a, b)"}}}, "lab", true};
-  JobInfo job{JobId::random(), NodeId::random(), "./driver x", 9, false};
+  JobInfo job{JobId::random(), NodeId::random(), "./driver x", 9, false, true, "alice", 1'700'000'000'000, 1'700'000'001'000, JobOutcome::kStopped, full_cause()};
+  const JobFile file{"sub/run", JobFile::Kind::kFile, true, 12, std::string(64, 'a'), ""};
   return {control::Heartbeat{},
           control::RegisterDriver{full_driver()},
           control::CreateActor{full_spec()},
@@ -80,12 +79,17 @@ std::vector<ControlRequest::Body> all_bodies() {
           control::CreateGroup{group},
           control::RemoveGroup{GroupId::random()},
           control::SubmitJob{{"./driver", "a b"}, "/tmp", {{"K", "V"}}},
+          control::SubmitJob{{"./driver"}, "", {}, true, {file, {"link", JobFile::Kind::kLink, false, 0, "", "sub/run"}, {"sub", JobFile::Kind::kFolder, false, 0, "", ""}}, file},
+          control::QueryJob{JobId::random()},
+          control::OfferFiles{1 << 20, 3, {std::string(64, 'a'), "b"}},
+          control::StoreFile{std::string(64, 'a'), 12, 4, std::string("\0data", 5)},
+          control::DriverDone{-3},
           control::CancelJob{JobId::random()},
-          control::ReadLog{"worker-1.log", 1 << 20},
+          control::ReadLog{"worker-1.log", 1 << 20, 77},
           control::StopNode{},
           control::RegisterNode{node, false, NodeId::random(), {}, {}}, control::RegisterNode{node, true, {}, {{ActorId::random(), 7}, {ActorId::random(), 8}}, {JobId::random()}},
           control::StartJob{job, full_driver()},
-          control::EndJob{JobId::random()},
+          control::EndJob{JobId::random(), JobOutcome::kSucceeded, full_cause(), 1'700'000'000'000, true, true},
           control::ActorExited{ActorId::random(), 7, full_cause()},
           control::StartActor{full_spec(), 8, full_driver(), "10.0.0.2:1", {0, 3}},
           control::StopActor{ActorId::random(), 9, std::chrono::milliseconds(500), true, "its owner ended"},
@@ -195,9 +199,10 @@ TEST(ControlCodec, EveryAnswerComesBackEqual) {
   cluster.groups = {group};
   cluster.jobs.resize(1);
   std::vector<ControlAnswer> answers{std::monostate{}, JobId::random(), address, state, std::string("a\0b", 3), std::int64_t{-3},
-                                     cluster, group, control::LogChunk{"text\xff", 99},
+                                     cluster, group, control::LogChunk{"text\xff", 99, 7},
                                      control::NodeList{3, std::vector<NodeInfo>(2)}, ObjectControlAnswer(full_list()),
-                                     control::Refusals{{{GroupId::random(), "it is stopping"}}}};
+                                     control::Refusals{{{GroupId::random(), "it is stopping"}}},
+                                     JobInfo{JobId::random(), NodeId::random(), "x", 3, false, true, "bob", 1, 2, JobOutcome::kFailed, full_cause()}, control::FilesWanted{{1, 5}}};
   ASSERT_EQ(answers.size(), std::variant_size_v<ControlAnswer>);
   for (const ControlAnswer& answer : answers) {
     auto decoded = decode_control_reply(encode(Result<ControlAnswer>(answer)));

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <string>
 
@@ -22,6 +23,22 @@ TEST(Log, NamesTheRoleInEveryLine) {
   ASSERT_GT(text.size(), kStampChars) << text;
   EXPECT_EQ(text.substr(kStampChars), " I node 7f3a 100%: joined 5\n");
   EXPECT_EQ(text.substr(0, kStampChars).find_first_not_of("0123456789-:. "), std::string::npos) << text;
+}
+
+TEST(Log, WritesJsonWhenAskedTo) {
+  auto before = spdlog::default_logger();
+  ::setenv("STARLING_LOG_FORMAT", "json", 1);
+  testing::internal::CaptureStderr();
+  start_log("node 7f3a");
+  LOG(warn, "a \"quote\", a \\ and\na line");
+  spdlog::default_logger()->flush();
+  const std::string text = testing::internal::GetCapturedStderr();
+  ::unsetenv("STARLING_LOG_FORMAT");
+  spdlog::set_default_logger(before);
+  ASSERT_TRUE(text.ends_with("}\n")) << text;
+  EXPECT_EQ(std::count(text.begin(), text.end(), '\n'), 1) << text;
+  EXPECT_NE(text.find(R"("level":"warning","role":"node 7f3a","pid":)"), std::string::npos) << text;
+  EXPECT_NE(text.find(R"("text":"a \"quote\", a \\ and\u000aa line"})"), std::string::npos) << text;
 }
 
 TEST(Log, TakesItsLevelFromTheEnvironment) {

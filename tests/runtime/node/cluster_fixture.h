@@ -60,6 +60,8 @@ class ClusterTest : public ::testing::Test {
 
   support::TemporaryFolder folder_;
   support::ScopedVariable root_{"STARLING_SESSION_ROOT", folder_.path().c_str()};
+  support::TemporaryFolder cache_folder_;
+  support::ScopedVariable cache_{"STARLING_CACHE", cache_folder_.path().c_str()};
   support::ScopedVariable address_{"STARLING_ADDRESS", nullptr};
   support::ScopedVariable token_{"STARLING_TOKEN", nullptr};
   support::ScopedVariable token_file_{"STARLING_TOKEN_FILE", nullptr};

@@ -4,6 +4,7 @@
 #include <sys/mount.h>
 
 #include "runtime/node/file_util.h"
+#include "runtime/node/log_keeper.h"
 #include "runtime/node/log_reader.h"
 #include "tests/support/temporary_folder.h"
 
@@ -68,6 +69,29 @@ TEST(LogFile, AFullDiskLosesLinesAndSaysSo) {
     EXPECT_NE(text.find("bytes could not be written here]\nafter\n"), std::string::npos) << text;
   }
   ::umount2(folder.path().c_str(), MNT_DETACH);
+}
+
+TEST(LogKeeper, RemovesTheOldestOfWhatHasEnded) {
+  support::TemporaryFolder folder;
+  const auto exists = [&](const char* name) { return std::filesystem::exists(folder.path() / name); };
+  const auto age = [&](const char* name, int hours) {
+    std::filesystem::last_write_time(folder.path() / name, std::filesystem::file_time_type::clock::now() - std::chrono::hours(hours));
+  };
+  LogFile open(folder.path() / "open.log");
+  open.append(std::string(1000, 'x'));
+  for (const char* name : {"old.log", "new.log", "open.log.1", "node.log"}) LogFile(folder.path() / name).append(std::string(1000, 'x'));
+  age("open.log", 9);
+  age("node.log", 8);
+  age("open.log.1", 7);
+  age("old.log", 6);
+  trim_logs(folder.path(), 5000);
+  EXPECT_TRUE(exists("open.log.1"));  // enough room
+  trim_logs(folder.path(), 3500);
+  EXPECT_FALSE(exists("open.log.1") || exists("old.log"));
+  EXPECT_TRUE(exists("new.log") && exists("open.log") && exists("node.log"));
+  trim_logs(folder.path(), 0);
+  EXPECT_FALSE(exists("new.log"));
+  EXPECT_TRUE(exists("open.log") && exists("node.log"));
 }
 
 TEST(LogReader, GoesOnAfterARotation) {

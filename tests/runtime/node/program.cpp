@@ -124,7 +124,9 @@ int run_as_driver(int argc, char** argv) {
   if (argc > 0 && std::strcmp(argv[0], "hold") == 0) {
     while (true) ::pause();
   }
-  return argc > 1 ? std::atoi(argv[1]) : 0;
+  const int code = argc > 1 ? std::atoi(argv[1]) : 0;
+  (*driver)->client().driver_done(code);
+  return code;
 }
 
 }  // namespace runtime

@@ -34,7 +34,7 @@ TEST_F(Worker, IsBornServesAndIsKilled) {
   EXPECT_EQ(actor->node, driver->client().node_id());
   EXPECT_FALSE(actor->unix_path.empty());
   EXPECT_TRUE(wait_until([&] {
-    return driver->logged().find("(Echo pid=" + std::to_string(actor->pid) + ") echo built") != std::string::npos;
+    return driver->logged().find("(Echo pid=" + std::to_string(actor->pid) + ", node=" + actor->node.short_hex() + ") echo built") != std::string::npos;
   })) << driver->logged();
   EXPECT_TRUE(wait_until([&] { return driver->logged().find("threads 1 extra -") != std::string::npos; })) << driver->logged();
 
@@ -177,7 +177,7 @@ TEST_F(Worker, DiesWithItsDriver) {
   }
   EXPECT_TRUE(wait_until([&] {
     Json status = Json::parse(starling({"status", "--json"}).out);
-    return std::all_of(status["jobs"].begin(), status["jobs"].end(), [](const Json& job) { return job["state"] == "ended"; });
+    return std::all_of(status["jobs"].begin(), status["jobs"].end(), [](const Json& job) { return job["state"] == "failed"; });
   }));
 }
 
@@ -246,7 +246,7 @@ TEST_F(Submit, StreamsOutputAndReturnsTheExitCode) {
   CommandResult result = starling({"submit", "--env", "A=b c", "--", "sh", "-c", "echo out $A; echo err >&2; pwd; exit 7"});
   EXPECT_EQ(result.code, 7);
   EXPECT_EQ(result.out, "out b c\n" + std::filesystem::current_path().string() + "\n");
-  EXPECT_EQ(result.err, "err\n");
+  EXPECT_TRUE(result.err.starts_with("err\nerror: job ") && result.err.find("exited with code 7") != std::string::npos) << result.err;
   EXPECT_EQ(starling({"submit", "--", "sh", "-c", "kill -9 $$"}).code, 137);
   CommandResult missing = starling({"submit", "--", "/no/such/program"});
   EXPECT_EQ(missing.code, 1);

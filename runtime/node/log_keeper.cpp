@@ -1,0 +1,89 @@
+#include "runtime/node/log_keeper.h"
+
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+#include "runtime/core/log.h"
+#include "runtime/node/daemon.h"
+#include "runtime/transport/file_descriptor.h"
+
+namespace runtime {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+constexpr const char* kNodeLog = "node.log";
+
+bool is_in_use(const fs::path& file) {
+  if (file.filename() == kNodeLog) return true;
+  // Who writes to it holds a lock (LogFile).
+  FileDescriptor fd(::open(file.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW));
+  return fd && ::flock(fd.get(), LOCK_EX | LOCK_NB) != 0;
+}
+
+}  // namespace
+
+void trim_logs(const fs::path& folder, std::uint64_t bytes_max) {
+  struct Entry {
+    fs::file_time_type written;
+    std::uint64_t bytes;
+    fs::path path;
+  };
+  std::vector<Entry> entries;
+  std::uint64_t total = 0;
+  std::error_code error;
+  for (fs::directory_iterator at(folder, error), end; !error && at != end; at.increment(error)) {
+    std::error_code gone;
+    if (!at->is_regular_file(gone) || gone) continue;
+    const std::uint64_t bytes = at->file_size(gone);
+    const auto written = at->last_write_time(gone);
+    if (gone) continue;
+    entries.push_back({written, bytes, at->path()});
+    total += bytes;
+  }
+  if (total <= bytes_max) return;
+  std::sort(entries.begin(), entries.end(), [](const Entry& a, const Entry& b) { return a.written < b.written; });
+  for (const Entry& entry : entries) {
+    if (total <= bytes_max) return;
+    if (is_in_use(entry.path)) continue;
+    std::error_code ignored;
+    if (fs::remove(entry.path, ignored)) total -= entry.bytes;
+  }
+}
+
+LogKeeper::LogKeeper(EventLoop& loop, LogKeeperOptions options) : options_(std::move(options)), timer_(loop.context()) { arm(); }
+
+void LogKeeper::arm() {
+  timer_.expires_after(options_.period);
+  timer_.async_wait([this, alive = alive_](boost::system::error_code ec) {
+    if (ec || !*alive) return;
+    look();
+    arm();
+  });
+}
+
+void LogKeeper::look() {
+  rotate_node_log();
+  trim_logs(options_.folder, options_.bytes_max);
+}
+
+void LogKeeper::rotate_node_log() {
+  const fs::path log = options_.folder / kNodeLog;
+  struct stat file, output;
+  const bool is_output = ::stat(log.c_str(), &file) == 0 && ::fstat(STDERR_FILENO, &output) == 0 && file.st_ino == output.st_ino && file.st_dev == output.st_dev;
+  if (!is_output || static_cast<std::uint64_t>(file.st_size) < options_.node_log_bytes_max) return;  // in the foreground it is somebody else's
+  fs::path old = log;
+  old += ".1";
+  std::error_code error;
+  fs::rename(log, old, error);
+  if (Status status = redirect_output(log.string()); !status.ok()) LOG(warn, "{}", status.message());
+}
+
+}  // namespace runtime

@@ -1,0 +1,326 @@
+// Jobs on real nodes: submitted with their folder, detached, stopped, killed with their node, and remembered by a head that is killed.
+#include <gtest/gtest.h>
+#include <pwd.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "runtime/node/file_util.h"
+#include "tests/runtime/node/cluster_fixture.h"
+
+namespace runtime {
+namespace {
+
+using Json = nlohmann::json;
+namespace fs = std::filesystem;
+
+class Job : public ClusterTest {
+ protected:
+  /// Submits it detached; its id.
+  std::string submit(std::vector<std::string> arguments) {
+    arguments.insert(arguments.begin(), {"submit", "--detach"});
+    CommandResult result = starling(std::move(arguments));
+    EXPECT_EQ(result.code, 0) << result.err;
+    return result.last_line();
+  }
+  Json job(const std::string& id) {
+    CommandResult result = starling({"job", "status", id, "--json"});
+    EXPECT_EQ(result.code, 0) << result.err;
+    return result.code == 0 ? Json::parse(result.out) : Json();
+  }
+  Json wait_for_end(const std::string& id) {
+    Json found;
+    EXPECT_TRUE(wait_until([&] { return (found = job(id))["state"] != "running" && found["state"] != "pending"; }, std::chrono::seconds(20))) << found;
+    return found;
+  }
+  static void write(const fs::path& file, const std::string& text) {
+    fs::create_directories(file.parent_path());
+    std::ofstream(file) << text;
+    fs::permissions(file, fs::perms::owner_all);
+  }
+  static int head_of(int node) {
+    std::ifstream children("/proc/" + std::to_string(node) + "/task/" + std::to_string(node) + "/children");
+    for (int pid = 0; children >> pid;) {
+      auto words = runtime::read_file("/proc/" + std::to_string(pid) + "/cmdline", 1 << 20);
+      if (words.ok() && words->find(std::string("\0head\0", 6)) != std::string::npos) return pid;
+    }
+    return 0;
+  }
+  fs::path folders() { return cache_folder_.path() / "jobs"; }
+  support::TemporaryFolder work_;
+};
+
+TEST_F(Job, RunsDetachedAndIsRemembered) {
+  start_head();
+  const std::string id = submit({"--env", "A=b", "--", "sh", "-c", "echo out $A; echo err >&2; exit 3"});
+  EXPECT_EQ(id.size(), 32u);
+  Json ended = wait_for_end(id);
+  EXPECT_EQ(ended["state"], "failed");
+  EXPECT_EQ(ended["exit_code"], 3);
+  EXPECT_EQ(ended["log_tail"], "out b\nerr");
+  EXPECT_EQ(starling({"job", "logs", id.substr(0, 6)}).out, "out b\nerr\n");
+  CommandResult status = starling({"job", "status", id});
+  EXPECT_NE(status.out.find("exit code 3"), std::string::npos) << status.out;
+  EXPECT_NE(status.out.find("out b\nerr\n"), std::string::npos) << status.out;
+  const std::string good = submit({"--", "true"});
+  EXPECT_EQ(wait_for_end(good)["state"], "succeeded");
+  Json list = Json::parse(starling({"list", "jobs", "--json"}).out);
+  ASSERT_EQ(list.size(), 2u);
+  EXPECT_EQ(Json::parse(starling({"job", "list", "--json"}).out), list);
+  for (const Json& job : list) {
+    for (const char* field : {"id", "command", "state", "exit_code"}) EXPECT_TRUE(job.contains(field)) << field;
+  }
+}
+
+TEST_F(Job, HasTheClusterInItsEnvironmentAndNotOnItsCommandLine) {
+  const std::string address = start_head();
+  CommandResult result = starling({"submit", "--", "sh", "-c", "echo $STARLING_ADDRESS; test \"$STARLING_TOKEN\" = \"$(cat $STARLING_TOKEN_FILE)\" && echo same"});
+  EXPECT_EQ(result.out, address + "\nsame\n");
+  const SessionInfo session = session_of(address);
+  const std::string token = *runtime::read_file(session.dir.parent_path() / "token", 1000);
+  ASSERT_GE(token.size(), 32u);
+  const std::string held = submit({"--", self(), "driver", "hold"});
+  ASSERT_TRUE(wait_until([&] { return starling({"job", "logs", held}).out.starts_with("ready"); }, std::chrono::seconds(20)));
+  for (const auto& process : fs::directory_iterator("/proc")) {
+    auto words = runtime::read_file(process.path() / "cmdline", 4 << 20);
+    EXPECT_TRUE(!words.ok() || words->find(token) == std::string::npos) << process.path();
+  }
+  for (const auto& log : fs::directory_iterator(session.dir / "logs")) EXPECT_EQ(runtime::read_file(log.path(), 64 << 20)->find(token), std::string::npos) << log.path();
+}
+
+TEST_F(Job, UnknownIdsAreRefusedWithTheNearest) {
+  start_head();
+  const std::string id = submit({"--", "true"});
+  std::string wrong = id;
+  wrong[3] = wrong[3] == '0' ? '1' : '0';
+  for (const char* command : {"status", "logs", "stop"}) {
+    CommandResult result = starling({"job", command, wrong});
+    EXPECT_EQ(result.code, 1);
+    EXPECT_NE(result.err.find(id), std::string::npos) << result.err;
+  }
+  EXPECT_NE(starling({"logs", wrong}).err.find(id), std::string::npos);
+  submit({"--", "true"});
+  EXPECT_EQ(starling({"job", "status", ""}).code, 1);
+}
+
+TEST_F(Job, StopEndsTheWholeGroupAndItsActors) {
+  start_head();
+  const std::string id = submit({"--", "sh", "-c", "sleep 1000 & echo $!; exec " + self() + " driver hold"});
+  std::string log;
+  ASSERT_TRUE(wait_until([&] { return (log = starling({"job", "logs", id}).out).find("ready ") != std::string::npos; }, std::chrono::seconds(20)));
+  int sleeping = 0, first = 0, second = 0;
+  ASSERT_EQ(std::sscanf(log.c_str(), "%d ready %d %d", &sleeping, &first, &second), 3) << log;
+  CommandResult stopped = starling({"job", "stop", id.substr(0, 8)});
+  EXPECT_EQ(stopped.code, 0) << stopped.err;
+  EXPECT_EQ(job(id)["state"], "stopped");
+  EXPECT_TRUE(wait_until([&] { return !process_runs(sleeping) && !process_runs(first) && !process_runs(second); }));
+  EXPECT_NE(starling({"job", "stop", id}).out.find("ended already"), std::string::npos);
+}
+
+TEST_F(Job, ItsFolderIsShippedCachedAndRemoved) {
+  start_head();
+  write(work_.path() / "run.sh", "#!/bin/sh\ncat sub/data; pwd; echo made > made; exit 4\n");
+  write(work_.path() / "sub/data", "hello\n");
+  write(work_.path() / "secret", "no");
+  write(work_.path() / ".starlingignore", "secret\n");
+  CommandResult result = starling({"submit", "--working-dir", work_.path().string(), "--", "./run.sh"});
+  EXPECT_EQ(result.code, 4) << result.err;
+  EXPECT_TRUE(result.out.starts_with("hello\n" + folders().string())) << result.out;
+  EXPECT_FALSE(fs::exists(work_.path() / "made"));  // it ran in a copy
+  const auto jobs_left = [&] { return std::distance(fs::recursive_directory_iterator(folders()), {}); };
+  EXPECT_TRUE(wait_until([&] { return jobs_left() == 2; }));  // the node's folder and its lock
+  // The second time nothing is sent: what is cached stays as it is.
+  std::map<std::string, ino_t> cached;
+  const auto look = [&] {
+    std::map<std::string, ino_t> found;
+    for (const auto& file : fs::directory_iterator(cache_folder_.path() / "files")) {
+      struct stat info;
+      if (::stat(file.path().c_str(), &info) == 0) found[file.path().filename()] = info.st_ino;
+    }
+    return found;
+  };
+  cached = look();
+  EXPECT_EQ(cached.size(), 3u);
+  EXPECT_EQ(starling({"submit", "--working-dir", work_.path().string(), "--", "./run.sh"}).code, 4);
+  EXPECT_EQ(look(), cached);
+  write(work_.path() / "sub/data", "changed\n");
+  EXPECT_TRUE(starling({"submit", "--working-dir", work_.path().string(), "--", "./run.sh"}).out.starts_with("changed\n"));
+}
+
+TEST_F(Job, AProgramFromElsewhereIsShippedBesideIt) {
+  start_head();
+  write(work_.path() / "x", "in the folder\n");
+  support::TemporaryFolder elsewhere;
+  write(elsewhere.path() / "tool", "#!/bin/sh\necho $0; cat x\n");
+  CommandResult result = starling({"submit", "--working-dir", work_.path().string(), "--", elsewhere.file("tool")});
+  EXPECT_EQ(result.code, 0) << result.err;
+  EXPECT_NE(result.out.find("in the folder"), std::string::npos) << result.out;
+  EXPECT_NE(result.out.find(folders().string()), std::string::npos) << result.out;
+  // A driver with its actors, too.
+  CommandResult driver = starling({"submit", "--working-dir", work_.path().string(), "--", self(), "driver", "exit", "5"});
+  EXPECT_EQ(driver.code, 5) << driver.err;
+}
+
+TEST_F(Job, AFolderThatIsTooLargeNamesItsLargestFiles) {
+  start_head({"--job-size-limit", "1000"});
+  write(work_.path() / "huge.bin", std::string(2000, 'x'));
+  write(work_.path() / "small", "x");
+  CommandResult result = starling({"submit", "--working-dir", work_.path().string(), "--", "true"});
+  EXPECT_EQ(result.code, 1);
+  for (const char* part : {"huge.bin (1.953 KiB)", "--job-size-limit", ".starlingignore"}) EXPECT_NE(result.err.find(part), std::string::npos) << result.err;
+  EXPECT_EQ(Json::parse(starling({"list", "jobs", "--json"}).out).size(), 0u);
+  CommandResult missing = starling({"submit", "--working-dir", work_.file("nowhere"), "--", "true"});
+  EXPECT_EQ(missing.code, 1);
+  EXPECT_NE(missing.err.find("does not exist"), std::string::npos);
+}
+
+TEST_F(Job, RecordsSurviveTheHead) {
+  const std::string address = start_head();
+  const std::string ended = submit({"--", "sh", "-c", "echo why; exit 9"});
+  wait_for_end(ended);
+  const std::string other = submit({"--", "sh", "-c", "sleep 1; exit 6"});
+  const std::string running = submit({"--", "sleep", "1000"});
+  const int head = head_of(session_of(address).pid);
+  ASSERT_GT(head, 0);
+  ::kill(head, SIGKILL);
+  Json known = job(ended);
+  EXPECT_EQ(known["state"], "failed");
+  EXPECT_EQ(known["exit_code"], 9);
+  EXPECT_EQ(known["log_tail"], "why");
+  EXPECT_EQ(job(running)["state"], "running");
+  EXPECT_EQ(wait_for_end(other)["exit_code"], 6);
+  // One that ends while there is no head.
+  const std::string third = submit({"--", "sh", "-c", "sleep 0.3; exit 7"});
+  ::kill(head_of(session_of(address).pid), SIGKILL);
+  Json late = wait_for_end(third);
+  EXPECT_EQ(late["exit_code"], 7) << late;
+  EXPECT_EQ(starling({"job", "stop", running}).code, 0);
+}
+
+TEST_F(Job, ADeadNodeFailsItsJobsByName) {
+  const std::string head = start_head();
+  const std::string node = start_node(head);
+  const std::string id = submit({"--address", node, "--", "sleep", "1000"});
+  const SessionInfo session = session_of(node);
+  ::kill(session.pid, SIGKILL);
+  Json ended;
+  EXPECT_TRUE(wait_until([&] { return (ended = Json::parse(starling({"job", "status", id, "--json", "--address", head}).out))["state"] == "failed"; }, std::chrono::seconds(20)));
+  EXPECT_NE(ended["reason"].get<std::string>().find("node " + session.node.short_hex()), std::string::npos) << ended;
+  EXPECT_TRUE(ended["exit_code"].is_null());
+}
+
+TEST_F(Job, ADriverThatIsSimplyRunIsOneToo) {
+  const std::string address = start_head();
+  support::ScopedVariable variable("STARLING_ADDRESS", address.c_str());
+  EXPECT_EQ(run_command({self(), "driver", "exit", "3"}).code, 3);
+  Json list;
+  ASSERT_TRUE(wait_until([&] { return (list = Json::parse(starling({"job", "list", "--json"}).out)).size() == 1 && list[0]["state"] != "running"; }));
+  EXPECT_EQ(list[0]["state"], "failed");
+  EXPECT_EQ(list[0]["exit_code"], 3);
+  EXPECT_EQ(list[0]["submitted"], false);
+  EXPECT_EQ(starling({"job", "logs", list[0]["id"].get<std::string>()}).code, 1);  // it wrote to where it was run
+  // It can be stopped from afar.
+  BackgroundCommand driver({self(), "driver", "hold"});
+  driver.wait_for_output("ready ");
+  std::string id;
+  for (const Json& job : Json::parse(starling({"job", "list", "--json"}).out)) {
+    if (job["state"] == "running") id = job["id"];
+  }
+  EXPECT_EQ(starling({"job", "stop", id}).code, 0);
+  EXPECT_EQ(driver.finish().code, 128 + SIGTERM);
+  EXPECT_EQ(job(id)["state"], "stopped");
+  // And one that is killed has failed.
+  BackgroundCommand killed({self(), "driver", "hold"});
+  killed.wait_for_output("ready ");
+  ::kill(killed.pid(), SIGKILL);
+  killed.finish();
+  EXPECT_TRUE(wait_until([&] {
+    for (const Json& job : Json::parse(starling({"job", "list", "--json"}).out)) {
+      if (job["pid"] == killed.pid() || job["reason"].get<std::string>().find("killed, or crashed") != std::string::npos) return job["state"] == "failed";
+    }
+    return false;
+  }));
+}
+
+TEST_F(Job, MayRunDriversOneAfterAnother) {
+  start_head();
+  CommandResult result = starling({"submit", "--", "sh", "-c", self() + " driver exit 0; " + self() + " driver exit 4; echo $?; exit 2"});
+  EXPECT_EQ(result.code, 2) << result.err;
+  EXPECT_TRUE(result.out.ends_with("4\n")) << result.out;
+  Json list = Json::parse(starling({"job", "list", "--json"}).out);
+  ASSERT_EQ(list.size(), 1u);
+  EXPECT_EQ(list[0]["exit_code"], 2);
+  EXPECT_TRUE(list[0]["command"].get<std::string>().starts_with("sh -c"));
+}
+
+TEST_F(Job, ASubmitterThatDoesNotReadHoldsUpNothingButItsJob) {
+  start_head();
+  BackgroundCommand submit({program(), "submit", "--", "sh", "-c", "echo first; exec yes"});
+  submit.wait_for_output("first");
+  ::kill(submit.pid(), SIGSTOP);
+  const std::string id = Json::parse(starling({"job", "list", "--json"}).out)[0]["id"];
+  std::this_thread::sleep_for(std::chrono::milliseconds(300));
+  EXPECT_EQ(starling({"submit", "--", "echo", "others go on"}).out, "others go on\n");
+  CommandResult stopped = starling({"job", "stop", id});
+  EXPECT_EQ(stopped.code, 0) << stopped.err;
+  EXPECT_EQ(job(id)["state"], "stopped");
+  ::kill(submit.pid(), SIGCONT);
+}
+
+TEST_F(Job, BinaryOutputIsKeptAsItIs) {
+  start_head();
+  const std::string id = submit({"--", "sh", "-c", "head -c 300000 /dev/urandom | tee out.bin", "x"});
+  wait_for_end(id);
+  const fs::path written = fs::current_path() / "out.bin";
+  EXPECT_EQ(starling({"job", "logs", id}).out, *runtime::read_file(written, 1 << 20));
+  fs::remove(written);
+}
+
+TEST_F(Job, LogsAreFollowedToItsEnd) {
+  start_head();
+  const std::string id = submit({"--", "sh", "-c", "for i in 1 2 3; do echo line $i; sleep 0.3; done"});
+  CommandResult followed = starling({"job", "logs", "-f", id});
+  EXPECT_EQ(followed.code, 0) << followed.err;
+  EXPECT_EQ(followed.out, "line 1\nline 2\nline 3\n");
+}
+
+/// As another user of this machine, with the token.
+class JobUserTest : public Job {
+ protected:
+  void SetUp() override {
+    if (::geteuid() != 0 || !::getpwnam("nobody")) GTEST_SKIP() << "needs root";
+    fs::permissions(cache_folder_.path(), fs::perms(0711));
+    fs::permissions(work_.path(), fs::perms(0755));
+  }
+  CommandResult as_nobody(const std::string& address, std::vector<std::string> arguments) {
+    const std::string token = *runtime::read_file(session_of(address).dir.parent_path() / "token", 1000);
+    support::ScopedVariable in_environment("STARLING_TOKEN", token.c_str());
+    support::ScopedVariable root("STARLING_SESSION_ROOT", "/nonexistent");
+    std::vector<std::string> argv{"setpriv", "--reuid=nobody", "--regid=nogroup", "--clear-groups", program()};
+    argv.insert(argv.end(), arguments.begin(), arguments.end());
+    return run_command(argv);
+  }
+};
+
+TEST_F(JobUserTest, ANodeOfRootBecomesWhoeverSubmits) {
+  const std::string address = start_head();
+  write(work_.path() / "mine", "shipped\n");
+  fs::permissions(work_.path() / "mine", fs::perms(0644));
+  CommandResult result = as_nobody(address, {"submit", "--address", address, "--working-dir", work_.path().string(), "--", "sh", "-c",
+                                             "id -un; cat mine; echo new > made && cat made; test \"$STARLING_TOKEN\" && echo token; echo $USER; ls /root 2>&1"});
+  EXPECT_NE(result.code, 0) << result.out;  // ls may not
+  EXPECT_TRUE(result.out.starts_with("nobody\nshipped\nnew\ntoken\nnobody\n")) << result.out << result.err;
+  EXPECT_NE(result.out.find("ermission denied"), std::string::npos) << result.out;
+  Json list = Json::parse(starling({"job", "list", "--json"}).out);
+  EXPECT_EQ(list[0]["user"], "nobody");
+  EXPECT_EQ(starling({"submit", "--", "id", "-un"}).out, "root\n");
+  CommandResult stop = as_nobody(address, {"submit", "--address", address, "--", "sh", "-c", "kill -TERM $$"});
+  EXPECT_EQ(stop.code, 128 + SIGTERM);
+}
+
+}  // namespace
+}  // namespace runtime
