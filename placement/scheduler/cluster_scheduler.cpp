@@ -46,13 +46,32 @@ Status ClusterScheduler::add_node(const runtime::NodeInfo& info) {
   if (find(info.node)) return runtime::invalid_argument("node " + info.node.short_hex() + " has joined already");
   auto total = Resources::from_map(info.resources);
   if (!total.ok()) return total.status().with_context("node " + info.node.short_hex());
-  nodes_.push_back({info.node, info.address, info.labels, *total, *total, 0});
+  nodes_.push_back({info.node, info.address, info.labels, *total, *total, 0, false});
   return {};
 }
 
 void ClusterScheduler::remove_node(NodeId id) {
   std::erase_if(nodes_, [&](const Node& node) { return node.id == id; });
   std::erase_if(reservations_, [&](const auto& entry) { return entry.second.node == id; });
+}
+
+void ClusterScheduler::begin_drain(NodeId id) {
+  if (Node* node = find(id)) node->drains = true;
+}
+
+Result<NodeId> ClusterScheduler::move_actor(const ActorSpec& actor) {
+  if (actor.bundle) {
+    return runtime::resource_exhausted("actor " + actor.class_name + " stands on bundle " + std::to_string(actor.bundle->index) + " of placement group " +
+                                       actor.bundle->group.short_hex() + ", which does not move");
+  }
+  auto demand = Resources::from_map(actor.resources);
+  if (!demand.ok()) return demand.status().with_context("actor " + actor.class_name);
+  auto node = place_on_node(actor, *demand);
+  if (!node.ok()) return node;
+  release_actor(actor.actor);
+  reservations_[actor.actor] = {*node, *demand, std::nullopt};
+  if (Node* found = find(*node)) ++found->actors;
+  return node;
 }
 
 Result<NodeId> ClusterScheduler::place_actor(const ActorSpec& actor) {
@@ -81,6 +100,9 @@ Result<NodeId> ClusterScheduler::place_in_bundle(const ActorSpec& actor, const R
   }
   Bundle& bundle = group->second[actor.bundle->index];
   if (!find(bundle.node)) return runtime::not_found("actor " + actor.class_name + ": the node of its bundle is gone");
+  if (find(bundle.node)->drains) {
+    return runtime::resource_exhausted("actor " + actor.class_name + ": node " + bundle.node.short_hex() + " of its bundle is being drained");
+  }
   if (!bundle.available.covers(demand)) {
     Status status = runtime::resource_exhausted(
         "actor " + actor.class_name + ": bundle " + std::to_string(actor.bundle->index) + " of placement group " +
@@ -97,7 +119,7 @@ Result<NodeId> ClusterScheduler::place_on_node(const ActorSpec& actor, const Res
   Node* best = nullptr;
   double best_utilisation = 0;
   for (Node& node : nodes_) {
-    if (actor.node && node.id != *actor.node) continue;
+    if (node.drains || (actor.node && node.id != *actor.node)) continue;
     if (!missing_labels(node.labels, actor.labels).empty() || !node.available.covers(demand)) continue;
     Resources left = node.available;
     left -= demand;
@@ -128,7 +150,9 @@ Status ClusterScheduler::explain(const ActorSpec& actor, const Resources& demand
     if (shown++ >= kNodesExplainedMax) continue;
     if (shown > 1) text += "; ";
     text += "node " + node.id.short_hex() + " (" + node.address + ") ";
-    if (const runtime::Labels missing = missing_labels(node.labels, actor.labels); !missing.empty()) {
+    if (node.drains) {
+      text += "is being drained";
+    } else if (const runtime::Labels missing = missing_labels(node.labels, actor.labels); !missing.empty()) {
       text += "lacks the labels " + to_string(missing);
     } else {
       text += "lacks " + node.available.missing(demand);
@@ -172,7 +196,7 @@ Result<std::vector<NodeId>> ClusterScheduler::place_group(const runtime::GroupSp
     bundles.push_back(std::move(*bundle));
   }
   std::vector<Resources> left;
-  for (const Node& node : nodes_) left.push_back(node.available);
+  for (const Node& node : nodes_) left.push_back(node.drains ? Resources() : node.available);
   auto chosen = assign_bundles(spec.strategy, bundles, left);
   if (!chosen) {
     std::string text = name + " (" + std::string(to_string(spec.strategy)) + ", " + std::to_string(bundles.size()) +
@@ -180,8 +204,9 @@ Result<std::vector<NodeId>> ClusterScheduler::place_group(const runtime::GroupSp
     if (nodes_.empty()) text += "there are no nodes";
     for (std::size_t n = 0; n < nodes_.size() && n < kNodesExplainedMax; ++n) {
       if (n > 0) text += "; ";
-      text += "node " + nodes_[n].id.short_hex() + " (" + nodes_[n].address + ") has " + nodes_[n].available.to_string() +
-              " free of " + nodes_[n].total.to_string();
+      text += "node " + nodes_[n].id.short_hex() + " (" + nodes_[n].address + ") ";
+      if (nodes_[n].drains) text += "is being drained";
+      else text += "has " + nodes_[n].available.to_string() + " free of " + nodes_[n].total.to_string();
     }
     return runtime::resource_exhausted(text);
   }

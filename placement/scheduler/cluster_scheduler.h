@@ -16,6 +16,8 @@ class ClusterScheduler final : public runtime::Scheduler {
  public:
   runtime::Status add_node(const runtime::NodeInfo& node) override;
   void remove_node(runtime::NodeId node) override;
+  void begin_drain(runtime::NodeId node) override;
+  runtime::Result<runtime::NodeId> move_actor(const runtime::ActorSpec& actor) override;
   runtime::Result<runtime::NodeId> place_actor(const runtime::ActorSpec& actor) override;
   void release_actor(runtime::ActorId actor) override;
   runtime::Result<std::vector<runtime::NodeId>> place_group(const runtime::GroupSpec& group) override;
@@ -32,6 +34,7 @@ class ClusterScheduler final : public runtime::Scheduler {
     Resources total;
     Resources available;
     std::size_t actors = 0;
+    bool drains = false;
   };
   struct Bundle {
     runtime::NodeId node;

@@ -210,11 +210,36 @@ struct DrainActor {
   bool operator==(const DrainActor&) const = default;
 };
 
+// Nodes that are about to leave: from drivers and the command line, and from the node itself, to the head.
+
+/// Answered once it is recorded: the node gets nothing new, what it has moves away, and it leaves when it is empty, or after `time`. Of one that is drained
+/// already, the earlier end counts. Errors: kNotFound, kInvalidArgument (it is the node beside the head; no time).
+struct DrainNode {
+  NodeId node;
+  std::chrono::milliseconds time{0};
+  std::string reason;
+  bool operator==(const DrainNode&) const = default;
+};
+
+// From the head to a node.
+
+/// Its processes are to hold themselves what they refer to of that other node's objects. Answered with how many could not be had.
+struct TakeOver {
+  NodeId node;
+  bool operator==(const TakeOver&) const = default;
+};
+/// It was drained: it ends what is left and leaves.
+struct Leave {
+  std::string reason;
+  bool operator==(const Leave&) const = default;
+};
+
 // Answers and events.
 
 struct NodeList {
   std::uint64_t version = 0;
   std::vector<NodeInfo> nodes;
+  std::vector<NodeDeparture> departed = {};  // the last ones, oldest first
   bool operator==(const NodeList&) const = default;
 };
 
@@ -244,6 +269,12 @@ struct Shutdown {
   Status reason;
   bool operator==(const Shutdown&) const = default;
 };
+/// To all nodes, and from each to its processes.
+struct NodeDrains {
+  NodeId node;
+  NodeDrain drain;
+  bool operator==(const NodeDrains&) const = default;
+};
 
 }  // namespace control
 
@@ -255,7 +286,8 @@ struct ControlRequest {
                             control::RegisterNode, control::StartJob, control::EndJob, control::ActorExited,
                             control::StartActor, control::StopActor, control::BuildActor, control::FetchFile,
                             control::TerminateActor, control::WatchActor, control::WatchNodes, control::SaveState,
-                            control::DrainActor, control::ActorsExited, control::ParkActor, ObjectControl>;
+                            control::DrainActor, control::ActorsExited, control::ParkActor, ObjectControl,
+                            control::DrainNode, control::TakeOver, control::Leave>;
   JobId job;                          // on whose behalf
   std::chrono::milliseconds timeout;  // time left
   Body body;
@@ -270,6 +302,6 @@ using ControlAnswer = std::variant<std::monostate, JobId, ActorAddress, ActorSta
 using ControlAnswerer = UniqueFunction<void(Result<ControlAnswer>)>;
 
 using ControlEvent =
-    std::variant<LogLines, control::JobOutput, control::JobExited, control::ActorsDied, control::Shutdown>;
+    std::variant<LogLines, control::JobOutput, control::JobExited, control::ActorsDied, control::Shutdown, control::NodeDrains>;
 
 }  // namespace runtime

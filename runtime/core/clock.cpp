@@ -9,4 +9,10 @@ Deadline steady_now() {
   return simulated ? simulated->now() : std::chrono::steady_clock::now();
 }
 
+std::chrono::milliseconds unix_now() {
+  const Simulation* simulated = simulation();
+  if (simulated) return std::chrono::duration_cast<std::chrono::milliseconds>(simulated->now().time_since_epoch());
+  return std::chrono::duration_cast<std::chrono::milliseconds>(std::chrono::system_clock::now().time_since_epoch());
+}
+
 }  // namespace runtime

@@ -10,6 +10,9 @@ using Deadline = std::chrono::steady_clock::time_point;
 /// The machine's steady clock; in a simulation (core/simulation.h) its clock. Measuring how long something really took is not its business.
 Deadline steady_now();
 
+/// Since the Unix epoch, by the machine's clock (which may be set at any time); in a simulation by its clock. For what outlives a process or is shown to people.
+std::chrono::milliseconds unix_now();
+
 /// `duration` from now, saturating, whatever it is counted in: `deadline_after(hours(1))`, `deadline_after(seconds::max())`.
 template <class Rep, class Period>
 Deadline deadline_after(std::chrono::duration<Rep, Period> duration) {

@@ -52,6 +52,7 @@ void Head::on(const Call& call, control::RegisterNode& body, ControlAnswerer ans
     LOG(info, "node {} at {} is back", body.info.node.short_hex(), body.info.address);
     answer(ControlAnswer{std::int64_t{options_.durable}});
     reconcile(body);
+    catch_up_on_drains(call.from);
     return place_pending();
   }
   if (!body.replaces.is_none()) node_lost(body.replaces, "its machine has a new node");
@@ -60,6 +61,7 @@ void Head::on(const Call& call, control::RegisterNode& body, ControlAnswerer ans
   commit(command::AddNode{body.info});
   LOG(info, "node {} at {} joined", body.info.node.short_hex(), body.info.address);
   answer(ControlAnswer{std::int64_t{options_.durable}});
+  catch_up_on_drains(call.from);
   tell_node_watchers();
   place_pending();
 }
@@ -131,25 +133,26 @@ Status Head::end_restore() {
       case ActorPhase::kDead: break;
     }
   }
+  resume_drains();
   return {};
 }
 
 void Head::tell_node_watchers() {
-  for (ControlAnswerer& answer : node_watchers_.take({})) answer(ControlAnswer{node_list()});
+  for (NodeWatcher& watcher : node_watchers_.take({})) watcher.answer(ControlAnswer{node_list(watcher.version)});
 }
 
-control::NodeList Head::node_list() const {
+control::NodeList Head::node_list(std::uint64_t known) const {
   control::NodeList list{tables_.nodes_version(), {}};
-  for (const auto& [id, info] : tables_.nodes()) {
-    list.nodes.push_back(info);
-    list.nodes.back().available = scheduler_->available(id);
+  for (const auto& [id, info] : tables_.nodes()) list.nodes.push_back(shown(info));
+  for (const NodeDeparture& departure : tables_.departures()) {
+    if (known != 0 && departure.version > known) list.departed.push_back(departure);
   }
   return list;
 }
 
 void Head::on(const Call& call, control::WatchNodes& body, ControlAnswerer answer) {
-  if (body.version != tables_.nodes_version()) return answer(ControlAnswer{node_list()});
-  node_watchers_.add({}, call.deadline, std::move(answer));
+  if (body.version != tables_.nodes_version()) return answer(ControlAnswer{node_list(body.version)});
+  node_watchers_.add({}, call.deadline, NodeWatcher{body.version, std::move(answer)});
 }
 
 // -- Jobs
@@ -275,6 +278,8 @@ void Head::place_pending() {
   for (const PendingActor& pending : actors) {
     if (pending.not_before > now || !try_place_actor(pending.actor, pending.deadline)) pending_actors_.push_back(pending);
   }
+  // What has become free is first for those that have no place at all.
+  advance_drains();
 }
 
 // -- Key-value pairs
@@ -341,6 +346,7 @@ void Head::handle_event(NodeId from, const ControlEvent& event) {
 void Head::tick() {
   Deadline now = now_();
   forget_dead();
+  advance_drains();
   const auto is_due = [&](const PendingActor& pending) { return pending.not_before != Deadline::min() && pending.not_before <= now; };
   if (std::any_of(pending_actors_.begin(), pending_actors_.end(), is_due)) {
     for (PendingActor& pending : pending_actors_) {
@@ -375,7 +381,7 @@ void Head::tick() {
   }
   for (auto& [actor, answer] : end_waiters_.expire(now)) answer(nullptr);
   for (auto& [actor, answer] : actor_watchers_.expire(now)) answer(deadline_exceeded("nothing has happened to actor " + actor.short_hex()));
-  for (auto& [none, answer] : node_watchers_.expire(now)) answer(deadline_exceeded("no node has come or gone"));
+  for (auto& [none, watcher] : node_watchers_.expire(now)) watcher.answer(deadline_exceeded("no node has come or gone"));
   for (auto& [group, answer] : group_waiters_.expire(now)) {
     answer(deadline_exceeded("placement group " + group.short_hex() + " is still not placed"));
   }
@@ -388,7 +394,7 @@ void Head::tick() {
 
 Deadline Head::next_tick() const {
   Deadline next = std::min({address_waiters_.earliest(), end_waiters_.earliest(), actor_watchers_.earliest(), node_watchers_.earliest(),
-                            group_waiters_.earliest(), key_waiters_.earliest(), published_waiters_.earliest()});
+                            group_waiters_.earliest(), key_waiters_.earliest(), published_waiters_.earliest(), next_drain_tick()});
   for (const PendingActor& pending : pending_actors_) {
     next = std::min(next, pending.deadline);
     if (pending.not_before != Deadline::min()) next = std::min(next, pending.not_before);
@@ -401,10 +407,7 @@ Deadline Head::next_tick() const {
 ClusterState Head::cluster_state() const {
   ClusterState state;
   state.cluster = cluster_;
-  for (const auto& [id, info] : tables_.nodes()) {
-    state.nodes.push_back(info);
-    state.nodes.back().available = scheduler_->available(id);
-  }
+  for (const auto& [id, info] : tables_.nodes()) state.nodes.push_back(shown(info));
   for (const auto& [id, record] : tables_.actors()) state.actors.push_back(record.state());
   for (const auto& [id, group] : tables_.groups()) state.groups.push_back(group);
   for (const auto& [id, record] : tables_.jobs()) state.jobs.push_back(record.info);

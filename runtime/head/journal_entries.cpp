@@ -58,6 +58,8 @@ struct EntryWriter {
     if (entry.address != ActorAddress{}) schema_values::store(entry.address, row.initAddress());
     if (entry.death != DeathCause{}) schema_values::store(entry.death, row.initDeath());
     row.setDiedAs(entry.died_as);
+    row.setMoving(entry.moving);
+    row.setMoves(entry.moves);
   }
   void operator()(const ActorSaved& entry) {
     auto saved = to.initActorState();
@@ -80,6 +82,7 @@ struct EntryWriter {
     published.setType(text(entry.type));
     published.setLoss(text(entry.loss));
   }
+  void operator()(const Departure& entry) { schema_values::store(entry.departure, to.initDeparture()); }
 };
 
 ActorRow load_row(schema::ActorRow::Reader from) {
@@ -95,6 +98,8 @@ ActorRow load_row(schema::ActorRow::Reader from) {
   if (from.hasAddress()) row.address = schema_values::load(from.getAddress());
   if (from.hasDeath()) row.death = schema_values::load(from.getDeath());
   row.died_as = from.getDiedAs();
+  row.moving = from.getMoving();
+  row.moves = from.getMoves();
   return row;
 }
 
@@ -127,6 +132,7 @@ Entry load_entry(schema::JournalEntry::Reader from) {
       auto pair = from.getPair();
       return Pair{load_id<JobId>(pair.getJob()), load_text(pair.getKey()), load_bytes(pair.getValue())};
     }
+    case schema::JournalEntry::DEPARTURE: return Departure{schema_values::load(from.getDeparture())};
     case schema::JournalEntry::PUBLISHED: {
       auto published = from.getPublished();
       return PublishedEntry{load_text(published.getNameSpace()), load_text(published.getName()), published.getVersion(), schema_values::load_value(published.getValue()),
@@ -152,6 +158,8 @@ std::string key_of_published(const std::string& name_space, const std::string& n
   std::snprintf(digits, sizeof digits, "%016llx", static_cast<unsigned long long>(version));  // in the order of the versions
   return "published/" + std::to_string(name_space.size()) + ":" + name_space + "/" + std::to_string(name.size()) + ":" + name + "/" + digits;
 }
+
+std::string key_of_departure(NodeId node) { return "departure/" + node.hex(); }
 
 std::string encode(const Entry& entry) {
   const Buffer bytes = runtime::encode<schema::JournalEntry>([&](schema::JournalEntry::Builder to) { std::visit(EntryWriter{to}, entry); });

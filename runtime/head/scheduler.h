@@ -21,6 +21,11 @@ class Scheduler {
   /// Forgets the node and everything reserved on it. Groups that lose a bundle keep the others until removed.
   virtual void remove_node(NodeId node) = 0;
 
+  /// From now on nothing new is placed on the node; what is there keeps its place.
+  virtual void begin_drain(NodeId node) = 0;
+  /// Gives an actor that stands on a node which is drained a place elsewhere instead. On an error it keeps the one that it has. Errors: as place_actor().
+  virtual Result<NodeId> move_actor(const ActorSpec& actor) = 0;
+
   /// Reserves what the actor asks for on one node, or in its bundle. Errors: kResourceExhausted; kInvalidArgument; kNotFound
   /// (no such group or bundle, or the node it is bound to is gone).
   virtual Result<NodeId> place_actor(const ActorSpec& actor) = 0;

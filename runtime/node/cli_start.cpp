@@ -10,8 +10,10 @@
 #include <cstdio>
 #include <filesystem>
 #include <nlohmann/json.hpp>
+#include <utility>
 
 #include "runtime/core/asio.h"
+#include "runtime/core/duration.h"
 #include "runtime/core/log.h"
 #include "runtime/node/cluster_file.h"
 #include "runtime/node/daemon.h"
@@ -75,6 +77,7 @@ Status check_advertised(const std::string& host) {
 /// Everything `start` decides before anything runs.
 struct Plan {
   NodeOptions node;
+  std::chrono::milliseconds drain_time{0};  // that SIGTERM gives; 0: none
   ClusterAddress head;  // of another machine's node; empty address: the head is beside this one
   std::optional<ClusterFile> earlier;  // the cluster that is gone on with
 };
@@ -96,6 +99,10 @@ Result<Plan> make_plan(const StartOptions& options) {
   }
   if (!(options.memory_threshold >= 0 && options.memory_threshold <= 1)) return invalid_argument("--memory-threshold is a share of the memory, from 0 (off) to 1");
   if (options.spill_limit == 0 && !options.spill_dir.empty()) return invalid_argument("--spill-limit 0 turns spilling off; --spill-dir is then for nothing");
+  auto drain_time = parse_duration(options.drain_deadline);
+  if (!drain_time.ok()) return drain_time.status().with_context("--drain-deadline");
+  // Without the head's node there is no cluster to go on elsewhere, and a private one ends with its program.
+  if (!options.head && !options.is_private) plan.drain_time = *drain_time;
   std::string host = options.bind.empty() ? "127.0.0.1" : options.bind;
   if (!options.journal.empty() && !options.head) return invalid_argument("--journal goes with --head: only the head keeps one");
   plan.node.is_head = options.head;
@@ -182,6 +189,23 @@ Status explain_listen(const Status& status, const Endpoint& bind) {
   return status;
 }
 
+/// SIGTERM has the node drained, if it has time for that; the second one, or SIGINT, ends it at once.
+struct Signals {
+  asio::signal_set& set;
+  Node& node;
+  std::chrono::milliseconds drain_time;
+
+  void wait() {
+    set.async_wait([this](boost::system::error_code ec, int number) {
+      if (ec) return;
+      const bool drains = number == SIGTERM && drain_time.count() > 0;
+      if (!drains) return node.stop(cancelled(number == SIGINT ? "interrupted" : "terminated"));
+      node.drain("SIGTERM", std::exchange(drain_time, {}));
+      wait();
+    });
+  }
+};
+
 std::string announcement(const StartOptions& options, const Plan& plan, const std::string& address) {
   std::string text = options.head ? "started a cluster, " : "joined the cluster at " + options.address + ", ";
   text += "node " + plan.node.node.short_hex() + ", pid " + std::to_string(::getpid()) + "\n";
@@ -256,14 +280,14 @@ int run_node(const StartOptions& options, Plan plan, StartReport& report) {
     clean_up();
     return fail(status);
   }
-  signals.async_wait([&node](boost::system::error_code ec, int number) {
-    if (!ec) (*node)->stop(cancelled(number == SIGINT ? "interrupted" : "terminated"));
-  });
+  Signals handler{signals, **node, plan.drain_time};
+  handler.wait();
   plan.node.session_dir = *session;
   plan.node.node = info.node;
   LOG(info, "{} {} of cluster {} listens at {}", options.head ? "head" : "node", info.node.hex(), info.cluster.hex(), info.address);
   report.up(announcement(options, plan, info.address));
   Status end = (*node)->wait();
+  signals.cancel();
   node->reset();
   remove_session(*session);
   if (!keeps_journal && !journal.empty()) {

@@ -25,6 +25,7 @@ struct StartOptions {
   std::string spill_dir;                    // empty: in the session folder
   std::optional<std::uint64_t> spill_limit; // bytes; default: half of what the disk has left; 0: spill nothing
   double memory_threshold = 0.95;           // 0: no worker is stopped for want of memory
+  std::string drain_deadline = "30s";       // how long SIGTERM gives the node; 0: it stops at once
   bool block = false;
   bool is_private = false;     // for one program: foreground, not the "last" cluster, ends with its parent
 };

@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <map>
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
 
@@ -64,6 +65,8 @@ class Node {
   bool is_fenced() const { return fenced_; }
   /// Begins to stop: jobs and workers end, connections close. Any thread. A head stops the cluster's other nodes first.
   void stop(Status reason);
+  /// Asks the head to have this node leave within that time, with what it has moved to others; then it stops. Any thread.
+  void drain(std::string reason, std::chrono::milliseconds time);
   /// Ends wait() and nothing else; the destructor then kills what runs. Any thread.
   void quit(Status reason);
 
@@ -97,6 +100,19 @@ class Node {
   void submit(const std::shared_ptr<Channel>& channel, const control::SubmitJob& body, ControlAnswerer answer);
   void on_log(LogLines lines);
 
+  // Leaving: node_drain.cpp.
+  void drain_on_loop(const std::string& reason, std::chrono::milliseconds time, UniqueFunction<void(Status)> done);
+  /// Whatever the head says.
+  void leave_by(Deadline deadline, const std::string& reason);
+  void on_node_drains(const control::NodeDrains& drains);
+  /// A process that has just connected.
+  void tell_of_drains(Channel& channel);
+  void warn_jobs();
+  Status refuse_while_drained(const std::string& what) const;
+  void take_over(const control::TakeOver& body, std::chrono::milliseconds timeout, ControlAnswerer answer);
+  /// Where an object is whose node was drained.
+  void find_moved(const ObjectLocation& lost, UniqueFunction<void(Result<ObjectLocation>)> done);
+
   void to_head(ControlRequest request, ControlAnswerer answer);
   /// What the head has to hear, however long it is away.
   void tell_head(ControlRequest::Body body, JobId job, UniqueFunction<void()> confirmed = nullptr);
@@ -125,6 +141,12 @@ class Node {
   Status stop_reason_;
   bool stopping_ = false;
   bool fenced_ = false;
+  static constexpr std::chrono::minutes kDrainsKept{1};  // after their deadline
+  std::map<NodeId, std::pair<control::NodeDrains, Deadline>> drains_;  // of all nodes
+  std::optional<std::string> drained_;  // why this node is about to leave
+  Timer leave_timer_;
+  Deadline leave_at_ = Deadline::max();
+  Timer jobs_timer_;
   std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);  // false once destroyed, for callbacks still under way
 };
 

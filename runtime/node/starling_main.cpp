@@ -11,6 +11,7 @@
 #include "placement/placement.h"
 #include "runtime/core/version.h"
 #include "runtime/head/cli_head.h"
+#include "runtime/node/cli_drain.h"
 #include "runtime/node/cli_logs.h"
 #include "runtime/node/cli_start.h"
 #include "runtime/node/cli_status.h"
@@ -54,6 +55,7 @@ struct Commands {
     add_list(app);
     add_submit(app);
     add_logs(app);
+    add_drain(app);
     app.footer("Reinforcement learning (each has its own --help):\n"
                "  train                       Train a policy: --config FILE key=value ...\n"
                "  generate, score             Sample from a model; log-probs of given tokens\n"
@@ -87,6 +89,8 @@ struct Commands {
     start->add_option("--spill-limit", start_options.spill_limit, "bytes there at most, like 100GiB (default: half of what the disk has left; 0: spill nothing)")->transform(bytes());
     start->add_option("--memory-threshold", start_options.memory_threshold, "share of the machine's or cgroup's memory in use from which on the worker that grew most is stopped "
                                                                            "(default: 0.95; 0: none is)");
+    start->add_option("--drain-deadline", start_options.drain_deadline, "how long SIGTERM gives the node to move what it has to others, like 30s "
+                                                                        "(default: 30s; 0: it stops at once). A second SIGTERM stops it at once");
     start->add_flag("--block", start_options.block, "stay in the foreground");
     start->add_flag("--private", start_options.is_private, "serve one program: stay in the foreground, end with the parent process, and "
                                                            "not become the cluster that commands find by themselves");
@@ -122,21 +126,33 @@ struct Commands {
     logs->add_flag("-f,--follow", follow, "go on as it grows");
   }
 
+  void add_drain(CLI::App& app) {
+    drain = add(app, "drain", "Have a node leave the cluster: it gets nothing new, actors that may be restarted and objects move to other nodes, and it "
+                              "leaves when it is empty, or at the deadline");
+    drain->add_option("node", drain_options.node, "id (its first digits are enough), HOST:PORT or host name")->required();
+    drain->add_option("--deadline", drain_options.deadline, "when it leaves at the latest, like 30s or 2min (default: 30s)");
+    drain->add_option("--reason", drain_options.reason, "what actors, `starling status` and the logs say, like preemption");
+    drain->add_flag("--wait", drain_options.wait, "return when the node has left, rather than when the cluster has recorded it");
+  }
+
   int run() {
     if (*start) return runtime::start_command(start_options);
     if (*head) return runtime::head_command(head_options, make_scheduler);
     if (*stop) return runtime::stop_command(address);
     if (*status) return runtime::status_command(address, json);
     if (*list) return runtime::list_command(address, kind, json);
+    drain_options.address = address;
+    if (*drain) return runtime::drain_command(drain_options);
     if (*logs) return runtime::logs_command(address, what, follow);
     submit_options.address = address;
     return runtime::submit_command(submit_options);
   }
 
-  CLI::App *start, *head, *stop, *status, *list, *submit, *logs;
+  CLI::App *start, *head, *stop, *status, *list, *submit, *logs, *drain;
   runtime::StartOptions start_options;
   runtime::HeadCommandOptions head_options;
   runtime::SubmitOptions submit_options;
+  runtime::DrainOptions drain_options;
   std::string address, kind, what;
   bool json = false, follow = false;
 };

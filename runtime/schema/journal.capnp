@@ -51,6 +51,7 @@ struct JournalEntry {
       token @22 :Text;
       epoch @23 :UInt64;           # grows with each start of a head
     }
+    departure @25 :Membership.NodeDeparture;  # one of the last nodes that went
   }
 }
 
@@ -65,4 +66,6 @@ struct ActorRow {
   address @7 :Membership.ActorAddress;
   death @8 :Membership.DeathCause; # of the last incarnation that ended
   diedAs @9 :UInt64;               # order of its death; 0: it lives
+  moving @10 :Bool;                # it was told to end because its node is drained, and starts elsewhere
+  moves @11 :UInt32;               # of the restarts those because its node was drained
 }

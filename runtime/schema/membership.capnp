@@ -89,6 +89,7 @@ struct ActorState {
   nameSpace @13 :Text;
   detached @14 :Bool;
   version @15 :UInt64;       # grows with every change of the phase
+  moves @16 :UInt32;         # of the restarts those because its node was drained
 }
 
 struct GroupSpec {
@@ -117,6 +118,23 @@ struct NodeInfo {
   available @6 :List(Amount);
   labels @7 :List(Pair);
   alive @8 :Bool = true;
+  joinedAs @9 :UInt64;       # the version of the cluster's nodes with which it joined
+  drain @10 :NodeDrain;      # null: it is not drained
+}
+
+struct NodeDrain {           # a node is about to leave
+  reason @0 :Text;
+  leftMs @1 :UInt64;         # until it leaves, when this was said
+  deadlineMs @2 :UInt64;     # the same since the Unix epoch, by the head's clock
+  version @3 :UInt64;        # of the cluster's nodes when it began
+  waitsFor @4 :Text;         # what keeps it, for people
+}
+
+struct NodeDeparture {       # a node that is in the cluster no more
+  node @0 :NodeInfo;
+  why @1 :Text;
+  drained @2 :Bool;          # it had been told to leave
+  version @3 :UInt64;        # of the cluster's nodes when it went
 }
 
 struct JobInfo {
@@ -192,6 +210,11 @@ struct ControlRequest {
     parkActor :group { actor @61 :Data; }           # it goes on without its resources
     # About objects, to and from several.
     objects @62 :Published.ObjectControl;
+    # To the head: a node is to leave within that time.
+    drainNode :group { node @67 :Data; timeMs @68 :UInt64; reason @69 :Text; }
+    # From the head to a node.
+    takeOver :group { node @70 :Data; }             # hold what your processes refer to of that node's objects; reply: number
+    leave :group { reason @71 :Text; }              # you are drained
   }
 }
 
@@ -208,7 +231,7 @@ struct ControlReply {
     cluster @8 :ClusterState;
     group @9 :GroupState;
     log :group { text @10 :Data; nextOffset @11 :UInt64; }
-    nodes :group { version @12 :UInt64; nodes @13 :List(NodeInfo); }
+    nodes :group { version @12 :UInt64; nodes @13 :List(NodeInfo); departed @15 :List(NodeDeparture); }
     objects @14 :Published.ObjectControlReply;
   }
 }
@@ -221,5 +244,6 @@ struct ControlEvent {        # one way
     obsoleteActorDied @6 :ActorState;
     shutdown :group { code @7 :UInt16; message @8 :Text; }
     actorsDied :group { job @9 :Data; actors @10 :List(Data); }  # for good
+    nodeDrains :group { node @11 :Data; drain @12 :NodeDrain; }   # to all nodes, and from each to its processes
   }
 }

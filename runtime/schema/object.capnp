@@ -52,6 +52,8 @@ struct ObjectRequest {
       location @20 :ObjectLocation;     # where it was
       keeper @21 :Text;                 # Value.keeper
     }
+    takeOver @22 :ObjectLocation;       # to the own node, as the object's node is about to leave: keep it here. reply: location, which the asker borrows
+    evacuate @23 :Data;                 # from the store to a process: take over what you refer to that lies on this node. reply: failed
   }
   waitMs @10 :UInt64;           # of lease, pin, fetch: how long to wait in line for room. 0: not at all
 }
@@ -74,6 +76,7 @@ struct ObjectReply {
     extents @11 :List(UInt64);
     report @12 :ProcessReport;
     source @13 :Text;           # the endpoint of a node that has it, or is about to
+    failed @14 :UInt64;         # so many objects could not be taken over
   }
 }
 

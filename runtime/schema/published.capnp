@@ -34,6 +34,8 @@ struct ObjectControl {
     # From the head to a node.
     adopt @15 :Object.ObjectLocation;  # keep it in the store's own name, or a copy of it; reply: location
     drop @16 :Object.ObjectLocation;   # what was adopted
+    # From a node to the head, and from the head to the nodes: where is an object whose node has left? reply: location
+    findObject :group { object @18 :Data; node @19 :Data; }
   }
 }
 

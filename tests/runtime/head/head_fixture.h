@@ -18,11 +18,20 @@ class CpuScheduler final : public Scheduler {
     return {};
   }
   void remove_node(NodeId node) override { left_.erase(node); }
+  void begin_drain(NodeId node) override { drains_.insert(node); }
+  Result<NodeId> move_actor(const ActorSpec& actor) override {
+    const auto before = held_.at(actor.actor);
+    held_.erase(actor.actor);
+    auto place = place_actor(actor);
+    if (!place.ok()) held_[actor.actor] = before;
+    else if (left_.contains(before.first)) left_[before.first] += before.second;
+    return place;
+  }
   Result<NodeId> place_actor(const ActorSpec& actor) override {
     double cpus = actor.resources.contains("CPU") ? actor.resources.at("CPU") : 0;
     if (cpus < 0) return invalid_argument("below zero");
     for (auto& [node, left] : left_) {
-      if (left < cpus) continue;
+      if (left < cpus || drains_.contains(node)) continue;
       left -= cpus;
       held_[actor.actor] = {node, cpus};
       return node;
@@ -37,7 +46,7 @@ class CpuScheduler final : public Scheduler {
   }
   Result<std::vector<NodeId>> place_group(const GroupSpec& group) override {
     for (auto& [node, left] : left_) {
-      if (left < 1) continue;
+      if (left < 1 || drains_.contains(node)) continue;
       left -= 1;
       groups_[group.group] = node;
       return std::vector<NodeId>(group.bundles.size(), node);
@@ -61,6 +70,7 @@ class CpuScheduler final : public Scheduler {
 
  private:
   std::map<NodeId, double> left_;
+  std::set<NodeId> drains_;
   std::map<ActorId, std::pair<NodeId, double>> held_;
   std::map<GroupId, NodeId> groups_;
 };
@@ -160,6 +170,7 @@ class HeadTest : public ::testing::Test {
   }
   static void expect_equal(const ClusterTables& left, const ClusterTables& right) {
     EXPECT_TRUE(left.nodes() == right.nodes());
+    EXPECT_TRUE(left.departures() == right.departures());
     EXPECT_TRUE(left.jobs() == right.jobs());
     EXPECT_TRUE(left.pairs() == right.pairs());
     EXPECT_TRUE(left.published().all() == right.published().all());
