@@ -121,7 +121,8 @@ void Head::advance_drain(NodeId node) {
   move_published(node);
   const bool empty = is_empty(node);
   if (!empty) drain.emptied = false;
-  if (drain.outstanding > 0 || now < drain.next_round) return;
+  const bool has_emptied = empty && !drain.emptied;
+  if (drain.outstanding > 0 || (now < drain.next_round && !has_emptied)) return;
   if (!empty) {
     // Early, so that most is done when it matters; and once more at the end.
     drain.next_round = now < drain.last_call ? drain.last_call : drain.deadline;

@@ -82,6 +82,23 @@ struct Plan {
   std::optional<ClusterFile> earlier;  // the cluster that is gone on with
 };
 
+Result<PreemptionOptions> preemption_options(const StartOptions& options) {
+  PreemptionOptions preemption{options.preemption_file, options.preemption_command, options.preemption_url};
+  if (!preemption.any()) return preemption;
+  if (options.head) {
+    return invalid_argument("--preemption-file, --preemption-command and --preemption-url are for nodes that join a cluster: without the head's node there is none to "
+                            "go on; run the head on a machine that stays");
+  }
+  auto poll = parse_duration(options.preemption_poll);
+  if (!poll.ok()) return poll.status().with_context("--preemption-poll");
+  if (*poll < std::chrono::milliseconds(100)) return invalid_argument("--preemption-poll " + options.preemption_poll + ": expected at least 100ms");
+  preemption.poll = *poll;
+  if (!preemption.url.empty()) {
+    if (auto url = PreemptionUrl::parse(preemption.url); !url.ok()) return url.status().with_context("--preemption-url");
+  }
+  return preemption;
+}
+
 Result<Plan> make_plan(const StartOptions& options) {
   if (options.head == !options.address.empty()) {
     return invalid_argument("say either --head, to start a cluster, or --address HOST:PORT, to join one");
@@ -101,6 +118,10 @@ Result<Plan> make_plan(const StartOptions& options) {
   if (options.spill_limit == 0 && !options.spill_dir.empty()) return invalid_argument("--spill-limit 0 turns spilling off; --spill-dir is then for nothing");
   auto drain_time = parse_duration(options.drain_deadline);
   if (!drain_time.ok()) return drain_time.status().with_context("--drain-deadline");
+  auto preemption = preemption_options(options);
+  if (!preemption.ok()) return preemption.status();
+  plan.node.preemption = std::move(*preemption);
+  if (drain_time->count() > 0) plan.node.drain_time = *drain_time;
   // Without the head's node there is no cluster to go on elsewhere, and a private one ends with its program.
   if (!options.head && !options.is_private) plan.drain_time = *drain_time;
   std::string host = options.bind.empty() ? "127.0.0.1" : options.bind;

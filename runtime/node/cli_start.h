@@ -26,6 +26,11 @@ struct StartOptions {
   std::optional<std::uint64_t> spill_limit; // bytes; default: half of what the disk has left; 0: spill nothing
   double memory_threshold = 0.95;           // 0: no worker is stopped for want of memory
   std::string drain_deadline = "30s";       // how long SIGTERM gives the node; 0: it stops at once
+  // What says that this machine is about to be taken away; empty: nothing of that kind.
+  std::string preemption_file;
+  std::string preemption_command;
+  std::string preemption_url;
+  std::string preemption_poll = "1s";
   bool block = false;
   bool is_private = false;     // for one program: foreground, not the "last" cluster, ends with its parent
 };

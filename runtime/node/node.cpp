@@ -126,7 +126,7 @@ Status Node::open() {
   jobs_ = std::make_unique<JobRunner>(loop_, runner, [this](JobId job) { tell_head(control::EndJob{job}, job); });
 
   link_to_head();
-  return {};
+  return watch_for_preemption();
 }
 
 void Node::link_to_head() {
@@ -442,6 +442,7 @@ void Node::stop_on_loop(Status reason) {
   LOG(info, "stopping: {}", reason.message());
   stop_reason_ = reason;
   leave_timer_.cancel();
+  for (auto& watch : watches_) watch->stop();
   jobs_timer_.cancel();
   for (auto& [channel, client] : clients_) {
     if (channel->peer().role != Role::kNode) send_event(*client.channel, control::Shutdown{unavailable("the node stops: " + reason.message())});
@@ -472,6 +473,7 @@ Node::~Node() {
     if (tcp_) tcp_->stop();
     if (unix_) unix_->stop();
     if (head_) head_->close(cancelled("the node has stopped"));
+    watches_.clear();
     jobs_.reset();
     memory_.reset();
     workers_.reset();

@@ -17,6 +17,7 @@
 #include "runtime/node/head_link.h"
 #include "runtime/node/job_runner.h"
 #include "runtime/node/memory_guard.h"
+#include "runtime/node/preemption_watch.h"
 #include "runtime/node/program_files.h"
 #include "runtime/node/worker_pool.h"
 #include "runtime/object/object_store.h"
@@ -43,6 +44,8 @@ struct NodeOptions {
   bool durable = false;          // the journal outlives this node, and another one may go on with it
   NodeId replaces;               // an earlier node of this machine that is known to be dead
   HeadLinkOptions link;
+  PreemptionOptions preemption;
+  std::chrono::milliseconds drain_time{30'000};  // when this machine is about to be taken away, and nobody says how soon
 };
 
 /// Everything happens on the event loop; the methods are for the main thread, which drives the loop in wait().
@@ -108,6 +111,7 @@ class Node {
   /// A process that has just connected.
   void tell_of_drains(Channel& channel);
   void warn_jobs();
+  Status watch_for_preemption();
   Status refuse_while_drained(const std::string& what) const;
   void take_over(const control::TakeOver& body, std::chrono::milliseconds timeout, ControlAnswerer answer);
   /// Where an object is whose node was drained.
@@ -147,6 +151,7 @@ class Node {
   Timer leave_timer_;
   Deadline leave_at_ = Deadline::max();
   Timer jobs_timer_;
+  std::vector<std::unique_ptr<PreemptionWatch>> watches_;
   std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);  // false once destroyed, for callbacks still under way
 };
 

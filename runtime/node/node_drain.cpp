@@ -14,6 +14,7 @@ namespace {
 constexpr std::chrono::milliseconds kLeaveMargin{3000};
 // Drivers are told so long before the node goes, or when half of the time is over.
 constexpr std::chrono::milliseconds kJobsWarned{10'000};
+constexpr std::chrono::milliseconds kPreemptionMargin{5'000};
 
 }  // namespace
 
@@ -85,6 +86,21 @@ void Node::warn_jobs() {
     LOG(info, "job {}: SIGTERM to its driver (pid {}), since this node is about to leave", client.job.short_hex(), peer.pid);
     ::kill(peer.pid, SIGTERM);
   }
+}
+
+Status Node::watch_for_preemption() {
+  auto sources = preemption_sources(loop_, options_.preemption);
+  if (!sources.ok()) return sources.status();
+  for (auto& source : *sources) {
+    const auto on_notice = [this](const PreemptionNotice& notice, UniqueFunction<void(bool)> answer) {
+      // Of what the machine has left, a part for the end of its processes.
+      auto time = notice.left ? *notice.left - std::min(*notice.left / 4, kPreemptionMargin) : options_.drain_time;
+      time = std::max(time, std::chrono::milliseconds(1));
+      drain_on_loop(notice.reason, time, [answer = std::move(answer)](const Status& status) mutable { answer(status.ok()); });
+    };
+    watches_.push_back(std::make_unique<PreemptionWatch>(loop_, std::move(source), options_.preemption.poll, options_.preemption.timeout, on_notice));
+  }
+  return {};
 }
 
 Status Node::refuse_while_drained(const std::string& what) const {

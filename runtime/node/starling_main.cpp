@@ -91,6 +91,10 @@ struct Commands {
                                                                            "(default: 0.95; 0: none is)");
     start->add_option("--drain-deadline", start_options.drain_deadline, "how long SIGTERM gives the node to move what it has to others, like 30s "
                                                                         "(default: 30s; 0: it stops at once). A second SIGTERM stops it at once");
+    start->add_option("--preemption-file", start_options.preemption_file, "file whose appearance says that this machine is about to be taken away: the node is drained then");
+    start->add_option("--preemption-command", start_options.preemption_command, "command that prints 'preempted', or 'preempted 25s', when that is so");
+    start->add_option("--preemption-url", start_options.preemption_url, "a cloud's metadata endpoint that says so: aws, gcp, aws+http://HOST:PORT or gcp+http://HOST:PORT");
+    start->add_option("--preemption-poll", start_options.preemption_poll, "how often these are asked (default: 1s)");
     start->add_flag("--block", start_options.block, "stay in the foreground");
     start->add_flag("--private", start_options.is_private, "serve one program: stay in the foreground, end with the parent process, and "
                                                            "not become the cluster that commands find by themselves");
