@@ -454,6 +454,20 @@ ObjectRef<ActorDeath> Runtime::death_of_actor(ActorId actor) {
   return ObjectRef<ActorDeath>(death_of(impl_->process, actor));
 }
 
+Result<std::vector<NodeInfo>> Runtime::nodes(Until until) {
+  if (Status status = require_started(); !status.ok()) return status;
+  auto list = impl_->process->ask<NodeClient::NodeList>([&](NodeClient::Callback<NodeClient::NodeList> done) {
+    impl_->process->node().watch_nodes(0, bounded(until.at()), std::move(done));
+  });
+  if (!list.ok()) return list.status();
+  return std::move(list->nodes);
+}
+
+std::optional<DrainNotice> Runtime::drain_notice() const {
+  if (!require_started().ok()) return std::nullopt;
+  return impl_->process->drain_notice();
+}
+
 Watch Runtime::watch_nodes(std::function<void(const NodeEvent&)> callback) {
   if (!require_started().ok()) return {};
   return Watch::on_nodes(impl_->process, std::move(callback));
@@ -504,6 +518,9 @@ ObjectStatePtr Runtime::submit_task(const MethodKey& key, const TaskOptions& opt
       TaskPoolOptions options;
       options.lineage_bytes_max = impl_->options.lineage_bytes_max;
       impl_->tasks = std::make_shared<TaskPool>(process, task_leases(process), options);
+      process->hear_of_drains([weak = std::weak_ptr<TaskPool>(impl_->tasks)](NodeId node) {
+        if (auto tasks = weak.lock()) tasks->on_node_drains(node);
+      });
     }
     pool = impl_->tasks;
   }

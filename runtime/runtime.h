@@ -203,7 +203,8 @@ class Runtime {
   ObjectRef<ActorDeath> when_dead(const ActorHandle<T>& actor) {
     return death_of_actor(actor.id());
   }
-  /// Calls back for each node that the cluster has now, and for those that come and go. A node that comes and goes between two looks may be missed.
+  /// Calls back for each node that the cluster has now, and from then on when one joins, is about to leave (with its deadline and the reason), has left, or is
+  /// lost; in the order in which that happened. A restart of the head loses none; of those that were away for long, the last 1000 departures are told.
   Watch watch_nodes(std::function<void(const NodeEvent&)> callback);
   template <class T>
   Status kill(const ActorGroup<T>& group, Until until = std::chrono::seconds(10));
@@ -336,8 +337,13 @@ class Runtime {
 
   /// Nodes, actors, placement groups, jobs.
   Result<ClusterState> cluster_state(Until until = std::chrono::seconds(30));
+  /// The cluster's nodes, with resources, labels, and (NodeInfo::drain) which are about to leave.
+  Result<std::vector<NodeInfo>> nodes(Until until = std::chrono::seconds(30));
   /// The node that this process is on.
   NodeId node_id() const;
+  /// That this process's node is about to leave the cluster, and when; nothing while it is not. For methods that run long: on_drain() (actor/drain_hooks.h)
+  /// waits for them to end. Cost: a lock.
+  std::optional<DrainNotice> drain_notice() const;
 
  private:
   struct Impl;

@@ -49,6 +49,7 @@ template <class T, class... Methods>
 void Runtime::register_actor(std::string name, Methods... methods) {
   ActorClass& added = add_class(std::move(name), typeid(T));
   (added.add(runtime_detail::method_entry<T>(std::move(methods))), ...);
+  added.set_drain_hook(drain_hook<T>());
   if constexpr (SavesState<T>) {
     added.set_state_hooks(state_hooks<T>());
     MethodEntry save;

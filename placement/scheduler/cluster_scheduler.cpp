@@ -86,12 +86,30 @@ void ClusterScheduler::set_open(NodeId id, bool open) {
   if (Node* node = find(id)) node->open = open;
 }
 
+void ClusterScheduler::begin_drain(NodeId id) {
+  if (Node* node = find(id)) node->drains = true;
+}
+
 runtime::ResourceMap ClusterScheduler::available(NodeId id) const {
   const Node* node = find(id);
   return node ? node->room.left().to_map() : runtime::ResourceMap{};
 }
 
 // -- Actors
+
+Result<ActorPlace> ClusterScheduler::move_actor(const ActorSpec& actor) {
+  if (actor.bundle) {
+    return runtime::resource_exhausted("actor " + actor.class_name + " stands on bundle " + std::to_string(actor.bundle->index) + " of placement group " +
+                                       actor.bundle->group.short_hex() + ", which does not move");
+  }
+  auto demand = checked(actor.resources, actor.labels);
+  if (!demand.ok()) return demand.status().with_context("actor " + actor.class_name);
+  auto place = place_on_node(actor, *demand);
+  if (!place.ok()) return place;
+  release_actor(actor.actor);
+  count(actor, *demand, *place, std::nullopt);
+  return place;
+}
 
 Result<ActorPlace> ClusterScheduler::place_actor(const ActorSpec& actor) {
   auto demand = checked(actor.resources, actor.labels);
@@ -124,6 +142,7 @@ Result<ActorPlace> ClusterScheduler::place_in_bundle(const ActorSpec& actor, con
   Bundle& bundle = group->second[actor.bundle->index];
   const Node* node = find(bundle.node);
   if (!node) return runtime::not_found(who + "the node of its bundle is gone");
+  if (node->drains) return runtime::resource_exhausted(who + "node " + node->id.short_hex() + " of its bundle is being drained");
   const std::string in_bundle = who + "bundle " + std::to_string(actor.bundle->index) + " of " + group_name;
   const bool is_elsewhere = actor.node && *actor.node != node->id && !actor.node_is_preferred;
   if (is_elsewhere) return runtime::invalid_argument(in_bundle + " is on node " + node->id.short_hex() + ", not on node " + actor.node->short_hex() + ", which the actor is bound to");
@@ -138,7 +157,7 @@ Result<ActorPlace> ClusterScheduler::place_in_bundle(const ActorSpec& actor, con
 }
 
 ClusterScheduler::Node* ClusterScheduler::choose(const ActorSpec& actor, const Resources& demand) const {
-  const auto takes = [&](const Node& node) { return node.open && node.room.covers(demand) && meets(node.labels, actor.labels); };
+  const auto takes = [&](const Node& node) { return node.takes_more() && node.room.covers(demand) && meets(node.labels, actor.labels); };
   if (actor.node) {
     Node* node = find(*actor.node);
     if (node && takes(*node)) return node;
@@ -212,7 +231,7 @@ Result<GroupPlace> ClusterScheduler::place_group(const runtime::GroupSpec& spec)
   std::vector<Node*> open;
   std::vector<NodeOffer> offers;
   for (const auto& node : nodes_) {
-    if (!node->open) continue;
+    if (!node->takes_more()) continue;
     open.push_back(node.get());
     offers.push_back({&node->room, &node->labels});
   }
@@ -291,7 +310,7 @@ std::string ClusterScheduler::nearest(const BundleNeed& need, const RoomOf& room
     ++counted;
     const std::size_t labels = unmet(node->labels, need.labels).size();
     ever = ever || (labels == 0 && could_hold(*node));
-    std::tuple<std::size_t, bool, double, double> cost(labels, !node->open, room->left().distance_to(need.amount), node->total.distance_to(need.amount));
+    std::tuple<std::size_t, bool, double, double> cost(labels, !node->takes_more(), room->left().distance_to(need.amount), node->total.distance_to(need.amount));
     if (best && cost >= best_cost) continue;
     best = node.get();
     left = room;
@@ -302,7 +321,7 @@ std::string ClusterScheduler::nearest(const BundleNeed& need, const RoomOf& room
   if (const runtime::Labels missing = unmet(best->labels, need.labels); !missing.empty()) {
     text += "lacks the labels " + to_string(missing);
   } else if (left->covers(need.amount)) {
-    text += best->open ? "has room now" : "takes nothing new now";
+    text += best->drains ? "is being drained" : best->open ? "has room now" : "takes nothing new now";
   } else {
     text += "lacks " + left->missing(need.amount, best->total);
     if (!could_hold(*best)) text += " even when idle";
@@ -367,7 +386,7 @@ Status ClusterScheduler::explain(const runtime::GroupSpec& spec, const std::stri
   for (const auto& node : nodes_) {
     rooms.emplace_back(node->total);
     idle.push_back({&rooms.back(), &node->labels});
-    if (node->open) now.push_back({&node->room, &node->labels});
+    if (node->takes_more()) now.push_back({&node->room, &node->labels});
   }
   if (spec.strategy == runtime::GroupStrategy::kStrictPack) {
     // All of them are one, as far as a node is concerned.

@@ -25,6 +25,8 @@ class ClusterScheduler final : public runtime::Scheduler {
   runtime::Status add_node(const runtime::NodeInfo& node) override;
   void remove_node(runtime::NodeId node) override;
   void set_open(runtime::NodeId node, bool open) override;
+  void begin_drain(runtime::NodeId node) override;
+  runtime::Result<runtime::ActorPlace> move_actor(const runtime::ActorSpec& actor) override;
   runtime::Result<runtime::ActorPlace> place_actor(const runtime::ActorSpec& actor) override;
   void release_actor(runtime::ActorId actor) override;
   runtime::Result<runtime::GroupPlace> place_group(const runtime::GroupSpec& group) override;
@@ -43,6 +45,8 @@ class ClusterScheduler final : public runtime::Scheduler {
     std::size_t actors = 0;
     std::map<std::string, std::size_t> actors_of_class = {};
     bool open = true;
+    bool drains = false;
+    bool takes_more() const { return open && !drains; }
   };
   struct Bundle {
     runtime::NodeId node;

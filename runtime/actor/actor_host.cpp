@@ -69,6 +69,10 @@ bool ActorHost::run(std::size_t jobs_max) {
       turn.job->answer(std::move(status));
       continue;
     }
+    if (turn.job->tells_of_drain) {
+      run_drain_hook();
+      continue;
+    }
     if (turn.job->method && turn.job->method->coroutine) {
       begin_coroutine(turn);
       continue;
@@ -137,7 +141,7 @@ void ActorHost::next(Turn& turn, bool take) {
 std::unique_ptr<ActorJob> ActorHost::take_job(Lane** lane) {
   for (;;) {
     std::unique_ptr<ActorJob> job = lanes_.pop(lane);
-    if (!job || job->answer) return job;
+    if (!job || job->answer || job->tells_of_drain) return job;
     const bool unread = job->channel->queued_bytes() > context_->options.unread_bytes_max;
     if (!unread && !(parked_ && parked_->has(job->channel.get(), *lane))) return job;
     --(*lane)->active;
@@ -176,13 +180,48 @@ void ActorHost::take_back(const Channel* channel, const Lane* lane) {
 void ActorHost::save_at_end() {
   if (!actor_ || !saves_) return;
   ActorScope scope({id_, incarnation_});
+  // The head may be away for a moment; a node that is drained can wait for it.
+  const std::optional<DrainNotice> drain = context_->process->drain_notice();
+  const Deadline until = std::max(deadline_after(kSaveTime), drain ? drain->deadline : Deadline::min());
   Status saved;
   try {
-    saved = save_state_of(actor_.get(), class_->state_hooks(), *context_->process, deadline_after(kSaveTime));
+    saved = save_state_of(actor_.get(), class_->state_hooks(), *context_->process, until);
   } catch (...) {
     saved = thrown().with_context("save_state");
   }
   if (!saved.ok()) LOG(warn, "{} {}: its last state is not kept: {}", class_->name(), id_.short_hex(), saved.message());
+}
+
+void ActorHost::tell_of_drain() {
+  auto job = std::make_unique<ActorJob>();
+  job->tells_of_drain = true;
+  bool another = false;
+  {
+    std::lock_guard lock(mutex_);
+    if (stopping_ || draining_) return;
+    if (class_ && !class_->drain_hook()) return;
+    if (class_) {
+      JobLine first;
+      first.push(std::move(job));
+      lanes_.put_back(first);
+    } else {
+      lanes_.push(std::move(job));  // behind the constructor
+    }
+    another = wants_turn();
+    if (another) ++turns_;
+  }
+  if (another) context_->executor.post(shared_from_this());
+}
+
+void ActorHost::run_drain_hook() {
+  const std::optional<DrainNotice> notice = context_->process->drain_notice();
+  const DrainHook hook = class_ ? class_->drain_hook() : nullptr;
+  if (!actor_ || !hook || !notice) return;
+  try {
+    hook(actor_.get(), *notice);
+  } catch (...) {
+    LOG(warn, "{} {}: on_drain: {}", class_->name(), id_.short_hex(), thrown().message());
+  }
 }
 
 void ActorHost::finish() {
@@ -199,6 +238,7 @@ void ActorHost::finish() {
     stopped = std::move(stopped_);
   }
   while (auto job = dropped.pop()) {
+    if (job->tells_of_drain) continue;
     if (job->answer) job->answer(cancelled("the actor was ended before it was built"));
     else refuse_call(*job, not_found("the actor has ended"), true, dropped.empty() ? Flush::kNow : Flush::kSoon);
   }

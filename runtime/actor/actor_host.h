@@ -77,6 +77,9 @@ class ActorHost : public std::enable_shared_from_this<ActorHost> {
   /// The same as stop() at once on the calling thread, when the executor has come to rest.
   void stop_at_rest();
 
+  /// The node is about to leave: on_drain() of the actor's class runs before the calls in line, once it is built.
+  void tell_of_drain();
+
   /// For coroutines: runs the task in a turn, also of an actor that is being stopped.
   void run_in_turn(UniqueFunction<void()> task);
   /// In a turn: the coroutine has ended; answers the call and lets the next one go.
@@ -115,6 +118,7 @@ class ActorHost : public std::enable_shared_from_this<ActorHost> {
   void begin_coroutine(Turn& turn);
   void finish();
   void save_at_end();
+  void run_drain_hook();
   void give_up_resources_while_waiting();
   Status prepare(const ExecutionOptions& execution, bool one_thread) const;
   Status check_call(const ActorJob& job) const;

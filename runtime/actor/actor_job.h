@@ -22,6 +22,8 @@ struct ActorJob {
   // Of a constructor.
   std::unique_ptr<const ActorSpec> spec;
   std::function<void(Status)> answer;
+  // Of neither.
+  bool tells_of_drain = false;  // the node is about to leave
 
   ObjectValue arguments;
   Deadline deadline = Deadline::max();

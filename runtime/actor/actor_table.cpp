@@ -47,6 +47,12 @@ void ActorTable::build(ActorSpec spec, std::uint64_t incarnation, std::function<
     // On the actor's thread; the table lives on the loop.
     if (auto table = self.lock()) table->context_->process->loop().post([table, id, incarnation] { table->stop(id, incarnation, {}); });
   });
+  if (drains_) host->tell_of_drain();
+}
+
+void ActorTable::tell_of_drain() {
+  if (std::exchange(drains_, true)) return;
+  for (const auto& [id, host] : hosts_) host->tell_of_drain();
 }
 
 void ActorTable::stop(ActorId actor, std::uint64_t incarnation, std::function<void()> done) {

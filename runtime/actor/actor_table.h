@@ -28,6 +28,9 @@ class ActorTable : public std::enable_shared_from_this<ActorTable> {
   /// Lets the actor run the calls in line and ends it then; `done` as for stop().
   void drain(ActorId actor, std::uint64_t incarnation, std::function<void()> done);
 
+  /// The node is about to leave: all actors hear of it, those too that are built later.
+  void tell_of_drain();
+
   /// A caller has connected.
   void on_channel(const std::shared_ptr<Channel>& channel);
   /// Whether the process is one for many.
@@ -52,6 +55,7 @@ class ActorTable : public std::enable_shared_from_this<ActorTable> {
   std::map<std::uint64_t, std::weak_ptr<Channel>> channels_;  // by serial
   ActorId drained_;  // the one actor of this process, after it has served its last call
   bool shared_ = false;
+  bool drains_ = false;  // the node
 };
 
 }  // namespace runtime

@@ -23,11 +23,28 @@ void ObjectTable::add_owned(const std::shared_ptr<StoredObject>& object) {
   owned_[object->location().id] = {object, steady_now(), nullptr};
 }
 
-void ObjectTable::add_borrowed(const ObjectLocation& location) {
+void ObjectTable::add_borrowed(const std::shared_ptr<StoredObject>& object) {
+  const ObjectLocation location = object->location();
   std::lock_guard lock(mutex_);
   auto [borrowed, fresh] = borrowed_.try_emplace(location.id);
-  if (fresh) borrowed->second = {location, 0, steady_now()};
+  if (fresh) borrowed->second = {location, 0, steady_now(), {}};
   ++borrowed->second.handles;
+  borrowed->second.objects.push_back(object);
+}
+
+std::vector<std::shared_ptr<StoredObject>> ObjectTable::borrowed_from(NodeId node) const {
+  std::vector<std::shared_ptr<StoredObject>> found;
+  {
+    std::lock_guard lock(mutex_);
+    for (const auto& [id, borrowed] : borrowed_) {
+      for (const auto& weak : borrowed.objects) {
+        if (auto object = weak.lock()) found.push_back(std::move(object));
+      }
+    }
+  }
+  // Outside of the lock: an object's own is taken before this one.
+  std::erase_if(found, [&](const std::shared_ptr<StoredObject>& object) { return object->location().node != node; });
+  return found;
 }
 
 void ObjectTable::add_remakeable(const std::shared_ptr<StoredObject>& object) {
@@ -51,8 +68,9 @@ void ObjectTable::remove(const ObjectLocation& location, bool owned) {
   while (first != last) first = first->second.expired() ? remakeable_.erase(first) : std::next(first);
   if (owned) {
     owned_.erase(location.id);
-  } else if (auto borrowed = borrowed_.find(location.id); borrowed != borrowed_.end() && --borrowed->second.handles == 0) {
-    borrowed_.erase(borrowed);
+  } else if (auto borrowed = borrowed_.find(location.id); borrowed != borrowed_.end()) {
+    if (--borrowed->second.handles == 0) borrowed_.erase(borrowed);
+    else std::erase_if(borrowed->second.objects, [](const auto& weak) { return weak.expired(); });
   }
 }
 

@@ -6,6 +6,7 @@
 #include <memory>
 #include <mutex>
 #include <unordered_map>
+#include <vector>
 
 #include "runtime/actor/fwd.h"
 #include "runtime/object/object_client.h"
@@ -16,9 +17,11 @@ namespace runtime {
 class ObjectTable {
  public:
   void add_owned(const std::shared_ptr<StoredObject>& object);
-  void add_borrowed(const ObjectLocation& location);
+  void add_borrowed(const std::shared_ptr<StoredObject>& object);
   /// One whose lineage this process has, so that others ask it when they find the object lost.
   void add_remakeable(const std::shared_ptr<StoredObject>& object);
+  /// Those that others made and that lie on that node now.
+  std::vector<std::shared_ptr<StoredObject>> borrowed_from(NodeId node) const;
   /// Null: this process cannot make it again (any more).
   std::shared_ptr<StoredObject> find_remakeable(ObjectId id) const;
   /// For the destructor of a StoredObject.
@@ -44,6 +47,7 @@ class ObjectTable {
     ObjectLocation location;
     std::uint32_t handles = 0;
     std::chrono::steady_clock::time_point since;
+    std::vector<std::weak_ptr<StoredObject>> objects;  // as many as handles
   };
 
   mutable std::mutex mutex_;

@@ -19,6 +19,10 @@ namespace {
 constexpr std::chrono::seconds kLinger{2};
 /// How long making a lost object again may take on behalf of another process, which has a deadline of its own.
 constexpr std::chrono::minutes kRecoverPatience{10};
+// Objects of a node that leaves.
+constexpr std::size_t kDrainingMax = 1000;
+constexpr std::size_t kEvacuateAtOnce = 16;
+constexpr std::chrono::minutes kEvacuateTime{1};
 
 std::uint64_t random_session() {
   auto bytes = ids_detail::random_bytes();
@@ -48,6 +52,10 @@ void Process::attach(std::unique_ptr<NodeClient> node) {
     if (lost.node == here) return object->recover(deadline_after(kRecoverPatience), std::move(done));
     object->replace(lost, object_lost("its copies are gone"), std::move(done));
   };
+  hooks.evacuate = [weak = weak_from_this()](NodeId leaving, UniqueFunction<void(std::uint64_t)> done) {
+    if (auto self = weak.lock()) self->evacuate(leaving, std::move(done));
+    else done(0);
+  };
   hooks.report = [weak = weak_from_this()] {
     auto self = weak.lock();
     return self ? self->report() : object_wire::ProcessReport{};
@@ -56,10 +64,79 @@ void Process::attach(std::unique_ptr<NodeClient> node) {
   node_->set_on_message([weak = std::weak_ptr<ObjectClient>(objects_)](const std::shared_ptr<Channel>& channel, Message message) {
     if (auto objects = weak.lock()) objects->handle(channel, message);
   });
+  node_->set_on_node_drains([weak = weak_from_this()](NodeId leaving, const NodeDrain& drain) {
+    if (auto self = weak.lock()) self->on_node_drains(leaving, drain);
+  });
+}
+
+// -- Nodes that leave
+
+void Process::on_node_drains(NodeId node, const NodeDrain& drain) {
+  std::vector<std::function<void(NodeId)>> handlers;
+  {
+    std::lock_guard lock(mutex_);
+    if (node == node_->node_id()) drain_notice_ = DrainNotice{drain.reason, deadline_after(drain.left)};
+    if (std::find(draining_.begin(), draining_.end(), node) == draining_.end()) draining_.push_back(node);
+    if (draining_.size() > kDrainingMax) draining_.erase(draining_.begin());
+    handlers = drain_handlers_;
+  }
+  for (const auto& handler : handlers) handler(node);
+}
+
+std::optional<DrainNotice> Process::drain_notice() const {
+  std::lock_guard lock(mutex_);
+  return drain_notice_;
+}
+
+void Process::hear_of_drains(std::function<void(NodeId)> handler) {
+  std::vector<NodeId> known;
+  {
+    std::lock_guard lock(mutex_);
+    drain_handlers_.push_back(handler);
+    known = draining_;
+  }
+  for (const NodeId& node : known) handler(node);
+}
+
+void Process::evacuate(NodeId node, UniqueFunction<void(std::uint64_t)> done) {
+  struct Evacuation : std::enable_shared_from_this<Evacuation> {
+    std::weak_ptr<Process> process;
+    std::vector<std::shared_ptr<StoredObject>> objects;  // still to be moved
+    UniqueFunction<void(std::uint64_t)> done;
+    std::size_t under_way = 0;
+    std::uint64_t failed = 0;
+
+    void go_on() {
+      auto self = process.lock();
+      while (self && !objects.empty() && under_way < kEvacuateAtOnce) {
+        const std::shared_ptr<StoredObject> object = std::move(objects.back());
+        objects.pop_back();
+        ++under_way;
+        object->move_to_own_node(self, deadline_after(kEvacuateTime), [all = shared_from_this(), id = object->location().id](Status status) {
+          --all->under_way;
+          // One that has ended is of no use to anybody.
+          if (!status.ok() && status.code() != ErrorCode::kObjectLost) {
+            ++all->failed;
+            LOG(warn, "object {} cannot be moved off the node that is about to leave: {}", id.hex(), status.message());
+          }
+          all->go_on();
+        });
+      }
+      if (under_way == 0 && done) std::exchange(done, nullptr)(failed);
+    }
+  };
+  if (node == node_->node_id()) return done(0);  // this process leaves with it
+  auto evacuation = std::make_shared<Evacuation>();
+  evacuation->process = weak_from_this();
+  evacuation->objects = object_table_->borrowed_from(node);
+  evacuation->done = std::move(done);
+  evacuation->go_on();
 }
 
 void Process::shut_down() {
   if (shut_down_.exchange(true)) return;
+  // What others refer to is copied from the node after this process's end.
+  if (objects_ && drain_notice()) objects_->keep_all();
   std::vector<std::shared_ptr<ActorClient>> clients;
   std::vector<std::shared_ptr<WorkerLink>> links;
   std::unordered_map<std::uint64_t, std::vector<ObjectValue>> lingering;  // dropped outside of the lock
@@ -181,6 +258,7 @@ void Process::linger(std::vector<ObjectValue> lent) {
     if (shut_down_) return;
     number = ++lingering_;
     lingering_values_.emplace(number, std::move(lent));
+    if (drain_notice_) return;  // until the node has left
   }
   loop_.post([weak = weak_from_this(), number] {
     auto self = weak.lock();

@@ -18,6 +18,7 @@
 #include "runtime/actor/actor_scope.h"
 #include "runtime/actor/callback_thread.h"
 #include "runtime/actor/countdown.h"
+#include "runtime/actor/drain_hooks.h"
 #include "runtime/actor/encoder.h"
 #include "runtime/actor/fwd.h"
 #include "runtime/actor/object_state.h"
@@ -85,6 +86,13 @@ class Process : public std::enable_shared_from_this<Process> {
   PendingActor start_actor(ActorSpec spec, std::vector<ObjectStatePtr> lent, std::chrono::milliseconds timeout);
   void on_actor_died(ActorId actor);
 
+  /// A node is about to leave, as NodeClient::set_on_node_drains. On the loop.
+  void on_node_drains(NodeId node, const NodeDrain& drain);
+  /// That this process's own node is about to leave; nothing while it is not. Any thread.
+  std::optional<DrainNotice> drain_notice() const;
+  /// Called on the loop for each node that is about to leave; for those that are already before it returns. Not from within a handler.
+  void hear_of_drains(std::function<void(NodeId node)> handler);
+
   /// The one actor that this process runs, whose children what it spawns are; none when it runs several.
   void set_resident(ActorInstance actor);
   /// The actor on whose behalf the calling thread runs: of its ActorScope, else the process's resident. None in a driver.
@@ -112,11 +120,15 @@ class Process : public std::enable_shared_from_this<Process> {
   std::atomic<std::uint64_t> inline_objects_{0};
 
   object_wire::ProcessReport report() const;
+  void evacuate(NodeId node, UniqueFunction<void(std::uint64_t failed)> done);
 
   mutable std::mutex mutex_;
   std::uint64_t lingering_ = 0;  // the number of the last
   std::unordered_map<std::uint64_t, std::vector<ObjectValue>> lingering_values_;
   ActorInstance resident_;
+  std::optional<DrainNotice> drain_notice_;
+  std::vector<std::function<void(NodeId)>> drain_handlers_;
+  std::vector<NodeId> draining_;
   CallbackThread callbacks_;
   std::unordered_map<ActorId, std::weak_ptr<ActorClient>> clients_;
   std::unordered_map<WorkerId, std::weak_ptr<WorkerLink>> links_;

@@ -9,6 +9,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "runtime/actor/drain_hooks.h"
 #include "runtime/actor/fwd.h"
 #include "runtime/actor/invoke.h"
 #include "runtime/actor/method.h"
@@ -54,6 +55,9 @@ class ActorClass {
 
   void add(MethodEntry entry);
   void set_state_hooks(StateHooks hooks) { state_hooks_ = hooks; }
+  /// Null: it has none.
+  DrainHook drain_hook() const { return drain_hook_; }
+  void set_drain_hook(DrainHook hook) { drain_hook_ = hook; }
 
  private:
   friend class Registry;
@@ -63,6 +67,7 @@ class ActorClass {
   std::type_index type_;
   std::vector<MethodEntry> methods_;
   StateHooks state_hooks_;
+  DrainHook drain_hook_ = nullptr;
   std::unordered_map<MethodKey, std::size_t, MethodKeyHash> by_key_;
   std::unordered_map<MethodId, std::size_t> by_id_;
 };

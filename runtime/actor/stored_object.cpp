@@ -20,7 +20,7 @@ std::shared_ptr<StoredObject> StoredObject::make(std::shared_ptr<ObjectClient> c
                                                  Kind kind) {
   std::shared_ptr<StoredObject> object(new StoredObject(std::move(client), std::move(table), std::move(location), kind));
   if (kind == Kind::kOwned) object->table_->add_owned(object);
-  else object->table_->add_borrowed(object->original_);
+  else object->table_->add_borrowed(object);
   if (kind == Kind::kPassedOn) object->client_->borrow(object->original_);
   return object;
 }
@@ -84,6 +84,22 @@ void StoredObject::bring_back(const ObjectLocation& at, const Status& why, Uniqu
   ObjectStatePtr made = *std::move(coming);
   const ObjectState& awaited = *made;
   awaited.then([self = shared_from_this(), made = std::move(made), done = std::move(done)]() mutable { done(self->adopt(made)); });
+}
+
+void StoredObject::move_to_own_node(const std::shared_ptr<Process>& process, Deadline deadline, UniqueFunction<void(Status)> done) {
+  const ObjectLocation at = location();
+  client_->take_over(at, deadline, [self = shared_from_this(), process = std::weak_ptr<Process>(process), at, done = std::move(done)](Result<ObjectLocation> kept) mutable {
+    if (!kept.ok()) return done(kept.status());
+    ObjectValue value;
+    value.stored = make(self->client_, self->table_, *kept, Kind::kConfirmed);
+    ObjectStatePtr moved = ObjectState::ready(process.lock(), std::move(value));
+    ObjectStatePtr before;  // dropped after the lock
+    {
+      std::lock_guard lock(self->mutex_);
+      if (self->present_location() == at) before = std::exchange(self->present_, std::move(moved));
+    }
+    done({});
+  });
 }
 
 void StoredObject::restore(Deadline deadline, UniqueFunction<void(bool made_again)> done) {

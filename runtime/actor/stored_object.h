@@ -44,6 +44,8 @@ class StoredObject : public std::enable_shared_from_this<StoredObject> {
   /// Somebody could not read what is at `lost`, and why: makes it again unless that has happened since. So it does for another process though this one
   /// may still read the copy that its node has fetched.
   void replace(const ObjectLocation& lost, const Status& why, UniqueFunction<void(Result<ObjectLocation>)> done);
+  /// Its node is about to leave: has this process's node keep it, where it is from now on. Errors: as ObjectClient::take_over.
+  void move_to_own_node(const std::shared_ptr<Process>& process, Deadline deadline, UniqueFunction<void(Status)> done);
   /// As recover(); `done` hears whether it was lost and is there again.
   void restore(Deadline deadline, UniqueFunction<void(bool made_again)> done);
 

@@ -48,6 +48,7 @@ struct TaskPool::Lease {
   std::size_t in_flight = 0;
   bool alone = false;            // runs a task whose last worker died: nothing else is sent along
   bool lost = false;             // not to be used any more
+  bool leaving = false;          // with its node: lost, and given back after the tasks that it has
   Deadline last_event;  // when its first task in flight began, as far as is known, or when it fell idle
 };
 
@@ -247,6 +248,7 @@ void TaskPool::on_done(const TaskPtr& task, const LeasePtr& lease, const ObjectS
       if (queue.seconds_per_task > 4 * seconds) queue.seconds_per_task = seconds;  // the first guess is far off
       lease->last_event = now;
     }
+    if (lease->leaving && lease->in_flight == 0 && !died) section.give_back(lease->client->id());
     const bool failed = !failure.ok() && failure.code() != ErrorCode::kCancelled && failure.code() != ErrorCode::kDeadlineExceeded;
     const bool again = died || (failed && task->options.retry_failures);
     if (again && !task->cancelled && !closed_ && task->retries_left > 0 && now < task->deadline) {
@@ -314,6 +316,21 @@ void TaskPool::restore_arguments(const TaskPtr& task, Status failure) {
       if (restoring->made_again) self->enqueue(task);
       else task->result->fail(failure);
     });
+  }
+}
+
+void TaskPool::on_node_drains(NodeId node) {
+  Section section(*this);
+  for (auto& [resources, queue] : queues_) {
+    const auto leaves = [&](const LeasePtr& lease) {
+      if (lease->client->address().node != node) return false;
+      lease->lost = lease->leaving = true;
+      if (lease->in_flight == 0) section.give_back(lease->client->id());
+      return true;
+    };
+    std::erase_if(queue->leases, leaves);
+    std::erase_if(queue->parked, leaves);
+    if (!closed_) pump(*queue, section);
   }
 }
 

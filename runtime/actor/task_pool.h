@@ -54,6 +54,9 @@ class TaskPool : public std::enable_shared_from_this<TaskPool> {
   /// kActorDied when worker after worker died; kResourceExhausted (what is missing where) or kDeadlineExceeded when the time is up.
   ObjectStatePtr submit(const MethodEntry* function, ObjectValue arguments, const TaskOptions& options);
 
+  /// The node is about to leave: its workers get no more tasks, and are given back when they have run those that they have. What they made stays readable.
+  void on_node_drains(NodeId node);
+
   /// Fails what waits and everything later; leases are left to the end of the job. Before the process is shut down.
   void close();
 

@@ -4,6 +4,7 @@
 #include <map>
 #include <mutex>
 #include <optional>
+#include <set>
 #include <thread>
 #include <utility>
 
@@ -16,6 +17,7 @@ namespace runtime {
 namespace {
 /// How long one question to the head stays open; then it is asked again, so that a head forgets those who went away.
 constexpr std::chrono::minutes kPollTime{10};
+constexpr std::chrono::seconds kPause{1};  // after a failure
 }  // namespace
 
 /// Asks the head again and again for what is newer than what is known. Kept alive by its Watch alone.
@@ -28,6 +30,13 @@ class Watch::State : public std::enable_shared_from_this<State> {
 
   void poll() {
     if (auto process = process_.lock(); process && !process->is_shut_down()) ask(*process);
+  }
+
+  void poll_later(EventLoop& loop) {
+    auto pause = std::make_shared<Timer>(loop.context(), kPause);
+    pause->async_wait([pause, weak = weak_from_this()](const boost::system::error_code&) {
+      if (auto self = weak.lock()) self->poll();
+    });
   }
 
   void stop() {
@@ -119,7 +128,7 @@ class Watch::OfActor final : public State {
 class Watch::OfNodes final : public State {
  public:
   OfNodes(const std::shared_ptr<Process>& process, std::function<void(const NodeEvent&)> callback)
-      : State(process), callback_(std::move(callback)) {}
+      : State(process), loop_(process->loop()), callback_(std::move(callback)) {}
 
   void ask(Process& process) override {
     process.node().watch_nodes(version_, deadline_after(kPollTime), [weak = std::weak_ptr<State>(shared_from_this())](Result<NodeClient::NodeList> list) {
@@ -128,30 +137,61 @@ class Watch::OfNodes final : public State {
   }
 
  private:
+  /// What has happened, by the version of the cluster's nodes that it made.
+  using Events = std::multimap<std::uint64_t, NodeEvent>;
+
   void on_answer(Result<NodeClient::NodeList> answer) {
     if (!answer.ok() && is_no_news(answer.status())) return poll();
-    if (!answer.ok()) return LOG(debug, "watching nodes: {}", answer.status().message());
-    version_ = answer->version;
+    if (!answer.ok()) {
+      LOG(debug, "watching nodes: {}", answer.status().message());
+      return poll_later(loop_);
+    }
+    // A cluster that was started anew counts from the beginning.
+    if (answer->version < version_) version_ = 0;
+    Events events;
+    for (NodeDeparture& departure : answer->departed) add_departure(events, departure);
     std::map<NodeId, NodeInfo> now;
     for (NodeInfo& node : answer->nodes) now.emplace(node.node, std::move(node));
     for (const auto& [id, node] : known_) {
-      if (!now.contains(id)) tell(NodeEvent::Kind::kLeft, node);
+      if (!now.contains(id) && !told_gone_.contains(id)) events.emplace(answer->version, gone(node, "it is not in the cluster any more", false));
     }
-    for (const auto& [id, node] : now) {
-      if (!known_.contains(id)) tell(NodeEvent::Kind::kJoined, node);
-    }
+    for (const auto& [id, node] : now) add_changes(events, node);
+    for (auto& [version, event] : events) tell(std::move(event));
+    told_gone_.clear();
     known_ = std::move(now);
+    version_ = answer->version;
     poll();
   }
 
-  void tell(NodeEvent::Kind kind, NodeInfo node) {
-    if (kind == NodeEvent::Kind::kLeft) node.alive = false;
-    deliver([this, event = NodeEvent{kind, std::move(node)}] { callback_(event); });
+  static NodeEvent gone(NodeInfo node, std::string why, bool drained) {
+    node.alive = false;
+    return {drained ? NodeEvent::Kind::kLeft : NodeEvent::Kind::kLost, std::move(node), std::move(why), {}};
   }
 
+  void add_departure(Events& events, NodeDeparture& departure) {
+    // Of one that has come and gone between two looks too.
+    add_changes(events, departure.node);
+    told_gone_.insert(departure.node.node);
+    events.emplace(departure.version, gone(std::move(departure.node), std::move(departure.why), departure.drained));
+  }
+
+  void add_changes(Events& events, const NodeInfo& node) {
+    const auto known = known_.find(node.node);
+    if (known == known_.end()) events.emplace(node.joined_as, NodeEvent{NodeEvent::Kind::kJoined, node, {}, {}});
+    const bool is_news = node.drain && (known == known_.end() || !known->second.drain || known->second.drain->version != node.drain->version);
+    if (is_news) events.emplace(node.drain->version, NodeEvent{NodeEvent::Kind::kDraining, node, node.drain->reason, deadline_after(node.drain->left)});
+  }
+
+  void tell(NodeEvent event) {
+    deliver([this, event = std::move(event)] { callback_(event); });
+  }
+
+  EventLoop& loop_;  // of the process, on which answers come
   const std::function<void(const NodeEvent&)> callback_;
-  std::uint64_t version_ = 0;         // touched on the loop, as is
+  // Touched on the loop.
+  std::uint64_t version_ = 0;
   std::map<NodeId, NodeInfo> known_;  // what was told
+  std::set<NodeId> told_gone_;        // by the answer that is being looked at
 };
 
 class Watch::OfPublished final : public State {
@@ -176,11 +216,7 @@ class Watch::OfPublished final : public State {
     if (is_no_news(answer.status())) return poll();
     LOG(debug, "watching '{}': {}", name_, answer.status().message());
     // One whose nodes are gone: the next one may come.
-    if (answer.status().code() != ErrorCode::kObjectLost) return;
-    auto pause = std::make_shared<Timer>(loop_.context(), std::chrono::seconds(1));
-    pause->async_wait([pause, weak = std::weak_ptr<State>(shared_from_this())](const boost::system::error_code&) {
-      if (auto self = weak.lock()) self->poll();
-    });
+    if (answer.status().code() == ErrorCode::kObjectLost) poll_later(loop_);
   }
 
   EventLoop& loop_;  // of the process, on which answers come

@@ -25,9 +25,16 @@ struct ActorEvent {
 };
 
 struct NodeEvent {
-  enum class Kind { kJoined, kLeft };
+  enum class Kind {
+    kJoined,
+    kLeft,      // it was drained
+    kDraining,  // it is about to leave; `deadline` and `why`. Again if the deadline moves
+    kLost,      // it has gone without that: it died, was stopped, or could not be reached
+  };
   Kind kind = Kind::kJoined;
-  NodeInfo node;
+  NodeInfo node{};      // with its resources and labels
+  std::string why{};    // of kDraining the reason as it was given; of kLeft and kLost what became of the node
+  Deadline deadline{};  // of kDraining: it is gone then
 };
 
 /// Calls back as long as it lives. When its destructor or stop() has returned no callback runs or will run, unless it was called from within one.

@@ -70,6 +70,9 @@ Result<std::unique_ptr<Worker>> Worker::start(std::shared_ptr<Process> process, 
       if (!shared) raw->finish();  // what was drained was all there is to this process
     });
   });
+  process->hear_of_drains([weak = std::weak_ptr(worker->actors_), here = client.node_id()](NodeId node) {
+    if (auto actors = weak.lock(); actors && node == here) actors->tell_of_drain();
+  });
   client.set_on_stop_actor([weak = std::weak_ptr(worker->actors_)](ActorId actor, std::uint64_t incarnation) {
     if (auto actors = weak.lock()) actors->stop(actor, incarnation, {});
   });

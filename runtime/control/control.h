@@ -231,6 +231,17 @@ struct QueryGroup {
   bool operator==(const QueryGroup&) const = default;
 };
 
+// Nodes that are about to leave: from drivers and the command line, and from the node itself, to the head.
+
+/// Answered once it is recorded: the node gets nothing new, what it has moves away, and it leaves when it is empty, or after `time`. Of one that is drained
+/// already, the earlier end counts. Errors: kNotFound, kInvalidArgument (it is the node beside the head; no time).
+struct DrainNode {
+  NodeId node;
+  std::chrono::milliseconds time{0};
+  std::string reason;
+  bool operator==(const DrainNode&) const = default;
+};
+
 // From the head to a node.
 
 /// What a placement group takes of one node, all its bundles there together.
@@ -278,6 +289,16 @@ struct DriverDone {
   std::int32_t exit_code = 0;
   bool operator==(const DriverDone&) const = default;
 };
+/// Its processes are to hold themselves what they refer to of that other node's objects. Answered with how many could not be had.
+struct TakeOver {
+  NodeId node;
+  bool operator==(const TakeOver&) const = default;
+};
+/// It was drained: it ends what is left and leaves.
+struct Leave {
+  std::string reason;
+  bool operator==(const Leave&) const = default;
+};
 
 // Answers and events.
 
@@ -300,6 +321,7 @@ struct FilesWanted {
 struct NodeList {
   std::uint64_t version = 0;
   std::vector<NodeInfo> nodes;
+  std::vector<NodeDeparture> departed = {};  // the last ones, oldest first
   bool operator==(const NodeList&) const = default;
 };
 
@@ -330,6 +352,12 @@ struct Shutdown {
   Status reason;
   bool operator==(const Shutdown&) const = default;
 };
+/// To all nodes, and from each to its processes.
+struct NodeDrains {
+  NodeId node;
+  NodeDrain drain;
+  bool operator==(const NodeDrains&) const = default;
+};
 
 }  // namespace control
 
@@ -342,7 +370,8 @@ struct ControlRequest {
                             control::StartActor, control::StopActor, control::BuildActor, control::FetchFile,
                             control::TerminateActor, control::WatchActor, control::WatchNodes, control::SaveState,
                             control::DrainActor, control::ActorsExited, control::ParkActor, ObjectControl, control::QueryGroup,
-                            control::Reserve, control::QueryJob, control::OfferFiles, control::StoreFile, control::DriverDone>;
+                            control::Reserve, control::QueryJob, control::OfferFiles, control::StoreFile, control::DriverDone,
+                            control::DrainNode, control::TakeOver, control::Leave>;
   JobId job;                          // on whose behalf
   std::chrono::milliseconds timeout;  // time left
   Body body;
@@ -357,6 +386,6 @@ using ControlAnswer = std::variant<std::monostate, JobId, ActorAddress, ActorSta
 using ControlAnswerer = UniqueFunction<void(Result<ControlAnswer>)>;
 
 using ControlEvent =
-    std::variant<LogLines, control::JobOutput, control::JobExited, control::ActorsDied, control::Shutdown>;
+    std::variant<LogLines, control::JobOutput, control::JobExited, control::ActorsDied, control::Shutdown, control::NodeDrains>;
 
 }  // namespace runtime

@@ -252,6 +252,14 @@ struct BodyWriter {
     part.setData(data(body.data));
   }
   void operator()(const control::DriverDone& body) { to.initDriverDone().setExitCode(body.exit_code); }
+  void operator()(const control::DrainNode& body) {
+    auto drain = to.initDrainNode();
+    drain.setNode(data(body.node));
+    drain.setTimeMs(static_cast<std::uint64_t>(std::max<std::int64_t>(0, body.time.count())));
+    drain.setReason(text(body.reason));
+  }
+  void operator()(const control::TakeOver& body) { to.initTakeOver().setNode(data(body.node)); }
+  void operator()(const control::Leave& body) { to.initLeave().setReason(text(body.reason)); }
 };
 
 Result<ControlRequest> load_request(schema::ControlRequest::Reader from) {
@@ -377,6 +385,13 @@ Result<ControlRequest> load_request(schema::ControlRequest::Reader from) {
       return to;
     }
     case Kind::DRIVER_DONE: to.body = control::DriverDone{from.getDriverDone().getExitCode()}; return to;
+    case Kind::DRAIN_NODE: {
+      auto body = from.getDrainNode();
+      to.body = control::DrainNode{load_id<NodeId>(body.getNode()), std::chrono::milliseconds(std::min(body.getTimeMs(), kTimeoutMaxMs)), load_text(body.getReason())};
+      return to;
+    }
+    case Kind::TAKE_OVER: to.body = control::TakeOver{load_id<NodeId>(from.getTakeOver().getNode())}; return to;
+    case Kind::LEAVE: to.body = control::Leave{load_text(from.getLeave().getReason())}; return to;
   }
   return unimplemented("a control request of kind " + std::to_string(static_cast<int>(from.which())) +
                        ", which this version does not know");
@@ -404,6 +419,7 @@ struct AnswerWriter {
     auto nodes = to.initNodes();
     nodes.setVersion(list.version);
     store_list(list.nodes, nodes.initNodes(static_cast<unsigned>(list.nodes.size())));
+    store_list(list.departed, nodes.initDeparted(static_cast<unsigned>(list.departed.size())));
   }
   void operator()(const ObjectControlAnswer& objects) { store(objects, to.initObjects()); }
   void operator()(const control::Refusals& refusals) {
@@ -441,7 +457,8 @@ Result<ControlAnswer> load_reply(schema::ControlReply::Reader from) {
       for (std::uint32_t place : from.getFilesWanted()) wanted.places.push_back(place);
       return ControlAnswer(std::move(wanted));
     }
-    case Kind::NODES: return ControlAnswer(control::NodeList{from.getNodes().getVersion(), load_list<NodeInfo>(from.getNodes().getNodes())});
+    case Kind::NODES: return ControlAnswer(control::NodeList{from.getNodes().getVersion(), load_list<NodeInfo>(from.getNodes().getNodes()),
+                                                                  load_list<NodeDeparture>(from.getNodes().getDeparted())});
   }
   return unimplemented("a control reply of a newer version");
 }
@@ -472,6 +489,11 @@ struct EventWriter {
     event.setCode(static_cast<std::uint16_t>(shutdown.reason.code()));
     event.setMessage(text(shutdown.reason.message()));
   }
+  void operator()(const control::NodeDrains& drains) {
+    auto event = to.initNodeDrains();
+    event.setNode(data(drains.node));
+    store(drains.drain, event.initDrain());
+  }
 };
 
 Result<ControlEvent> load_event(schema::ControlEvent::Reader from) {
@@ -491,6 +513,8 @@ Result<ControlEvent> load_event(schema::ControlEvent::Reader from) {
       for (auto actor : from.getActorsDied().getActors()) died.actors.push_back(load_id<ActorId>(actor));
       return ControlEvent(std::move(died));
     }
+    case Kind::NODE_DRAINS:
+      return ControlEvent(control::NodeDrains{load_id<NodeId>(from.getNodeDrains().getNode()), load(from.getNodeDrains().getDrain())});
     case Kind::SHUTDOWN: {
       auto event = from.getShutdown();
       if (event.getCode() == 0) return ControlEvent(control::Shutdown{});

@@ -123,6 +123,7 @@ struct ActorState {
   bool detached = false;
   std::uint64_t version = 0;  // grows with every change of the phase
   std::vector<std::uint32_t> gpus = {};  // of its node, by number, that it was given
+  std::uint32_t moves = 0;    // of the restarts those because its node was drained, which max_restarts does not count
 
   /// Its process ended and it has none yet again.
   bool is_restarting() const { return restarts > 0 && (phase == ActorPhase::kPending || phase == ActorPhase::kStarting); }
@@ -162,6 +163,16 @@ struct GroupState {
   bool operator==(const GroupState&) const = default;
 };
 
+/// That a node is about to leave.
+struct NodeDrain {
+  std::string reason;                   // as whoever asked for it gave it: "preemption"
+  std::chrono::milliseconds left{0};    // until it leaves at the latest, when this was said
+  std::chrono::milliseconds deadline{0};  // the same since the Unix epoch, by the head's clock
+  std::uint64_t version = 0;            // of the cluster's nodes when it began
+  std::string waits_for;                // what keeps the node: "2 actors (Counter 7f3a: ...), 1 job"
+  bool operator==(const NodeDrain&) const = default;
+};
+
 struct NodeInfo {
   NodeId node;
   std::string address;  // HOST:PORT
@@ -172,7 +183,18 @@ struct NodeInfo {
   ResourceMap available;
   Labels labels;
   bool alive = true;
+  std::uint64_t joined_as = 0;     // the version of the cluster's nodes with which it joined
+  std::optional<NodeDrain> drain;  // while it is about to leave
   bool operator==(const NodeInfo&) const = default;
+};
+
+/// A node that is in the cluster no more.
+struct NodeDeparture {
+  NodeInfo node;              // as it was
+  std::string why;            // "node 33aa (10.0.0.2:7000) was drained (preemption) and has left"
+  bool drained = false;       // it had been told to leave; else it was lost
+  std::uint64_t version = 0;  // of the cluster's nodes when it went
+  bool operator==(const NodeDeparture&) const = default;
 };
 
 /// What `starling status` shows.

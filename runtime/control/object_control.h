@@ -66,10 +66,18 @@ struct DropObject {
   bool operator==(const DropObject&) const = default;
 };
 
+/// Of an object whose node was drained and has left: from a node to the head, and from the head to the nodes. Answered with where it is now; kNotFound.
+struct FindObject {
+  ObjectId object;
+  NodeId node;  // where it was
+  bool operator==(const FindObject&) const = default;
+};
+
 }  // namespace control
 
 using ObjectControl =
-    std::variant<control::Publish, control::FindPublished, control::Unpublish, control::ListObjects, control::AdoptObject, control::DropObject>;
+    std::variant<control::Publish, control::FindPublished, control::Unpublish, control::ListObjects, control::AdoptObject, control::DropObject,
+                 control::FindObject>;
 using ObjectControlAnswer = std::variant<PublishedObject, ObjectLocation, ObjectList>;
 
 }  // namespace runtime

@@ -132,6 +132,11 @@ struct Writer {
   void operator()(const control::ListObjects&) { to.setListObjects(); }
   void operator()(const control::AdoptObject& body) { body.location.write(to.initAdopt()); }
   void operator()(const control::DropObject& body) { body.location.write(to.initDrop()); }
+  void operator()(const control::FindObject& body) {
+    auto find = to.initFindObject();
+    find.setObject(data(body.object));
+    find.setNode(data(body.node));
+  }
 };
 
 struct AnswerWriter {
@@ -195,6 +200,7 @@ ObjectControl load(schema::ObjectControl::Reader from) {
     case Kind::LIST_OBJECTS: return control::ListObjects{};
     case Kind::ADOPT: return control::AdoptObject{load_location(from.getAdopt())};
     case Kind::DROP: return control::DropObject{load_location(from.getDrop())};
+    case Kind::FIND_OBJECT: return control::FindObject{load_id<ObjectId>(from.getFindObject().getObject()), load_id<NodeId>(from.getFindObject().getNode())};
   }
   KJ_FAIL_REQUIRE("an object request of a newer version");
 }

@@ -223,6 +223,7 @@ void store(const ActorState& from, schema::ActorState::Builder to) {
   to.setDetached(from.detached);
   to.setVersion(from.version);
   store(from.gpus, to.initGpus(count(from.gpus)));
+  to.setMoves(from.moves);
 }
 
 ActorState load(schema::ActorState::Reader from) {
@@ -244,6 +245,7 @@ ActorState load(schema::ActorState::Reader from) {
   to.detached = from.getDetached();
   to.version = from.getVersion();
   to.gpus = load(from.getGpus());
+  to.moves = from.getMoves();
   return to;
 }
 
@@ -311,6 +313,8 @@ void store(const NodeInfo& from, schema::NodeInfo::Builder to) {
   store(from.available, to.initAvailable(count(from.available)));
   store(from.labels, to.initLabels(count(from.labels)));
   to.setAlive(from.alive);
+  to.setJoinedAs(from.joined_as);
+  if (from.drain) store(*from.drain, to.initDrain());
 }
 
 NodeInfo load(schema::NodeInfo::Reader from) {
@@ -324,7 +328,35 @@ NodeInfo load(schema::NodeInfo::Reader from) {
   to.available = load(from.getAvailable());
   to.labels = load(from.getLabels());
   to.alive = from.getAlive();
+  to.joined_as = from.getJoinedAs();
+  if (from.hasDrain()) to.drain = load(from.getDrain());
   return to;
+}
+
+void store(const NodeDrain& from, schema::NodeDrain::Builder to) {
+  to.setReason(text(from.reason));
+  to.setLeftMs(static_cast<std::uint64_t>(std::max<std::int64_t>(0, from.left.count())));
+  to.setDeadlineMs(static_cast<std::uint64_t>(std::max<std::int64_t>(0, from.deadline.count())));
+  to.setVersion(from.version);
+  to.setWaitsFor(text(from.waits_for));
+}
+
+NodeDrain load(schema::NodeDrain::Reader from) {
+  // Sums of what comes in must not overflow.
+  constexpr std::uint64_t kMostMs = 1ull << 50;
+  return {load_text(from.getReason()), std::chrono::milliseconds(std::min(from.getLeftMs(), kMostMs)),
+          std::chrono::milliseconds(std::min(from.getDeadlineMs(), kMostMs)), from.getVersion(), load_text(from.getWaitsFor())};
+}
+
+void store(const NodeDeparture& from, schema::NodeDeparture::Builder to) {
+  store(from.node, to.initNode());
+  to.setWhy(text(from.why));
+  to.setDrained(from.drained);
+  to.setVersion(from.version);
+}
+
+NodeDeparture load(schema::NodeDeparture::Reader from) {
+  return {load(from.getNode()), load_text(from.getWhy()), from.getDrained(), from.getVersion()};
 }
 
 void store(const JobInfo& from, schema::JobInfo::Builder to) {

@@ -1,6 +1,7 @@
 #include "runtime/head/cluster_tables.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "runtime/core/check.h"
 
@@ -35,6 +36,7 @@ ActorState ActorRecord::state() const {
   state.detached = spec.detached;
   state.version = version;
   state.gpus = gpus;
+  state.moves = moves;
   return state;
 }
 
@@ -98,18 +100,40 @@ ActorRecord& ClusterTables::existing(ActorId id) {
 }
 
 void ClusterTables::on(const command::AddNode& c) {
-  nodes_[c.info.node] = c.info;
-  ++nodes_version_;
+  NodeInfo& added = nodes_[c.info.node] = c.info;
+  added.joined_as = ++nodes_version_;
+  added.drain.reset();
   changed(c.info.node);
   changed(OfCounters{});
 }
 
 void ClusterTables::on(const command::RemoveNode& c) {
-  nodes_.erase(c.node);
+  auto gone = nodes_.extract(c.node);
+  CHECK(!gone.empty());
   for (const auto& [name, version] : published_.remove_node(c.node, c.why)) changed(OfPublished{name, version});
   ++nodes_version_;
+  const bool drained = gone.mapped().drain.has_value();
+  departures_.push_back({std::move(gone.mapped()), c.why, drained, nodes_version_});
+  changed(OfDeparture{c.node});
+  while (departures_.size() > kDeparturesKept) {
+    changed(OfDeparture{departures_.front().node.node});
+    departures_.pop_front();
+  }
   changed(c.node);
   changed(OfCounters{});
+}
+
+void ClusterTables::on(const command::NodeDrains& c) {
+  std::optional<NodeDrain>& drain = nodes_.at(c.node).drain;
+  drain = c.drain;
+  drain->version = ++nodes_version_;
+  changed(c.node);
+  changed(OfCounters{});
+}
+
+const NodeDeparture* ClusterTables::departure(NodeId id) const {
+  auto found = std::find_if(departures_.rbegin(), departures_.rend(), [&](const NodeDeparture& departure) { return departure.node.node == id; });
+  return found == departures_.rend() ? nullptr : &*found;
 }
 
 void ClusterTables::on(const command::StartJob& c) {
@@ -192,6 +216,7 @@ void ClusterTables::on(const command::ActorPlaced& c) {
   record.node = c.place.node;
   record.gpus = c.place.gpus;
   record.incarnation = c.incarnation;
+  record.moving = false;
   ++record.version;
   changed(c.actor);
   changed(OfCounters{});
@@ -211,6 +236,13 @@ void ClusterTables::on(const command::ActorEnds& c) {
   changed(c.actor);
 }
 
+void ClusterTables::on(const command::ActorMoves& c) {
+  ActorRecord& record = existing(c.actor);
+  record.moving = true;
+  record.pending_reason.clear();
+  changed(c.actor);
+}
+
 void ClusterTables::on(const command::ActorParked& c) {
   existing(c.actor).spec.resources.clear();
   existing(c.actor).gpus.clear();
@@ -226,6 +258,7 @@ void ClusterTables::on(const command::ActorRestarts& c) {
   record.death = c.cause;
   record.gpus.clear();
   ++record.restarts;
+  if (std::exchange(record.moving, false)) ++record.moves;
   ++record.version;
   changed(c.actor);
 }
@@ -334,6 +367,11 @@ void ClusterTables::on(const command::RemoveGroup& c) {
 
 void ClusterTables::on(const command::Publish& c) {
   published_.add(c.name, c.version, {c.value, c.type});
+  changed(OfPublished{c.name, c.version});
+}
+
+void ClusterTables::on(const command::MoveCopy& c) {
+  published_.move_copy(c.name, c.version, c.from, c.to);
   changed(OfPublished{c.name, c.version});
 }
 

@@ -24,6 +24,11 @@ struct RemoveNode {
   NodeId node;
   std::string why;  // its copies of published objects are gone
 };
+/// It is about to leave.
+struct NodeDrains {
+  NodeId node;
+  NodeDrain drain;  // its version is filled in
+};
 /// A job begins, or (a job that runs already) gets its driver.
 struct StartJob {
   JobInfo info;
@@ -62,6 +67,10 @@ struct ActorEnds {
 };
 /// It goes on without its resources.
 struct ActorParked {
+  ActorId actor;
+};
+/// It is to end because its node is drained, and starts elsewhere: that counts for no restart.
+struct ActorMoves {
   ActorId actor;
 };
 /// Its process ended; it waits for a place again.
@@ -122,6 +131,14 @@ struct Unpublish {
   std::uint64_t version;
 };
 
+/// Another node keeps it instead of one that is about to leave.
+struct MoveCopy {
+  PublishedTable::Name name;
+  std::uint64_t version;
+  NodeId from;
+  ObjectLocation to;
+};
+
 }  // namespace command
 
 using HeadCommand =
@@ -129,7 +146,7 @@ using HeadCommand =
                  command::ActorWaits, command::ActorPlaced, command::ActorAlive, command::ActorEnds, command::ActorParked, command::ActorRestarts,
                  command::ActorStateSaved, command::ActorDead, command::ForgetDead, command::PutKey,
                  command::DeleteKey, command::AddGroup, command::GroupWaits, command::GroupPlaced, command::RemoveGroup,
-                 command::Publish, command::Unpublish, command::GroupTorn>;
+                 command::Publish, command::Unpublish, command::GroupTorn, command::NodeDrains, command::ActorMoves, command::MoveCopy>;
 
 struct ActorRecord {
   ActorSpec spec;  // without what only a start needs once dead
@@ -140,6 +157,8 @@ struct ActorRecord {
   std::uint64_t incarnation = 0;
   std::uint32_t restarts = 0;
   bool ending = false;        // was told to end: no restart
+  bool moving = false;        // was told to end because its node is drained
+  std::uint32_t moves = 0;    // of the restarts those that were for that
   std::uint64_t version = 1;  // grows with every change of the phase
   ActorAddress address;
   DeathCause death;           // of the last incarnation that ended
@@ -162,6 +181,8 @@ class ClusterTables {
  public:
   // Ended jobs are remembered for questions about them, up to this number.
   static constexpr std::size_t kEndedJobsKept = 200;
+  // As are nodes that have gone.
+  static constexpr std::size_t kDeparturesKept = 1000;
 
   void apply(const HeadCommand& command);
 
@@ -197,6 +218,10 @@ class ClusterTables {
   const GroupState* group_named(const std::string& name_space, const std::string& name) const;
   /// The actors in its bundles, or on their way there, that are not dead.
   const std::set<ActorId>& members(GroupId id) const;
+  /// Nodes that have gone, oldest first.
+  const std::deque<NodeDeparture>& departures() const { return departures_; }
+  /// Null: it is not known to have gone.
+  const NodeDeparture* departure(NodeId id) const;
   const PublishedTable& published() const { return published_; }
   /// The namespace that a job has to itself when its driver names none.
   std::string private_name_space(JobId id) const { return "job-" + id.hex(); }
@@ -205,7 +230,7 @@ class ClusterTables {
   const std::map<JobId, std::map<std::string, std::string>>& pairs() const { return pairs_; }
   /// The incarnation for the next start of any actor: larger than every one before.
   std::uint64_t next_incarnation() const { return incarnation_ + 1; }
-  /// Grows when a node joins or leaves.
+  /// Grows when a node joins, begins to be drained, or leaves.
   std::uint64_t nodes_version() const { return nodes_version_; }
 
  private:
@@ -233,6 +258,9 @@ class ClusterTables {
   void on(const command::Publish& c);
   void on(const command::Unpublish& c);
   void on(const command::GroupTorn& c);
+  void on(const command::NodeDrains& c);
+  void on(const command::ActorMoves& c);
+  void on(const command::MoveCopy& c);
   ActorRecord& existing(ActorId id);
   void forget_ended_jobs();
   void drop_pairs(JobId job);
@@ -261,7 +289,11 @@ class ClusterTables {
     std::uint64_t version;
     auto operator<=>(const OfPublished&) const = default;
   };
-  using Changed = std::variant<OfCounters, NodeId, JobId, OfSpec, ActorId, OfSaved, GroupId, OfPair, OfPublished>;
+  struct OfDeparture {
+    NodeId node;
+    auto operator<=>(const OfDeparture&) const = default;
+  };
+  using Changed = std::variant<OfCounters, NodeId, JobId, OfSpec, ActorId, OfSaved, GroupId, OfPair, OfPublished, OfDeparture>;
   void changed(Changed what) {
     if (follows_) changed_.insert(std::move(what));
   }
@@ -274,6 +306,7 @@ class ClusterTables {
   JournalWrite write_of(const GroupId& id) const;
   JournalWrite write_of(const OfPair& what) const;
   JournalWrite write_of(const OfPublished& what) const;
+  JournalWrite write_of(const OfDeparture& what) const;
   Status take(const journal::Cluster&) { return {}; }
   Status take(const journal::Counters& entry);
   Status take(const journal::Node& entry);
@@ -284,6 +317,7 @@ class ClusterTables {
   Status take(const journal::Group& entry);
   Status take(const journal::Pair& entry);
   Status take(const journal::PublishedEntry& entry);
+  Status take(const journal::Departure& entry);
 
   std::map<NodeId, NodeInfo> nodes_;
   std::map<ActorId, ActorRecord> actors_;
@@ -297,6 +331,7 @@ class ClusterTables {
   PublishedTable published_;
   std::map<JobId, std::map<std::string, std::string>> pairs_;
   std::deque<ActorId> dead_;        // oldest first
+  std::deque<NodeDeparture> departures_;
   std::vector<JobId> ended_jobs_;   // oldest first
   std::uint64_t incarnation_ = 0;
   std::uint64_t nodes_version_ = 1;

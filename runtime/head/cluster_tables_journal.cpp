@@ -71,6 +71,12 @@ JournalWrite ClusterTables::write_of(const OfPublished& what) const {
   return {key, journal::encode(journal::PublishedEntry{what.name.first, what.name.second, what.version, found->second.value, found->second.type, found->second.loss})};
 }
 
+JournalWrite ClusterTables::write_of(const OfDeparture& what) const {
+  const NodeDeparture* known = departure(what.node);
+  if (!known) return {journal::key_of_departure(what.node), {}};
+  return {journal::key_of_departure(what.node), journal::encode(journal::Departure{*known})};
+}
+
 // -- Back
 
 Status ClusterTables::restore(const journal::Entry& entry) {
@@ -115,6 +121,8 @@ Status ClusterTables::take(const journal::ActorRow& entry) {
   record.death = entry.death;
   record.died_as = entry.died_as;
   record.gpus = entry.gpus;
+  record.moving = entry.moving;
+  record.moves = entry.moves;
   if ((record.phase == ActorPhase::kDead) != (record.died_as != 0)) return invalid_argument("it is neither dead nor alive");
   return {};
 }
@@ -144,7 +152,13 @@ Status ClusterTables::take(const journal::PublishedEntry& entry) {
   return {};
 }
 
+Status ClusterTables::take(const journal::Departure& entry) {
+  departures_.push_back(entry.departure);
+  return {};
+}
+
 Status ClusterTables::end_restore() {
+  std::sort(departures_.begin(), departures_.end(), [](const NodeDeparture& a, const NodeDeparture& b) { return a.version < b.version; });
   std::map<std::uint64_t, ActorId> dead;
   for (const auto& [id, record] : actors_) {
     if (!jobs_.contains(record.job) && record.phase != ActorPhase::kDead) return invalid_argument("actor " + id.hex() + " is of a job that is not there");

@@ -55,6 +55,7 @@ void Head::on(const Call& call, control::RegisterNode& body, ControlAnswerer ans
     LOG(info, "node {} at {} is back", body.info.node.short_hex(), body.info.address);
     answer(ControlAnswer{std::int64_t{options_.durable}});
     reconcile(body);
+    catch_up_on_drains(call.from);
     return place_pending();
   }
   if (!body.replaces.is_none()) node_lost(body.replaces, "its machine has a new node");
@@ -63,6 +64,7 @@ void Head::on(const Call& call, control::RegisterNode& body, ControlAnswerer ans
   commit(command::AddNode{body.info});
   LOG(info, "node {} at {} joined", body.info.node.short_hex(), body.info.address);
   answer(ControlAnswer{std::int64_t{options_.durable}});
+  catch_up_on_drains(call.from);
   tell_node_watchers();
   place_pending();
 }
@@ -139,25 +141,26 @@ Status Head::end_restore() {
       case ActorPhase::kDead: break;
     }
   }
+  resume_drains();
   return {};
 }
 
 void Head::tell_node_watchers() {
-  for (ControlAnswerer& answer : node_watchers_.take({})) answer(ControlAnswer{node_list()});
+  for (NodeWatcher& watcher : node_watchers_.take({})) watcher.answer(ControlAnswer{node_list(watcher.version)});
 }
 
-control::NodeList Head::node_list() const {
+control::NodeList Head::node_list(std::uint64_t known) const {
   control::NodeList list{tables_.nodes_version(), {}};
-  for (const auto& [id, info] : tables_.nodes()) {
-    list.nodes.push_back(info);
-    list.nodes.back().available = scheduler_->available(id);
+  for (const auto& [id, info] : tables_.nodes()) list.nodes.push_back(shown(info));
+  for (const NodeDeparture& departure : tables_.departures()) {
+    if (known != 0 && departure.version > known) list.departed.push_back(departure);
   }
   return list;
 }
 
 void Head::on(const Call& call, control::WatchNodes& body, ControlAnswerer answer) {
-  if (body.version != tables_.nodes_version()) return answer(ControlAnswer{node_list()});
-  node_watchers_.add({}, call.deadline, std::move(answer));
+  if (body.version != tables_.nodes_version()) return answer(ControlAnswer{node_list(body.version)});
+  node_watchers_.add({}, call.deadline, NodeWatcher{body.version, std::move(answer)});
 }
 
 // -- Jobs
@@ -196,6 +199,8 @@ void Head::place_pending() {
     pending_actors_.push_back(pending);
   }
   if (pending_actors_.empty()) actor_shapes_.clear();
+  // What has become free is first for those that have no place at all.
+  advance_drains();
 }
 
 void Head::queue_actor(ActorId actor, Deadline deadline, Deadline not_before) {
@@ -314,6 +319,7 @@ void Head::tick_pending(Deadline now) {
 void Head::tick() {
   Deadline now = now_();
   forget_dead();
+  advance_drains();
   if (send_at_ <= now) send_waiting_reservations();
   open_nodes();
   if (refresh_at_ <= now) refresh_reasons();
@@ -326,7 +332,7 @@ void Head::tick() {
   }
   for (auto& [actor, answer] : end_waiters_.expire(now)) answer(nullptr);
   for (auto& [actor, answer] : actor_watchers_.expire(now)) answer(deadline_exceeded("nothing has happened to actor " + actor.short_hex()));
-  for (auto& [none, answer] : node_watchers_.expire(now)) answer(deadline_exceeded("no node has come or gone"));
+  for (auto& [none, watcher] : node_watchers_.expire(now)) watcher.answer(deadline_exceeded("no node has come or gone"));
   for (auto& [group, answer] : group_waiters_.expire(now)) {
     const GroupState* state = tables_.group(group);
     answer(deadline_exceeded("placement group " + group.short_hex() + " is still not placed" + (state ? ": " + state->pending_reason : "")));
@@ -340,7 +346,7 @@ void Head::tick() {
 
 Deadline Head::next_tick() const {
   Deadline next = std::min({address_waiters_.earliest(), end_waiters_.earliest(), actor_watchers_.earliest(), node_watchers_.earliest(),
-                            group_waiters_.earliest(), key_waiters_.earliest(), published_waiters_.earliest()});
+                            group_waiters_.earliest(), key_waiters_.earliest(), published_waiters_.earliest(), next_drain_tick()});
   for (const auto& [node, until] : closed_nodes_) next = std::min(next, until);
   next = std::min({next, send_at_, refresh_at_, earliest_pending_});
   if (tables_.dead_actors() > options_.dead_kept && !deaths_.empty()) next = std::min(next, deaths_.front() + options_.dead_kept_for + kForgetTogether);
@@ -350,10 +356,7 @@ Deadline Head::next_tick() const {
 ClusterState Head::cluster_state() const {
   ClusterState state;
   state.cluster = cluster_;
-  for (const auto& [id, info] : tables_.nodes()) {
-    state.nodes.push_back(info);
-    state.nodes.back().available = scheduler_->available(id);
-  }
+  for (const auto& [id, info] : tables_.nodes()) state.nodes.push_back(shown(info));
   for (const auto& [id, record] : tables_.actors()) state.actors.push_back(record.state());
   for (const auto& [id, group] : tables_.groups()) state.groups.push_back(group);
   for (const auto& [id, record] : tables_.jobs()) {

@@ -113,6 +113,7 @@ class Head {
   void on(const Call& call, control::KvDelete& body, ControlAnswerer answer);
   void on(const Call& call, control::QueryCluster& body, ControlAnswerer answer);
   void on(const Call& call, control::Heartbeat& body, ControlAnswerer answer);
+  void on(const Call& call, control::DrainNode& body, ControlAnswerer answer);
   void on(const Call& call, ObjectControl& body, ControlAnswerer answer);
   void on(const Call& call, control::QueryJob& body, ControlAnswerer answer);
   void on(const Call& call, control::CancelJob& body, ControlAnswerer answer);
@@ -132,6 +133,7 @@ class Head {
   void serve(const Call& call, control::ListObjects& body, ControlAnswerer answer);
   void serve(const Call& call, control::AdoptObject& body, ControlAnswerer answer);
   void serve(const Call& call, control::DropObject& body, ControlAnswerer answer);
+  void serve(const Call& call, control::FindObject& body, ControlAnswerer answer);
   /// Errors: kInvalidArgument, naming both, unless it is larger than the latest.
   Status check_version(const PublishedTable::Name& name, std::uint64_t version) const;
   void on_adopted(Publishing& publishing, Result<ControlAnswer> adopted);
@@ -141,6 +143,46 @@ class Head {
   void drop_private_names(JobId job);
   void find_published(const PublishedTable::Name& name, PublishedWaiter waiter);
   void finish_list(ObjectList& list) const;
+
+  // Nodes that are about to leave: head_drain.cpp.
+  struct Drain {
+    Deadline deadline;
+    Deadline last_call;         // before it everything is asked for once more
+    bool told = false;          // to leave
+    bool emptied = false;       // nothing ran there when objects were asked for last
+    std::size_t outstanding = 0;  // nodes that are asked to take objects over, and have not answered
+    std::uint64_t failed = 0;     // objects that they could not
+    Deadline next_round = Deadline::min();
+    std::set<std::pair<PublishedTable::Name, std::uint64_t>> publishing;  // being copied
+    Deadline next_publishing = Deadline::min();  // the last attempt failed
+  };
+  void begin_drain(NodeId node, std::string reason, std::chrono::milliseconds time);
+  void resume_drain(NodeId node, std::chrono::milliseconds left);
+  void resume_drains();
+  void tell_of_drain(NodeId to, NodeId node);
+  /// The node has joined, or come back.
+  void catch_up_on_drains(NodeId node);
+  void advance_drains();
+  /// Does what can be done now for the node to leave.
+  void advance_drain(NodeId node);
+  bool may_move(const ActorRecord& record) const;
+  void move_actors(NodeId node);
+  void stop_for_move(const ActorRecord& record);
+  bool is_empty(NodeId node) const;
+  std::string what_keeps(NodeId node) const;
+  /// With what changes by itself.
+  NodeInfo shown(const NodeInfo& info) const;
+  void take_over_objects(NodeId node);
+  void on_taken_over(NodeId node, std::uint64_t failed);
+  bool is_sole(const std::vector<ObjectLocation>& copies, NodeId node) const;
+  bool has_sole_copies(NodeId node) const;
+  void move_published(NodeId node);
+  void move_copy(const PublishedTable::Name& name, std::uint64_t version, const ObjectLocation& copy, const std::vector<ObjectLocation>& copies);
+  void on_copy_moved(const PublishedTable::Name& name, std::uint64_t version, NodeId from, Result<ControlAnswer> adopted);
+  void leave(NodeId node, const std::string& how);
+  /// What ends there now uses up no restart.
+  void mark_moving(NodeId node);
+  Deadline next_drain_tick() const;
 
   void commit(const HeadCommand& command);
   /// Brings what the head knows of a node that has come back together with what runs there.
@@ -167,7 +209,8 @@ class Head {
   void end_owned(ActorId owner);
   void tell_actor_watchers(ActorId actor);
   void tell_node_watchers();
-  control::NodeList node_list() const;
+  /// For one who knows that version (0: nothing).
+  control::NodeList node_list(std::uint64_t known) const;
   void actor_dead(ActorId actor, const DeathCause& cause, const Status& why);
   /// Tells the processes of its job that the actor is dead for good; those of one DeathNotice together, at its end.
   void announce_death(const ActorRecord& record);
@@ -273,10 +316,15 @@ class Head {
   DeathNotice* death_notice_ = nullptr;
   std::deque<Deadline> deaths_;  // when the last ones of the dead died
   Waiters<ActorId, ControlAnswerer> actor_watchers_;
-  Waiters<std::monostate, ControlAnswerer> node_watchers_;
+  struct NodeWatcher {
+    std::uint64_t version;  // that it knows
+    ControlAnswerer answer;
+  };
+  Waiters<std::monostate, NodeWatcher> node_watchers_;
   Waiters<GroupId, ControlAnswerer> group_waiters_;
   Waiters<std::pair<JobId, std::string>, ControlAnswerer> key_waiters_;
   Waiters<PublishedTable::Name, PublishedWaiter> published_waiters_;
+  std::map<NodeId, Drain> drains_;
   std::map<PublishedTable::Name, std::uint64_t> publishing_;  // the largest version under way
 };
 

@@ -144,6 +144,7 @@ void Head::on_started(ActorId actor, std::uint64_t incarnation, Result<ControlAn
   commit(command::ActorAlive{address});
   tell_actor_watchers(actor);
   for (ControlAnswerer& answer : address_waiters_.take(actor)) answer(ControlAnswer{address});
+  advance_drain(address.node);
 }
 
 void Head::start_failed(const ActorRecord& record, const Status& why) {
@@ -243,7 +244,7 @@ void Head::on(const Call& call, control::TerminateActor& body, ControlAnswerer a
     return on(call, kill, std::move(answer));
   }
   if (body.restart && !may_restart(*record)) {
-    return answer(invalid_argument(describe(record->spec) + " cannot be started again: it has used " + std::to_string(record->restarts) + " of " +
+    return answer(invalid_argument(describe(record->spec) + " cannot be started again: it has used " + std::to_string(record->restarts - record->moves) + " of " +
                                    std::to_string(record->spec.max_restarts) + " restarts, or is being ended (ActorOptions::max_restarts)"));
   }
   if (!body.restart) commit(command::ActorEnds{body.actor});
@@ -331,7 +332,14 @@ void Head::on(const Call& call, control::ActorsExited& body, ControlAnswerer ans
 void Head::node_lost(NodeId node, const std::string& why) {
   auto found = tables_.nodes().find(node);
   if (found == tables_.nodes().end()) return;
-  const std::string text = "node " + node.short_hex() + " (" + found->second.address + ") is gone: " + why;
+  std::string text = "node " + node.short_hex() + " (" + found->second.address + ") ";
+  if (auto drain = drains_.find(node); drain != drains_.end()) {
+    text += "was drained (" + found->second.drain->reason + ") and has left" + (drain->second.told ? "" : " before its deadline: " + why);
+    mark_moving(node);
+    drains_.erase(drain);
+  } else {
+    text += "is gone: " + why;
+  }
   LOG(warn, "{}", text);
   scheduler_->remove_node(node);
   commit(command::RemoveNode{node, text});
@@ -365,7 +373,8 @@ void Head::node_lost(NodeId node, const std::string& why) {
 bool Head::may_restart(const ActorRecord& record) const {
   if (record.ending || !(tables_.job_runs(record.job) || record.spec.outlives_job)) return false;
   if (record.phase == ActorPhase::kStarting && record.restarts == 0) return false;  // its creator is told instead
-  return record.spec.max_restarts < 0 || record.restarts < static_cast<std::uint32_t>(record.spec.max_restarts);
+  if (record.moving) return record.spec.max_restarts != 0;
+  return record.spec.max_restarts < 0 || record.restarts - record.moves < static_cast<std::uint32_t>(record.spec.max_restarts);
 }
 
 void Head::incarnation_ended(ActorId actor, const DeathCause& cause) {
@@ -381,7 +390,8 @@ void Head::restart(ActorId actor, const DeathCause& cause) {
   const Deadline now = now_();
   RestartPace& pace = restart_paces_.try_emplace(actor, RestartPace{Deadline::min(), 0}).first->second;
   const bool first = pace.placed == Deadline::min();
-  pace.short_lived = first || now - pace.placed >= options_.restart_calm ? 0 : pace.short_lived + 1;
+  const bool moves = tables_.actor(actor)->moving;  // no fault of its own
+  pace.short_lived = first || moves || now - pace.placed >= options_.restart_calm ? 0 : pace.short_lived + 1;
   std::chrono::milliseconds delay{0};
   if (pace.short_lived > 0) {
     delay = options_.restart_delay_first * (1u << std::min(pace.short_lived - 1, 20u));
@@ -391,11 +401,14 @@ void Head::restart(ActorId actor, const DeathCause& cause) {
   commit(command::ActorRestarts{actor, cause});
   scheduler_->release_actor(actor);
   const ActorRecord* record = tables_.actor(actor);
-  LOG(info, "{} is started again ({} of {}): {}", describe(record->spec), record->restarts, record->spec.max_restarts, cause.text);
-  queue_actor(actor, Deadline::max(), delay.count() > 0 ? now + delay : Deadline::min());
+  if (moves) LOG(info, "{} moves to another node: {}", describe(record->spec), cause.text);
+  else LOG(info, "{} is started again ({} of {}): {}", describe(record->spec), record->restarts - record->moves, record->spec.max_restarts, cause.text);
   for (EndAnswerer& answer : end_waiters_.take(actor)) answer(record);
   tell_actor_watchers(actor);
   end_owned(actor);
+  // The place that was kept for it is its own before anybody else looks for one.
+  if (moves && try_place_actor(actor, Deadline::max())) return;
+  queue_actor(actor, Deadline::max(), delay.count() > 0 ? now + delay : Deadline::min());
 }
 
 void Head::actor_dead(ActorId actor, const DeathCause& cause, const Status& why) {

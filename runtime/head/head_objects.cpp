@@ -71,14 +71,17 @@ void Head::serve(const Call& call, control::Publish& body, ControlAnswerer answe
   auto& given = std::get<std::vector<ObjectLocation>>(body.value);
   if (given.size() != 1) return answer(invalid_argument("a published object has one place to begin with"));
   if (!tables_.nodes().contains(given.front().node)) return answer(object_lost("node " + given.front().node.short_hex() + " has left the cluster"));
-  if (body.copies > tables_.nodes().size()) {
-    return answer(resource_exhausted(std::to_string(body.copies) + " copies asked, and the cluster has " + std::to_string(tables_.nodes().size()) + " nodes"));
+  const std::size_t staying = tables_.nodes().size() - drains_.size();
+  if (body.copies > staying) {
+    return answer(resource_exhausted(std::to_string(body.copies) + " copies asked, and the cluster has " + std::to_string(staying) + " nodes" +
+                                     (drains_.empty() ? "" : " that are not being drained")));
   }
   auto publishing = std::make_shared<Publishing>(Publishing{name, body.version, body.keep_last, std::move(body.type), std::move(answer), {}, 0, {}});
   publishing_[name] = body.version;
-  std::vector<NodeId> nodes{given.front().node};
+  std::vector<NodeId> nodes;
+  if (!drains_.contains(given.front().node)) nodes.push_back(given.front().node);
   for (const auto& [id, info] : tables_.nodes()) {
-    if (nodes.size() < body.copies && id != nodes.front()) nodes.push_back(id);
+    if (nodes.size() < body.copies && id != given.front().node && !drains_.contains(id)) nodes.push_back(id);
   }
   publishing->outstanding = nodes.size();
   for (NodeId node : nodes) {

@@ -59,6 +59,8 @@ struct EntryWriter {
     if (entry.death != DeathCause{}) schema_values::store(entry.death, row.initDeath());
     row.setDiedAs(entry.died_as);
     schema_values::store(entry.gpus, row.initGpus(static_cast<unsigned>(entry.gpus.size())));
+    row.setMoving(entry.moving);
+    row.setMoves(entry.moves);
   }
   void operator()(const ActorSaved& entry) {
     auto saved = to.initActorState();
@@ -81,6 +83,7 @@ struct EntryWriter {
     published.setType(text(entry.type));
     published.setLoss(text(entry.loss));
   }
+  void operator()(const Departure& entry) { schema_values::store(entry.departure, to.initDeparture()); }
 };
 
 ActorRow load_row(schema::ActorRow::Reader from) {
@@ -97,6 +100,8 @@ ActorRow load_row(schema::ActorRow::Reader from) {
   if (from.hasDeath()) row.death = schema_values::load(from.getDeath());
   row.died_as = from.getDiedAs();
   row.gpus = schema_values::load(from.getGpus());
+  row.moving = from.getMoving();
+  row.moves = from.getMoves();
   return row;
 }
 
@@ -129,6 +134,7 @@ Entry load_entry(schema::JournalEntry::Reader from) {
       auto pair = from.getPair();
       return Pair{load_id<JobId>(pair.getJob()), load_text(pair.getKey()), load_bytes(pair.getValue())};
     }
+    case schema::JournalEntry::DEPARTURE: return Departure{schema_values::load(from.getDeparture())};
     case schema::JournalEntry::PUBLISHED: {
       auto published = from.getPublished();
       return PublishedEntry{load_text(published.getNameSpace()), load_text(published.getName()), published.getVersion(), schema_values::load_value(published.getValue()),
@@ -154,6 +160,8 @@ std::string key_of_published(const std::string& name_space, const std::string& n
   std::snprintf(digits, sizeof digits, "%016llx", static_cast<unsigned long long>(version));  // in the order of the versions
   return "published/" + std::to_string(name_space.size()) + ":" + name_space + "/" + std::to_string(name.size()) + ":" + name + "/" + digits;
 }
+
+std::string key_of_departure(NodeId node) { return "departure/" + node.hex(); }
 
 std::string encode(const Entry& entry) {
   const Buffer bytes = runtime::encode<schema::JournalEntry>([&](schema::JournalEntry::Builder to) { std::visit(EntryWriter{to}, entry); });

@@ -52,6 +52,8 @@ struct ActorRow {
   DeathCause death;
   std::uint64_t died_as = 0;  // 0: it lives
   std::vector<std::uint32_t> gpus = {};
+  bool moving = false;
+  std::uint32_t moves = 0;
   bool operator==(const ActorRow&) const = default;
 };
 struct ActorSaved {
@@ -78,8 +80,12 @@ struct PublishedEntry {
   std::string loss;
   bool operator==(const PublishedEntry&) const = default;
 };
+struct Departure {
+  NodeDeparture departure;
+  bool operator==(const Departure&) const = default;
+};
 
-using Entry = std::variant<Cluster, Counters, Node, Job, ActorSpecOf, ActorRow, ActorSaved, Group, Pair, PublishedEntry>;
+using Entry = std::variant<Cluster, Counters, Node, Job, ActorSpecOf, ActorRow, ActorSaved, Group, Pair, PublishedEntry, Departure>;
 
 // The keys: in their order an actor's specification comes before the rest of it.
 std::string key_of_cluster();
@@ -92,6 +98,8 @@ std::string key_of_saved(ActorId actor);
 std::string key_of(GroupId group);
 std::string key_of_pair(JobId job, const std::string& key);
 std::string key_of_published(const std::string& name_space, const std::string& name, std::uint64_t version);
+
+std::string key_of_departure(NodeId node);
 
 std::string encode(const Entry& entry);
 /// Errors: kInvalidArgument, naming what is malformed, or that a newer version wrote it.

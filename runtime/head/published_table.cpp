@@ -17,6 +17,13 @@ void PublishedTable::remove(const Name& name, std::uint64_t version) {
   if (found->second.empty()) names_.erase(found);
 }
 
+void PublishedTable::move_copy(const Name& name, std::uint64_t version, NodeId from, ObjectLocation to) {
+  auto* copies = std::get_if<std::vector<ObjectLocation>>(&names_.at(name).at(version).value);
+  CHECK(copies != nullptr);
+  std::erase_if(*copies, [&](const ObjectLocation& copy) { return copy.node == from; });
+  copies->push_back(std::move(to));
+}
+
 std::vector<std::pair<PublishedTable::Name, std::uint64_t>> PublishedTable::remove_node(NodeId node, const std::string& why) {
   std::vector<std::pair<Name, std::uint64_t>> touched;
   for (auto& [name, versions] : names_) {

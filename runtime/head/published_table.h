@@ -28,6 +28,8 @@ class PublishedTable {
   /// The version must be larger than the latest of its name.
   void add(const Name& name, std::uint64_t version, PublishedVersion published);
   void remove(const Name& name, std::uint64_t version);
+  /// Another copy takes the place of that node's.
+  void move_copy(const Name& name, std::uint64_t version, NodeId from, ObjectLocation to);
   /// The node's copies are gone, for that reason. Returns the versions that had one.
   std::vector<std::pair<Name, std::uint64_t>> remove_node(NodeId node, const std::string& why);
 

@@ -38,6 +38,11 @@ class Scheduler {
   /// A closed node gets nothing new; what is there stays. Nodes begin open; unknown ones are ignored.
   virtual void set_open(NodeId node, bool open) = 0;
 
+  /// From now on nothing new is placed on the node; what is there keeps its place.
+  virtual void begin_drain(NodeId node) = 0;
+  /// Gives an actor that stands on a node which is drained a place elsewhere instead. On an error it keeps the one that it has. Errors: as place_actor().
+  virtual Result<ActorPlace> move_actor(const ActorSpec& actor) = 0;
+
   /// Reserves what the actor asks for on one node, or in its bundle. Errors: kResourceExhausted; kInvalidArgument; kNotFound
   /// (no such group or bundle, or the node it is bound to is gone).
   virtual Result<ActorPlace> place_actor(const ActorSpec& actor) = 0;

@@ -6,6 +6,7 @@
 #include <csignal>
 #include <cstdio>
 #include <filesystem>
+#include <utility>
 
 #include "runtime/core/asio.h"
 #include "runtime/core/log.h"
@@ -84,12 +85,7 @@ class NodeRun {
   NodeRun(const StartOptions& options, StartPlan plan, StartReport& report)
       : options_(options), plan_(std::move(plan)), report_(report), signals_(loop_.context(), SIGINT, SIGTERM), signalled_(loop_) {
     // Before anything else, so that a Ctrl-C while starting is no abrupt end.
-    signals_.async_wait([this](boost::system::error_code ec, int number) {
-      if (ec) return;
-      stop_reason_ = cancelled(number == SIGINT ? "interrupted" : "terminated");
-      signalled_.set();
-      if (node_) node_->stop(stop_reason_);
-    });
+    await_signals();
   }
 
   int run() {
@@ -110,6 +106,21 @@ class NodeRun {
   }
 
  private:
+  /// SIGTERM has the node drained, if it has time for that; the second one, or SIGINT, ends it at once.
+  void await_signals() {
+    signals_.async_wait([this](boost::system::error_code ec, int number) {
+      if (ec) return;
+      const std::chrono::milliseconds drain_time = std::exchange(plan_.drain_time, {});
+      if (number == SIGTERM && drain_time.count() > 0 && node_) {
+        node_->drain("SIGTERM", drain_time);
+        return await_signals();
+      }
+      stop_reason_ = cancelled(number == SIGINT ? "interrupted" : "terminated");
+      signalled_.set();
+      if (node_) node_->stop(stop_reason_);
+    });
+  }
+
   Status join() {
     const Status status = try_to_join();
     if (status.ok() || plan_.node.session_dir.empty()) return status;

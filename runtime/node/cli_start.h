@@ -28,6 +28,12 @@ struct StartOptions {
   std::uint64_t log_limit = 0;              // bytes of logs that a node keeps; 0: the default
   std::uint64_t job_size_limit = 0;         // bytes of a submitted job's files; 0: the default
   std::string job_user;                     // as whom jobs run that nothing proves the user of, on a node of root's
+  std::string drain_deadline = "30s";       // how long SIGTERM gives the node; 0: it stops at once
+  // What says that this machine is about to be taken away; empty: nothing of that kind.
+  std::string preemption_file;
+  std::string preemption_command;
+  std::string preemption_url;
+  std::string preemption_poll = "1s";
   bool block = false;
   bool is_private = false;     // for one program: foreground, not the "last" cluster, ends with its parent
 };

@@ -1,5 +1,6 @@
 #include "runtime/node/cli_status.h"
 
+#include "runtime/core/duration.h"
 #include "runtime/node/cli_jobs.h"
 #include "runtime/node/cli_objects.h"
 #include "runtime/node/cli_query.h"
@@ -13,14 +14,18 @@ using Json = nlohmann::ordered_json;
 // The keys below are what scripts rely on: add, never rename.
 
 Json to_json(const NodeInfo& node) {
-  return Json{{"id", node.node.hex()},          {"address", node.address},     {"hostname", node.hostname},
-              {"state", node.alive ? "alive" : "dead"}, {"is_head", node.is_head}, {"pid", node.pid},
+  Json json{{"id", node.node.hex()},          {"address", node.address},     {"hostname", node.hostname},
+              {"state", node.drain ? "draining" : node.alive ? "alive" : "dead"}, {"is_head", node.is_head}, {"pid", node.pid},
               {"resources", node.resources},    {"available", node.available}, {"labels", node.labels}};
+  if (node.drain) {
+    json["drain"] = {{"reason", node.drain->reason}, {"deadline_unix_ms", node.drain->deadline.count()}, {"left_ms", node.drain->left.count()}, {"waits_for", node.drain->waits_for}};
+  }
+  return json;
 }
 
 Json to_json(const ActorState& actor) {
   Json json{{"id", actor.actor.hex()}, {"name", actor.name}, {"namespace", actor.name_space}, {"detached", actor.detached}, {"class", actor.class_name}, {"state", std::string(to_string(actor.phase))},
-            {"node", actor.node.is_none() ? "" : actor.node.hex()}, {"pid", actor.pid}, {"restarts", actor.restarts},
+            {"node", actor.node.is_none() ? "" : actor.node.hex()}, {"pid", actor.pid}, {"restarts", actor.restarts}, {"moves", actor.moves},
             {"pending_reason", actor.pending_reason}, {"job", actor.job.hex()}, {"resources", actor.resources}, {"gpus", actor.gpus}};
   if (actor.phase == ActorPhase::kDead) json["death_cause"] = actor.death.text;
   return json;
@@ -74,6 +79,10 @@ void print_nodes(const ClusterState& state) {
   for (const NodeInfo& node : state.nodes) {
     std::printf("  %s  %-21s %-4s pid %-7d %s  (used/total)\n", node.node.short_hex().c_str(), node.address.c_str(),
                 node.is_head ? "head" : "", node.pid, usage(node).c_str());
+    if (node.drain) {
+      std::printf("            draining (%s): leaves within %s; waits for %s\n", node.drain->reason.c_str(), describe_duration(node.drain->left).c_str(),
+                  node.drain->waits_for.c_str());
+    }
   }
 }
 

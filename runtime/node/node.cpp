@@ -31,7 +31,8 @@ constexpr auto kNodesStopMax = std::chrono::milliseconds(5000);
 
 }  // namespace
 
-Node::Node(EventLoop& loop, NodeOptions options) : loop_(loop), options_(std::move(options)), reservations_(options_.resources), stopped_(loop) {}
+Node::Node(EventLoop& loop, NodeOptions options)
+    : loop_(loop), options_(std::move(options)), reservations_(options_.resources), stopped_(loop), leave_timer_(loop.context()), jobs_timer_(loop.context()) {}
 
 Credentials Node::credentials() const {
   Credentials credentials;
@@ -62,6 +63,10 @@ Status Node::open() {
   store.is_member = [this, alive = alive_](NodeId node, UniqueFunction<void(bool)> done) {
     if (*alive) is_member(node, std::move(done));
     else done(true);
+  };
+  store.find_moved = [this, alive = alive_](const ObjectLocation& lost, UniqueFunction<void(Result<ObjectLocation>)> done) {
+    if (*alive) find_moved(lost, std::move(done));
+    else done(not_found("the node has stopped"));
   };
   store.how_ended = [this, alive = alive_](pid_t pid) {
     auto known = *alive ? ends_.find(pid) : ends_.end();
@@ -121,7 +126,7 @@ Status Node::open() {
     logs_ = std::make_unique<LogKeeper>(loop_, std::move(logs));
   }
   link_to_head();
-  return {};
+  return watch_for_preemption();
 }
 
 void Node::link_to_head() {
@@ -240,7 +245,9 @@ void Node::accept(std::shared_ptr<Channel> channel) {
     auto closed = weak.lock();
     if (closed && *alive) on_closed(closed, why);
   });
-  if (channel->peer().role == Role::kWorker || channel->peer().role == Role::kDriver) objects_->attach(channel);
+  const bool runs_code = channel->peer().role == Role::kWorker || channel->peer().role == Role::kDriver;
+  if (runs_code) objects_->attach(channel);
+  if (runs_code) tell_of_drains(*channel);
   if (channel->peer().role != Role::kWorker) return;
   auto job = workers_->on_connected(channel);
   if (!job) return channel->close(invalid_argument("node " + options_.node.short_hex() + " did not start this worker"));
@@ -325,7 +332,8 @@ void Node::serve_client(const std::shared_ptr<Channel>& channel, ControlRequest 
                   std::holds_alternative<control::WatchActor>(request.body) || std::holds_alternative<control::WatchNodes>(request.body) ||
                   std::holds_alternative<control::SaveState>(request.body) || std::holds_alternative<control::ParkActor>(request.body) ||
                   std::holds_alternative<ObjectControl>(request.body) || std::holds_alternative<control::QueryGroup>(request.body) ||
-                  std::holds_alternative<control::QueryJob>(request.body) || std::holds_alternative<control::CancelJob>(request.body);
+                  std::holds_alternative<control::QueryJob>(request.body) || std::holds_alternative<control::CancelJob>(request.body) ||
+                  std::holds_alternative<control::DrainNode>(request.body);
   if (!for_head) return answer(unimplemented("a node does not serve this to its clients"));
   request.job = client.job;
   to_head(std::move(request), std::move(answer));
@@ -348,6 +356,7 @@ void Node::serve_head(ControlRequest request, ControlAnswerer answer) {
     return workers_->start_actor(request.job, std::move(*start), deadline_after(request.timeout), std::move(answer));
   }
   if (auto* reserve = std::get_if<control::Reserve>(&request.body)) return answer(ControlAnswer{reservations_.apply(*reserve, stopping_ ? "it is stopping" : "")});
+  if (auto* take = std::get_if<control::TakeOver>(&request.body)) return take_over(*take, request.timeout, std::move(answer));
   if (auto* objects = std::get_if<ObjectControl>(&request.body)) return serve_objects(*objects, request.timeout, std::move(answer));
   if (auto* stop = std::get_if<control::StopActor>(&request.body)) {
     workers_->stop_actor(*stop);
@@ -359,6 +368,8 @@ void Node::serve_head(ControlRequest request, ControlAnswerer answer) {
     if (!status.ok()) return answer(status);
   } else if (std::holds_alternative<control::StopNode>(request.body)) {
     stop_on_loop(cancelled("stopped with its cluster"));
+  } else if (auto* leave = std::get_if<control::Leave>(&request.body)) {
+    stop_on_loop(cancelled(leave->reason));
   } else {
     return answer(unimplemented("the head asks a node for something that nodes do not do"));
   }
@@ -375,6 +386,8 @@ void Node::on_log(LogLines lines) {
 void Node::on_head_event(const ControlEvent& event) {
   if (const auto* lines = std::get_if<LogLines>(&event)) {
     if (Client* driver = driver_of(lines->job)) send_event(*driver->channel, event);
+  } else if (const auto* drains = std::get_if<control::NodeDrains>(&event)) {
+    on_node_drains(*drains);
   } else if (const auto* died = std::get_if<control::ActorsDied>(&event)) {
     for (auto& [channel, client] : clients_) {
       if (client.job == died->job && !client.job.is_none()) send_event(*client.channel, event);
@@ -408,6 +421,9 @@ void Node::stop_on_loop(Status reason) {
   if (std::exchange(stopping_, true)) return;
   LOG(info, "stopping: {}", reason.message());
   stop_reason_ = reason;
+  leave_timer_.cancel();
+  for (auto& watch : watches_) watch->stop();
+  jobs_timer_.cancel();
   for (auto& [channel, client] : clients_) {
     if (channel->peer().role != Role::kNode) send_event(*client.channel, control::Shutdown{unavailable("the node stops: " + reason.message())});
   }
@@ -419,7 +435,7 @@ void Node::stop_on_loop(Status reason) {
 
 void Node::end_everything() {
   jobs_->end_all([this] {
-    workers_->end_all([this] {
+    workers_->end_all(drained_ ? "its node was drained (" + *drained_ + ")" : "its node was stopped", [this] {
       tcp_->stop();
       unix_->stop();
       std::vector<std::shared_ptr<Channel>> open;
@@ -439,6 +455,7 @@ Node::~Node() {
     if (tcp_) tcp_->stop();
     if (unix_) unix_->stop();
     if (head_) head_->close(cancelled("the node has stopped"));
+    watches_.clear();
     jobs_.reset();
     job_files_.reset();
     logs_.reset();

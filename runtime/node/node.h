@@ -20,6 +20,7 @@
 #include "runtime/node/lease_keeper.h"
 #include "runtime/node/log_keeper.h"
 #include "runtime/node/memory_guard.h"
+#include "runtime/node/preemption_watch.h"
 #include "runtime/node/program_files.h"
 #include "runtime/node/reservations.h"
 #include "runtime/node/worker_pool.h"
@@ -50,6 +51,8 @@ struct NodeOptions {
   std::uint64_t log_limit = 0;   // bytes of logs that are kept; 0: LogKeeper's default
   std::uint64_t job_size_limit = 0;  // bytes of files that a submitted job may bring; 0: JobFiles' default
   std::string job_user;          // as whom jobs run that nothing proves the user of, on a node of root's; empty: they are refused
+  PreemptionOptions preemption;
+  std::chrono::milliseconds drain_time{30'000};  // when this machine is about to be taken away, and nobody says how soon
 };
 
 /// Everything happens on the event loop; the methods are for the main thread, which drives the loop in wait().
@@ -72,6 +75,8 @@ class Node {
   bool is_fenced() const { return fenced_; }
   /// Begins to stop: jobs and workers end, connections close. Any thread. A head stops the cluster's other nodes first.
   void stop(Status reason);
+  /// Asks the head to have this node leave within that time, with what it has moved to others; then it stops. Any thread.
+  void drain(std::string reason, std::chrono::milliseconds time);
   /// Ends wait() and nothing else; the destructor then kills what runs. Any thread.
   void quit(Status reason);
 
@@ -118,6 +123,20 @@ class Node {
   void list_jobs(std::vector<JobId>& jobs) const;
   void on_log(LogLines lines);
 
+  // Leaving: node_drain.cpp.
+  void drain_on_loop(const std::string& reason, std::chrono::milliseconds time, UniqueFunction<void(Status)> done);
+  /// Whatever the head says.
+  void leave_by(Deadline deadline, const std::string& reason);
+  void on_node_drains(const control::NodeDrains& drains);
+  /// A process that has just connected.
+  void tell_of_drains(Channel& channel);
+  void warn_jobs();
+  Status watch_for_preemption();
+  Status refuse_while_drained(const std::string& what) const;
+  void take_over(const control::TakeOver& body, std::chrono::milliseconds timeout, ControlAnswerer answer);
+  /// Where an object is whose node was drained.
+  void find_moved(const ObjectLocation& lost, UniqueFunction<void(Result<ObjectLocation>)> done);
+
   void to_head(ControlRequest request, ControlAnswerer answer);
   /// What the head has to hear, however long it is away.
   void tell_head(ControlRequest::Body body, JobId job, UniqueFunction<void()> confirmed = nullptr);
@@ -153,6 +172,13 @@ class Node {
   Status stop_reason_;
   bool stopping_ = false;
   bool fenced_ = false;
+  static constexpr std::chrono::minutes kDrainsKept{1};  // after their deadline
+  std::map<NodeId, std::pair<control::NodeDrains, Deadline>> drains_;  // of all nodes
+  std::optional<std::string> drained_;  // why this node is about to leave
+  Timer leave_timer_;
+  Deadline leave_at_ = Deadline::max();
+  Timer jobs_timer_;
+  std::vector<std::unique_ptr<PreemptionWatch>> watches_;
   std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);  // false once destroyed, for callbacks still under way
 };
 

@@ -31,6 +31,7 @@ struct NodeClient::State : std::enable_shared_from_this<State> {
   std::function<void(LogLines)> on_log;
   std::function<void(ActorId)> on_actor_died;
   std::function<void(Status)> on_shutdown;
+  std::function<void(NodeId, const NodeDrain&)> on_node_drains;
   Channel::Handler on_message;
   SubmitHandlers submitted;
   std::optional<Status> shutdown_reason;  // once it is known
@@ -86,6 +87,8 @@ struct NodeClient::State : std::enable_shared_from_this<State> {
       if (auto handler = get(&State::submitted).on_output) handler(output->is_stderr, std::move(output->bytes));
     } else if (auto* exited = std::get_if<control::JobExited>(&*event)) {
       if (auto handler = get(&State::submitted).on_end) handler(std::move(exited->cause));
+    } else if (auto* drains = std::get_if<control::NodeDrains>(&*event)) {
+      if (auto handler = get(&State::on_node_drains)) handler(drains->node, drains->drain);
     } else if (auto* shutdown = std::get_if<control::Shutdown>(&*event)) {
       tell_shutdown(shutdown->reason);
     }
@@ -285,9 +288,13 @@ void NodeClient::watch_actor(ActorId actor, std::uint64_t version, Deadline dead
 
 void NodeClient::watch_nodes(std::uint64_t version, Deadline deadline, Callback<NodeList> done) {
   state_->ask<control::NodeList>(control::WatchNodes{version}, deadline, [done = std::move(done)](Result<control::NodeList> list) {
-    if (list.ok()) done(NodeList{list->version, std::move(list->nodes)});
+    if (list.ok()) done(NodeList{list->version, std::move(list->nodes), std::move(list->departed)});
     else done(list.status());
   });
+}
+
+void NodeClient::drain_node(NodeId node, std::chrono::milliseconds time, std::string reason, Deadline deadline, Done done) {
+  state_->tell(control::DrainNode{node, time, std::move(reason)}, deadline, std::move(done));
 }
 
 void NodeClient::save_state(ActorId actor, std::uint64_t incarnation, std::string state, Deadline deadline, Done done) {
@@ -354,6 +361,11 @@ void NodeClient::set_on_create_actor(CreateActorHandler handler) {
 void NodeClient::set_on_drain_actor(DrainActorHandler handler) {
   std::lock_guard lock(state_->mutex);
   state_->on_drain_actor = std::move(handler);
+}
+
+void NodeClient::set_on_node_drains(std::function<void(NodeId, const NodeDrain&)> handler) {
+  std::lock_guard lock(state_->mutex);
+  state_->on_node_drains = std::move(handler);
 }
 
 void NodeClient::set_on_stop_actor(StopActorHandler handler) {

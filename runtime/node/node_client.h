@@ -75,9 +75,12 @@ class NodeClient {
   struct NodeList {
     std::uint64_t version = 0;
     std::vector<NodeInfo> nodes;
+    std::vector<NodeDeparture> departed;  // the last ones, oldest first
   };
   /// The same for the cluster's nodes.
   void watch_nodes(std::uint64_t version, Deadline deadline, Callback<NodeList> done);
+  /// Has the node leave within that time, with what it has moved to others. Answers once that is recorded. Errors: kNotFound, kInvalidArgument (the head's).
+  void drain_node(NodeId node, std::chrono::milliseconds time, std::string reason, Deadline deadline, Done done);
   /// What the actor's next incarnation begins with. kCancelled: this incarnation has been replaced. kResourceExhausted: it is too large.
   void save_state(ActorId actor, std::uint64_t incarnation, std::string state, Deadline deadline, Done done);
 
@@ -131,6 +134,9 @@ class NodeClient {
 
   /// The node wants this process to end (stop, end of the job), or the connection to it broke; called once.
   void set_on_shutdown(std::function<void(Status reason)> handler);
+
+  /// A node, this one or another, is about to leave the cluster; may come more than once for the same.
+  void set_on_node_drains(std::function<void(NodeId node, const NodeDrain& drain)> handler);
 
   /// Frames that are not of the control plane (objects), for their own handler.
   void set_on_message(Channel::Handler handler);

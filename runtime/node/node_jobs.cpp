@@ -81,6 +81,7 @@ bool Node::serve_job(const std::shared_ptr<Channel>& channel, ControlRequest& re
 void Node::submit(const std::shared_ptr<Channel>& channel, control::SubmitJob body, ControlAnswerer answer) {
   auto submission = std::make_shared<Submission>();
   if (body.argv.empty() || body.argv[0].empty()) return answer(invalid_argument("no command to run"));
+  if (Status status = refuse_while_drained("jobs"); !status.ok()) return answer(status);
   if (Status status = check_environment(body.env); !status.ok()) return answer(status);
   if (Status status = jobs_->check_room(); !status.ok()) return answer(status);
   auto user = choose_job_user(channel->peer(), address_, options_.job_user);
@@ -181,6 +182,7 @@ Status Node::cancel_job(JobId job, const std::string& reason) {
 void Node::register_driver(const std::shared_ptr<Channel>& channel, JobId wanted, DriverInfo driver, ControlAnswerer answer) {
   if (channel->peer().role != Role::kDriver) return answer(invalid_argument("only a driver registers itself as one"));
   if (!clients_[channel.get()].job.is_none()) return answer(invalid_argument("this driver is registered already"));
+  if (Status status = jobs_->runs(wanted) ? Status() : refuse_while_drained("drivers"); !status.ok()) return answer(status);
   const std::optional<uid_t> user = peer_user(channel->peer(), address_);
   if (::geteuid() == 0 && user && *user != 0) {
     return answer(invalid_argument("this node runs as root, and so would the workers of a driver of " + user_name(*user) + "; start a node of your own"));

@@ -89,6 +89,11 @@ void Node::serve_objects(ObjectControl& request, std::chrono::milliseconds timeo
     objects_->drop(drop->location);
     return answer(ControlAnswer{});
   }
+  if (auto* find = std::get_if<control::FindObject>(&request)) {
+    auto kept = objects_->find_adopted(find->object);
+    if (!kept) return answer(not_found("node " + options_.node.short_hex() + " does not keep the object"));
+    return answer(ControlAnswer{ObjectControlAnswer{std::move(*kept)}});
+  }
   if (std::holds_alternative<control::ListObjects>(request)) {
     // A process that hangs must not keep the others' answers.
     return objects_->list(timeout / 2, [node = options_.node, answer = std::move(answer)](StoreList list) mutable {

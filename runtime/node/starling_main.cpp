@@ -11,6 +11,7 @@
 #include "placement/placement.h"
 #include "runtime/core/version.h"
 #include "runtime/head/cli_head.h"
+#include "runtime/node/cli_drain.h"
 #include "runtime/node/cli_jobs.h"
 #include "runtime/node/cli_logs.h"
 #include "runtime/node/cli_start.h"
@@ -58,6 +59,7 @@ struct Commands {
     add_logs(app);
     add_why(app);
     add_job(app);
+    add_drain(app);
     app.footer("Reinforcement learning (each has its own --help):\n"
                "  train                       Train a policy: --config FILE key=value ...\n"
                "  generate, score             Sample from a model; log-probs of given tokens\n"
@@ -94,6 +96,12 @@ struct Commands {
     start->add_option("--log-limit", start_options.log_limit, "bytes of logs that the node keeps; the oldest of what has ended go (default: 2GiB)")->transform(bytes());
     start->add_option("--job-size-limit", start_options.job_size_limit, "bytes of files that a submitted job may bring, like 500MiB (default: 1GiB)")->transform(bytes());
     start->add_option("--job-user", start_options.job_user, "for a node of root's: the user as whom jobs from other machines run (default: they are refused)");
+    start->add_option("--drain-deadline", start_options.drain_deadline, "how long SIGTERM gives the node to move what it has to others, like 30s "
+                                                                        "(default: 30s; 0: it stops at once). A second SIGTERM stops it at once");
+    start->add_option("--preemption-file", start_options.preemption_file, "file whose appearance says that this machine is about to be taken away: the node is drained then");
+    start->add_option("--preemption-command", start_options.preemption_command, "command that prints 'preempted', or 'preempted 25s', when that is so");
+    start->add_option("--preemption-url", start_options.preemption_url, "a cloud's metadata endpoint that says so: aws, gcp, aws+http://HOST:PORT or gcp+http://HOST:PORT");
+    start->add_option("--preemption-poll", start_options.preemption_poll, "how often these are asked (default: 1s)");
     start->add_flag("--block", start_options.block, "stay in the foreground");
     start->add_flag("--private", start_options.is_private, "serve one program: stay in the foreground, end with the parent process, and "
                                                            "not become the cluster that commands find by themselves");
@@ -152,6 +160,15 @@ struct Commands {
     job_stop = one("stop", "End a job: SIGTERM to its processes, SIGKILL after 5 s; its actors end with it");
   }
 
+  void add_drain(CLI::App& app) {
+    drain = add(app, "drain", "Have a node leave the cluster: it gets nothing new, actors that may be restarted and objects move to other nodes, and it "
+                              "leaves when it is empty, or at the deadline");
+    drain->add_option("node", drain_options.node, "id (its first digits are enough), HOST:PORT or host name")->required();
+    drain->add_option("--deadline", drain_options.deadline, "when it leaves at the latest, like 30s or 2min (default: 30s)");
+    drain->add_option("--reason", drain_options.reason, "what actors, `starling status` and the logs say, like preemption");
+    drain->add_flag("--wait", drain_options.wait, "return when the node has left, rather than when the cluster has recorded it");
+  }
+
   int run() {
     if (*start) return runtime::start_command(start_options);
     if (*head) return runtime::head_command(head_options, make_scheduler);
@@ -159,6 +176,8 @@ struct Commands {
     if (*status) return runtime::status_command(address, json);
     if (*list) return runtime::list_command(address, kind, json);
     if (*why) return runtime::why_command(address, what);
+    drain_options.address = address;
+    if (*drain) return runtime::drain_command(drain_options);
     if (*logs) return runtime::logs_command(address, what, follow);
     if (*job) {
       if (*job_list) return runtime::job_list_command(address, json);
@@ -170,10 +189,11 @@ struct Commands {
     return runtime::submit_command(submit_options);
   }
 
-  CLI::App *start, *head, *stop, *status, *list, *submit, *logs, *why, *job, *job_list, *job_status, *job_logs, *job_stop;
+  CLI::App *start, *head, *stop, *status, *list, *submit, *logs, *why, *drain, *job, *job_list, *job_status, *job_logs, *job_stop;
   runtime::StartOptions start_options;
   runtime::HeadCommandOptions head_options;
   runtime::SubmitOptions submit_options;
+  runtime::DrainOptions drain_options;
   std::string address, kind, what;
   bool json = false, follow = false;
 };

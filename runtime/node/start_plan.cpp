@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "runtime/core/asio.h"
+#include "runtime/core/duration.h"
 #include "runtime/node/job_user.h"
 #include "runtime/node/machine.h"
 #include "runtime/object/object_store.h"
@@ -74,6 +75,23 @@ Status check_token(const std::string& token, const Endpoint& bind) {
                           std::to_string(token.size()) + " bytes; take one of at least " + std::to_string(kTokenBytesMin) + ", or leave both unset to have one made");
 }
 
+Result<PreemptionOptions> preemption_options(const StartOptions& options) {
+  PreemptionOptions preemption{options.preemption_file, options.preemption_command, options.preemption_url};
+  if (!preemption.any()) return preemption;
+  if (options.head) {
+    return invalid_argument("--preemption-file, --preemption-command and --preemption-url are for nodes that join a cluster: without the head's node there is none to "
+                            "go on; run the head on a machine that stays");
+  }
+  auto poll = parse_duration(options.preemption_poll);
+  if (!poll.ok()) return poll.status().with_context("--preemption-poll");
+  if (*poll < std::chrono::milliseconds(100)) return invalid_argument("--preemption-poll " + options.preemption_poll + ": expected at least 100ms");
+  preemption.poll = *poll;
+  if (!preemption.url.empty()) {
+    if (auto url = PreemptionUrl::parse(preemption.url); !url.ok()) return url.status().with_context("--preemption-url");
+  }
+  return preemption;
+}
+
 }  // namespace
 
 Result<StartPlan> make_plan(const StartOptions& options) {
@@ -94,6 +112,14 @@ Result<StartPlan> make_plan(const StartOptions& options) {
   }
   if (!(options.memory_threshold >= 0 && options.memory_threshold <= 1)) return invalid_argument("--memory-threshold is a share of the memory, from 0 (off) to 1");
   if (options.spill_limit == 0 && !options.spill_dir.empty()) return invalid_argument("--spill-limit 0 turns spilling off; --spill-dir is then for nothing");
+  auto drain_time = parse_duration(options.drain_deadline);
+  if (!drain_time.ok()) return drain_time.status().with_context("--drain-deadline");
+  auto preemption = preemption_options(options);
+  if (!preemption.ok()) return preemption.status();
+  plan.node.preemption = std::move(*preemption);
+  if (drain_time->count() > 0) plan.node.drain_time = *drain_time;
+  // Without the head's node there is no cluster to go on elsewhere, and a private one ends with its program.
+  if (!options.head && !options.is_private) plan.drain_time = *drain_time;
   if (!options.job_user.empty()) {
     if (auto user = find_user(options.job_user); !user.ok()) return user.status().with_context("--job-user");
   }

@@ -206,9 +206,9 @@ void WorkerPool::begin_shared(Start& start, const fs::path& program, std::uint32
 
 void WorkerPool::warm(JobId job, const DriverInfo& driver) {
   std::uint32_t count = std::min(driver.warm_workers, options_.warm_workers_max);
-  if (count == 0) return;
+  if (count == 0 || draining_) return;
   programs_.find(driver, "", deadline_after(std::chrono::seconds(10)), [this, alive = alive_, job, driver, count](Result<fs::path> program) {
-    if (!*alive || !program.ok()) return;
+    if (!*alive || !program.ok() || draining_) return;
     for (std::uint32_t i = 0; i < count; ++i) {
       auto worker = spawn(job, driver, *program, {}, 1);
       if (!worker.ok()) return LOG(warn, "warm worker: {}", worker.status().message());
@@ -410,11 +410,17 @@ void WorkerPool::end_job(JobId job) {
   }
 }
 
-void WorkerPool::end_all(std::function<void()> done) {
+void WorkerPool::begin_drain() {
+  if (std::exchange(draining_, true)) return;
+  for (const auto& [id, worker] : workers_) {
+    if (worker->spec.class_name.empty() && worker->end_reason.empty()) end_worker(*worker, "its node is being drained", options_.end_grace);
+  }
+}
+
+void WorkerPool::end_all(const std::string& reason, std::function<void()> done) {
   ending_ = true;
   if (workers_.empty()) return done();
   on_empty_ = std::move(done);
-  const std::string reason = "its node was stopped";
   for (const auto& [id, worker] : workers_) {
     // An actor that will be started elsewhere saves its state at its end.
     if (worker->serving && worker->channel && worker->spec.max_restarts != 0) drain(worker, options_.end_grace, reason);

@@ -75,8 +75,10 @@ class WorkerPool {
   void stop_worker(const WorkerId& id, const std::string& reason);
   /// Ends the job's workers, except those whose actors outlive it.
   void end_job(JobId job);
-  /// Ends all workers; `done` runs when the last is reaped.
-  void end_all(std::function<void()> done);
+  /// The node is about to leave: workers that wait for an actor go, and no more are started ahead.
+  void begin_drain();
+  /// Ends all workers for that reason; `done` runs when the last is reaped.
+  void end_all(const std::string& reason, std::function<void()> done);
 
  private:
   struct Worker;
@@ -115,6 +117,7 @@ class WorkerPool {
   std::list<std::shared_ptr<Start>> starts_;  // whose program is being looked for
   std::function<void()> on_empty_;
   bool ending_ = false;
+  bool draining_ = false;  // the node
   std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);  // false once destroyed, for callbacks still under way
 };
 

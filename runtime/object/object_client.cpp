@@ -58,6 +58,14 @@ bool ObjectClient::handle(const std::shared_ptr<Channel>& node, Message& message
       if (header.id != 0) (void)node->send(reply_to(header, std::move(answer)));
     });
     return true;
+  } else if (auto* evacuate = std::get_if<object_wire::Evacuate>(&*request); evacuate && hooks_.evacuate) {
+    Message header;
+    header.kind = message.kind;
+    header.id = message.id;
+    hooks_.evacuate(evacuate->node, [node, header = std::move(header)](std::uint64_t failed) {
+      if (header.id != 0) (void)node->send(reply_to(header, object_wire::encode_reply(object_wire::Evacuated{failed})));
+    });
+    return true;
   } else {
     reply = object_wire::encode_failure(invalid_argument("only a node's store serves this"));
   }
@@ -84,6 +92,12 @@ void ObjectClient::unborrow(const ObjectLocation& location) { heap_->unborrow(lo
 void ObjectClient::borrow_and_confirm(const ObjectLocation& location, Deadline deadline, UniqueFunction<void(Status)> done) {
   heap_->borrow_and_confirm(location, deadline, std::move(done));
 }
+
+void ObjectClient::take_over(const ObjectLocation& location, Deadline deadline, UniqueFunction<void(Result<ObjectLocation>)> done) {
+  heap_->take_over(location, deadline, std::move(done));
+}
+
+void ObjectClient::keep_all() { heap_->keep_all(); }
 
 void ObjectClient::remake(const ObjectLocation& lost, const std::string& keeper, Deadline deadline, UniqueFunction<void(Result<ObjectLocation>)> done) {
   heap_->remake(lost, keeper, deadline, std::move(done));

@@ -70,6 +70,12 @@ class ObjectClient {
   /// Errors: kObjectLost (nobody there can), kUnavailable (that node cannot be reached), why making it failed.
   void remake(const ObjectLocation& lost, const std::string& keeper, Deadline deadline, UniqueFunction<void(Result<ObjectLocation>)> done);
 
+  /// The object's node is about to leave: this process's own node keeps the object from now on, and this process borrows it there; unborrow() what `done`
+  /// (once, on the loop or at once) hears. Errors: kObjectLost, kUnavailable, kResourceExhausted (no room here), kDeadlineExceeded.
+  void take_over(const ObjectLocation& location, Deadline deadline, UniqueFunction<void(Result<ObjectLocation>)> done);
+  /// This process and its node end: what it made is not freed any more, since others are about to copy it.
+  void keep_all();
+
   /// What the store asks of the process that owns objects. Set once, before the first handle().
   struct OwnerHooks {
     std::function<void(const ObjectLocation&)> hold;    // somebody in the cluster borrows it
@@ -77,6 +83,8 @@ class ObjectClient {
     std::function<object_wire::ProcessReport()> report;
     /// Makes it again if this process can. Errors: kNotFound (it cannot), why making it failed.
     std::function<void(const ObjectLocation& lost, UniqueFunction<void(Result<ObjectLocation>)> done)> remake;
+    /// The node is about to leave: takes over what this process refers to there. `done` hears how many objects it could not.
+    std::function<void(NodeId node, UniqueFunction<void(std::uint64_t failed)> done)> evacuate;
   };
   void set_owner_hooks(OwnerHooks hooks) { hooks_ = std::move(hooks); }
 

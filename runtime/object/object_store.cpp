@@ -107,13 +107,17 @@ void ObjectStore::State::on(const std::shared_ptr<Channel>& channel, const Messa
 }
 
 void ObjectStore::State::on(const std::shared_ptr<Channel>& channel, const Message& message, const object_wire::Fetch& fetch) {
-  auto done = [self = shared_from_this(), channel, request = without_content(message)](Result<ObjectLocation> location) {
+  auto done = [self = shared_from_this(), channel, wait_ms = fetch.wait_ms, request = without_content(message)](Result<ObjectLocation> location) mutable {
     if (!location.ok()) return answer(channel, request, object_wire::encode_failure(location.status()));
     if (channel->closed()) return;
-    CHECK(self->memory->table.pin(location->extent, self->client_of(channel)));
-    answer(channel, request, object_wire::encode_reply(*location));
+    // Of the store's own it may be on disk, and come back to another place.
+    self->pin_resident(location->extent, self->client_of(channel), self->room_deadline(wait_ms), [channel, request = std::move(request), at = *location](Result<Extent> extent) mutable {
+      if (!extent.ok()) return answer(channel, request, object_wire::encode_failure(extent.status()));
+      if (extent->home != extent->range.begin) at.offset = at.offset - extent->home + extent->range.begin;
+      answer(channel, request, object_wire::encode_reply(at));
+    });
   };
-  fetcher->fetch(fetch.location, room_deadline(fetch.wait_ms), std::move(done));
+  fetch_moved(fetch.location, room_deadline(fetch.wait_ms), std::move(done));
 }
 
 void ObjectStore::State::on(const std::shared_ptr<Channel>& channel, const Message& message, const object_wire::Read& read) {
@@ -290,6 +294,17 @@ void ObjectStore::set_endpoint(std::string endpoint) {
 void ObjectStore::adopt(const ObjectLocation& location, UniqueFunction<void(Result<ObjectLocation>)> done) { state_->adopt(location, std::move(done)); }
 
 void ObjectStore::drop(const ObjectLocation& location) { state_->drop(location); }
+
+void ObjectStore::keep_what_ends() { state_->keeps_what_ends = true; }
+
+void ObjectStore::take_over_from(NodeId node, std::chrono::milliseconds timeout, UniqueFunction<void(std::uint64_t)> done) {
+  state_->take_over_from(node, timeout, std::move(done));
+}
+
+std::optional<ObjectLocation> ObjectStore::find_adopted(ObjectId object) const {
+  const ObjectLocation* found = state_->adopted_as(object);
+  return found ? std::optional(*found) : std::nullopt;
+}
 
 void ObjectStore::list(std::chrono::milliseconds timeout, UniqueFunction<void(StoreList)> done) { state_->list(timeout, std::move(done)); }
 

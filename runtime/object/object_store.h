@@ -12,6 +12,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -46,6 +47,8 @@ struct ObjectStoreOptions {
   SpillOptions spill;
   /// Whether a node is in the cluster: tells one that is gone from one that cannot be reached. Null: none is ever known to be gone.
   std::function<void(NodeId, UniqueFunction<void(bool)>)> is_member;
+  /// Where an object is whose node was drained and has left, as far as the cluster knows. Errors: kNotFound. Null: nobody knows.
+  std::function<void(const ObjectLocation& lost, UniqueFunction<void(Result<ObjectLocation>)>)> find_moved;
   /// How the process of this node that had that pid ended, or empty. Null: nobody knows.
   std::function<std::string(pid_t)> how_ended;
 };
@@ -111,6 +114,13 @@ class ObjectStore {
   void adopt(const ObjectLocation& location, UniqueFunction<void(Result<ObjectLocation>)> done);
   /// Gives up what was adopted: it ends when nobody borrows or reads it any more. On the loop.
   void drop(const ObjectLocation& location);
+
+  /// This node is about to leave: what its processes made stays when they end, until others have copied it. On the loop.
+  void keep_what_ends();
+  /// The node's processes take over what they refer to of that other node's objects. `done` hears how many objects could not be. On the loop.
+  void take_over_from(NodeId node, std::chrono::milliseconds timeout, UniqueFunction<void(std::uint64_t failed)> done);
+  /// Where the store keeps the object in its own name. On the loop.
+  std::optional<ObjectLocation> find_adopted(ObjectId object) const;
 
   /// Asks the node's processes what they hold; those that do not answer in time are left out. On the loop.
   void list(std::chrono::milliseconds timeout, UniqueFunction<void(StoreList)> done);

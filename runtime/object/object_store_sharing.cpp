@@ -49,6 +49,9 @@ void ObjectStore::State::client_ended(const Channel& channel) {
     ended_order.pop_front();
   }
   memory->line->drop(client);
+  if (keeps_what_ends) {
+    for (std::uint64_t extent : memory->table.leases_of(client)) CHECK(memory->table.keep(extent));
+  }
   memory->table.drop(client);
   for (const ObjectLocation& location : borrows.drop(client)) borrow_ended(location);
   memory->changed();
@@ -236,25 +239,27 @@ void ObjectStore::State::on(const std::shared_ptr<Channel>& channel, const Messa
 
 void ObjectStore::State::adopt(const ObjectLocation& location, UniqueFunction<void(Result<ObjectLocation>)> done) {
   if (!is_here(location)) {
-    return fetcher->fetch(location, room_deadline(static_cast<std::uint64_t>(options.wait_max.count())),
-                          [self = shared_from_this(), id = location.id, done = std::move(done)](Result<ObjectLocation> copy) mutable {
-                            if (!copy.ok()) return done(copy.status());
-                            std::optional<ObjectLocation> mine = self->fetcher->hand_over(id);
-                            if (!mine) {  // somebody else has asked for the same copy and was faster
-                              for (const auto& [extent, kept] : self->adopted) {
-                                if (kept.location.id == id && self->memory->table.keep(extent)) mine = kept.location;
-                              }
-                            }
-                            if (!mine) return done(object_lost("the copy that was to be kept is gone"));
-                            self->note_adopted(*mine);
-                            done(*mine);
-                          });
+    return fetch_moved(location, room_deadline(static_cast<std::uint64_t>(options.wait_max.count())),
+                       [self = shared_from_this(), id = location.id, done = std::move(done)](Result<ObjectLocation> copy) mutable {
+                         self->adopt_copy(id, std::move(copy), std::move(done));
+                       });
   }
   pin_resident(location.extent, object_detail::kStoreItself, room_deadline(static_cast<std::uint64_t>(options.wait_max.count())),
                [self = shared_from_this(), location, done = std::move(done)](Result<Extent> extent) mutable {
                  if (!extent.ok()) return done(extent.status());
                  self->adopt_here(location, *extent, std::move(done));
                });
+}
+
+void ObjectStore::State::adopt_copy(ObjectId id, Result<ObjectLocation> copy, UniqueFunction<void(Result<ObjectLocation>)> done) {
+  if (!copy.ok()) return done(copy.status());
+  std::optional<ObjectLocation> mine = fetcher->hand_over(id);
+  // Somebody else has asked for the same copy and was faster.
+  const ObjectLocation* known = mine ? nullptr : adopted_as(id);
+  if (known && memory->table.keep(known->extent)) mine = *known;
+  if (!mine) return done(object_lost("the copy that was to be kept is gone"));
+  note_adopted(*mine);
+  done(*mine);
 }
 
 void ObjectStore::State::adopt_here(const ObjectLocation& location, const Extent& extent, UniqueFunction<void(Result<ObjectLocation>)> done) {
@@ -312,6 +317,83 @@ void ObjectStore::State::drop(const ObjectLocation& location) {
   if (kept == adopted.end() || kept->second.dropped == kept->second.count) return;
   if (borrows.has(location)) ++kept->second.dropped;
   else release_adopted(location.extent, 1);
+}
+
+// -- Of nodes that leave
+
+const ObjectLocation* ObjectStore::State::adopted_as(ObjectId object) const {
+  for (const auto& [extent, kept] : adopted) {
+    if (kept.location.id == object) return &kept.location;
+  }
+  return nullptr;
+}
+
+void ObjectStore::State::fetch_moved(const ObjectLocation& location, Deadline room_deadline, UniqueFunction<void(Result<ObjectLocation>)> done) {
+  fetcher->fetch(location, room_deadline, [self = shared_from_this(), location, room_deadline, done = std::move(done)](Result<ObjectLocation> copy) mutable {
+    const bool is_gone = !copy.ok() && (copy.status().code() == ErrorCode::kObjectLost || copy.status().code() == ErrorCode::kUnavailable);
+    if (!is_gone || !self->options.find_moved) return done(std::move(copy));
+    const Status why = copy.status();
+    self->options.find_moved(location, [self, location, room_deadline, why, done = std::move(done)](Result<ObjectLocation> moved) mutable {
+      if (!moved.ok() || *moved == location) return done(why);
+      if (self->is_here(*moved)) return done(std::move(moved));
+      self->fetcher->fetch(*moved, room_deadline, std::move(done));
+    });
+  });
+}
+
+void ObjectStore::State::on(const std::shared_ptr<Channel>& channel, const Message& message, const object_wire::TakeOver& take) {
+  Message request;
+  request.kind = message.kind;
+  request.id = message.id;
+  if (channel->peer().role == Role::kNode) {
+    return answer(channel, request, object_wire::encode_failure(invalid_argument("a store takes objects over for the processes of its own node")));
+  }
+  auto take_over = [self = shared_from_this(), channel, request = std::move(request)](Result<ObjectLocation> kept) {
+    if (!kept.ok()) return answer(channel, request, object_wire::encode_failure(kept.status()));
+    // As long as somebody borrows it: the asker first of all, unless it has ended meanwhile.
+    if (!channel->closed()) self->borrows.add(self->client_of(channel), *kept);
+    self->drop(*kept);
+    answer(channel, request, object_wire::encode_reply(*kept));
+  };
+  if (const ObjectLocation* known = adopted_as(take.location.id); known && memory->table.keep(known->extent)) {
+    const ObjectLocation kept = *known;
+    note_adopted(kept);
+    return take_over(kept);
+  }
+  adopt(take.location, std::move(take_over));
+}
+
+void ObjectStore::State::take_over_from(NodeId node, std::chrono::milliseconds timeout, UniqueFunction<void(std::uint64_t)> done) {
+  struct Asking {
+    UniqueFunction<void(std::uint64_t)> done;
+    std::size_t outstanding = 1;
+    std::uint64_t failed = 0;
+    void end() {
+      if (--outstanding == 0) done(failed);
+    }
+  };
+  auto asking = std::make_shared<Asking>();
+  asking->done = std::move(done);
+  const Buffer meta = object_wire::encode_request(object_wire::Evacuate{node});
+  for (const auto& [address, connected] : clients) {
+    auto channel = connected.channel.lock();
+    if (!channel || channel->closed()) continue;
+    if (channel->peer().role != Role::kDriver && channel->peer().role != Role::kWorker) continue;
+    ++asking->outstanding;
+    Message request;
+    request.kind = FrameKind::kObject;
+    request.meta = meta;
+    channel->request(std::move(request), deadline_after(timeout), [asking](Result<Message> message) {
+      auto reply = message.ok() ? object_wire::decode_reply(message->meta) : message.status();
+      auto* evacuated = reply.ok() ? std::get_if<object_wire::Evacuated>(&*reply) : nullptr;
+      // One that has ended refers to nothing any more.
+      const bool gone = !message.ok() && message.status().code() == ErrorCode::kUnavailable;
+      if (evacuated) asking->failed += evacuated->failed;
+      else if (!gone) ++asking->failed;
+      asking->end();
+    });
+  }
+  memory->loop.post([asking] { asking->end(); });
 }
 
 // -- For people

@@ -81,6 +81,7 @@ struct ObjectStore::State : std::enable_shared_from_this<ObjectStore::State> {
   void on(const std::shared_ptr<Channel>& channel, const Message& message, const object_wire::Release& release);
   void on(const std::shared_ptr<Channel>& channel, const Message& message, const object_wire::Source& source);
   void on(const std::shared_ptr<Channel>& channel, const Message& message, const object_wire::Remake& remake);
+  void on(const std::shared_ptr<Channel>& channel, const Message& message, const object_wire::TakeOver& take);
   /// What a store asks of processes, or of stores that it has connected to, is not asked of it.
   template <class Other>
   void on(const std::shared_ptr<Channel>& channel, const Message& message, const Other&) {
@@ -105,6 +106,11 @@ struct ObjectStore::State : std::enable_shared_from_this<ObjectStore::State> {
   void adopt(const ObjectLocation& location, UniqueFunction<void(Result<ObjectLocation>)> done);
   void adopt_here(const ObjectLocation& location, const Extent& extent, UniqueFunction<void(Result<ObjectLocation>)> done);
   /// The table keeps its extent once more.
+  void adopt_copy(ObjectId id, Result<ObjectLocation> copy, UniqueFunction<void(Result<ObjectLocation>)> done);
+  /// As Fetcher::fetch; of an object whose node was drained from where it is now. `done` may get a place that the store itself has adopted.
+  void fetch_moved(const ObjectLocation& location, Deadline room_deadline, UniqueFunction<void(Result<ObjectLocation>)> done);
+  const ObjectLocation* adopted_as(ObjectId object) const;
+  void take_over_from(NodeId node, std::chrono::milliseconds timeout, UniqueFunction<void(std::uint64_t)> done);
   void note_adopted(const ObjectLocation& location);
   void release_adopted(std::uint64_t extent, std::uint32_t count);
   void drop(const ObjectLocation& location);
@@ -130,6 +136,7 @@ struct ObjectStore::State : std::enable_shared_from_this<ObjectStore::State> {
   std::unordered_map<std::uint64_t, Ended> ended;   // by extent
   std::deque<std::uint64_t> ended_order;            // oldest first
   std::uint64_t sent_bytes = 0;
+  bool keeps_what_ends = false;  // the node is about to leave
 };
 
 

@@ -72,6 +72,9 @@ void fill(RequestBuilder out, const Remake& remake) {
   group.setKeeper(to_text(remake.keeper));
 }
 
+void fill(RequestBuilder out, const TakeOver& take) { take.location.write(out.initTakeOver()); }
+void fill(RequestBuilder out, const Evacuate& evacuate) { out.setEvacuate(to_data(evacuate.node)); }
+
 using ReplyBuilder = schema::ObjectReply::Builder;
 
 void fill(ReplyBuilder out, const Done&) { out.setDone(); }
@@ -97,6 +100,7 @@ void fill(ReplyBuilder out, const StoreInfo& info) {
 }
 
 void fill(ReplyBuilder out, const SourceFound& found) { out.setSource(to_text(found.endpoint)); }
+void fill(ReplyBuilder out, const Evacuated& evacuated) { out.setFailed(evacuated.failed); }
 void fill(ReplyBuilder out, const ProcessReport& report) {
   auto to = out.initReport();
   to.setInlineObjects(report.inline_objects);
@@ -192,6 +196,13 @@ Status read_request(schema::ObjectRequest::Reader in, Request& out) {
       remake.keeper = to_string(in.getRemake().getKeeper());
       return location_into(in.getRemake().getLocation(), remake.location);
     }
+    case schema::ObjectRequest::TAKE_OVER: return location_into(in.getTakeOver(), out.emplace<TakeOver>().location);
+    case schema::ObjectRequest::EVACUATE: {
+      auto node = to_id<NodeId>(in.getEvacuate());
+      if (!node.ok()) return node.status();
+      out = Evacuate{*node};
+      return {};
+    }
     case schema::ObjectRequest::READ: {
       Read& read = out.emplace<Read>();
       read.from = in.getRead().getFrom();
@@ -227,6 +238,9 @@ Status read_reply(schema::ObjectReply::Reader in, Reply& out) {
     case schema::ObjectReply::REPORT: return read_report(in.getReport(), out.emplace<ProcessReport>());
     case schema::ObjectReply::SOURCE:
       out = SourceFound{to_string(in.getSource())};
+      return {};
+    case schema::ObjectReply::FAILED:
+      out = Evacuated{in.getFailed()};
       return {};
     case schema::ObjectReply::LOCATION: {
       auto location = ObjectLocation::read(in.getLocation());

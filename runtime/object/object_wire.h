@@ -71,7 +71,16 @@ struct Remake {
   ObjectLocation location;
   std::string keeper;  // the node of the process that can
 };
-using Request = std::variant<Open, Lease, GiveBack, Pin, Unpin, Fetch, Read, Surrender, Keep, Release, Hold, Unhold, Report, Source, Ended, Remake>;
+/// Its node is about to leave: keep it in the store's own name; the asker borrows what the answer names.
+struct TakeOver {
+  ObjectLocation location;
+};
+/// To a process: take over what you refer to that lies on that node.
+struct Evacuate {
+  NodeId node;
+};
+using Request =
+    std::variant<Open, Lease, GiveBack, Pin, Unpin, Fetch, Read, Surrender, Keep, Release, Hold, Unhold, Report, Source, Ended, Remake, TakeOver, Evacuate>;
 
 Buffer encode_request(const Request& request);
 /// Errors: kInvalidArgument on malformed bytes, kUnimplemented on a request that this release does not know.
@@ -106,7 +115,11 @@ struct ProcessReport {
 struct SourceFound {
   std::string endpoint;
 };
-using Reply = std::variant<Done, StoreInfo, Extent, ObjectLocation, Data, Extents, ProcessReport, SourceFound>;
+/// How many objects could not be taken over.
+struct Evacuated {
+  std::uint64_t failed = 0;
+};
+using Reply = std::variant<Done, StoreInfo, Extent, ObjectLocation, Data, Extents, ProcessReport, SourceFound, Evacuated>;
 
 Buffer encode_reply(const Reply& reply);
 Buffer encode_failure(const Status& status);

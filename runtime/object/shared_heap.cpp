@@ -265,6 +265,7 @@ void SharedHeap::abandon(const ObjectLocation& location) {
 
 void SharedHeap::free(const ObjectLocation& location) {
   std::lock_guard lock(mutex_);
+  if (keeps_all_) return;
   auto lease = leases_.find(location.extent);
   if (lease == leases_.end()) return;
   if (lease->second.single) {
@@ -368,6 +369,28 @@ void SharedHeap::remake(const ObjectLocation& lost, const std::string& keeper, D
     if (found == nullptr) return done(invalid_argument("object store: unexpected answer to remake"));
     done(std::move(*found));
   });
+}
+
+void SharedHeap::take_over(const ObjectLocation& location, Deadline deadline, UniqueFunction<void(Result<ObjectLocation>)> done) {
+  std::shared_ptr<Channel> node;
+  {
+    std::lock_guard lock(mutex_);
+    node = node_;
+  }
+  if (!node) return done(cancelled("object " + location.id.hex() + ": the object client is gone"));
+  node->request(request_of(object_wire::TakeOver{location}), deadline, [done = std::move(done)](Result<Message> message) mutable {
+    if (!message.ok()) return done(message.status());
+    auto reply = object_wire::decode_reply(message->meta);
+    if (!reply.ok()) return done(reply.status());
+    auto* kept = std::get_if<ObjectLocation>(&*reply);
+    if (kept == nullptr) return done(invalid_argument("object store: unexpected answer to a request to take over"));
+    done(std::move(*kept));
+  });
+}
+
+void SharedHeap::keep_all() {
+  std::lock_guard lock(mutex_);
+  keeps_all_ = true;
 }
 
 // ---- reading

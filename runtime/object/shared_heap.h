@@ -33,6 +33,8 @@ class SharedHeap : public std::enable_shared_from_this<SharedHeap> {
   void unborrow(const ObjectLocation& location);
   void borrow_and_confirm(const ObjectLocation& location, Deadline deadline, UniqueFunction<void(Status)> done);
   void remake(const ObjectLocation& lost, const std::string& keeper, Deadline deadline, UniqueFunction<void(Result<ObjectLocation>)> done);
+  void take_over(const ObjectLocation& location, Deadline deadline, UniqueFunction<void(Result<ObjectLocation>)> done);
+  void keep_all();
   /// The store is short of memory: names extents of at least so many bytes that this process does not use now, if it has them. From then on it
   /// pins them like anyone else before it reads.
   std::vector<std::uint64_t> surrender(std::uint64_t bytes);
@@ -94,6 +96,7 @@ class SharedHeap : public std::enable_shared_from_this<SharedHeap> {
   Lease* slab_ = nullptr;                             // the open one, in leases_
   std::optional<Extent> next_slab_;
   bool prefetching_ = false;
+  bool keeps_all_ = false;  // nothing is freed any more
   ObjectId id_base_;
   std::uint64_t id_count_ = 0;
 };

@@ -41,8 +41,8 @@ struct CallRequest {
   sequence @5 :UInt64;       # of the call within session and actor, from 1
   acknowledged @6 :UInt64;   # the caller has the replies of all calls up to here
   arguments @7 :Value;
-  streamWindow @9 :UInt32;   # of a method that yields values: how many it may be ahead of the caller
-  lends @8 :Bool;            # the arguments refer to objects; the callee says argumentsReleased when it holds none of them any more
+  streamWindow @8 :UInt32;   # of a method that yields values: how many it may be ahead of the caller
+  lends @9 :Bool;            # the arguments refer to objects; the callee says argumentsReleased when it holds none of them any more
 }
 
 struct CallReply {

@@ -44,13 +44,14 @@ struct JournalEntry {
       version @18 :UInt64;
       value @19 :Published.PublishedValue;
       loss @20 :Text;              # not empty: why no copy is left
-      type @24 :Text;              # of the value, as Publish gave it
+      type @21 :Text;              # of the value, as Publish gave it
     }
     cluster :group {
-      id @21 :Data;
-      token @22 :Text;
-      epoch @23 :UInt64;           # grows with each start of a head
+      id @22 :Data;
+      token @23 :Text;
+      epoch @24 :UInt64;           # grows with each start of a head
     }
+    departure @25 :Membership.NodeDeparture;  # one of the last nodes that went
   }
 }
 
@@ -66,4 +67,6 @@ struct ActorRow {
   death @8 :Membership.DeathCause; # of the last incarnation that ended
   diedAs @9 :UInt64;               # order of its death; 0: it lives
   gpus @10 :List(UInt32);          # of its node, by number, while it is there
+  moving @11 :Bool;                # it was told to end because its node is drained, and starts elsewhere
+  moves @12 :UInt32;               # of the restarts those because its node was drained
 }

@@ -92,6 +92,7 @@ struct ActorState {
   detached @14 :Bool;
   version @15 :UInt64;       # grows with every change of the phase
   gpus @16 :List(UInt32);    # of its node, that are its own
+  moves @17 :UInt32;         # of the restarts those because its node was drained
 }
 
 struct GroupSpec {
@@ -124,6 +125,23 @@ struct NodeInfo {
   available @6 :List(Amount);
   labels @7 :List(Pair);
   alive @8 :Bool = true;
+  joinedAs @9 :UInt64;       # the version of the cluster's nodes with which it joined
+  drain @10 :NodeDrain;      # null: it is not drained
+}
+
+struct NodeDrain {           # a node is about to leave
+  reason @0 :Text;
+  leftMs @1 :UInt64;         # until it leaves, when this was said
+  deadlineMs @2 :UInt64;     # the same since the Unix epoch, by the head's clock
+  version @3 :UInt64;        # of the cluster's nodes when it began
+  waitsFor @4 :Text;         # what keeps it, for people
+}
+
+struct NodeDeparture {       # a node that is in the cluster no more
+  node @0 :NodeInfo;
+  why @1 :Text;
+  drained @2 :Bool;          # it had been told to leave
+  version @3 :UInt64;        # of the cluster's nodes when it went
 }
 
 struct JobInfo {
@@ -224,6 +242,11 @@ struct ControlRequest {
     storeFile :group { hash @89 :Text; bytes @90 :UInt64; offset @91 :UInt64; data @92 :Data; }
     # From a driver.
     driverDone :group { exitCode @93 :Int32; }
+    # To the head: a node is to leave within that time.
+    drainNode :group { node @94 :Data; timeMs @95 :UInt64; reason @96 :Text; }
+    # From the head to a node.
+    takeOver :group { node @97 :Data; }             # hold what your processes refer to of that node's objects; reply: number
+    leave :group { reason @98 :Text; }              # you are drained
   }
 }
 
@@ -244,11 +267,11 @@ struct ControlReply {
     cluster @8 :ClusterState;
     group @9 :GroupState;
     log :group { text @10 :Data; nextOffset @11 :UInt64; file @12 :UInt64; }
-    nodes :group { version @13 :UInt64; nodes @14 :List(NodeInfo); }
-    objects @15 :Published.ObjectControlReply;
-    refusals @16 :List(Refusal);
-    jobInfo @17 :JobInfo;
-    filesWanted @18 :List(UInt32);
+    nodes :group { version @13 :UInt64; nodes @14 :List(NodeInfo); departed @15 :List(NodeDeparture); }
+    objects @16 :Published.ObjectControlReply;
+    refusals @17 :List(Refusal);
+    jobInfo @18 :JobInfo;
+    filesWanted @19 :List(UInt32);
   }
 }
 
@@ -260,5 +283,6 @@ struct ControlEvent {        # one way
     obsoleteActorDied @6 :ActorState;
     shutdown :group { code @7 :UInt16; message @8 :Text; }
     actorsDied :group { job @9 :Data; actors @10 :List(Data); }  # for good
+    nodeDrains :group { node @11 :Data; drain @12 :NodeDrain; }   # to all nodes, and from each to its processes
   }
 }

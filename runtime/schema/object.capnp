@@ -37,23 +37,25 @@ struct ObjectRequest {
       length @8 :UInt64;
     }
     surrender @9 :UInt64;       # from the store to a process: name extents of about so many bytes that may move to disk; reply: extents
-    keep @11 :List(ObjectLocation);     # I borrow these, whoever lent them to me; the store tells their owners. reply, if one is asked for: done
-    release @12 :List(ObjectLocation);  # one way: I borrow them no more; named once for each keep
-    hold @13 :List(ObjectLocation);     # one way, from the store to the owner: somebody in the cluster borrows these
-    unhold @14 :List(ObjectLocation);   # one way, from the store to the owner: nobody does any more who had to be told of
-    report @15 :Void;                   # from the store to a process: what do you hold? reply: report
+    keep @10 :List(ObjectLocation);     # I borrow these, whoever lent them to me; the store tells their owners. reply, if one is asked for: done
+    release @11 :List(ObjectLocation);  # one way: I borrow them no more; named once for each keep
+    hold @12 :List(ObjectLocation);     # one way, from the store to the owner: somebody in the cluster borrows these
+    unhold @13 :List(ObjectLocation);   # one way, from the store to the owner: nobody does any more who had to be told of
+    report @14 :Void;                   # from the store to a process: what do you hold? reply: report
     source :group {                     # from a node that is about to copy an object: whom shall I copy from? reply: source
-      location @16 :ObjectLocation;
-      endpoint @17 :Text;               # the asker's
-      failed @18 :Text;                 # the one named before, which did not do; empty: none
+      location @15 :ObjectLocation;
+      endpoint @16 :Text;               # the asker's
+      failed @17 :Text;                 # the one named before, which did not do; empty: none
     }
-    ended @19 :List(Data);              # one way, from the node that had these objects to one that copied them: ids; the copies can go
+    ended @18 :List(Data);              # one way, from the node that had these objects to one that copied them: ids; the copies can go
     remake :group {                     # an object is lost; to the keeper's node by way of the own one, and there to every process. reply: location
-      location @20 :ObjectLocation;     # where it was
-      keeper @21 :Text;                 # Value.keeper
+      location @19 :ObjectLocation;     # where it was
+      keeper @20 :Text;                 # Value.keeper
     }
+    takeOver @21 :ObjectLocation;       # to the own node, as the object's node is about to leave: keep it here. reply: location, which the asker borrows
+    evacuate @22 :Data;                 # from the store to a process: take over what you refer to that lies on this node. reply: failed
   }
-  waitMs @10 :UInt64;           # of lease, pin, fetch: how long to wait in line for room. 0: not at all
+  waitMs @23 :UInt64;           # of lease, pin, fetch: how long to wait in line for room. 0: not at all
 }
 
 struct ObjectReply {
@@ -74,6 +76,7 @@ struct ObjectReply {
     extents @11 :List(UInt64);
     report @12 :ProcessReport;
     source @13 :Text;           # the endpoint of a node that has it, or is about to
+    failed @14 :UInt64;         # so many objects could not be taken over
   }
 }
 

@@ -16,24 +16,26 @@ struct ObjectControl {
       keepLast @3 :UInt32;     # versions that stay, this one included
       copies @4 :UInt32;       # nodes that keep the bytes
       value @5 :PublishedValue;
-      type @17 :Text;          # of the value, as its program's compiler names it; empty: not said
+      type @6 :Text;          # of the value, as its program's compiler names it; empty: not said
     }
     findPublished :group {
-      nameSpace @6 :Text;
-      name @7 :Text;
-      version @8 :UInt64;      # at least; 0: whichever is the latest
-      exactly @9 :Bool;        # this one
-      wait @10 :Bool;          # until the deadline for it to be published
+      nameSpace @7 :Text;
+      name @8 :Text;
+      version @9 :UInt64;      # at least; 0: whichever is the latest
+      exactly @10 :Bool;        # this one
+      wait @11 :Bool;          # until the deadline for it to be published
     }
     unpublish :group {
-      nameSpace @11 :Text;
-      name @12 :Text;
-      version @13 :UInt64;     # 0: all
+      nameSpace @12 :Text;
+      name @13 :Text;
+      version @14 :UInt64;     # 0: all
     }
-    listObjects @14 :Void;     # also from the head to the nodes
+    listObjects @15 :Void;     # also from the head to the nodes
     # From the head to a node.
-    adopt @15 :Object.ObjectLocation;  # keep it in the store's own name, or a copy of it; reply: location
-    drop @16 :Object.ObjectLocation;   # what was adopted
+    adopt @16 :Object.ObjectLocation;  # keep it in the store's own name, or a copy of it; reply: location
+    drop @17 :Object.ObjectLocation;   # what was adopted
+    # From a node to the head, and from the head to the nodes: where is an object whose node has left? reply: location
+    findObject :group { object @18 :Data; node @19 :Data; }
   }
 }
 

@@ -276,7 +276,7 @@ TEST_F(LifecycleTest, NodesThatComeAndGoAreTold) {
   auto actor = phoenix({.max_restarts = 1, .node = second});
   node.signal(SIGKILL);
   ASSERT_TRUE(eventually([&] { return count() == 3; }));
-  EXPECT_EQ(events[2], std::pair(NodeEvent::Kind::kLeft, second));
+  EXPECT_EQ(events[2], std::pair(NodeEvent::Kind::kLost, second));
 }
 
 TEST_F(LifecycleTest, AnActorOfALostNodeIsRestartedOnAnother) {

@@ -23,12 +23,21 @@ class CpuScheduler final : public Scheduler {
     if (open) closed_.erase(node);
     else closed_.insert(node);
   }
+  void begin_drain(NodeId node) override { drains_.insert(node); }
+  Result<ActorPlace> move_actor(const ActorSpec& actor) override {
+    const auto before = held_.at(actor.actor);
+    held_.erase(actor.actor);
+    auto place = place_actor(actor);
+    if (!place.ok()) held_[actor.actor] = before;
+    else if (left_.contains(before.first)) left_[before.first] += before.second;
+    return place;
+  }
   Result<ActorPlace> place_actor(const ActorSpec& actor) override {
     double cpus = actor.resources.contains("CPU") ? actor.resources.at("CPU") : 0;
     if (cpus < 0) return invalid_argument("below zero");
     if (actor.bundle) return ActorPlace{groups_.at(actor.bundle->group).at(actor.bundle->index)};
     for (auto& [node, left] : left_) {
-      if (left < cpus) continue;
+      if (left < cpus || drains_.contains(node)) continue;
       left -= cpus;
       held_[actor.actor] = {node, cpus};
       return ActorPlace{node};
@@ -47,7 +56,7 @@ class CpuScheduler final : public Scheduler {
     std::map<NodeId, double> left = left_;
     for (std::size_t b = 0; b < group.bundles.size(); ++b) {
       for (auto& [node, cpus] : left) {
-        if (cpus < 1 || closed_.contains(node) || place.nodes.size() > b) continue;
+        if (cpus < 1 || closed_.contains(node) || drains_.contains(node) || place.nodes.size() > b) continue;
         cpus = group.strategy == GroupStrategy::kStrictSpread ? 0 : cpus - 1;
         place.nodes.push_back(node);
       }
@@ -78,6 +87,7 @@ class CpuScheduler final : public Scheduler {
 
  private:
   std::map<NodeId, double> left_;
+  std::set<NodeId> drains_;
   std::map<ActorId, std::pair<NodeId, double>> held_;
   std::map<GroupId, std::vector<NodeId>> groups_;
   std::set<NodeId> closed_;
@@ -178,6 +188,7 @@ class HeadTest : public ::testing::Test {
   }
   static void expect_equal(const ClusterTables& left, const ClusterTables& right) {
     EXPECT_TRUE(left.nodes() == right.nodes());
+    EXPECT_TRUE(left.departures() == right.departures());
     EXPECT_TRUE(left.jobs() == right.jobs());
     EXPECT_TRUE(left.pairs() == right.pairs());
     EXPECT_TRUE(left.published().all() == right.published().all());

@@ -1,0 +1,363 @@
+// The head's part about nodes that are about to leave (docs/adr/0027-drained-nodes.md). A drain is recorded before anything happens, so a head that is started
+// again goes on with it; everything here may be done twice.
+#include <algorithm>
+
+#include "runtime/core/log.h"
+#include "runtime/head/head.h"
+
+namespace runtime {
+
+namespace {
+
+constexpr std::size_t kReasonMax = 200;     // characters
+constexpr std::size_t kActorsNamedMax = 3;  // of those that keep a node
+// Between two attempts to have the rest of a node's objects taken over.
+constexpr std::chrono::milliseconds kRoundPause{500};
+constexpr std::chrono::seconds kRoundTime{60};
+// Before the deadline: what is still there then had better be taken over now.
+constexpr std::chrono::milliseconds kLastCallMax{5000};
+// An actor that moves has to have saved its state before its node ends.
+constexpr std::chrono::milliseconds kMoveMarginMax{1000};
+constexpr std::chrono::seconds kLeaveTime{30};
+
+bool is_started(ActorPhase phase) { return phase == ActorPhase::kStarting || phase == ActorPhase::kAlive; }
+
+/// One line, of a length that fits into messages.
+std::string tidy(std::string reason) {
+  if (reason.empty()) reason = "on request";
+  if (reason.size() > kReasonMax) reason.resize(kReasonMax);
+  for (char& c : reason) {
+    if (static_cast<unsigned char>(c) < ' ' || c == 127) c = ' ';
+  }
+  return reason;
+}
+
+std::string counted(std::size_t count, const std::string& what) { return std::to_string(count) + " " + what + (count == 1 ? "" : "s"); }
+
+std::chrono::milliseconds until(Deadline now, Deadline deadline) {
+  return std::max(std::chrono::milliseconds(0), std::chrono::ceil<std::chrono::milliseconds>(deadline - now));
+}
+
+}  // namespace
+
+void Head::on(const Call& call, control::DrainNode& body, ControlAnswerer answer) {
+  auto node = tables_.nodes().find(body.node);
+  if (node == tables_.nodes().end()) {
+    const NodeDeparture* departure = tables_.departure(body.node);
+    return answer(not_found(departure ? departure->why : "no node has the id " + body.node.hex()));
+  }
+  const std::string name = "node " + body.node.short_hex() + " (" + node->second.address + ")";
+  if (node->second.is_head) {
+    return answer(invalid_argument(name + " hosts the head, without which there is no cluster: it cannot be drained. Drain the others, or end the cluster with "
+                                   "`starling stop --address " + node->second.address + "`"));
+  }
+  if (body.time.count() <= 0) return answer(invalid_argument(name + " is to be drained: a deadline above zero is needed, like 30s"));
+  const Deadline deadline = now_() + body.time;
+  const auto known = drains_.find(body.node);
+  // An earlier end counts: a node that is to go in ten minutes may be preempted in one.
+  if (known != drains_.end() && known->second.deadline <= deadline) return answer(ControlAnswer{});
+  begin_drain(body.node, tidy(std::move(body.reason)), body.time);
+  LOG(info, "{} is drained ({}), asked by node {}: it leaves within {} ms", name, node->second.drain->reason, call.from.short_hex(), body.time.count());
+  answer(ControlAnswer{});
+  advance_drain(body.node);
+}
+
+void Head::begin_drain(NodeId node, std::string reason, std::chrono::milliseconds time) {
+  commit(command::NodeDrains{node, NodeDrain{std::move(reason), time, std::chrono::milliseconds(unix_milliseconds()) + time, 0, ""}});
+  resume_drain(node, time);
+  for (const auto& [id, info] : tables_.nodes()) tell_of_drain(id, node);
+  tell_node_watchers();
+}
+
+void Head::resume_drain(NodeId node, std::chrono::milliseconds left) {
+  scheduler_->begin_drain(node);
+  Drain& drain = drains_[node];
+  drain.deadline = now_() + left;
+  drain.last_call = drain.deadline - std::min(left / 4, kLastCallMax);
+  drain.next_round = Deadline::min();
+  drain.told = false;
+}
+
+void Head::resume_drains() {
+  for (const auto& [id, info] : tables_.nodes()) {
+    if (!info.drain) continue;
+    // However the machine's clock was set meanwhile, it has no more time than it was given.
+    resume_drain(id, std::clamp(info.drain->deadline - std::chrono::milliseconds(unix_milliseconds()), std::chrono::milliseconds(0), info.drain->left));
+  }
+}
+
+void Head::tell_of_drain(NodeId to, NodeId node) {
+  const NodeInfo& info = tables_.nodes().at(node);
+  NodeDrain drain = *info.drain;
+  drain.left = until(now_(), drains_.at(node).deadline);
+  links_.event(to, control::NodeDrains{node, std::move(drain)});
+}
+
+void Head::catch_up_on_drains(NodeId node) {
+  for (const auto& [id, drain] : drains_) tell_of_drain(node, id);
+  auto own = drains_.find(node);
+  if (own == drains_.end()) return;
+  own->second.told = false;
+  // What it was asked before, an earlier head or connection has taken with it.
+  for (const auto& [id, record] : tables_.actors()) {
+    if (record.node == node && record.moving && record.phase == ActorPhase::kAlive) stop_for_move(record);
+  }
+  advance_drain(node);
+}
+
+void Head::advance_drains() {
+  std::vector<NodeId> nodes;
+  for (const auto& [node, drain] : drains_) nodes.push_back(node);
+  for (const NodeId& node : nodes) advance_drain(node);
+}
+
+void Head::advance_drain(NodeId node) {
+  auto found = drains_.find(node);
+  if (found == drains_.end() || found->second.told) return;
+  Drain& drain = found->second;
+  const Deadline now = now_();
+  if (now >= drain.deadline) return leave(node, "at its deadline");
+  move_actors(node);
+  move_published(node);
+  const bool empty = is_empty(node);
+  if (!empty) drain.emptied = false;
+  const bool has_emptied = empty && !drain.emptied;
+  if (drain.outstanding > 0 || (now < drain.next_round && !has_emptied)) return;
+  if (!empty) {
+    // Early, so that most is done when it matters; and once more at the end.
+    drain.next_round = now < drain.last_call ? drain.last_call : drain.deadline;
+    return take_over_objects(node);
+  }
+  if (drain.emptied && drain.failed == 0 && drain.publishing.empty() && !has_sole_copies(node)) return leave(node, "empty");
+  drain.emptied = true;
+  drain.next_round = now + kRoundPause;
+  take_over_objects(node);
+}
+
+// -- Actors
+
+bool Head::may_move(const ActorRecord& record) const {
+  if (record.ending || record.spec.max_restarts == 0 || record.spec.bundle) return false;
+  return tables_.job_runs(record.job) || record.spec.outlives_job;
+}
+
+void Head::move_actors(NodeId node) {
+  const std::string drained = "its node " + node.short_hex() + " is drained (" + tables_.nodes().at(node).drain->reason + ")";
+  std::vector<ActorId> there;
+  for (const auto& [id, record] : tables_.actors()) {
+    if (record.node == node && record.phase == ActorPhase::kAlive && !record.ending && !record.moving) there.push_back(id);
+  }
+  for (const ActorId& actor : there) {
+    const ActorRecord& record = *tables_.actor(actor);
+    std::string why;
+    if (record.spec.bundle) {
+      why = "it stands on a placement group's bundle there, which does not move";
+    } else if (!may_move(record)) {
+      why = "it may not be started elsewhere (ActorOptions::max_restarts is 0)";
+    } else if (auto place = scheduler_->move_actor(record.spec); !place.ok()) {
+      why = place.status().message();
+    } else {
+      commit(command::ActorMoves{actor});
+      stop_for_move(*tables_.actor(actor));
+      continue;
+    }
+    why = drained + ", and it stays to the end: " + why;
+    if (record.pending_reason != why) commit(command::ActorWaits{actor, why});
+  }
+}
+
+void Head::stop_for_move(const ActorRecord& record) {
+  const auto left = until(now_(), drains_.at(record.node).deadline);
+  const auto grace = std::max(std::chrono::milliseconds(1), left - std::min(left / 4, kMoveMarginMax));
+  stop_actor(record, grace, "its node " + record.node.short_hex() + " is drained (" + tables_.nodes().at(record.node).drain->reason + ")", true);
+}
+
+bool Head::is_empty(NodeId node) const {
+  const bool actors = std::any_of(tables_.actors().begin(), tables_.actors().end(), [&](const auto& entry) {
+    return entry.second.node == node && is_started(entry.second.phase);
+  });
+  const bool jobs = std::any_of(tables_.jobs().begin(), tables_.jobs().end(), [&](const auto& entry) {
+    return entry.second.info.node == node && entry.second.info.running;
+  });
+  return !actors && !jobs;
+}
+
+std::string Head::what_keeps(NodeId node) const {
+  std::size_t actors = 0;
+  std::size_t jobs = 0;
+  std::string named;
+  for (const auto& [id, record] : tables_.actors()) {
+    if (record.node != node || !is_started(record.phase)) continue;
+    if (++actors > kActorsNamedMax) continue;
+    named += (named.empty() ? "" : "; ") + record.spec.class_name + " " + id.short_hex();
+    if (record.moving) named += " is moving";
+    else if (!record.pending_reason.empty()) named += ": " + record.pending_reason;
+  }
+  for (const auto& [id, record] : tables_.jobs()) {
+    if (record.info.node == node && record.info.running) ++jobs;
+  }
+  std::string text;
+  if (actors > 0) text = counted(actors, "actor") + " (" + named + (actors > kActorsNamedMax ? "; ..." : "") + ")";
+  if (jobs > 0) text += (text.empty() ? "" : ", ") + counted(jobs, "job");
+  if (!text.empty()) return text;
+  const auto drain = drains_.find(node);
+  return drain != drains_.end() && drain->second.told ? "it is leaving" : "its objects are being taken over";
+}
+
+NodeInfo Head::shown(const NodeInfo& info) const {
+  NodeInfo node = info;
+  node.available = scheduler_->available(info.node);
+  if (auto drain = drains_.find(info.node); drain != drains_.end() && node.drain) {
+    node.drain->left = until(now_(), drain->second.deadline);
+    node.drain->waits_for = what_keeps(info.node);
+  }
+  return node;
+}
+
+// -- Objects
+
+void Head::take_over_objects(NodeId node) {
+  Drain& drain = drains_.at(node);
+  drain.failed = 0;
+  const auto time = std::clamp(until(now_(), drain.deadline), std::chrono::milliseconds(1), std::chrono::milliseconds(kRoundTime));
+  drain.outstanding = 1;  // until all are asked
+  for (const auto& [id, info] : tables_.nodes()) {
+    if (id == node) continue;
+    ++drain.outstanding;
+    links_.request(id, ControlRequest{{}, time, control::TakeOver{node}}, [this, node, id = id](Result<ControlAnswer> answer) {
+      const auto* failed = answer.ok() ? std::get_if<std::int64_t>(&*answer) : nullptr;
+      // What a node that has gone referred to is gone too.
+      const std::uint64_t lacking = failed ? static_cast<std::uint64_t>(std::max<std::int64_t>(0, *failed)) : tables_.nodes().contains(id) ? 1 : 0;
+      on_taken_over(node, lacking);
+    });
+  }
+  on_taken_over(node, 0);
+}
+
+void Head::on_taken_over(NodeId node, std::uint64_t failed) {
+  auto found = drains_.find(node);
+  if (found == drains_.end() || found->second.outstanding == 0) return;
+  found->second.failed += failed;
+  if (--found->second.outstanding > 0) return;
+  if (found->second.failed == 0 && found->second.emptied) found->second.next_round = Deadline::min();
+  advance_drain(node);
+}
+
+bool Head::is_sole(const std::vector<ObjectLocation>& copies, NodeId node) const {
+  const auto stays = [&](const ObjectLocation& copy) { return copy.node != node && !drains_.contains(copy.node) && tables_.nodes().contains(copy.node); };
+  return std::none_of(copies.begin(), copies.end(), stays);
+}
+
+bool Head::has_sole_copies(NodeId node) const {
+  for (const auto& [name, versions] : tables_.published().all()) {
+    for (const auto& [version, published] : versions) {
+      const auto* copies = std::get_if<std::vector<ObjectLocation>>(&published.value);
+      if (!copies || !is_sole(*copies, node)) continue;
+      if (std::any_of(copies->begin(), copies->end(), [&](const ObjectLocation& copy) { return copy.node == node; })) return true;
+    }
+  }
+  return false;
+}
+
+void Head::move_published(NodeId node) {
+  for (const auto& [name, versions] : tables_.published().all()) {
+    for (const auto& [version, published] : versions) {
+      const auto* copies = std::get_if<std::vector<ObjectLocation>>(&published.value);
+      if (!copies) continue;
+      const auto here = std::find_if(copies->begin(), copies->end(), [&](const ObjectLocation& copy) { return copy.node == node; });
+      if (here != copies->end()) move_copy(name, version, *here, *copies);
+    }
+  }
+}
+
+void Head::move_copy(const PublishedTable::Name& name, std::uint64_t version, const ObjectLocation& copy, const std::vector<ObjectLocation>& copies) {
+  const NodeId node = copy.node;
+  Drain& drain = drains_.at(node);
+  const auto has_one = [&](NodeId id) { return std::any_of(copies.begin(), copies.end(), [&](const ObjectLocation& other) { return other.node == id; }); };
+  NodeId target;
+  for (const auto& [id, info] : tables_.nodes()) {
+    if (target.is_none() && !drains_.contains(id) && !has_one(id)) target = id;
+  }
+  if (target.is_none() || now_() < drain.next_publishing || !drain.publishing.emplace(name, version).second) return;
+  const auto time = std::max(std::chrono::milliseconds(1), until(now_(), drain.deadline));
+  ControlRequest request{{}, time, ObjectControl{control::AdoptObject{copy}}};
+  links_.request(target, std::move(request), [this, name, version, node](Result<ControlAnswer> adopted) {
+    on_copy_moved(name, version, node, std::move(adopted));
+  });
+}
+
+void Head::on_copy_moved(const PublishedTable::Name& name, std::uint64_t version, NodeId from, Result<ControlAnswer> adopted) {
+  auto* objects = adopted.ok() ? std::get_if<ObjectControlAnswer>(&*adopted) : nullptr;
+  auto* to = objects ? std::get_if<ObjectLocation>(objects) : nullptr;
+  auto drain = drains_.find(from);
+  if (drain != drains_.end()) drain->second.publishing.erase({name, version});
+  const auto* versions = tables_.published().find(name);
+  const bool is_there = versions && versions->contains(version);
+  const bool stays = to && tables_.nodes().contains(to->node);
+  if (stays && is_there) commit(command::MoveCopy{name, version, from, *to});
+  else if (stays) drop_copies({*to});
+  if (!to && drain != drains_.end()) {
+    LOG(warn, "version {} of '{}' cannot be copied off node {}: {}", version, name.second, from.short_hex(), adopted.ok() ? "no answer" : adopted.status().message());
+    drain->second.next_publishing = now_() + kRoundPause;
+  }
+  if (drain != drains_.end()) advance_drain(from);
+}
+
+void Head::serve(const Call& call, control::FindObject& body, ControlAnswerer answer) {
+  const NodeDeparture* departure = tables_.departure(body.node);
+  if (!departure || !departure->drained) return answer(not_found("node " + body.node.short_hex() + " was not drained"));
+  struct Asking {
+    ControlAnswerer answer;
+    std::size_t outstanding = 1;
+    void end(const Status& none) {
+      if (--outstanding == 0 && answer) answer(none);
+    }
+  };
+  auto asking = std::make_shared<Asking>();
+  asking->answer = std::move(answer);
+  const Status none = not_found(departure->why + "; no other node has taken the object over");
+  for (const auto& [id, info] : tables_.nodes()) {
+    ++asking->outstanding;
+    ControlRequest request{{}, until(now_(), call.deadline) / 2 + std::chrono::milliseconds(1), ObjectControl{body}};
+    links_.request(id, std::move(request), [asking, none](Result<ControlAnswer> found) {
+      auto* objects = found.ok() ? std::get_if<ObjectControlAnswer>(&*found) : nullptr;
+      if (objects && std::holds_alternative<ObjectLocation>(*objects) && asking->answer) std::exchange(asking->answer, nullptr)(std::move(found));
+      asking->end(none);
+    });
+  }
+  asking->end(none);
+}
+
+// -- The end
+
+void Head::leave(NodeId node, const std::string& how) {
+  Drain& drain = drains_.at(node);
+  drain.told = true;
+  const NodeInfo& info = tables_.nodes().at(node);
+  const std::string kept = how == "empty" ? "" : ", and still had " + what_keeps(node);
+  LOG(info, "node {} ({}) is drained ({}) and leaves, {}{}", node.short_hex(), info.address, info.drain->reason, how, kept);
+  mark_moving(node);
+  control::Leave body{"node " + node.short_hex() + " was drained (" + info.drain->reason + ") and has left" + (how == "empty" ? "" : " " + how)};
+  links_.request(node, ControlRequest{{}, kLeaveTime, std::move(body)}, [](Result<ControlAnswer>) {});
+}
+
+void Head::mark_moving(NodeId node) {
+  std::vector<ActorId> moving;
+  for (const auto& [id, record] : tables_.actors()) {
+    if (record.node == node && is_started(record.phase) && !record.moving && !record.ending && record.spec.max_restarts != 0) moving.push_back(id);
+  }
+  for (const ActorId& actor : moving) commit(command::ActorMoves{actor});
+}
+
+Deadline Head::next_drain_tick() const {
+  Deadline next = Deadline::max();
+  for (const auto& [node, drain] : drains_) {
+    if (drain.told) continue;
+    next = std::min(next, drain.deadline);
+    if (drain.outstanding == 0) next = std::min(next, std::max(drain.next_round, now_() + std::chrono::milliseconds(1)));
+    if (drain.publishing.empty() && drain.next_publishing > now_()) next = std::min(next, drain.next_publishing);
+  }
+  return next;
+}
+
+}  // namespace runtime

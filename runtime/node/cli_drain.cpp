@@ -1,0 +1,111 @@
+#include "runtime/node/cli_drain.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <numeric>
+#include <thread>
+
+#include "runtime/core/duration.h"
+#include "runtime/node/cli_query.h"
+
+namespace runtime {
+
+namespace {
+
+constexpr std::size_t kOffered = 3;
+constexpr std::size_t kNameMax = 256;  // of what is compared with every node
+constexpr auto kPoll = std::chrono::milliseconds(200);
+constexpr auto kPatience = std::chrono::seconds(15);  // beyond the deadline
+
+/// How many characters have to be changed, added or dropped (Levenshtein).
+std::size_t distance(const std::string& a, const std::string& b) {
+  std::vector<std::size_t> row(b.size() + 1);
+  std::iota(row.begin(), row.end(), std::size_t{0});
+  for (std::size_t i = 1; i <= a.size(); ++i) {
+    std::size_t diagonal = std::exchange(row[0], i);
+    for (std::size_t j = 1; j <= b.size(); ++j) {
+      const std::size_t changed = diagonal + (a[i - 1] == b[j - 1] ? 0 : 1);
+      diagonal = row[j];
+      row[j] = std::min({changed, row[j] + 1, row[j - 1] + 1});
+    }
+  }
+  return row.back();
+}
+
+std::string name_of(const NodeInfo& node) { return node.node.short_hex() + " (" + node.address + (node.hostname.empty() ? "" : ", " + node.hostname) + ")"; }
+
+std::string list_of(const std::vector<NodeInfo>& nodes, std::size_t count) {
+  std::string text;
+  for (std::size_t i = 0; i < std::min(count, nodes.size()); ++i) text += (i == 0 ? "" : ", ") + name_of(nodes[i]);
+  return text;
+}
+
+std::size_t distance_to(const NodeInfo& node, const std::string& text) {
+  return std::min({distance(node.node.hex().substr(0, text.size()), text), distance(node.address, text), distance(node.hostname, text)});
+}
+
+void say_what_happens(const NodeInfo& node) {
+  if (!node.drain) return;
+  std::printf("node %s (%s) is drained (%s): it leaves within %s; now it waits for %s\n", node.node.short_hex().c_str(), node.address.c_str(),
+              node.drain->reason.c_str(), describe_duration(node.drain->left).c_str(), node.drain->waits_for.c_str());
+  std::fflush(stdout);
+}
+
+Result<NodeClient::NodeList> nodes_of(const std::string& address) {
+  return ask_cluster<NodeClient::NodeList>(address, [](NodeClient& client, Deadline deadline, auto done) { client.watch_nodes(0, deadline, done); });
+}
+
+int wait_until_gone(const DrainOptions& options, const NodeInfo& node, Deadline until) {
+  Status last;
+  while (std::chrono::steady_clock::now() < until) {
+    const auto nodes = nodes_of(options.address);
+    last = nodes.status();
+    const auto is_it = [&](const NodeInfo& other) { return other.node == node.node; };
+    if (nodes.ok() && std::none_of(nodes->nodes.begin(), nodes->nodes.end(), is_it)) {
+      std::printf("node %s has left\n", node.node.short_hex().c_str());
+      return 0;
+    }
+    std::this_thread::sleep_for(kPoll);
+  }
+  if (!last.ok()) return fail(last.with_context("waiting for node " + node.node.short_hex() + " to leave"));
+  return fail(deadline_exceeded("node " + node.node.short_hex() + " has not left; `starling list nodes` says what it waits for"));
+}
+
+}  // namespace
+
+Result<NodeInfo> find_node(const std::vector<NodeInfo>& nodes, const std::string& text) {
+  if (text.empty() || text.size() > kNameMax) return invalid_argument("a node is named by its id, the first digits of that, HOST:PORT or its host's name");
+  std::vector<NodeInfo> matching;
+  for (const NodeInfo& node : nodes) {
+    if (node.node.hex() == text || node.address == text) return node;
+    if (node.node.hex().starts_with(text) || node.hostname == text) matching.push_back(node);
+  }
+  if (matching.size() == 1) return matching.front();
+  if (matching.size() > 1) return invalid_argument("'" + text + "' may be any of " + list_of(matching, matching.size()) + "; give more of the id, or HOST:PORT");
+  std::vector<NodeInfo> nearest = nodes;
+  std::stable_sort(nearest.begin(), nearest.end(), [&](const NodeInfo& a, const NodeInfo& b) { return distance_to(a, text) < distance_to(b, text); });
+  return not_found("the cluster has no node '" + text + "'; the nearest: " + list_of(nearest, kOffered) + " (`starling list nodes` shows all)");
+}
+
+int drain_command(const DrainOptions& options) {
+  const auto time = parse_duration(options.deadline);
+  if (!time.ok()) return fail(time.status().with_context("--deadline"));
+  if (time->count() == 0) return fail(invalid_argument("--deadline 0: a node that is drained needs some time; `starling stop --address HOST:PORT` ends it at once"));
+  const auto nodes = nodes_of(options.address);
+  if (!nodes.ok()) return fail(nodes.status());
+  const auto node = find_node(nodes->nodes, options.node);
+  if (!node.ok()) return fail(node.status());
+  const Deadline until = deadline_after(*time + kPatience);
+  const auto drained = ask_cluster<bool>(options.address, [&](NodeClient& client, Deadline deadline, auto done) {
+    client.drain_node(node->node, *time, options.reason, deadline, [done](const Status& status) { done(status.ok() ? Result<bool>(true) : Result<bool>(status)); });
+  });
+  if (!drained.ok()) return fail(drained.status());
+  if (const auto after = nodes_of(options.address); after.ok()) {
+    for (const NodeInfo& now : after->nodes) {
+      if (now.node == node->node) say_what_happens(now);
+    }
+  }
+  return options.wait ? wait_until_gone(options, *node, until) : 0;
+}
+
+}  // namespace runtime
