@@ -35,8 +35,12 @@ TEST_F(DisksTest, AFullDiskUnderTheJournalRefusesWhatIsNewAndForgetsNothing) {
   end_loads();
   const History asked = history();
   for (const Event& event : asked.events) {
-    if (event.op == Op::kEcho) EXPECT_TRUE(event.ok()) << event.to_string();
-    if (event.op == Op::kPut && event.code == ErrorCode::kResourceExhausted) EXPECT_NE(event.text.find("journal"), std::string::npos) << event.text;
+    if (event.op == Op::kEcho) {
+      EXPECT_TRUE(event.ok()) << event.to_string();
+    }
+    if (event.op == Op::kPut && event.code == ErrorCode::kResourceExhausted) {
+      EXPECT_NE(event.text.find("journal"), std::string::npos) << event.text;
+    }
   }
   EXPECT_GT(count_ok(asked, Op::kEcho, refused, freed), 100) << "calls between actors need no journal";
   EXPECT_EQ(cluster_->members(2), 3);

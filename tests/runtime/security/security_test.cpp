@@ -49,8 +49,12 @@ TEST_F(SecurityTest, TheTokenIsMadeForItsOwnerAlone) {
   for (const auto& entry : std::filesystem::recursive_directory_iterator(folder_.path() / "s0")) {
     struct stat info {};
     ASSERT_EQ(::lstat(entry.path().c_str(), &info), 0);
-    if (S_ISSOCK(info.st_mode)) EXPECT_EQ(info.st_mode & 077, 0u) << entry.path();
-    if (entry.is_directory()) EXPECT_EQ(info.st_mode & 077, 0u) << entry.path();
+    if (S_ISSOCK(info.st_mode)) {
+      EXPECT_EQ(info.st_mode & 077, 0u) << entry.path();
+    }
+    if (entry.is_directory()) {
+      EXPECT_EQ(info.st_mode & 077, 0u) << entry.path();
+    }
     if (entry.path().filename() != "token") continue;
     ++tokens;
     EXPECT_EQ(info.st_mode & 0777, 0600u);
