@@ -31,5 +31,7 @@ function(starling_documents)
   set_tests_properties(docs/build PROPERTIES LABELS docs TIMEOUT 600 FIXTURES_SETUP documents)
   add_test(NAME docs/readme_commands
     COMMAND ${CMAKE_SOURCE_DIR}/tests/docs/run_shell.sh ${CMAKE_SOURCE_DIR} ${CMAKE_BINARY_DIR} README.md)
-  set_tests_properties(docs/readme_commands PROPERTIES LABELS docs TIMEOUT 150)
+  add_test(NAME docs/spot_commands
+    COMMAND ${CMAKE_SOURCE_DIR}/tests/docs/run_shell.sh ${CMAKE_SOURCE_DIR} ${CMAKE_BINARY_DIR} docs/guide/spot.md)
+  set_tests_properties(docs/readme_commands docs/spot_commands PROPERTIES LABELS docs TIMEOUT 150)
 endfunction()

@@ -196,9 +196,10 @@ void HeadLink::send(std::uint64_t number) {
   if (found == outstanding_.end() || !channel_) return;
   Outstanding& outstanding = found->second;
   const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(outstanding.deadline - steady_now()) - kControlGrace;
-  if (left.count() <= 0) return;  // expire() answers
+  if (steady_now() >= outstanding.deadline) return;  // expire() answers
   outstanding.sent = life_;
-  outstanding.request.timeout = left;
+  // One that comes in its last millisecond is still made: what is asked, like an end by force, may matter more than the answer.
+  outstanding.request.timeout = std::max(left, std::chrono::milliseconds(1));
   send_request(*channel_, outstanding.request, [this, alive = alive_, number, life = life_](Result<ControlAnswer> answer) {
     if (*alive) on_answer(number, life, std::move(answer));
   });
