@@ -72,7 +72,7 @@ TEST_F(HeadDrainTest, ARestartableActorMovesAndNoRestartIsCounted) {
   const ActorSpec spec = living_on(node_, 1);
   drain(node_, 30s);
   auto stop = links_.take<control::StopActor>();
-  ASSERT_TRUE(stop);
+  ASSERT_TRUE(stop) << record(spec).pending_reason;
   const auto& body = std::get<control::StopActor>(stop->request.body);
   EXPECT_TRUE(body.drain);
   EXPECT_LT(body.grace, 30s);
