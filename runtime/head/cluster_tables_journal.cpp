@@ -41,7 +41,7 @@ JournalWrite ClusterTables::write_of(const ActorId& id) const {
   const ActorRecord* record = actor(id);
   if (!record) return {journal::key_of_row(id), {}};
   journal::ActorRow row{id,           record->phase,   record->node,    record->incarnation, record->restarts,
-                        record->ending, record->version, record->address, record->death,       record->died_as, record->gpus};
+                        record->ending, record->version, record->address, record->death,       record->died_as, record->gpus, record->moving, record->moves};
   return {journal::key_of_row(id), journal::encode(row)};
 }
 

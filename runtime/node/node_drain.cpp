@@ -3,6 +3,7 @@
 #include <csignal>
 
 #include "runtime/core/log.h"
+#include "runtime/core/simulation.h"
 #include "runtime/control/control_channel.h"
 #include "runtime/node/node.h"
 
@@ -80,6 +81,7 @@ void Node::warn_jobs() {
     LOG(info, "job {}: SIGTERM, since this node is about to leave", job.short_hex());
     (void)jobs_->cancel(job, "its node is about to leave");
   }
+  if (simulation()) return;  // its drivers are no processes of the machine's
   for (const auto& [channel, client] : clients_) {
     const PeerInfo& peer = channel->peer();
     if (peer.role != Role::kDriver || client.job.is_none() || jobs_->runs(client.job) || peer.pid <= 0 || !channel->is_unix()) continue;

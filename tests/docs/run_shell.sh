@@ -9,6 +9,7 @@ trap stop EXIT
 unset STARLING_ADDRESS STARLING_TOKEN STARLING_TOKEN_FILE
 while port=$((20000 + RANDOM % 12000)); (exec 3<>/dev/tcp/127.0.0.1/$port) 2>/dev/null; do :; done
 cd "$source_dir"
+export PATH="$build_dir/bin:$PATH"
 awk '/^<!-- test: shell -->/ { wanted = 1; next } /^```/ { inside = wanted && !inside; if (!inside) wanted = 0; next } inside' "$page" \
   | sed -E "s/\b6400\b/$port/g; s|(\\\$PWD/)?build/release|$build_dir|g" >"$folder/block.sh"
 [ -s "$folder/block.sh" ] || { echo "error: $page has no block marked <!-- test: shell -->" >&2; exit 1; }

@@ -35,6 +35,8 @@ class Scenario {
   void schedule_fault();
   void make_fault();
   void die(std::size_t machine);
+  /// Has the node leave in order.
+  void drain(std::size_t machine);
   bool all_ended(const std::vector<std::shared_ptr<Process>>& processes) const;
   bool workers_left() const;
   void check_objects();
@@ -109,6 +111,13 @@ void Scenario::die(std::size_t machine) {
   world_.crash(*machines[machine].node, whole ? Farewell::kSilence : Farewell::kReset);
 }
 
+void Scenario::drain(std::size_t machine) {
+  const auto& drained = cluster_->machines()[machine];
+  if (!drained.up || drained.node->crashed) return;
+  const auto time = world_.random().micros(50'000, world_.random().one_in(2) ? 1'000'000 : 10'000'000);
+  drained.running->drain("drill", std::chrono::ceil<std::chrono::milliseconds>(time));
+}
+
 void Scenario::make_fault() {
   Random& random = world_.random();
   Network& network = world_.network();
@@ -158,6 +167,7 @@ void Scenario::make_fault() {
         if (!machines[0].node->ended) cluster_->restart(machine);
         return;
       }
+      if (random.one_in(3)) return drain(machine);
       return die(machine);
     }
     case 11: {

@@ -74,6 +74,21 @@ class Mortal {
   std::string heard_;
 };
 
+/// Is made with a reference, each time that it is started.
+class Reader {
+ public:
+  Reader(Runtime& runtime, ObjectRef<std::vector<float>> numbers) : runtime_(runtime), numbers_(std::move(numbers)) {}
+  Result<float> first() {
+    auto numbers = runtime_.get(numbers_, std::chrono::seconds(20));
+    if (!numbers.ok()) return numbers.status();
+    return numbers->at(0);
+  }
+
+ private:
+  Runtime& runtime_;
+  ObjectRef<std::vector<float>> numbers_;
+};
+
 /// A task that leaves a line for each run.
 inline std::vector<float> note_and_fill(std::string file, std::uint64_t count, float value) {
   std::ofstream(file, std::ios::app) << ::getpid() << "\n";
@@ -89,6 +104,7 @@ inline void register_drain_actors(Runtime& rt) {
   rt.register_actor<Keeper>("Keeper", &Keeper::add, &Keeper::total, &Keeper::drains, &Keeper::pid, &Keeper::node, &Keeper::make, &Keeper::put, &Keeper::hold,
                             &Keeper::first_of_held, &Keeper::work_until_drained, &Keeper::sleep);
   rt.register_actor<Mortal>("Mortal", &Mortal::add, &Mortal::heard);
+  rt.register_actor<Reader>("Reader", &Reader::first);
   rt.register_function("note_and_fill", &note_and_fill);
   rt.register_function("slow_task", &slow_task);
 }

@@ -74,6 +74,25 @@ TEST_F(DrainTest, PublishedObjectsHaveACopyElsewhereBeforeTheNodeLeaves) {
   EXPECT_EQ(get(weights->ref), std::vector<float>(400'000, 7.5f));
 }
 
+TEST_F(DrainTest, AReferenceThatIsReadOnlyAfterTheNodeHasLeftFindsTheObject) {
+  TestNode leaving = add_node(1);
+  auto maker = make<Keeper>(far(1));
+  auto numbers = get(maker.call(&Keeper::put, kLarge, 5.5f));
+  // The constructor's arguments, as the head keeps them, name the place of today.
+  const TestNode other = add_node(0);
+  ActorOptions options;
+  options.max_restarts = -1;
+  options.node = other.id;
+  auto reader = make<Reader>(options, numbers);
+  const TestNode third = add_node(1);
+  ASSERT_EQ(drain(leaving).exit_code, 0);
+  EXPECT_TRUE(has_left(leaving));
+  ASSERT_TRUE(rt_->kill(reader, Restarts::kAllowed).ok());
+  auto first = rt_->get(reader.call(&Reader::first), 30s);
+  ASSERT_TRUE(first.ok()) << first.status().to_string();
+  EXPECT_EQ(*first, 5.5f);
+}
+
 TEST_F(DrainTest, WhatIsTakenOverEndsWithItsLastReference) {
   TestNode leaving = add_node(1);
   auto maker = make<Keeper>(far(1));

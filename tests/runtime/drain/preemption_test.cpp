@@ -1,0 +1,297 @@
+// Nodes that are told that their machine is about to be taken away: by a file, a command, or a metadata endpoint, honest or not.
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+
+#include <atomic>
+#include <mutex>
+
+#include "drain_fixture.h"
+
+namespace runtime::test {
+namespace {
+
+/// Answers every request on a connection of its own, as it is told to.
+class MetadataServer {
+ public:
+  using Answer = std::function<std::string(const std::string& request)>;
+
+  explicit MetadataServer(Answer answer) : answer_(std::move(answer)) {
+    listener_ = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    sockaddr_in address{};
+    address.sin_family = AF_INET;
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    socklen_t size = sizeof address;
+    EXPECT_EQ(::bind(listener_, reinterpret_cast<sockaddr*>(&address), size), 0);
+    EXPECT_EQ(::listen(listener_, 64), 0);
+    ::getsockname(listener_, reinterpret_cast<sockaddr*>(&address), &size);
+    port_ = ntohs(address.sin_port);
+    thread_ = std::thread([this] { serve(); });
+  }
+  ~MetadataServer() {
+    stop_ = true;
+    ::shutdown(listener_, SHUT_RDWR);
+    thread_.join();
+    for (std::thread& connection : connections_) connection.join();
+    ::close(listener_);
+  }
+  std::string url(const std::string& kind) const { return kind + "+http://127.0.0.1:" + std::to_string(port_); }
+  int requests() const { return requests_; }
+  void set(Answer answer) {
+    std::lock_guard lock(mutex_);
+    answer_ = std::move(answer);
+  }
+  /// Bytes are sent one by one, this far apart; zero: at once. Below zero: never, and the connection stays open.
+  std::atomic<int> pause_ms{0};
+
+ private:
+  void serve() {
+    while (!stop_) {
+      const int socket = ::accept4(listener_, nullptr, nullptr, SOCK_CLOEXEC);
+      if (socket < 0) continue;
+      connections_.emplace_back([this, socket] {
+        talk(socket);
+        ::close(socket);
+      });
+    }
+  }
+  void talk(int socket) {
+    std::string request;
+    char block[2048];
+    while (request.find("\r\n\r\n") == std::string::npos) {
+      const ssize_t got = ::recv(socket, block, sizeof block, 0);
+      if (got <= 0) return;
+      request.append(block, static_cast<std::size_t>(got));
+    }
+    ++requests_;
+    std::string answer;
+    {
+      std::lock_guard lock(mutex_);
+      answer = answer_(request);
+    }
+    while (pause_ms < 0 && !stop_) std::this_thread::sleep_for(20ms);
+    if (pause_ms == 0) {
+      (void)::send(socket, answer.data(), answer.size(), MSG_NOSIGNAL);
+      return;
+    }
+    for (const char c : answer) {
+      if (stop_ || ::send(socket, &c, 1, MSG_NOSIGNAL) != 1) return;
+      std::this_thread::sleep_for(std::chrono::milliseconds(pause_ms));
+    }
+  }
+
+  std::mutex mutex_;
+  Answer answer_;
+  int listener_ = -1;
+  int port_ = 0;
+  std::atomic<bool> stop_{false};
+  std::atomic<int> requests_{0};
+  std::thread thread_;
+  std::vector<std::thread> connections_;
+};
+
+std::string http(int status, const std::string& body, const std::string& headers = "") {
+  return "HTTP/1.1 " + std::to_string(status) + " Whatever\r\nContent-Length: " + std::to_string(body.size()) + "\r\n" + headers + "\r\n" + body;
+}
+
+/// As AWS's: a token first, then the action, if there is one.
+MetadataServer::Answer aws(std::string action) {
+  return [action](const std::string& request) {
+    if (request.starts_with("PUT /latest/api/token") && request.find("X-aws-ec2-metadata-token-ttl-seconds: ") != std::string::npos) return http(200, "TOKEN==");
+    if (request.find("X-aws-ec2-metadata-token: TOKEN==") == std::string::npos) return http(401, "");
+    if (!request.starts_with("GET /latest/meta-data/spot/instance-action")) return http(500, "");
+    return action.empty() ? http(404, "<html>none</html>") : http(200, action);
+  };
+}
+
+MetadataServer::Answer gcp(std::string word) {
+  return [word](const std::string& request) {
+    if (request.find("Metadata-Flavor: Google") == std::string::npos) return http(403, "");
+    if (!request.starts_with("GET /computeMetadata/v1/instance/preempted")) return http(500, "");
+    return http(200, word, "Metadata-Flavor: Google\r\n");
+  };
+}
+
+std::string in_seconds(int seconds) {
+  const std::time_t at = std::time(nullptr) + seconds;
+  char text[32];
+  std::tm utc{};
+  ::gmtime_r(&at, &utc);
+  std::strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%SZ", &utc);
+  return text;
+}
+
+class PreemptionTest : public DrainTest {
+ protected:
+  TestNode watched(const std::string& option, const std::string& value) { return add_node(4, {option, value, "--preemption-poll", "100ms", "--drain-deadline", "20s"}); }
+  /// For so long it is not drained, though it looks.
+  void expect_undisturbed(const TestNode& which, std::chrono::milliseconds time) {
+    std::this_thread::sleep_for(time);
+    const auto info = node(which.id);
+    ASSERT_TRUE(info) << which.process->output();
+    EXPECT_FALSE(info->drain);
+  }
+  std::string log(const TestNode& which) const { return which.process->output(); }
+  /// How often it has complained.
+  static std::size_t warnings(const std::string& log) {
+    std::size_t count = 0;
+    for (std::size_t at = log.find("cannot tell"); at != std::string::npos; at = log.find("cannot tell", at + 1)) ++count;
+    return count;
+  }
+};
+
+TEST_F(PreemptionTest, AFileThatAppearsDrainsTheNode) {
+  const std::string path = folder_.file("preempted");
+  TestNode spot = watched("--preemption-file", path);
+  auto keeper = make<Keeper>(far(1));
+  get(keeper.call(&Keeper::add, 4));
+  const TestNode other = add_node();
+  expect_undisturbed(spot, 300ms);
+  std::ofstream(path).flush();
+  EXPECT_TRUE(has_left(spot)) << log(spot);
+  EXPECT_EQ(get(keeper.call(&Keeper::total)), 4);
+  EXPECT_EQ(spot.process->wait().exit_code, 0);
+}
+
+TEST_F(PreemptionTest, AFileOfTheWrongKindOrContentDoesNot) {
+  const std::string path = folder_.file("preempted");
+  ASSERT_EQ(::mkdir(path.c_str(), 0700), 0);
+  TestNode spot = watched("--preemption-file", path);
+  expect_undisturbed(spot, 300ms);
+  ::rmdir(path.c_str());
+  ASSERT_EQ(::mkfifo(path.c_str(), 0600), 0);
+  expect_undisturbed(spot, 300ms);
+  ::unlink(path.c_str());
+  std::ofstream(path) << "<html>please log in</html>";
+  expect_undisturbed(spot, 300ms);
+  EXPECT_NE(log(spot).find("cannot tell"), std::string::npos) << log(spot);
+  std::ofstream(path, std::ios::trunc) << "preempted 5s\n";
+  EXPECT_TRUE(has_left(spot)) << log(spot);
+}
+
+TEST_F(PreemptionTest, ACommandSaysSo) {
+  const std::string path = folder_.file("says");
+  std::ofstream(path) << "none\n";
+  TestNode spot = watched("--preemption-command", "cat " + path);
+  auto mortal = make<Mortal>(far());
+  expect_undisturbed(spot, 400ms);
+  std::ofstream(path, std::ios::trunc) << "no such page\n";
+  expect_undisturbed(spot, 400ms);
+  std::ofstream(path, std::ios::trunc) << "preempted 3s\n";
+  EXPECT_TRUE(eventually([&] { return !node(spot.id) || node(spot.id)->drain; }));
+  EXPECT_TRUE(has_left(spot, 8s)) << log(spot);
+}
+
+TEST_F(PreemptionTest, ACommandThatHangsFloodsOrFailsIsOnlyWarnedOf) {
+  for (const char* command : {"sleep 1000", "yes preempted", "exit 3", "kill -9 $$", "/no/such/program"}) {
+    TestNode spot = watched("--preemption-command", command);
+    EXPECT_TRUE(eventually([&] { return warnings(log(spot)) > 0; })) << command << ": " << log(spot);
+    expect_undisturbed(spot, 300ms);
+    EXPECT_LE(warnings(log(spot)), 2u) << log(spot);
+    spot.process->signal(SIGINT);
+    spot.process->wait();
+  }
+}
+
+TEST_F(PreemptionTest, AwsTellsTheTime) {
+  MetadataServer server(aws(""));
+  TestNode spot = watched("--preemption-url", server.url("aws"));
+  auto keeper = make<Keeper>(far(1));
+  expect_undisturbed(spot, 400ms);
+  EXPECT_GT(server.requests(), 2);
+  EXPECT_EQ(warnings(log(spot)), 0u) << log(spot);
+  server.set(aws(R"({"action": "terminate", "time": ")" + in_seconds(90) + R"("})"));
+  ASSERT_TRUE(eventually([&] { return node(spot.id) && node(spot.id)->drain; })) << log(spot);
+  const NodeDrain drain = *node(spot.id)->drain;
+  EXPECT_GT(drain.left, 60s) << "the actor fits nowhere else: the node waits with it";
+  EXPECT_LE(drain.left, 90s);
+  EXPECT_NE(drain.reason.find("terminate"), std::string::npos) << drain.reason;
+}
+
+TEST_F(PreemptionTest, AwsRenewsATokenThatHasRunOut) {
+  std::atomic<int> tokens{0};
+  MetadataServer server([&](const std::string& request) {
+    if (request.starts_with("PUT")) return http(200, "TOKEN" + std::to_string(++tokens));
+    if (request.find("X-aws-ec2-metadata-token: TOKEN1") != std::string::npos) return http(401, "");
+    return http(200, R"({"action": "stop", "time": ")" + in_seconds(20) + R"("})");
+  });
+  TestNode spot = watched("--preemption-url", server.url("aws"));
+  EXPECT_TRUE(has_left(spot)) << log(spot);
+  EXPECT_EQ(tokens, 2);
+}
+
+TEST_F(PreemptionTest, GcpSaysTrueOrFalse) {
+  MetadataServer server(gcp("FALSE"));
+  TestNode spot = watched("--preemption-url", server.url("gcp"));
+  expect_undisturbed(spot, 400ms);
+  EXPECT_EQ(warnings(log(spot)), 0u) << log(spot);
+  server.set(gcp("TRUE"));
+  EXPECT_TRUE(has_left(spot)) << log(spot);
+}
+
+TEST_F(PreemptionTest, EndpointsThatLieAreNotBelieved) {
+  const std::string page = "<!DOCTYPE html><html><body>TRUE: terminate your session</body></html>";
+  const std::string huge(1 << 20, 'x');
+  const std::vector<MetadataServer::Answer> lies{
+      [&](const std::string&) { return http(200, page, "Content-Type: text/html\r\n"); },
+      [&](const std::string&) { return http(200, page, "Metadata-Flavor: Google\r\n"); },
+      [&](const std::string&) { return http(200, "TRUE"); },  // without the header that GCP's has
+      [&](const std::string&) { return http(200, huge, "Metadata-Flavor: Google\r\n"); },
+      [&](const std::string&) { return "HTTP/1.1 200 OK\r\nX: " + huge + "\r\n\r\nTRUE"; },
+      [&](const std::string&) { return std::string("\x00\xff\x13 no HTTP at all", 18); },
+      [&](const std::string&) { return std::string(); },
+      [&](const std::string&) { return http(302, "", "Location: http://127.0.0.1:1/TRUE\r\n"); },
+      aws(R"({"action": "terminate"})"),
+      aws(R"({"action": "noop", "time": "2030-01-01T00:00:00Z"})"),
+      aws(R"({"action": "terminate", "time": "tomorrow"})"),
+      aws("[1, 2"),
+      aws("TRUE"),
+  };
+  MetadataServer server(lies[0]);
+  TestNode of_aws = watched("--preemption-url", server.url("aws"));
+  TestNode of_gcp = watched("--preemption-url", server.url("gcp"));
+  for (const auto& lie : lies) {
+    server.set(lie);
+    const int before = server.requests();
+    EXPECT_TRUE(eventually([&] { return server.requests() >= before + 4; }));
+  }
+  expect_undisturbed(of_aws, 200ms);
+  expect_undisturbed(of_gcp, 0ms);
+  // Some thirty failures of several kinds are a line or two.
+  EXPECT_GE(warnings(log(of_aws)), 1u);
+  EXPECT_LE(warnings(log(of_aws)), 3u) << log(of_aws);
+  // Once it tells the truth, that counts.
+  server.set(gcp("TRUE"));
+  EXPECT_TRUE(has_left(of_gcp)) << log(of_gcp);
+}
+
+TEST_F(PreemptionTest, EndpointsThatHangOrDripAreGivenUp) {
+  MetadataServer server(gcp("TRUE"));
+  server.pause_ms = -1;
+  TestNode spot = watched("--preemption-url", server.url("gcp"));
+  expect_undisturbed(spot, 2500ms);
+  EXPECT_EQ(warnings(log(spot)), 1u) << log(spot);
+  server.pause_ms = 150;  // ten seconds for all of it
+  expect_undisturbed(spot, 3000ms);
+  EXPECT_TRUE(run({kStarling, "status", "--address", spot.address}).exit_code == 0) << "the node answers meanwhile";
+  server.pause_ms = 0;
+  EXPECT_TRUE(has_left(spot)) << log(spot);
+}
+
+TEST_F(PreemptionTest, BadOptionsAreRefused) {
+  const std::vector<std::vector<std::string>> bad{
+      {"--address", address_, "--preemption-url", "http://127.0.0.1:80"}, {"--address", address_, "--preemption-url", "aws+https://127.0.0.1"},
+      {"--address", address_, "--preemption-url", "aws+http://:80"},      {"--address", address_, "--preemption-url", "gcp+http://h:99999"},
+      {"--address", address_, "--preemption-url", "aws+http://h/x y"},    {"--address", address_, "--preemption-file", "/x", "--preemption-poll", "1ms"},
+      {"--address", address_, "--drain-deadline", "-1s"},                 {"--head", "--port", "0", "--preemption-file", "/x"},
+  };
+  for (auto arguments : bad) {
+    arguments.insert(arguments.begin(), {kStarling, "start", "--block"});
+    const CommandResult refused = run(arguments);
+    EXPECT_EQ(refused.exit_code, 1) << arguments.back();
+    EXPECT_NE(refused.output.find("error: "), std::string::npos) << refused.output;
+  }
+}
+
+}  // namespace
+}  // namespace runtime::test
