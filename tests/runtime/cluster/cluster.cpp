@@ -137,7 +137,7 @@ Status Cluster::start_node(int machine) {
     const std::string text = node->output();
     return text.ends_with(address(machine) + "\n");
   };
-  if (!eventually(20s, [&] { return announced() || !node->runs(); }, 5ms) || !announced()) {
+  if (!eventually(40s, [&] { return announced() || !node->runs(); }, 5ms) || !announced()) {
     return unavailable("the node of machine " + std::to_string(machine) + " did not start: " + node->output());
   }
   if (machine != 0 || fs::exists(token_file())) return {};

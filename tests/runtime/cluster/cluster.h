@@ -26,9 +26,9 @@ using namespace std::chrono_literals;
 class Program {
  public:
   struct Spec {
-    std::vector<std::string> argv;
-    std::vector<std::string> environment;       // KEY=VALUE on top of this process's
-    std::filesystem::path output;               // stdout and stderr, appended
+    std::vector<std::string> argv{};
+    std::vector<std::string> environment{};     // KEY=VALUE on top of this process's
+    std::filesystem::path output{};             // stdout and stderr, appended
     std::chrono::seconds clock_ahead{0};        // of its monotonic and boot-time clocks: a time namespace
   };
   Program(const Machine& machine, const Spec& spec);

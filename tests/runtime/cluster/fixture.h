@@ -69,7 +69,7 @@ class NetworkTest : public testing::Test {
     if (options.client == 0) options.client = ++last_client_;
     clients_.push_back(cluster_->launch(machine, load_command(options), std::move(environment)));
     Program& client = *clients_.back();
-    EXPECT_TRUE(eventually(20s, [&] { return client.output().find("begun") != std::string::npos || !client.runs(); })) << client.output();
+    EXPECT_TRUE(eventually(40s, [&] { return client.output().find("begun") != std::string::npos || !client.runs(); })) << client.output();
     return client;
   }
   /// Ends the loads, each in order.

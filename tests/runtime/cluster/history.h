@@ -31,7 +31,7 @@ enum class Op : char {
 struct Event {
   std::int32_t client = 0;
   Op op = Op::kAdd;
-  std::string key;
+  std::string key{};
   std::int64_t value = 0;
   std::int64_t begin = 0;  // now_us()
   std::int64_t end = 0;
@@ -39,7 +39,7 @@ struct Event {
   std::int64_t stalled = 0;   // how long the client's own process did not run meanwhile
   ErrorCode code = ErrorCode::kOk;
   std::uint64_t incarnation = 0;  // of the actor that answered
-  std::string text;               // of a failure
+  std::string text{};             // of a failure
 
   bool ok() const { return end != 0 && code == ErrorCode::kOk; }
   std::string to_string() const;
@@ -47,7 +47,7 @@ struct Event {
 
 /// An actor began to live.
 struct Life {
-  std::string key;
+  std::string key{};
   std::uint64_t incarnation = 0;
   std::int32_t pid = 0;
   std::int64_t begin = 0;

@@ -14,7 +14,7 @@ class JournalTest : public NetworkTest {
   void make_journal() {
     start_here({.machines = 1, .arguments = {"--num-cpus", "4"}});
     begin_load(0, {.tallies = 1, .per_second = 50, .kinds = "a"});
-    ASSERT_TRUE(eventually(10s, [&] { return count_ok(history(), Op::kAdd, 0, INT64_MAX) > 20; }));
+    ASSERT_TRUE(eventually(40s, [&] { return count_ok(history(), Op::kAdd, 0, INT64_MAX) > 20; }));
     end_loads();
   }
   std::string read(const fs::path& path) const {
@@ -83,7 +83,7 @@ TEST_F(JournalTest, WithATornTailGoesOn) {
   write(log, bytes + bytes.substr(bytes.size() - 4120, 3000));
   expect_started(0);
   begin_load(0, {.tallies = 1, .per_second = 50, .kinds = "a"});
-  ASSERT_TRUE(eventually(10s, [&] { return first_ok(history(), Op::kAdd, killed) > 0; })) << history().excerpt(INT64_MAX - 1, 20);
+  ASSERT_TRUE(eventually(40s, [&] { return first_ok(history(), Op::kAdd, killed) > 0; })) << history().excerpt(INT64_MAX - 1, 20);
   end_loads();
   expect_promises_kept(0);
 }

@@ -52,7 +52,7 @@ class Relay {
 void register_load(Runtime& runtime);
 
 struct LoadOptions {
-  std::string history;
+  std::string history{};
   std::int32_t client = 0;
   int tallies = 3;           // named tally-0 to tally-N; made if they are not there
   double seconds = 0;        // 0: until SIGTERM
