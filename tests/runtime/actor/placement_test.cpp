@@ -57,7 +57,7 @@ TEST_F(PlacementTest, GroupsHaveNames) {
   EXPECT_EQ(found->spec.group, made->spec.group);
   EXPECT_TRUE(rt_->wait_placement_group(made->spec.group).ok());
   expect_failure(rt_->create_placement_group(spec).status(), ErrorCode::kInvalidArgument, {"pair", "taken"});
-  expect_failure(rt_->placement_group("pear").status(), ErrorCode::kNotFound, {"did you mean 'pair'"});
+  expect_failure(rt_->placement_group("pairs").status(), ErrorCode::kNotFound, {"did you mean 'pair'"});
   expect_failure(rt_->wait_placement_group({}).status(), ErrorCode::kInvalidArgument, {"none"});
 }
 
