@@ -45,10 +45,13 @@ class Job : public ClusterTest {
     fs::permissions(file, fs::perms::owner_all);
   }
   static int head_of(int node) {
-    std::ifstream children("/proc/" + std::to_string(node) + "/task/" + std::to_string(node) + "/children");
-    for (int pid = 0; children >> pid;) {
-      auto words = runtime::read_file("/proc/" + std::to_string(pid) + "/cmdline", 1 << 20);
-      if (words.ok() && words->find(std::string("\0head\0", 6)) != std::string::npos) return pid;
+    std::error_code error;
+    for (const auto& thread : fs::directory_iterator("/proc/" + std::to_string(node) + "/task", error)) {  // any of which may have started it
+      std::ifstream children(thread.path() / "children");
+      for (int pid = 0; children >> pid;) {
+        auto words = runtime::read_file("/proc/" + std::to_string(pid) + "/cmdline", 1 << 20);
+        if (words.ok() && words->find(std::string("\0head\0", 6)) != std::string::npos) return pid;
+      }
     }
     return 0;
   }
