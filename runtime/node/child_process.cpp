@@ -48,7 +48,7 @@ std::vector<std::string> merged_environment(const std::vector<std::string>& addi
     if (equals != std::string::npos && equals > 0) variables[line.substr(0, equals)] = line;
   };
   if (user) {
-    for (const std::string& line : {"PATH=/usr/local/bin:/usr/bin:/bin", "HOME=", "USER=", "LOGNAME=", "SHELL="}) add(line);
+    for (const char* line : {"PATH=/usr/local/bin:/usr/bin:/bin", "HOME=", "USER=", "LOGNAME=", "SHELL="}) add(line);
     variables["HOME"] += user->home;
     variables["USER"] += user->name;
     variables["LOGNAME"] += user->name;

@@ -23,6 +23,7 @@ namespace fs = std::filesystem;
 namespace {
 
 constexpr std::size_t kPathBytesMax = 4000;
+constexpr std::size_t kReadBytes = 4 << 20;
 constexpr const char* kLock = ".lock";
 
 Status write_all(int fd, std::string_view bytes, const fs::path& file) {
@@ -89,6 +90,7 @@ struct JobFiles::Disk {
   fs::path cached(const std::string& hash) const { return options.cache / hash; }
   control::FilesWanted missing(const std::vector<std::string>& hashes) const;
   Status store(std::uint64_t sender, const control::StoreFile& part);
+  Result<std::string> read(const std::string& hash, std::uint64_t offset) const;
   void forget(std::uint64_t sender);
   Status open_folders();
   Result<JobFolder> unpack(JobId job, const std::vector<JobFile>& files, const JobFile& program, const std::optional<JobUser>& owner);
@@ -140,6 +142,16 @@ Status JobFiles::Disk::store(std::uint64_t sender, const control::StoreFile& par
   if (::rename(upload.temporary.c_str(), cached(part.hash).c_str()) != 0) return fail(errno_status(errno, "writing " + cached(part.hash).string()));
   uploads.erase(found);
   return {};
+}
+
+Result<std::string> JobFiles::Disk::read(const std::string& hash, std::uint64_t offset) const {
+  FileDescriptor fd(::open(cached(hash).c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW));
+  if (!fd) return not_found("file " + hash + " is not in the node's cache of job files any more");
+  std::string part(kReadBytes, '\0');
+  const ssize_t got = ::pread(fd.get(), part.data(), part.size(), static_cast<off_t>(offset));
+  if (got < 0) return errno_status(errno, cached(hash).string());
+  part.resize(static_cast<std::size_t>(got));
+  return part;
 }
 
 void JobFiles::Disk::forget(std::uint64_t sender) {
@@ -344,6 +356,11 @@ void JobFiles::store(std::uint64_t sender, control::StoreFile part, std::functio
     queued_bytes_ -= bytes;
     done(std::move(status));
   });
+}
+
+void JobFiles::read(const std::string& hash, std::uint64_t offset, std::function<void(Result<std::string>)> done) {
+  if (!is_content_hash(hash)) return done(invalid_argument("a file was asked for without a proper hash"));
+  on_disk([hash, offset](Disk& disk) { return disk.read(hash, offset); }, [done = std::move(done)](Result<std::string> part) { done(std::move(part)); });
 }
 
 void JobFiles::forget(std::uint64_t sender) {

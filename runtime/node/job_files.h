@@ -49,6 +49,8 @@ class JobFiles {
   void offer(const control::OfferFiles& offer, std::function<void(Result<control::FilesWanted>)> done);
   /// A part of a file. Errors: kInvalidArgument (it does not fit what came before, or the content is not that of the hash), kResourceExhausted.
   void store(std::uint64_t sender, control::StoreFile part, std::function<void(Status)> done);
+  /// Up to 4 MiB of a file in the cache from an offset. Errors: kNotFound.
+  void read(const std::string& hash, std::uint64_t offset, std::function<void(Result<std::string>)> done);
   /// Drops what a sender has not finished.
   void forget(std::uint64_t sender);
   /// Makes a job's folder. Errors: kInvalidArgument (a path that leads out of the folder), kNotFound (a file is not in the cache any more),

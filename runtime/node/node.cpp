@@ -12,6 +12,7 @@
 #include "runtime/core/log.h"
 #include "runtime/core/simulation.h"
 #include "runtime/node/blocking.h"
+#include "runtime/node/content_hash.h"
 #include "runtime/node/gpus.h"
 #include "runtime/node/log_reader.h"
 #include "runtime/node/machine.h"
@@ -97,6 +98,9 @@ Status Node::open() {
     report_ends(job, ended, std::move(exited));
   };
   callbacks.on_log = [this](LogLines lines) { on_log(std::move(lines)); };
+  callbacks.find_folder = [this](JobId job, const control::StartActor& start, Deadline deadline, std::function<void(Result<std::string>)> found) {
+    find_folder(job, start, deadline, std::move(found));
+  };
   workers_ = std::make_unique<WorkerPool>(loop_, *programs_, pool, std::move(callbacks));
 
   MemoryGuard::Callbacks guard;
@@ -118,6 +122,7 @@ Status Node::open() {
   files.folders = JobFiles::default_folder() / "jobs" / options_.node.hex();
   if (options_.job_size_limit != 0) files.job_bytes_max = options_.job_size_limit;
   job_files_ = std::make_unique<JobFiles>(loop_, std::move(files));
+  job_fetcher_ = std::make_unique<JobFetcher>(loop_, credentials(), *job_files_);
 
   if (!simulation()) {
     LogKeeperOptions logs;
@@ -340,6 +345,14 @@ void Node::serve_client(const std::shared_ptr<Channel>& channel, ControlRequest 
 }
 
 void Node::serve_node(ControlRequest& request, ControlAnswerer answer) {
+  if (auto* body = std::get_if<control::FetchFile>(&request.body); body && is_content_hash(body->hash)) {
+    auto shared = std::make_shared<ControlAnswerer>(std::move(answer));
+    return job_files_->read(body->hash, body->offset, [shared](Result<std::string> part) { part.ok() ? (*shared)(ControlAnswer{*std::move(part)}) : (*shared)(part.status()); });
+  }
+  if (auto* body = std::get_if<control::FetchFile>(&request.body); body && body->hash.starts_with("job/")) {
+    auto part = job_fetcher_->read_list(body->hash, body->offset);
+    return part.ok() ? answer(ControlAnswer{std::move(*part)}) : answer(part.status());
+  }
   if (auto* body = std::get_if<control::FetchFile>(&request.body)) {
     auto bytes = programs_->read(body->hash, body->offset);
     return bytes.ok() ? answer(ControlAnswer{std::move(*bytes)}) : answer(bytes.status());
@@ -362,7 +375,10 @@ void Node::serve_head(ControlRequest request, ControlAnswerer answer) {
     workers_->stop_actor(*stop);
   } else if (auto* end = std::get_if<control::EndJob>(&request.body)) {
     workers_->end_job(end->job);
-    if (!end->files_needed) job_files_->release(end->job);
+    if (!end->files_needed) {
+      job_fetcher_->forget(end->job);
+      job_files_->release(end->job);
+    }
   } else if (auto* cancel = std::get_if<control::CancelJob>(&request.body)) {
     Status status = cancel_job(cancel->job, "stopped on request");
     if (!status.ok()) return answer(status);
@@ -457,6 +473,7 @@ Node::~Node() {
     if (head_) head_->close(cancelled("the node has stopped"));
     watches_.clear();
     jobs_.reset();
+    job_fetcher_.reset();
     job_files_.reset();
     logs_.reset();
     memory_.reset();

@@ -15,6 +15,7 @@
 #include "runtime/core/timer.h"
 #include "runtime/node/head_child.h"
 #include "runtime/node/head_link.h"
+#include "runtime/node/job_fetcher.h"
 #include "runtime/node/job_files.h"
 #include "runtime/node/job_runner.h"
 #include "runtime/node/lease_keeper.h"
@@ -118,6 +119,7 @@ class Node {
   void submission_failed(const std::shared_ptr<Submission>& submission, JobOutcome outcome, const Status& why);
   /// Ends a job that runs on this node.
   Status cancel_job(JobId job, const std::string& reason);
+  void find_folder(JobId job, const control::StartActor& start, Deadline deadline, std::function<void(Result<std::string>)> found);
   void on_driver_closed(const Client& driver);
   void on_job_ended(JobId job, JobOutcome outcome, const DeathCause& cause);
   void list_jobs(std::vector<JobId>& jobs) const;
@@ -155,6 +157,7 @@ class Node {
   std::unique_ptr<MemoryGuard> memory_;
   std::unique_ptr<JobRunner> jobs_;
   std::unique_ptr<JobFiles> job_files_;
+  std::unique_ptr<JobFetcher> job_fetcher_;
   std::unique_ptr<LogKeeper> logs_;
   std::map<JobId, std::shared_ptr<Submission>> submissions_;
   std::map<JobId, JobInfo> submitted_;     // that run

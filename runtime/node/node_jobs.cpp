@@ -109,7 +109,7 @@ void Node::submit(const std::shared_ptr<Channel>& channel, control::SubmitJob bo
 void Node::prepare(const std::shared_ptr<Submission>& submission) {
   control::SubmitJob& body = submission->body;
   if (!body.working_dir.empty() && body.program.path.empty()) return run_job(submission, JobFolder{body.working_dir, {}});
-  job_files_->unpack(submission->info.job, std::move(body.files), body.program, submission->user, [this, submission](Result<JobFolder> folder) {
+  job_files_->unpack(submission->info.job, body.files, body.program, submission->user, [this, submission](Result<JobFolder> folder) {
     if (folder.ok()) run_job(submission, *folder);
     else submission_failed(submission, JobOutcome::kFailed, folder.status());
   });
@@ -132,10 +132,19 @@ void Node::run_job(const std::shared_ptr<Submission>& submission, const JobFolde
   auto pid = jobs_->start(start);
   if (!pid.ok()) return submission_failed(submission, JobOutcome::kFailed, pid.status());
   submissions_.erase(info.job);
+  if (body.working_dir.empty()) job_fetcher_->offer(info.job, std::move(submission->body.files));
   info.pid = *pid;
   submitted_[info.job] = info;
   tell_head(control::StartJob{info, {}}, info.job);
   submission->answer(ControlAnswer{info.job});
+}
+
+void Node::find_folder(JobId job, const control::StartActor& start, Deadline deadline, std::function<void(Result<std::string>)> found) {
+  const bool is_brought = start.driver_node != address_ && JobFetcher::is_shipped(job, start.driver.working_dir);
+  if (!is_brought) return found(start.driver.working_dir);
+  // The node that has it may be gone: then what outlives its job starts without.
+  if (start.driver_node.empty()) return found(std::string());
+  job_fetcher_->find(job, start.driver_node, deadline, std::move(found));
 }
 
 void Node::submission_failed(const std::shared_ptr<Submission>& submission, JobOutcome outcome, const Status& why) {

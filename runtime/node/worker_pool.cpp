@@ -154,8 +154,17 @@ void WorkerPool::start_actor(JobId job, control::StartActor request, Deadline de
   const control::StartActor& wanted = start->request;
   programs_.find(wanted.driver, wanted.driver_node, deadline, [this, alive = alive_, start](Result<fs::path> program) {
     if (!*alive) return;
-    starts_.remove(start);
-    if (start->answer) begin(*start, program);
+    const auto go = [this, alive, start](const Result<fs::path>& ready) {
+      if (!*alive) return;
+      starts_.remove(start);
+      if (start->answer) begin(*start, ready);
+    };
+    if (!program.ok() || !callbacks_.find_folder || !start->answer) return go(program);
+    callbacks_.find_folder(start->job, start->request, start->deadline, [start, program, go](Result<std::string> folder) {
+      if (!folder.ok()) return go(folder.status());
+      start->request.driver.working_dir = *std::move(folder);
+      go(program);
+    });
   });
 }
 

@@ -40,6 +40,8 @@ struct WorkerPoolCallbacks {
   std::function<void(JobId job, control::ActorExited exited)> on_actor_exited;
   std::function<void(JobId job, control::ActorsExited exited)> on_actors_exited;
   std::function<void(LogLines lines)> on_log;
+  /// Where a driver's workers are to start on this node, if its folder has to be brought here first. May be empty.
+  std::function<void(JobId job, const control::StartActor& start, Deadline deadline, std::function<void(Result<std::string>)> found)> find_folder{};
 };
 
 /// Lives on the event loop.

@@ -35,19 +35,9 @@ class AddressesTest : public NetworkTest {
   /// Lines of tables of open TCP and UDP sockets in the machine's namespace, but those of connections whose both ends have closed.
   std::string sockets_on(int machine) const {
     std::string found;
-    network_->machine(machine).inside([&found] {
-      for (const char* path : {"/proc/thread-self/net/tcp", "/proc/thread-self/net/tcp6", "/proc/thread-self/net/udp", "/proc/thread-self/net/udp6"}) {
-        std::ifstream table(path);
-        std::string line;
-        std::getline(table, line);
-        while (std::getline(table, line)) {
-          std::istringstream words(line);
-          std::string slot, local, remote, state;
-          words >> slot >> local >> remote >> state;
-          if (state != "06") found += std::string(path) + ": " + line + "\n";  // TIME_WAIT is nobody's
-        }
-      }
-    });
+    for (const Machine::Socket& socket : network_->machine(machine).sockets()) {
+      if (socket.state != "06") found += socket.table + ": " + socket.line + "\n";
+    }
     return found;
   }
   static std::set<std::string> shared_memory() {

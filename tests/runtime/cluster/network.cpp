@@ -64,21 +64,29 @@ void Machine::inside(const std::function<void()>& work) const {
   }).join();
 }
 
-std::vector<int> Machine::listening_ports() const {
-  std::set<int> ports;
-  inside([&ports] {
-    for (const char* path : {"/proc/thread-self/net/tcp", "/proc/thread-self/net/tcp6"}) {
-      std::ifstream table(path);
+std::vector<Machine::Socket> Machine::sockets() const {
+  std::vector<Socket> found;
+  inside([&found] {
+    for (const char* name : {"tcp", "tcp6", "udp", "udp6"}) {
+      std::ifstream table(std::string("/proc/thread-self/net/") + name);
       std::string line;
       std::getline(table, line);
       while (std::getline(table, line)) {
         std::istringstream words(line);
         std::string slot, local, remote, state;
         words >> slot >> local >> remote >> state;
-        if (state == "0A") ports.insert(std::stoi(local.substr(local.rfind(':') + 1), nullptr, 16));
+        found.push_back({name, local, state, line});
       }
     }
   });
+  return found;
+}
+
+std::vector<int> Machine::listening_ports() const {
+  std::set<int> ports;
+  for (const Socket& socket : sockets()) {
+    if (socket.table.starts_with("tcp") && socket.state == "0A") ports.insert(std::stoi(socket.local.substr(socket.local.rfind(':') + 1), nullptr, 16));
+  }
   return {ports.begin(), ports.end()};
 }
 

@@ -42,6 +42,14 @@ class Machine {
 
   /// Runs `work` on a thread that is in the namespace, and waits for it. Sockets made there stay there.
   void inside(const std::function<void()>& work) const;
+  /// A line of the kernel's tables of sockets.
+  struct Socket {
+    std::string table;  // "tcp6"
+    std::string local;  // address and port, in hexadecimal digits
+    std::string state;  // "0A" listens, "06" is a connection both of whose ends have closed
+    std::string line;
+  };
+  std::vector<Socket> sockets() const;
   /// TCP ports that something in the namespace listens at, over either family, sorted.
   std::vector<int> listening_ports() const;
 

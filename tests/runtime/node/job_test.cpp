@@ -8,6 +8,8 @@
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
+#include <set>
+#include <sstream>
 
 #include "runtime/node/file_util.h"
 #include "tests/runtime/node/cluster_fixture.h"
@@ -43,10 +45,13 @@ class Job : public ClusterTest {
     fs::permissions(file, fs::perms::owner_all);
   }
   static int head_of(int node) {
-    std::ifstream children("/proc/" + std::to_string(node) + "/task/" + std::to_string(node) + "/children");
-    for (int pid = 0; children >> pid;) {
-      auto words = runtime::read_file("/proc/" + std::to_string(pid) + "/cmdline", 1 << 20);
-      if (words.ok() && words->find(std::string("\0head\0", 6)) != std::string::npos) return pid;
+    std::error_code error;
+    for (const auto& thread : fs::directory_iterator("/proc/" + std::to_string(node) + "/task", error)) {  // any of which may have started it
+      std::ifstream children(thread.path() / "children");
+      for (int pid = 0; children >> pid;) {
+        auto words = runtime::read_file("/proc/" + std::to_string(pid) + "/cmdline", 1 << 20);
+        if (words.ok() && words->find(std::string("\0head\0", 6)) != std::string::npos) return pid;
+      }
     }
     return 0;
   }
@@ -165,6 +170,25 @@ TEST_F(Job, AProgramFromElsewhereIsShippedBesideIt) {
   EXPECT_EQ(driver.code, 5) << driver.err;
 }
 
+TEST_F(Job, ActorsOnOtherNodesHaveItsFolderToo) {
+  const std::string head = start_head({"--num-cpus", "1"});
+  const std::string node = start_node(head, {"--num-cpus", "1"});
+  write(work_.path() / "sub/data", "data\n");
+  write(work_.path() / "twice", "data\n");
+  write(work_.path() / "empty", "");
+  CommandResult result = starling({"submit", "--address", head, "--working-dir", work_.path().string(), "--", self(), "driver", "folders"});
+  ASSERT_EQ(result.code, 0) << result.out << result.err;
+  // Where its two actors ran, on two nodes.
+  std::istringstream lines(result.out);
+  std::set<std::string> seen;
+  for (std::string line; std::getline(lines, line);) {
+    if (const std::size_t at = line.find("runs in "); at != std::string::npos) seen.insert(line.substr(at + 8));
+  }
+  EXPECT_EQ(seen.size(), 2u) << result.out;
+  for (const std::string& folder : seen) EXPECT_TRUE(folder.starts_with(folders().string()) && folder.ends_with("/work: 3 entries, data")) << folder;
+  EXPECT_TRUE(wait_until([&] { return std::distance(fs::recursive_directory_iterator(folders()), {}) == 4; }));  // two nodes' folders and locks
+}
+
 TEST_F(Job, AFolderThatIsTooLargeNamesItsLargestFiles) {
   start_head({"--job-size-limit", "1000"});
   write(work_.path() / "huge.bin", std::string(2000, 'x'));
@@ -184,8 +208,8 @@ TEST_F(Job, RecordsSurviveTheHead) {
   wait_for_end(ended);
   const std::string other = submit({"--", "sh", "-c", "sleep 1; exit 6"});
   const std::string running = submit({"--", "sleep", "1000"});
-  const int head = head_of(session_of(address).pid);
-  ASSERT_GT(head, 0);
+  int head = 0;
+  ASSERT_TRUE(wait_until([&] { return (head = head_of(session_of(address).pid)) > 0; }));
   ::kill(head, SIGKILL);
   Json known = job(ended);
   EXPECT_EQ(known["state"], "failed");
@@ -195,7 +219,8 @@ TEST_F(Job, RecordsSurviveTheHead) {
   EXPECT_EQ(wait_for_end(other)["exit_code"], 6);
   // One that ends while there is no head.
   const std::string third = submit({"--", "sh", "-c", "sleep 0.3; exit 7"});
-  ::kill(head_of(session_of(address).pid), SIGKILL);
+  ASSERT_TRUE(wait_until([&] { return (head = head_of(session_of(address).pid)) > 0; }));
+  ::kill(head, SIGKILL);
   Json late = wait_for_end(third);
   EXPECT_EQ(late["exit_code"], 7) << late;
   EXPECT_EQ(starling({"job", "stop", running}).code, 0);

@@ -6,7 +6,10 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <filesystem>
+#include <thread>
 
+#include "runtime/node/file_util.h"
 #include "runtime/node/program_files.h"
 #include "runtime/node/session.h"
 
@@ -26,6 +29,11 @@ void build(const ActorSpec& spec, NodeClient::Done answer) {
   if (spec.class_name == "Exits") ::_exit(5);
   if (spec.class_name == "Sleeps") return;
   if (spec.class_name == "Stubborn") ::signal(SIGTERM, SIG_IGN);
+  if (spec.class_name == "Where") {
+    auto data = read_file("sub/data", 100);
+    std::printf("runs in %s: %d entries, %s", std::filesystem::current_path().c_str(),
+                static_cast<int>(std::distance(std::filesystem::directory_iterator("."), {})), data.ok() ? data->c_str() : "no data\n");
+  }
   std::printf("echo built\n");
   std::fflush(stdout);
   const char* threads = std::getenv("OMP_NUM_THREADS");
@@ -107,6 +115,32 @@ std::string TestDriver::logged() {
   return logged_;
 }
 
+/// Actors on all nodes say where they are.
+static int show_folders(TestDriver& driver) {
+  auto state = driver.cluster();
+  if (!state.ok()) return 97;
+  for (const NodeInfo& node : state->nodes) {
+    ActorSpec spec;
+    spec.actor = ActorId::random();
+    spec.class_name = "Where";
+    spec.node = node.node;
+    if (auto made = driver.create(spec); !made.ok()) {
+      std::fprintf(stderr, "driver: %s\n", made.status().message().c_str());
+      return 96;
+    }
+  }
+  const auto count = [&] {
+    const std::string text = driver.logged();
+    std::size_t lines = 0;
+    for (std::size_t at = text.find("runs in "); at != std::string::npos; at = text.find("runs in ", at + 1)) ++lines;
+    return lines;
+  };
+  for (int i = 0; i < 500 && count() < state->nodes.size(); ++i) std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  std::printf("%s", driver.logged().c_str());
+  driver.client().driver_done(0);
+  return 0;
+}
+
 int run_as_driver(int argc, char** argv) {
   auto driver = TestDriver::connect("");
   if (!driver.ok()) {
@@ -121,6 +155,7 @@ int run_as_driver(int argc, char** argv) {
   }
   std::printf("ready %d %d\n", first->pid, second->pid);
   std::fflush(stdout);
+  if (argc > 0 && std::strcmp(argv[0], "folders") == 0) return show_folders(**driver);
   if (argc > 0 && std::strcmp(argv[0], "hold") == 0) {
     while (true) ::pause();
   }

@@ -19,6 +19,7 @@ namespace runtime {
 int serve_as_worker();
 
 /// `driver hold`: creates two Echo actors, prints "ready PID PID", lives until killed.
+/// `driver folders`: an actor on each node says what folder it is in.
 /// `driver exit N`: creates an actor, prints its constructor's output, returns N.
 int run_as_driver(int argc, char** argv);
 
