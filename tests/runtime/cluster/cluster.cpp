@@ -249,7 +249,9 @@ std::string starling_program() {
   return std::string(folder ? folder : STARLING_BIN_DIR) + "/starling";
 }
 
-std::string own_program() { return fs::read_symlink("/proc/self/exe").string(); }
+// Read before main(): under a chroot, /proc says another path once a thread has been in other namespaces.
+static const std::string kOwnProgram = fs::read_symlink("/proc/self/exe").string();
+std::string own_program() { return kOwnProgram; }
 
 std::vector<pid_t> children_of(pid_t parent) {
   std::vector<pid_t> found;
