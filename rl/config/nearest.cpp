@@ -4,6 +4,7 @@
 #include <cstdlib>
 
 #include "rl/config/keys.h"
+#include "runtime/core/nearest.h"
 
 namespace rl {
 namespace {
@@ -19,28 +20,13 @@ std::string_view section_of(std::string_view key) {
 
 /// Lower is nearer. A wrong section costs a little by how much of it differs, so that of equal last parts the nearest section wins.
 double distance(std::string_view key, std::string_view candidate) {
-  const double whole = edit_distance(key, candidate);
-  const double last = edit_distance(last_part(key), last_part(candidate));
-  const double section = key.find('.') == std::string_view::npos ? 0 : edit_distance(section_of(key), section_of(candidate));
+  const auto whole = static_cast<double>(runtime::edit_distance(key, candidate));
+  const auto last = static_cast<double>(runtime::edit_distance(last_part(key), last_part(candidate)));
+  const double section = key.find('.') == std::string_view::npos ? 0 : static_cast<double>(runtime::edit_distance(section_of(key), section_of(candidate)));
   return std::min(whole, 1.0 + 1.5 * last + 0.02 * section);
 }
 
 }  // namespace
-
-int edit_distance(std::string_view a, std::string_view b) {
-  std::vector<int> row(b.size() + 1);
-  for (std::size_t j = 0; j <= b.size(); ++j) row[j] = static_cast<int>(j);
-  for (std::size_t i = 1; i <= a.size(); ++i) {
-    int diagonal = row[0];
-    row[0] = static_cast<int>(i);
-    for (std::size_t j = 1; j <= b.size(); ++j) {
-      const int replaced = diagonal + (a[i - 1] == b[j - 1] ? 0 : 1);
-      diagonal = row[j];
-      row[j] = std::min({row[j] + 1, row[j - 1] + 1, replaced});
-    }
-  }
-  return row[b.size()];
-}
 
 std::vector<std::string> nearest_keys(std::string_view key, std::size_t count) {
   constexpr std::size_t kKeyMax = 200;  // a longer one is no misspelling, and the distance costs length times length

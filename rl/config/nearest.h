@@ -7,9 +7,6 @@
 
 namespace rl {
 
-/// Insertions, deletions and replacements between two words.
-int edit_distance(std::string_view a, std::string_view b);
-
 /// Up to `count` known keys close to `key`, nearest first: by the whole path, or by its last part ("trainer.train_batch_size" finds
 /// "data.train_batch_size"). Empty when nothing is close.
 std::vector<std::string> nearest_keys(std::string_view key, std::size_t count = 3);

@@ -54,4 +54,20 @@ std::string did_you_mean(std::string_view wanted, const std::vector<std::string>
   return text.empty() ? text : text + "'?";
 }
 
+std::vector<std::string> closest(std::string_view wanted, const std::vector<std::string>& candidates, std::size_t count) {
+  wanted = wanted.substr(0, kComparedMax);
+  std::vector<std::pair<std::size_t, std::string>> ranked;
+  for (const std::string& candidate : candidates) ranked.emplace_back(edit_distance(wanted, std::string_view(candidate).substr(0, wanted.size())), candidate);
+  std::sort(ranked.begin(), ranked.end());
+  std::vector<std::string> found;
+  for (std::size_t i = 0; i < std::min(count, ranked.size()); ++i) found.push_back(ranked[i].second);
+  return found;
+}
+
+std::string offer_closest(std::string_view wanted, const std::vector<std::string>& candidates) {
+  std::string text;
+  for (const std::string& name : closest(wanted, candidates)) text += (text.empty() ? "; the nearest: " : ", ") + name;
+  return text;
+}
+
 }  // namespace runtime

@@ -17,4 +17,10 @@ std::vector<std::string> nearest(std::string_view wanted, const std::vector<std:
 /// "; did you mean 'a', 'b'?", or nothing.
 std::string did_you_mean(std::string_view wanted, const std::vector<std::string>& candidates);
 
+/// The candidates that are nearest by their beginnings, however far, nearest first: for ids, of which people give the first digits.
+std::vector<std::string> closest(std::string_view wanted, const std::vector<std::string>& candidates, std::size_t count = 3);
+
+/// "; the nearest: a, b", or nothing when there are no candidates.
+std::string offer_closest(std::string_view wanted, const std::vector<std::string>& candidates);
+
 }  // namespace runtime

@@ -109,9 +109,7 @@ void Head::reconcile(const control::RegisterNode& body) {
     const bool is_there = std::find(body.jobs.begin(), body.jobs.end(), id) != body.jobs.end();
     if (record.info.running && record.info.node == node && !is_there) over.push_back(id);
   }
-  DeathCause gone;
-  gone.text = "it was gone when its node came back to the head";
-  for (JobId job : over) end_job({job, JobOutcome::kFailed, gone, unix_milliseconds()});
+  for (JobId job : over) end_job({job, JobOutcome::kFailed, cause_of("it was gone when its node came back to the head"), unix_milliseconds()});
   // Whether the node was told of the others' ends, an earlier head has taken with it.
   for (const auto& [id, record] : tables_.jobs()) {
     if (!record.info.running) tell_of_end(id, node);

@@ -192,7 +192,9 @@ void HeadService::check_leases() {
     if (channel) channel->close(unavailable("the head has not heard of this node for too long"));
   }
   leases_due_ = steady_now() + options_.lease / 20;
-  for (const auto& [node, link] : links_) leases_due_ = std::min(leases_due_, link.heard + options_.lease + std::chrono::milliseconds(1));
+  for (const auto& [node, link] : links_) {
+    if (node != options_.beside) leases_due_ = std::min(leases_due_, link.heard + options_.lease + std::chrono::milliseconds(1));
+  }
   lease_timer_.expires_at(leases_due_);
   lease_timer_.async_wait([this, alive = alive_](boost::system::error_code ec) {
     if (!ec && *alive) check_leases();

@@ -4,9 +4,9 @@
 #include <ctime>
 #include <thread>
 
+#include "runtime/core/nearest.h"
 #include "runtime/node/cli_logs.h"
 #include "runtime/node/cli_query.h"
-#include "runtime/node/nearest.h"
 
 namespace runtime {
 
@@ -62,10 +62,7 @@ Result<JobInfo> find_job(const ClusterState& state, const std::string& what) {
     text.back() = ';';
     return invalid_argument(text + " give more digits");
   }
-  std::string text = "no job has an id that begins with '" + what + "'";
-  const std::vector<std::string> near = nearest(what, ids);
-  for (std::size_t i = 0; i < near.size(); ++i) text += (i == 0 ? "; the nearest: " : ", ") + near[i];
-  return not_found(text + (near.empty() ? "; see starling job list" : ""));
+  return not_found("no job has an id that begins with '" + what + "'" + (ids.empty() ? "; see starling job list" : offer_closest(what, ids)));
 }
 
 std::optional<int> exit_code_of(const JobInfo& job) {

@@ -6,8 +6,8 @@
 #include <thread>
 #include <vector>
 
+#include "runtime/core/nearest.h"
 #include "runtime/node/cli_query.h"
-#include "runtime/node/nearest.h"
 
 namespace runtime {
 
@@ -51,10 +51,7 @@ Result<Place> choose(const ClusterState& state, const std::string& what) {
     }
     for (const JobInfo& job : state.jobs) names.push_back(job.job.hex());
     for (const NodeInfo& node : state.nodes) names.push_back(node.node.hex());
-    std::string text = "no actor, job or node is called '" + what + "'";
-    const std::vector<std::string> near = nearest(what, names);
-    for (std::size_t i = 0; i < near.size(); ++i) text += (i == 0 ? "; the nearest: " : ", ") + near[i];
-    return not_found(text + (near.empty() ? "; see starling status" : ""));
+    return not_found("no actor, job or node is called '" + what + "'" + (names.empty() ? "; see starling status" : offer_closest(what, names)));
   }
   std::string text = "'" + what + "' may be";
   for (const Place& place : places) text += " " + place.label + ",";

@@ -1,13 +1,6 @@
 #include "runtime/node/content_hash.h"
 
-#include <fcntl.h>
-#include <unistd.h>
-
-#include <algorithm>
-#include <cerrno>
-#include <vector>
-
-#include "runtime/transport/file_descriptor.h"
+#include "runtime/node/file_util.h"
 
 namespace runtime {
 
@@ -31,17 +24,10 @@ bool is_content_hash(const std::string& text) {
 }
 
 Result<std::string> content_hash(const std::filesystem::path& file) {
-  FileDescriptor fd(::open(file.c_str(), O_RDONLY | O_CLOEXEC));
-  if (!fd) return errno_status(errno, file.string());
   ContentHash hash;
-  std::vector<char> block(1 << 20);
-  while (true) {
-    const ssize_t got = ::read(fd.get(), block.data(), block.size());
-    if (got < 0 && errno == EINTR) continue;
-    if (got < 0) return errno_status(errno, file.string());
-    if (got == 0) return hash.finish();
-    hash.add(std::string_view(block.data(), static_cast<std::size_t>(got)));
-  }
+  Status status = read_blocks(file, [&hash](std::string_view block) { hash.add(block); });
+  if (!status.ok()) return status;
+  return hash.finish();
 }
 
 }  // namespace runtime

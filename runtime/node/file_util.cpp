@@ -4,7 +4,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
+#include <vector>
 
 #include "runtime/core/ids.h"
 #include "runtime/transport/file_descriptor.h"
@@ -27,6 +29,47 @@ Result<std::string> read_file(const fs::path& file, std::size_t bytes_max) {
     if (content.size() > bytes_max) {
       return invalid_argument(file.string() + " is larger than " + std::to_string(bytes_max) + " bytes");
     }
+  }
+}
+
+Status read_blocks(const fs::path& file, const std::function<void(std::string_view)>& take) {
+  FileDescriptor fd(::open(file.c_str(), O_RDONLY | O_CLOEXEC));
+  if (!fd) return errno_status(errno, file.string());
+  std::vector<char> block(1 << 20);
+  while (true) {
+    const ssize_t got = ::read(fd.get(), block.data(), block.size());
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) return errno_status(errno, file.string());
+    if (got == 0) return {};
+    take(std::string_view(block.data(), static_cast<std::size_t>(got)));
+  }
+}
+
+void remove_oldest(const fs::path& folder, std::uint64_t bytes_max, const std::function<bool(const fs::path&)>& keeps) {
+  struct Entry {
+    fs::file_time_type written;
+    std::uint64_t bytes;
+    fs::path path;
+  };
+  std::vector<Entry> entries;
+  std::uint64_t total = 0;
+  std::error_code error;
+  for (fs::directory_iterator at(folder, error), end; !error && at != end; at.increment(error)) {
+    std::error_code gone;
+    if (!at->is_regular_file(gone) || gone) continue;
+    const std::uint64_t bytes = at->file_size(gone);
+    const auto written = at->last_write_time(gone);
+    if (gone) continue;
+    entries.push_back({written, bytes, at->path()});
+    total += bytes;
+  }
+  if (total <= bytes_max) return;
+  std::sort(entries.begin(), entries.end(), [](const Entry& a, const Entry& b) { return a.written < b.written; });
+  for (const Entry& entry : entries) {
+    if (total <= bytes_max) return;
+    if (keeps && keeps(entry.path)) continue;
+    std::error_code ignored;
+    if (fs::remove(entry.path, ignored)) total -= entry.bytes;
   }
 }
 

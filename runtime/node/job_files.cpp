@@ -14,6 +14,7 @@
 #include "runtime/core/environment.h"
 #include "runtime/core/log.h"
 #include "runtime/node/content_hash.h"
+#include "runtime/node/file_util.h"
 #include "runtime/transport/file_descriptor.h"
 
 namespace runtime {
@@ -267,31 +268,7 @@ Result<JobFolder> JobFiles::Disk::unpack(JobId job, const std::vector<JobFile>& 
   return status.with_context("unpacking the job's folder");
 }
 
-void JobFiles::Disk::trim() {
-  struct Entry {
-    fs::file_time_type used;
-    std::uint64_t bytes;
-    fs::path path;
-  };
-  std::vector<Entry> entries;
-  std::uint64_t total = 0;
-  std::error_code error;
-  for (fs::directory_iterator at(options.cache, error), end; !error && at != end; at.increment(error)) {
-    std::error_code gone;
-    const std::uint64_t bytes = at->file_size(gone);
-    const auto used = at->last_write_time(gone);
-    if (gone) continue;
-    entries.push_back({used, bytes, at->path()});
-    total += bytes;
-  }
-  std::sort(entries.begin(), entries.end(), [](const Entry& a, const Entry& b) { return a.used < b.used; });
-  for (const Entry& entry : entries) {
-    if (total <= options.cache_bytes_max) return;
-    std::error_code ignored;
-    fs::remove(entry.path, ignored);
-    total -= entry.bytes;
-  }
-}
+void JobFiles::Disk::trim() { remove_oldest(options.cache, options.cache_bytes_max); }
 
 // -- On the loop
 

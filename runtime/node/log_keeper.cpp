@@ -11,6 +11,7 @@
 
 #include "runtime/core/log.h"
 #include "runtime/node/daemon.h"
+#include "runtime/node/file_util.h"
 #include "runtime/transport/file_descriptor.h"
 
 namespace runtime {
@@ -30,33 +31,7 @@ bool is_in_use(const fs::path& file) {
 
 }  // namespace
 
-void trim_logs(const fs::path& folder, std::uint64_t bytes_max) {
-  struct Entry {
-    fs::file_time_type written;
-    std::uint64_t bytes;
-    fs::path path;
-  };
-  std::vector<Entry> entries;
-  std::uint64_t total = 0;
-  std::error_code error;
-  for (fs::directory_iterator at(folder, error), end; !error && at != end; at.increment(error)) {
-    std::error_code gone;
-    if (!at->is_regular_file(gone) || gone) continue;
-    const std::uint64_t bytes = at->file_size(gone);
-    const auto written = at->last_write_time(gone);
-    if (gone) continue;
-    entries.push_back({written, bytes, at->path()});
-    total += bytes;
-  }
-  if (total <= bytes_max) return;
-  std::sort(entries.begin(), entries.end(), [](const Entry& a, const Entry& b) { return a.written < b.written; });
-  for (const Entry& entry : entries) {
-    if (total <= bytes_max) return;
-    if (is_in_use(entry.path)) continue;
-    std::error_code ignored;
-    if (fs::remove(entry.path, ignored)) total -= entry.bytes;
-  }
-}
+void trim_logs(const fs::path& folder, std::uint64_t bytes_max) { remove_oldest(folder, bytes_max, is_in_use); }
 
 LogKeeper::LogKeeper(EventLoop& loop, LogKeeperOptions options) : options_(std::move(options)), timer_(loop.context()) { arm(); }
 

@@ -65,18 +65,10 @@ std::vector<FileSpec> loaded_libraries() {
 }  // namespace
 
 Result<std::string> hash_file(const fs::path& file) {
-  FileDescriptor fd(::open(file.c_str(), O_RDONLY | O_CLOEXEC));
-  if (!fd) return errno_status(errno, file.string());
   auto state = std::unique_ptr<XXH3_state_t, decltype(&XXH3_freeState)>(XXH3_createState(), &XXH3_freeState);
   XXH3_128bits_reset(state.get());
-  std::vector<char> block(1 << 20);
-  while (true) {
-    ssize_t got = ::read(fd.get(), block.data(), block.size());
-    if (got < 0 && errno == EINTR) continue;
-    if (got < 0) return errno_status(errno, file.string());
-    if (got == 0) break;
-    XXH3_128bits_update(state.get(), block.data(), static_cast<std::size_t>(got));
-  }
+  Status status = read_blocks(file, [&state](std::string_view block) { XXH3_128bits_update(state.get(), block.data(), block.size()); });
+  if (!status.ok()) return status;
   XXH128_hash_t hash = XXH3_128bits_digest(state.get());
   char text[33];
   std::snprintf(text, sizeof text, "%016llx%016llx", static_cast<unsigned long long>(hash.high64),

@@ -22,5 +22,10 @@ TEST(Nearest, ComparesTheFirstDigitsOfIds) {
   EXPECT_EQ(nearest("7f3b00", {"7f3a0011223344556677", "11112222333344445555"}), (std::vector<std::string>{"7f3a0011223344556677"}));
 }
 
+TEST(Nearest, OffersWhatMayHaveBeenMeant) {
+  EXPECT_EQ(closest("abdd", {"ffff0000", "abcd0000", "abce0000"}, 2), (std::vector<std::string>{"abcd0000", "abce0000"}));
+  EXPECT_TRUE(closest("x", {}).empty());
+}
+
 }  // namespace
 }  // namespace runtime

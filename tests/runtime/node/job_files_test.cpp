@@ -15,7 +15,6 @@
 #include "runtime/node/file_util.h"
 #include "runtime/node/job_folder.h"
 #include "runtime/node/job_user.h"
-#include "runtime/node/nearest.h"
 #include "tests/support/temporary_folder.h"
 
 namespace runtime {
@@ -251,16 +250,11 @@ TEST_F(JobFilesTest, TheCacheIsBounded) {
 
 TEST_F(JobFilesTest, RemovesFoldersOfNodesThatAreGone) {
   write(folder_.path() / "jobs/crashed/.lock", "");
-  write(folder_.path() / "jobs/crashed/j/work/x", "");
+  write(folder_.path() / "jobs/crashed/j" / "work" / "x", "");
   ASSERT_TRUE(unpack(JobId::random(), {}).ok());
   EXPECT_FALSE(fs::exists(folder_.path() / "jobs/crashed"));
   files_.reset();
   EXPECT_FALSE(fs::exists(folder_.path() / "jobs/n1"));
-}
-
-TEST(Nearest, OffersWhatMayHaveBeenMeant) {
-  EXPECT_EQ(nearest("abdd", {"ffff0000", "abcd0000", "abce0000"}, 2), (std::vector<std::string>{"abcd0000", "abce0000"}));
-  EXPECT_TRUE(nearest("x", {}).empty());
 }
 
 TEST(JobUser, IsRefusedUnlessSomethingProvesIt) {

@@ -320,15 +320,22 @@ class JobUserTest : public Job {
     if (::geteuid() != 0 || !::getpwnam("nobody")) GTEST_SKIP() << "needs root";
     fs::permissions(cache_folder_.path(), fs::perms(0711));
     fs::permissions(work_.path(), fs::perms(0755));
+    fs::permissions(tools_.path(), fs::perms(0755));
+    fs::copy_file(program(), tools_.path() / "starling");  // the build may lie in a folder that is closed to others
+    fs::permissions(tools_.path() / "starling", fs::perms(0755));
+    if (run_command({"setpriv", "--reuid=nobody", "--regid=nogroup", "--clear-groups", "test", "-x", tools_.file("starling")}).code != 0) {
+      GTEST_SKIP() << "the folder for temporary files is closed to others: " << tools_.path();
+    }
   }
   CommandResult as_nobody(const std::string& address, std::vector<std::string> arguments) {
     const std::string token = *runtime::read_file(session_of(address).dir.parent_path() / "token", 1000);
     support::ScopedVariable in_environment("STARLING_TOKEN", token.c_str());
     support::ScopedVariable root("STARLING_SESSION_ROOT", "/nonexistent");
-    std::vector<std::string> argv{"setpriv", "--reuid=nobody", "--regid=nogroup", "--clear-groups", program()};
+    std::vector<std::string> argv{"setpriv", "--reuid=nobody", "--regid=nogroup", "--clear-groups", tools_.file("starling")};
     argv.insert(argv.end(), arguments.begin(), arguments.end());
     return run_command(argv);
   }
+  support::TemporaryFolder tools_;
 };
 
 TEST_F(JobUserTest, ANodeOfRootBecomesWhoeverSubmits) {
