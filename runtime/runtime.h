@@ -311,7 +311,7 @@ class Runtime {
 
   /// Reserves bundles of resources, all or none, to put actors in (ActorOptions::bundle); docs/guide/placement.md. It ends with the job, unless it is
   /// detached. When one of its nodes is lost, it gives everything back and is placed anew as a whole: its actors restart there, as their max_restarts
-  /// allow (each uses up one), and the others die. Errors: kResourceExhausted at the deadline, with what is missing and the nearest node; kInvalidArgument
+  /// allow (each uses up one, unless the node was drained), and the others die. Errors: kResourceExhausted at the deadline, with what is missing and the nearest node; kInvalidArgument
   /// (an amount that cannot be meant, a name that is taken).
   Result<GroupState> create_placement_group(GroupSpec spec, Until until = std::chrono::minutes(1));
   /// The same without waiting: many can be under way at once.

@@ -44,6 +44,7 @@ void Driver::run() {
     world_.wait_until([this] { return rendezvous_.released || rendezvous_.looker == plan_.number; });
     if (rendezvous_.looker == plan_.number && !gone()) {
       rendezvous_.objects = rt.refs(5s);
+      rendezvous_.cluster = rt.cluster_state(5s);
       rendezvous_.looked = true;
     }
     world_.wait_until([this] { return rendezvous_.released; });
@@ -71,6 +72,8 @@ void Driver::spawn(runtime::Runtime& rt) {
   options.max_restarts = static_cast<std::int32_t>(random.below(3));
   options.max_task_retries = actor.retries = random.one_in(3) ? static_cast<std::int32_t>(1 + random.below(2)) : 0;
   options.concurrency_groups = {{"side", 2}};
+  if (plan_.gangs) options.bundle = gangs_.some_bundle();
+  if (options.bundle) options.cpus = 0.25;
   if (random.one_in(3)) options.isolation = runtime::Isolation::kShared;
   const runtime::Deadline deadline = world_.now() + options.create_timeout + 2s;
   auto made = rt.spawn<Witness>(options, options.name);
@@ -119,6 +122,7 @@ void Driver::keep(std::uint64_t call, runtime::ObjectRef<std::uint64_t> result) 
 void Driver::operate(runtime::Runtime& rt) {
   Random& random = world_.random();
   if (random.one_in(3)) world_.sleep(random.micros(100, 30'000));
+  if (plan_.gangs && random.one_in(4)) return use_gangs(rt);
   if (actors_.empty()) {
     world_.sleep(20ms);
     if (!gone()) spawn(rt);
@@ -303,6 +307,19 @@ void Driver::use_objects(runtime::Runtime& rt, Actor& actor) {
   }
 }
 
+void Driver::use_gangs(runtime::Runtime& rt) {
+  switch (world_.random().below(6)) {
+    case 0:
+    case 1: return gangs_.make(rt);
+    case 2:
+      if (!plan_.calm) gangs_.remove_one(rt);  // its actors would end
+      return;
+    case 3: return gangs_.look(rt);
+    default:
+      if (actors_.size() < 5 && !plan_.calm) spawn(rt);
+  }
+}
+
 void Driver::own(runtime::ObjectRef<Bytes> object) {
   made_.push_back(object.state());
   objects_.push_back(std::move(object));
@@ -338,6 +355,7 @@ void Driver::drop_everything(runtime::Runtime& rt) {
     if (dropped.status().code() == runtime::ErrorCode::kDeadlineExceeded) rendezvous_.heard_all = false;
     if (!dropped.ok() && dropped.status().code() != runtime::ErrorCode::kActorDied) rendezvous_.dropped_all = false;
   }
+  if (!gangs_.remove_all(rt)) rendezvous_.all_removed = false;
 }
 
 }  // namespace sim

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "actors.h"
+#include "gangs.h"
 #include "ledger.h"
 #include "runtime/actor/object_state.h"
 #include "world.h"
@@ -20,10 +21,12 @@ struct Rendezvous {
   bool all_arrived = false;  // and none of them calls anything any more: what actors keep now, nobody else replaces
   std::set<int> dropped;     // drivers that have told their actors to let go of everything
   bool dropped_all = true;  // every actor has confirmed that it holds nothing, or is dead
+  bool all_removed = true;  // every placement group, as far as their drivers were told
   bool heard_all = true;    // every actor has answered, or is dead
   int looker = -1;          // the driver that is asked to list all objects of the cluster
   bool looked = false;
   runtime::Result<runtime::ObjectList> objects = runtime::unavailable("nobody has looked");
+  runtime::Result<runtime::ClusterState> cluster = runtime::unavailable("nobody has looked");
   bool released = false;
 };
 
@@ -34,13 +37,14 @@ struct DriverPlan {
   int operations = 20;
   bool objects = false;
   bool many_objects = false;  // most of what it does
+  bool gangs = false;         // placement groups
   bool calm = false;  // does nothing that makes calls fail
 };
 
 class Driver {
  public:
   Driver(World& world, Ledger& ledger, Rendezvous& rendezvous, DriverPlan plan)
-      : world_(world), ledger_(ledger), rendezvous_(rendezvous), plan_(std::move(plan)) {}
+      : world_(world), ledger_(ledger), rendezvous_(rendezvous), plan_(std::move(plan)), gangs_(world, plan_.calm) {}
 
   /// The program's main.
   void run();
@@ -65,6 +69,7 @@ class Driver {
   void call_some(runtime::Runtime& rt, Actor& actor);
   void run_task(runtime::Runtime& rt);
   void use_objects(runtime::Runtime& rt, Actor& actor);
+  void use_gangs(runtime::Runtime& rt);
   void collect(runtime::Runtime& rt, std::size_t left);
   void drop_everything(runtime::Runtime& rt);
   std::chrono::milliseconds some_timeout();
@@ -79,6 +84,7 @@ class Driver {
   Ledger& ledger_;
   Rendezvous& rendezvous_;
   const DriverPlan plan_;
+  Gangs gangs_;
   std::vector<Actor> actors_;
   std::vector<Pending> pending_;
   std::vector<runtime::ObjectRef<Bytes>> objects_;

@@ -22,6 +22,7 @@ struct Weather {
   bool head_dies = false;              // with its node; the cluster ends
   bool head_is_replaced = false;       // its process alone; another goes on with the journal
   bool small_stores = false;           // what nobody reads moves to disk
+  bool gangs = false;                  // placement groups as well
 };
 
 class Scenario {
@@ -41,6 +42,7 @@ class Scenario {
   bool workers_left() const;
   void check_objects();
   void check_refs();
+  void check_account();
   std::vector<std::unique_ptr<Driver>> programs_;
 
   support::TemporaryFolder folder_;
@@ -80,6 +82,7 @@ void Scenario::plan() {
   weather_.head_dies = random.one_in(12);
   weather_.head_is_replaced = random.one_in(2);
   weather_.small_stores = random.one_in(4);
+  weather_.gangs = random.one_in(2);
   const auto machines = 1 + random.below(3);
   cluster_ = std::make_unique<Cluster>(world_, folder_.path());
   if (weather_.small_stores) {
@@ -198,6 +201,13 @@ void Scenario::check_refs() {
   }
 }
 
+/// Of what the nodes have, only what is in use is reserved. That driver has looked already.
+void Scenario::check_account() {
+  const bool may_be_left = !rendezvous_.all_removed;
+  if (!rendezvous_.looked || !rendezvous_.cluster.ok() || may_be_left) return;
+  if (std::string error = account_errors(*rendezvous_.cluster, true); !error.empty()) world_.fail(error + " after everything was dropped");
+}
+
 /// When every driver and every actor has let go of everything, nobody counts anything any more.
 void Scenario::check_objects() {
   for (std::size_t i = 0; i < programs_.size(); ++i) {
@@ -246,6 +256,7 @@ Outcome Scenario::run() {
     plan.operations = static_cast<int>(5 + random.below(25));
     plan.objects = weather_.small_stores || random.one_in(2);
     plan.many_objects = weather_.small_stores;
+    plan.gangs = weather_.gangs;
     plan.calm = weather_.every.count() == 0;
     programs_.push_back(std::make_unique<Driver>(world_, ledger_, rendezvous_, plan));
     driver_machines_.push_back(machine);
@@ -272,6 +283,7 @@ Outcome Scenario::run() {
     // A caller whose machine fell silent is given up by TCP first, and then waited for, since it may connect again.
     world_.run_until([] { return false; }, world_.now() + (fell_silent_ ? 30s : 15s));
     if (world_.failure().empty()) check_refs();
+    if (world_.failure().empty()) check_account();
     if (world_.failure().empty()) check_objects();
   }
   rendezvous_.released = true;

@@ -34,6 +34,7 @@ class Checker {
     sums_only_grow();
     versions_are_there();
     names_have_one_bearer();
+    answers_are_right();
     return std::move(found_);
   }
 
@@ -47,6 +48,13 @@ class Checker {
       if (event.end == 0) continue;  // its client was killed, or ended
       const std::int64_t late = event.end - event.begin - event.patience - event.stalled;
       if (late > rules_.grace_us) add("answered " + std::to_string(late / 1000) + " ms past its deadline: " + event.to_string());
+    }
+  }
+
+  /// kInternal is also how a client says that what it was answered cannot be: another call's answer, a gang on two places.
+  void answers_are_right() {
+    for (const Event& event : history_.events) {
+      if (event.code == ErrorCode::kInternal && event.op != Op::kGet) add("a wrong answer: " + event.to_string());
     }
   }
 

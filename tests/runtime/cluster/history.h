@@ -24,6 +24,7 @@ enum class Op : char {
   kGet = 'g',      // a pair is read
   kSum = 's',      // kv_add of 1; value: the sum
   kPublish = 'v',  // value: the version
+  kGang = 'w',     // the cluster's account of the client's placement group and its actors. key: the group
   kName = 'n',     // an actor is made under a name that others want too. key: the name
 };
 

@@ -135,6 +135,14 @@ TEST(HistoryChecker, FindsANameGivenTwice) {
   made.expect_found("a name was given twice");
 }
 
+TEST(HistoryChecker, FindsAWrongAnswerAndATornGang) {
+  for (Op op : {Op::kEcho, Op::kGang}) {
+    Case made = whole();
+    made.history.events.push_back(failed(event(op, "g", 1, 70, 80), ErrorCode::kInternal));
+    made.expect_found("a wrong answer");
+  }
+}
+
 TEST(HistoryFile, KeepsWhatIsWritten) {
   support::TemporaryFolder folder;
   const std::string path = folder.file("history");

@@ -78,6 +78,7 @@ class Load {
     start('s', &Load::sum);
     start('v', &Load::publish);
     start('n', &Load::take_names);
+    start('w', &Load::keep_a_gang);
     for (std::thread& thread : threads) thread.join();
     return lost_ ? 9 : 0;
   }
@@ -241,12 +242,54 @@ class Load {
     });
   }
 
+  /// Two actors on two nodes that stay together, whatever becomes of these.
+  void keep_a_gang() {
+    GroupSpec spec;
+    std::vector<ActorId> members;
+    const std::string key = "gang-" + std::to_string(options_.client);
+    repeat(std::min(options_.per_second, 5.0), [&](std::int64_t round) {
+      if (members.empty()) {
+        spec = {GroupId::random(), "", GroupStrategy::kStrictSpread, {{{"CPU", 0.25}}, {{"CPU", 0.25}}}};
+        if (!rt_.create_placement_group(spec, 30s).ok()) return;
+        for (std::uint32_t bundle = 0; bundle < spec.bundles.size(); ++bundle) {
+          ActorOptions options;
+          options.create_timeout = 30s;
+          options.max_restarts = -1;
+          options.bundle = BundleSlot{spec.group, bundle};
+          auto made = rt_.spawn<Echo>(options);
+          members.push_back(made.ok() ? made->id() : ActorId());
+          if (made.ok()) gang_.push_back(*made);
+        }
+      }
+      Event event = begin(Op::kGang, key, round, 6s);
+      auto state = rt_.cluster_state(6s);
+      const std::string torn = state.ok() ? what_is_torn(*state, spec.group, members) : "";
+      end(event, torn.empty() ? state.status() : Status(ErrorCode::kInternal, torn));
+    });
+  }
+  /// What the cluster says of a gang that must not be; empty: nothing.
+  static std::string what_is_torn(const ClusterState& state, GroupId id, const std::vector<ActorId>& members) {
+    const auto group = std::find_if(state.groups.begin(), state.groups.end(), [id](const GroupState& other) { return other.spec.group == id; });
+    if (group == state.groups.end()) return "the group is gone";
+    if (!group->placed) return "";
+    if (group->nodes.size() != members.size()) return "only " + std::to_string(group->nodes.size()) + " of its bundles are placed";
+    if (group->nodes[0] == group->nodes[1]) return "both of its bundles are on node " + group->nodes[0].short_hex();
+    for (const ActorState& actor : state.actors) {
+      const auto member = std::find(members.begin(), members.end(), actor.actor);
+      if (member == members.end() || actor.phase == ActorPhase::kPending || actor.phase == ActorPhase::kDead) continue;
+      const NodeId place = group->nodes[static_cast<std::size_t>(member - members.begin())];
+      if (actor.node != place) return "actor " + actor.actor.short_hex() + " is on node " + actor.node.short_hex() + ", and its bundle on " + place.short_hex();
+    }
+    return "";
+  }
+
   Runtime& rt_;
   const LoadOptions options_;
   HistoryFile file_;
   Stalls stalls_;
   std::int64_t end_ = 0;
   std::map<std::string, ActorHandle<Tally>> tallies_;  // of the thread that makes marks
+  std::vector<ActorHandle<Echo>> gang_;                // of the thread that keeps one
   std::atomic<int> unavailable_{0};
   std::atomic<bool> lost_{false};
 };

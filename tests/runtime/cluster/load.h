@@ -57,7 +57,7 @@ struct LoadOptions {
   int tallies = 3;           // named tally-0 to tally-N; made if they are not there
   double seconds = 0;        // 0: until SIGTERM
   double per_second = 20;    // of each kind of operation, at most
-  std::string kinds = "aecpsvn";  // Op's letters
+  std::string kinds = "aecpsvnw";  // Op's letters
 };
 
 /// `program --load OPTIONS` on a machine with a node. Exit code 0: the time was up; 9: its node, or the cluster, has ended.
