@@ -316,6 +316,11 @@ void Head::tick_pending(Deadline now) {
   for (const auto& [number, pending] : pending_groups_) earliest_pending_ = std::min(earliest_pending_, pending.deadline);
 }
 
+void Head::place_no_more() {
+  ends_ = true;
+  for (const auto& [node, info] : tables_.nodes()) scheduler_->set_open(node, false);
+}
+
 void Head::tick() {
   Deadline now = now_();
   forget_dead();

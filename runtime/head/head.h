@@ -76,6 +76,8 @@ class Head {
   Status end_restore();
   /// For a journal: from now on changes() says what has changed since it was last asked.
   void follow() { tables_.follow(); }
+  /// The cluster ends: whatever looks for a place from now on waits, for a head that goes on with the journal.
+  void place_no_more();
   std::vector<JournalWrite> changes() { return tables_.changes(); }
 
   ClusterState cluster_state() const;
@@ -320,6 +322,7 @@ class Head {
   std::set<NodeId> waiting_reservations_;
   Deadline send_at_ = Deadline::max();
   std::map<NodeId, Deadline> closed_nodes_;  // until when they get nothing new
+  bool ends_ = false;                        // with all nodes
   Waiters<ActorId, ControlAnswerer> address_waiters_;
   std::map<ActorId, RestartPace> restart_paces_;  // of actors that were restarted
   Waiters<ActorId, EndAnswerer> end_waiters_;

@@ -269,7 +269,7 @@ void Head::open_nodes() {
   bool opened = false;
   for (auto closed = closed_nodes_.begin(); closed != closed_nodes_.end();) {
     const bool is_over = closed->second <= now_();
-    if (is_over) scheduler_->set_open(closed->first, true);
+    if (is_over) scheduler_->set_open(closed->first, !ends_);
     opened = opened || is_over;
     closed = is_over ? closed_nodes_.erase(closed) : std::next(closed);
   }

@@ -245,6 +245,7 @@ void HeadService::rearm() {
 // -- The end
 
 void HeadService::stop_nodes(NodeId but, std::chrono::milliseconds patience, std::function<void()> done) {
+  head_.place_no_more();
   stops_last_ = but;
   on_all_stopped_ = std::move(done);
   for (const auto& [node, link] : links_) {

@@ -47,7 +47,7 @@ class CpuScheduler final : public Scheduler {
     if (cpus < 0) return invalid_argument("below zero");
     if (actor.bundle) return ActorPlace{groups_.at(actor.bundle->group).at(actor.bundle->index)};
     for (auto& [node, left] : left_) {
-      if (left < cpus || drains_.contains(node)) continue;
+      if (left < cpus || drains_.contains(node) || closed_.contains(node)) continue;
       left -= cpus;
       held_[actor.actor] = {node, cpus};
       return ActorPlace{node};

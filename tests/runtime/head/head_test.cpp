@@ -147,6 +147,20 @@ TEST_F(HeadTest, ALostNodeTakesItsActorsAndJobs) {
   EXPECT_EQ(status(ask(control::QueryCluster{}, {}, other)).code(), ErrorCode::kUnavailable);
 }
 
+TEST_F(HeadTest, WhatIsLostWhileTheClusterEndsIsNotStartedAgain) {
+  const NodeId other = join(4);
+  ActorSpec spec = actor();
+  spec.max_restarts = -1;
+  living(spec);
+  const NodeId there = record(spec).node;
+  head().place_no_more();
+  head().node_lost(there, "it left");
+  EXPECT_EQ(record(spec).phase, ActorPhase::kPending);
+  advance(std::chrono::minutes(1));
+  EXPECT_FALSE(links_.take<control::StartActor>()) << "on " << (there == other ? "the first" : "the other") << " node, which leaves as well";
+  EXPECT_EQ(record(spec).phase, ActorPhase::kPending);
+}
+
 TEST_F(HeadTest, KeysWakeTheirWaiters) {
   Answer waiting = ask(control::KvGet{"rank0", true});
   EXPECT_FALSE(waiting->has_value());
