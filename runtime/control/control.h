@@ -5,6 +5,7 @@
 #include <variant>
 
 #include "runtime/core/result.h"
+#include "runtime/control/demand.h"
 #include "runtime/control/membership.h"
 #include "runtime/control/object_control.h"
 #include "runtime/transport/unique_function.h"
@@ -201,6 +202,18 @@ struct ParkActor {
   bool operator==(const ParkActor&) const = default;
 };
 
+// From whoever adds and removes nodes, for the head.
+
+/// Answered with a Demand.
+struct QueryDemand {
+  bool operator==(const QueryDemand&) const = default;
+};
+/// The node takes no new work from now on. Refused with kResourceExhausted, naming what runs there, unless it is idle.
+struct RetireNode {
+  NodeId node;
+  bool operator==(const RetireNode&) const = default;
+};
+
 // From a node to a worker.
 
 /// Serve what waits, destroy the actor, end.
@@ -255,7 +268,8 @@ struct ControlRequest {
                             control::RegisterNode, control::StartJob, control::EndJob, control::ActorExited,
                             control::StartActor, control::StopActor, control::BuildActor, control::FetchFile,
                             control::TerminateActor, control::WatchActor, control::WatchNodes, control::SaveState,
-                            control::DrainActor, control::ActorsExited, control::ParkActor, ObjectControl>;
+                            control::DrainActor, control::ActorsExited, control::ParkActor, ObjectControl,
+                            control::QueryDemand, control::RetireNode>;
   JobId job;                          // on whose behalf
   std::chrono::milliseconds timeout;  // time left
   Body body;
@@ -264,7 +278,7 @@ struct ControlRequest {
 
 /// What a request was answered with. std::string: bytes; std::int64_t: a number or a truth value.
 using ControlAnswer = std::variant<std::monostate, JobId, ActorAddress, ActorState, std::string, std::int64_t, ClusterState,
-                                   GroupState, control::LogChunk, control::NodeList, ObjectControlAnswer>;
+                                   GroupState, control::LogChunk, control::NodeList, ObjectControlAnswer, Demand>;
 
 /// Answers one request, exactly once.
 using ControlAnswerer = UniqueFunction<void(Result<ControlAnswer>)>;

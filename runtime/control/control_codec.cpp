@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <optional>
 
+#include "runtime/control/demand_codec.h"
 #include "runtime/control/object_control_codec.h"
 #include "runtime/control/schema_values.h"
 #include "runtime/transport/capnp_codec.h"
@@ -178,6 +179,8 @@ struct BodyWriter {
     store(body.cause, exited.initCause());
   }
   void operator()(const ObjectControl& body) { store(body, to.initObjects()); }
+  void operator()(const control::QueryDemand&) { to.setQueryDemand(); }
+  void operator()(const control::RetireNode& body) { to.initRetireNode().setNode(data(body.node)); }
 };
 
 Result<ControlRequest> load_request(schema::ControlRequest::Reader from) {
@@ -278,6 +281,8 @@ Result<ControlRequest> load_request(schema::ControlRequest::Reader from) {
       return to;
     }
     case Kind::OBJECTS: to.body = load(from.getObjects()); return to;
+    case Kind::QUERY_DEMAND: to.body = control::QueryDemand{}; return to;
+    case Kind::RETIRE_NODE: to.body = control::RetireNode{load_id<NodeId>(from.getRetireNode().getNode())}; return to;
   }
   return unimplemented("a control request of kind " + std::to_string(static_cast<int>(from.which())) +
                        ", which this version does not know");
@@ -306,6 +311,7 @@ struct AnswerWriter {
     store_list(list.nodes, nodes.initNodes(static_cast<unsigned>(list.nodes.size())));
   }
   void operator()(const ObjectControlAnswer& objects) { store(objects, to.initObjects()); }
+  void operator()(const Demand& demand) { store(demand, to.initDemand()); }
 };
 
 Result<ControlAnswer> load_reply(schema::ControlReply::Reader from) {
@@ -322,6 +328,7 @@ Result<ControlAnswer> load_reply(schema::ControlReply::Reader from) {
     case Kind::GROUP: return ControlAnswer(load(from.getGroup()));
     case Kind::LOG: return ControlAnswer(control::LogChunk{load_bytes(from.getLog().getText()), from.getLog().getNextOffset()});
     case Kind::OBJECTS: return ControlAnswer(load(from.getObjects()));
+    case Kind::DEMAND: return ControlAnswer(load(from.getDemand()));
     case Kind::NODES: return ControlAnswer(control::NodeList{from.getNodes().getVersion(), load_list<NodeInfo>(from.getNodes().getNodes())});
   }
   return unimplemented("a control reply of a newer version");

@@ -5,8 +5,6 @@
 
 namespace runtime::schema_values {
 
-namespace {
-
 void store(const ResourceMap& from, capnp::List<schema::Amount>::Builder to) {
   unsigned i = 0;
   for (const auto& [name, value] : from) {
@@ -23,6 +21,8 @@ ResourceMap load(capnp::List<schema::Amount>::Reader from) {
   }
   return to;
 }
+
+namespace {
 
 void store(const FileSpec& from, schema::FileSpec::Builder to) {
   to.setPath(text(from.path));

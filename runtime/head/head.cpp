@@ -109,6 +109,7 @@ void Head::reconcile(const control::RegisterNode& body) {
 Status Head::end_restore() {
   if (Status status = tables_.end_restore(); !status.ok()) return status;
   for (const auto& [id, info] : tables_.nodes()) {
+    if (NodeUse{info}.is_leaving()) continue;
     if (Status status = scheduler_->add_node(info); !status.ok()) return status;
   }
   const Deadline now = now_();

@@ -76,6 +76,8 @@ class Head {
   std::vector<JournalWrite> changes() { return tables_.changes(); }
 
   ClusterState cluster_state() const;
+  /// What waits for a place, and what the nodes are used for (head_demand.cpp).
+  Demand demand() const;
   const ClusterTables& tables() const { return tables_; }
 
  private:
@@ -110,6 +112,8 @@ class Head {
   void on(const Call& call, control::QueryCluster& body, ControlAnswerer answer);
   void on(const Call& call, control::Heartbeat& body, ControlAnswerer answer);
   void on(const Call& call, ObjectControl& body, ControlAnswerer answer);
+  void on(const Call& call, control::QueryDemand& body, ControlAnswerer answer);
+  void on(const Call& call, control::RetireNode& body, ControlAnswerer answer);
   template <class Other>
   void on(const Call& call, Other& body, ControlAnswerer answer);
 

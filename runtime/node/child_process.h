@@ -19,6 +19,7 @@ struct ProcessSpec {
   std::vector<std::string> argv;   // argv[0] first
   std::vector<std::string> env;    // "NAME=value": added to this process's environment, later ones win
   std::string working_dir;         // empty: this process's
+  std::string input = {};          // what it reads from its stdin; empty: nothing
 };
 
 struct ProcessHandlers {

@@ -326,7 +326,8 @@ void Node::serve_client(const std::shared_ptr<Channel>& channel, ControlRequest 
                   std::holds_alternative<control::RemoveGroup>(request.body) || std::holds_alternative<control::TerminateActor>(request.body) ||
                   std::holds_alternative<control::WatchActor>(request.body) || std::holds_alternative<control::WatchNodes>(request.body) ||
                   std::holds_alternative<control::SaveState>(request.body) || std::holds_alternative<control::ParkActor>(request.body) ||
-                  std::holds_alternative<ObjectControl>(request.body);
+                  std::holds_alternative<ObjectControl>(request.body) || std::holds_alternative<control::QueryDemand>(request.body) ||
+                  std::holds_alternative<control::RetireNode>(request.body);
   if (!for_head) return answer(unimplemented("a node does not serve this to its clients"));
   request.job = client.job;
   to_head(std::move(request), std::move(answer));

@@ -317,6 +317,12 @@ void NodeClient::cluster_state(Deadline deadline, Callback<ClusterState> done) {
   state_->ask(control::QueryCluster{}, deadline, std::move(done));
 }
 
+void NodeClient::query_demand(Deadline deadline, Callback<Demand> done) { state_->ask(control::QueryDemand{}, deadline, std::move(done)); }
+
+void NodeClient::retire_node(NodeId node, Deadline deadline, Done done) {
+  state_->tell(control::RetireNode{node}, deadline, std::move(done));
+}
+
 void NodeClient::create_placement_group(GroupSpec spec, Deadline deadline, Callback<GroupState> done) {
   state_->ask(control::CreateGroup{std::move(spec)}, deadline, std::move(done));
 }

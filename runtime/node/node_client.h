@@ -7,6 +7,7 @@
 #include <string>
 
 #include "runtime/core/result.h"
+#include "runtime/control/demand.h"
 #include "runtime/control/membership.h"
 #include "runtime/control/object_control.h"
 #include "runtime/node/session.h"
@@ -88,6 +89,11 @@ class NodeClient {
   void kv_delete(std::string key, Deadline deadline, Callback<bool> done);  // whether it was there
 
   void cluster_state(Deadline deadline, Callback<ClusterState> done);
+
+  /// What waits for a place, and what the nodes are used for.
+  void query_demand(Deadline deadline, Callback<Demand> done);
+  /// The node takes no new work from now on. kResourceExhausted: it is not idle; kNotFound: it is not in the cluster.
+  void retire_node(NodeId node, Deadline deadline, Done done);
 
   /// Answers once all bundles are reserved. kResourceExhausted at the deadline says what is missing.
   void create_placement_group(GroupSpec spec, Deadline deadline, Callback<GroupState> done);

@@ -145,6 +145,35 @@ struct LogLines {
   lines @6 :List(Text);
 }
 
+# What waits for a place, and what the nodes are used for.
+struct Demand {
+  actors @0 :List(Place);
+  jobs @1 :List(Place);
+  groups @2 :List(Group);
+  unlisted @3 :UInt64;       # what waits beyond the lists
+  bound @4 :UInt64;          # actors that no new node would help
+  nodes @5 :List(Node);
+
+  struct Place {             # things that wait for one node each, all alike
+    resources @0 :List(Amount);
+    labels @1 :List(Pair);
+    count @2 :UInt64;
+    example @3 :Text;
+  }
+  struct Group {             # placement groups that wait, all alike
+    spec @0 :GroupSpec;
+    count @1 :UInt64;
+  }
+  struct Node {
+    info @0 :NodeInfo;
+    actors @1 :UInt64;
+    bundles @2 :UInt64;
+    jobs @3 :UInt64;
+    soleCopies @4 :UInt64;
+    lastPlaced @5 :UInt64;   # incarnation of the actor that was placed there last
+  }
+}
+
 struct ControlRequest {
   job @0 :Data;              # on whose behalf; a node fills it in for its clients
   deadlineMs @1 :UInt64;     # time left; never 0
@@ -192,6 +221,9 @@ struct ControlRequest {
     parkActor :group { actor @61 :Data; }           # it goes on without its resources
     # About objects, to and from several.
     objects @62 :Published.ObjectControl;
+    # From whoever adds and removes nodes, for the head.
+    queryDemand @67 :Void;
+    retireNode :group { node @68 :Data; }           # it takes no new work, if it is idle
   }
 }
 
@@ -210,6 +242,7 @@ struct ControlReply {
     log :group { text @10 :Data; nextOffset @11 :UInt64; }
     nodes :group { version @12 :UInt64; nodes @13 :List(NodeInfo); }
     objects @14 :Published.ObjectControlReply;
+    demand @15 :Demand;
   }
 }
 

@@ -57,7 +57,10 @@ class CpuScheduler final : public Scheduler {
     if (left_.contains(nodes.front())) left_[nodes.front()] -= 1;
     groups_[group.group] = nodes.front();
   }
-  ResourceMap available(NodeId node) const override { return {{"CPU", left_.at(node)}}; }
+  ResourceMap available(NodeId node) const override {
+    auto found = left_.find(node);
+    return found == left_.end() ? ResourceMap() : ResourceMap{{"CPU", found->second}};
+  }
 
  private:
   std::map<NodeId, double> left_;
