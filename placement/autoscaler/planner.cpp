@@ -54,6 +54,7 @@ void NodePlanner::restore(std::vector<NodeRecord> records, Time now) {
     Node node;
     static_cast<NodeRecord&>(node) = std::move(record);
     node.since = now;
+    node.restored = true;
     const std::string id = node.id;
     nodes_.emplace(id, std::move(node));
   }
@@ -346,7 +347,7 @@ void NodePlanner::added(const std::string& id, const runtime::Status& outcome, T
   const bool is_short = outcome.code() == runtime::ErrorCode::kResourceExhausted;
   failed(node, outcome, now);
   spot_trouble(node, is_short, now);
-  if (is_short) nodes_.erase(found);  // there is none to be removed
+  if (is_short && !node.restored) nodes_.erase(found);  // there is none to be removed
   else enter(node, NodePhase::kRemoving, "it could not be added", now);
 }
 
@@ -391,6 +392,7 @@ void NodePlanner::listed(const std::vector<std::string>& ids, Time asked, Time n
     if (nodes_.contains(id) || gone_.contains(id)) continue;
     Node node;
     node.id = id;
+    node.type = id.substr(0, id.rfind('-'));  // as make_id() begins
     enter(node, NodePhase::kRemoving, "the provider has it and nobody knows of it", now);
     note(decisions_, "remove " + name_of(node) + ": " + node.reason, now);
     nodes_.emplace(id, std::move(node));
@@ -401,6 +403,14 @@ void NodePlanner::listed(const std::vector<std::string>& ids, Time asked, Time n
     failed(node, runtime::unavailable("the provider has it no more, and it has not joined"), now);
     spot_trouble(node, false, now);
     enter(node, NodePhase::kRemoving, "the provider has it no more", now);
+  }
+}
+
+void NodePlanner::not_done(const PlanActions& actions) {
+  for (const auto* records : {&actions.add, &actions.retire, &actions.remove}) {
+    for (const NodeRecord& record : *records) {
+      if (auto found = nodes_.find(record.id); found != nodes_.end()) found->second.asked = false;
+    }
   }
 }
 

@@ -33,7 +33,7 @@ class NodePlanner {
  public:
   using Time = runtime::Deadline;
 
-  /// `make_id`: a new id for a node of this type, never the same again.
+  /// `make_id`: a new id for a node of this type, never the same again: the type's name, a '-' and something without one.
   NodePlanner(AutoscalerConfig config, std::function<std::string(const std::string& type)> make_id);
 
   /// Takes over what an earlier one had recorded, before the first step.
@@ -47,6 +47,10 @@ class NodePlanner {
   void removed(const std::string& id, const runtime::Status& outcome, Time now);
   /// The ids of the nodes that the provider has, as it was asked at that time.
   void listed(const std::vector<std::string>& ids, Time asked, Time now);
+  /// None of them was carried out: they are to be asked for again.
+  void not_done(const PlanActions& actions);
+  /// It is removed; the cluster stops.
+  void forget(const std::string& id) { nodes_.erase(id); }
 
   // For whoever asks what it does and why.
 
@@ -56,6 +60,7 @@ class NodePlanner {
     Time asked_at{};
     Time not_before = Time::min(); // the next attempt
     std::uint32_t failures = 0;    // of removing it
+    bool restored = false;         // the provider may have been asked for it before
     std::uint64_t last_placed = 0;
     std::optional<Time> idle_since;
     std::string busy;              // what it does

@@ -98,6 +98,11 @@ Result<Plan> make_plan(const StartOptions& options) {
   if (options.spill_limit == 0 && !options.spill_dir.empty()) return invalid_argument("--spill-limit 0 turns spilling off; --spill-dir is then for nothing");
   std::string host = options.bind.empty() ? "127.0.0.1" : options.bind;
   if (!options.journal.empty() && !options.head) return invalid_argument("--journal goes with --head: only the head keeps one");
+  if (!options.autoscaler.empty()) {
+    if (!options.head) return invalid_argument("--autoscaler goes with --head: it runs beside the head");
+    plan.node.autoscaler = {"autoscaler", "run", "--config", fs::absolute(options.autoscaler).string()};
+    plan.node.autoscaler_stop = options.autoscaler_stop;
+  }
   plan.node.is_head = options.head;
   plan.node.program = fs::read_symlink("/proc/self/exe").string();
   if (options.head) {
@@ -251,6 +256,7 @@ int run_node(const StartOptions& options, Plan plan, StartReport& report) {
   info.head_address = options.head ? info.address : plan.head.address;
   info.is_head = options.head;
   info.dir = *session;
+  info.stop_patience = std::chrono::ceil<std::chrono::seconds>(options.autoscaler_stop);
   if (Status status = publish_session(info, !options.is_private); !status.ok()) {
     node->reset();
     clean_up();

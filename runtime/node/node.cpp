@@ -221,7 +221,21 @@ Status Node::join() {
   // What the head's process cannot do stops the node.
   loop_.run_until(*done, deadline_after(kHeadTimeout + 2 * kControlGrace));
   if (stopping_) return stop_reason_;
-  return joined->ok() ? *joined : joined->with_context("joining the cluster");
+  if (!joined->ok()) return joined->with_context("joining the cluster");
+  return options_.autoscaler.empty() ? Status() : on_loop(loop_, [this] { return start_autoscaler(); });
+}
+
+Status Node::start_autoscaler() {
+  KeptProcessOptions kept;
+  kept.name = "the autoscaler";
+  kept.log = options_.session_dir / "logs" / "autoscaler.log";
+  kept.spec.program = options_.program;
+  kept.spec.argv = {options_.program};
+  kept.spec.argv.insert(kept.spec.argv.end(), options_.autoscaler.begin(), options_.autoscaler.end());
+  kept.spec.argv.insert(kept.spec.argv.end(), {"--address", address_});
+  kept.spec.env = {"STARLING_TOKEN_FILE=" + (options_.session_dir.parent_path() / "token").string()};
+  autoscaler_ = std::make_unique<KeptProcess>(loop_, std::move(kept));
+  return autoscaler_->start();
 }
 
 // -- Connections
@@ -426,6 +440,19 @@ void Node::quit(Status reason) {
 }
 
 void Node::stop_on_loop(Status reason) {
+  // First, while the head still serves it: what was added for this cluster is removed with it.
+  if (autoscaler_ && !stopping_) {
+    if (std::exchange(autoscaler_stops_, true)) return;
+    LOG(info, "stopping the autoscaler: {}", reason.message());
+    return autoscaler_->end(options_.autoscaler_stop + kControlGrace, [this, alive = alive_, reason] {
+      if (!*alive) return;
+      loop_.post([this, alive, reason] {
+        if (!*alive) return;
+        autoscaler_.reset();
+        stop_on_loop(reason);
+      });
+    });
+  }
   if (std::exchange(stopping_, true)) return;
   LOG(info, "stopping: {}", reason.message());
   stop_reason_ = reason;
@@ -458,6 +485,7 @@ Node::~Node() {
     if (tcp_) tcp_->stop();
     if (unix_) unix_->stop();
     if (head_) head_->close(cancelled("the node has stopped"));
+    autoscaler_.reset();
     jobs_.reset();
     memory_.reset();
     workers_.reset();

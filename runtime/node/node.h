@@ -15,6 +15,7 @@
 #include "runtime/node/head_child.h"
 #include "runtime/node/head_link.h"
 #include "runtime/node/job_runner.h"
+#include "runtime/node/kept_process.h"
 #include "runtime/node/memory_guard.h"
 #include "runtime/node/program_files.h"
 #include "runtime/node/worker_pool.h"
@@ -40,6 +41,8 @@ struct NodeOptions {
   std::string program;           // starling, for the head's process
   std::filesystem::path journal; // of the head; empty: what it knows ends with its process
   bool durable = false;          // the journal outlives this node, and another one may go on with it
+  std::vector<std::string> autoscaler;          // arguments of `starling` for the process beside the head that adds and removes nodes; empty: none
+  std::chrono::milliseconds autoscaler_stop{0}; // how long that may take to remove them when the cluster stops
   NodeId replaces;               // an earlier node of this machine that is known to be dead
   HeadLinkOptions link;
 };
@@ -101,6 +104,7 @@ class Node {
   /// What the head has to hear, however long it is away.
   void tell_head(ControlRequest::Body body, JobId job, UniqueFunction<void()> confirmed = nullptr);
   Client* driver_of(JobId job);
+  Status start_autoscaler();
   void stop_on_loop(Status reason);
   void end_everything();
   NodeInfo info() const;
@@ -116,6 +120,7 @@ class Node {
   std::unique_ptr<JobRunner> jobs_;
   std::unique_ptr<HeadChild> head_child_;
   std::unique_ptr<HeadLink> head_;
+  std::unique_ptr<KeptProcess> autoscaler_;
   std::unique_ptr<Listener> tcp_;
   std::unique_ptr<Listener> unix_;
   std::map<const Channel*, Client, ChannelOrder> clients_;
@@ -124,6 +129,7 @@ class Node {
   Event stopped_;
   Status stop_reason_;
   bool stopping_ = false;
+  bool autoscaler_stops_ = false;
   bool fenced_ = false;
   std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);  // false once destroyed, for callbacks still under way
 };
