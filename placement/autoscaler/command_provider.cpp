@@ -13,6 +13,17 @@ using runtime::Status;
 constexpr std::size_t kIdsMax = 10'000;
 constexpr std::size_t kIdBytesMax = 200;
 
+/// For `eval "set -- $STARLING_START"` of a shell.
+std::string quoted(const std::vector<std::string>& words) {
+  std::string text;
+  for (const std::string& word : words) {
+    text += text.empty() ? "'" : " '";
+    for (char c : word) text += c == '\'' ? std::string("'\\''") : std::string(1, c);
+    text += "'";
+  }
+  return text;
+}
+
 Status failure(const CommandOutcome& outcome, const std::string& operation) {
   if (outcome.status.ok() && outcome.exit_code == 0) return {};
   std::string text = outcome.status.ok() ? "the provider's command exited with code " + std::to_string(outcome.exit_code) : outcome.status.message();
@@ -48,7 +59,7 @@ void CommandProvider::add(const NodeRequest& request, Done done) {
                    {"cluster", start_.cluster},
                    {"start", start}};
   spec.input = input.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
-  spec.env.insert(spec.env.end(), {"STARLING_NODE_ID=" + request.id, "STARLING_NODE_TYPE=" + request.type.name, "STARLING_CAPACITY=" + capacity});
+  spec.env.insert(spec.env.end(), {"STARLING_NODE_ID=" + request.id, "STARLING_NODE_TYPE=" + request.type.name, "STARLING_CAPACITY=" + capacity, "STARLING_START=" + quoted(start)});
   run(std::move(spec), [id = request.id, done = std::move(done)](const CommandOutcome& outcome) {
     const Status status = failure(outcome, "add " + id);
     const bool is_short = outcome.status.ok() && outcome.exit_code == kExitNoCapacity;
