@@ -14,18 +14,17 @@ namespace {
 // So many groups are looked at in one round; those behind them wait for the next.
 constexpr std::size_t kGroupsMax = 1000;
 
-// A label is a resource of which a node with it has plenty, and whoever wants it takes the smallest share: so the code that
-// assigns resources keeps to labels too.
+// What is wanted of a node's labels is a resource, of which a node that meets it has plenty, and whoever wants it takes the
+// smallest share: so the code that assigns resources keeps to labels too.
 constexpr double kPlenty = 1e6;
+constexpr double kShare = 1.0 / Resources::kUnitsPerOne;
 
-std::string label_resource(const std::string& name, const std::string& value) { return "\nlabel " + name + "=" + value; }
-
-Resources with_labels(const Resources& resources, const runtime::Labels& labels, double amount) {
-  runtime::ResourceMap more;
-  for (const auto& [name, value] : labels) more[label_resource(name, value)] = amount;
-  Resources all = resources;
-  if (auto added = Resources::from_map(more); added.ok()) all += *added;
-  return all;
+/// Whether a node with these labels is what is wanted: as the scheduler sees it.
+bool has_labels(const runtime::Labels& offered, const runtime::Labels& wanted) {
+  return std::all_of(wanted.begin(), wanted.end(), [&](const auto& label) {
+    auto found = offered.find(label.first);
+    return found != offered.end() && found->second == label.second;
+  });
 }
 
 std::string to_text(const runtime::Labels& labels) {
@@ -41,10 +40,18 @@ struct Piece {
   Resources all;     // with them
 };
 
+/// The resource that stands for these.
+Resources label_resource(const runtime::Labels& wanted, double amount) {
+  auto resource = Resources::from_map({{"\nlabels " + to_text(wanted), amount}});
+  return resource.ok() ? *resource : Resources();
+}
+
 runtime::Result<Piece> make_piece(const runtime::ResourceMap& resources, const runtime::Labels& labels) {
   auto amount = Resources::from_map(resources);
   if (!amount.ok()) return amount.status();
-  return Piece{*amount, labels, with_labels(*amount, labels, 1.0 / Resources::kUnitsPerOne)};
+  Piece piece{*amount, labels, *amount};
+  if (!labels.empty()) piece.all += label_resource(labels, kShare);
+  return piece;
 }
 
 std::string describe(const Piece& piece) {
@@ -57,8 +64,11 @@ std::string plural(std::size_t count, const char* what) { return std::to_string(
 
 class Packer {
  public:
-  explicit Packer(PackInput input) : input_(std::move(input)), there_(input_.pool.size()) {
-    for (const PoolNode& node : input_.pool) left_.push_back(with_labels(node.available, node.labels, kPlenty));
+  Packer(PackInput input, const runtime::Demand& demand) : input_(std::move(input)), there_(input_.pool.size()) {
+    for (const auto* shapes : {&demand.actors, &demand.jobs}) {
+      for (const runtime::PlaceShape& shape : *shapes) want(shape.labels);
+    }
+    for (const PoolNode& node : input_.pool) left_.push_back(with_labels(node.available, node.labels));
     result_.used.resize(there_);
   }
 
@@ -116,6 +126,19 @@ class Packer {
   PackResult take() { return std::move(result_); }
 
  private:
+  void want(const runtime::Labels& labels) {
+    if (!labels.empty() && std::find(wanted_.begin(), wanted_.end(), labels) == wanted_.end()) wanted_.push_back(labels);
+  }
+
+  /// With the resources that stand for those of the wanted labels which it meets.
+  Resources with_labels(const Resources& resources, const runtime::Labels& labels) const {
+    Resources all = resources;
+    for (const runtime::Labels& wanted : wanted_) {
+      if (has_labels(labels, wanted)) all += label_resource(wanted, kPlenty);
+    }
+    return all;
+  }
+
   /// How many types could hold it, and the share of the one that it fills best.
   std::size_t takers(const Piece& piece) const {
     std::size_t count = 0;
@@ -124,7 +147,7 @@ class Packer {
   }
   double share(const Piece& piece) const {
     double best = 0;
-    for (const NodeOffer& offer : input_.offers) {
+    for (const TypeOffer& offer : input_.offers) {
       if (!offer.type.resources.covers(piece.amount)) continue;
       Resources left = offer.type.resources;
       left -= piece.amount;
@@ -145,12 +168,12 @@ class Packer {
     const NodeType& type = input_.offers[offer].type;
     runtime::Labels labels = type.labels_of("", capacity);
     labels.erase(std::string(kAutoscalerIdLabel));
-    return with_labels(type.resources, labels, kPlenty);
+    return with_labels(type.resources, labels);
   }
 
   /// Empty: one of that type can be added now.
   std::string closed(std::size_t offer, Capacity capacity) const {
-    const NodeOffer& from = input_.offers[offer];
+    const TypeOffer& from = input_.offers[offer];
     const bool never_spot = capacity == Capacity::kSpot && from.type.spot.share == 0;
     if (never_spot) return "node type '" + from.type.name + "' has no spot nodes";
     if (from.room == 0) return "node type '" + from.type.name + "' has its max_nodes, " + std::to_string(from.type.max_nodes);
@@ -182,7 +205,7 @@ class Packer {
 
   void add_node(std::size_t offer, Capacity capacity, const std::string& reason) {
     left_.push_back(fresh(offer, capacity));
-    NodeOffer& from = input_.offers[offer];
+    TypeOffer& from = input_.offers[offer];
     result_.add.push_back({offer, capacity, "for " + reason + (from.stands_in && capacity == Capacity::kOnDemand ? "; on demand, since spot nodes are short" : "")});
     --from.room;
     --input_.room;
@@ -330,8 +353,7 @@ class Packer {
       }
       const runtime::Labels offered = type.labels_of("", capacity);
       for (const auto& [name, value] : piece.labels) {
-        auto has = offered.find(name);
-        if (has != offered.end() && has->second == value) continue;
+        if (has_labels(offered, {{name, value}})) continue;
         lacks += (lacks.empty() ? "the label " : ", the label ") + name + "=" + value;
         share += 1;
       }
@@ -344,6 +366,7 @@ class Packer {
   }
 
   PackInput input_;
+  std::vector<runtime::Labels> wanted_;  // by what waits, each once
   std::size_t there_;            // nodes of the pool, before the new ones
   std::vector<Resources> left_;  // of each node, with its labels
   std::vector<Resources> trial_; // of the nodes added for the group at hand
@@ -352,7 +375,7 @@ class Packer {
 
 }  // namespace
 
-Capacity NodeOffer::next_capacity() const {
+Capacity TypeOffer::next_capacity() const {
   const SpotOptions& mix = type.spot;
   if (mix.share == 0 || stands_in || on_demand < mix.on_demand_base) return Capacity::kOnDemand;
   const std::size_t beyond = spot + on_demand - mix.on_demand_base;
@@ -360,7 +383,7 @@ Capacity NodeOffer::next_capacity() const {
 }
 
 PackResult pack(const runtime::Demand& demand, PackInput input) {
-  Packer packer(std::move(input));
+  Packer packer(std::move(input), demand);
   packer.place_groups(demand.groups);
   packer.place_all(demand.actors, "actor");
   packer.place_all(demand.jobs, "job");

@@ -18,7 +18,7 @@ struct PoolNode {
 };
 
 /// A node type, and how many more of it there may be now.
-struct NodeOffer {
+struct TypeOffer {
   NodeType type;            // with what its nodes really have, should that be less than what they were to have
   std::size_t room = 0;     // of its own max_nodes
   // Nodes that it has already, for the mix.
@@ -35,7 +35,7 @@ struct NodeOffer {
 
 struct PackInput {
   std::vector<PoolNode> pool;
-  std::vector<NodeOffer> offers;  // in the order of preference
+  std::vector<TypeOffer> offers;  // in the order of preference
   std::size_t room = 0;           // nodes that may be added in all
   std::size_t nodes_max = 0;      // for the explanation
 };

@@ -171,8 +171,8 @@ std::size_t NodePlanner::count_of(const std::string& type) const {
   return static_cast<std::size_t>(std::count_if(nodes_.begin(), nodes_.end(), [&](const auto& entry) { return entry.second.type == type; }));
 }
 
-NodeOffer NodePlanner::offer_of(const NodeType& type, Time now) const {
-  NodeOffer offer;
+TypeOffer NodePlanner::offer_of(const NodeType& type, Time now) const {
+  TypeOffer offer;
   offer.type = type;
   if (auto really = really_.find(type.name); really != really_.end()) offer.type.resources = really->second;
   const std::size_t count = count_of(type.name);
@@ -220,7 +220,7 @@ void NodePlanner::plan_additions(const runtime::Demand& demand, Time now) {
   std::vector<NewNode> wanted;
   // What has to be there in any case can take what waits, too.
   const auto take = [&](std::size_t index, const std::string& reason) {
-    NodeOffer& offer = input.offers[index];
+    TypeOffer& offer = input.offers[index];
     const Capacity capacity = offer.next_capacity();
     const std::string& closed = capacity == Capacity::kSpot ? offer.spot_closed : offer.on_demand_closed;
     if (offer.room == 0 || input.room == 0) return false;
@@ -246,7 +246,7 @@ void NodePlanner::plan_additions(const runtime::Demand& demand, Time now) {
     if (packed.used[n] && !ids[n].empty()) needed_.insert(ids[n]);
   }
   for (NewNode& node : packed.add) {
-    NodeOffer& offer = input.offers[node.offer];
+    TypeOffer& offer = input.offers[node.offer];
     --offer.room;
     --input.room;
     ++(node.capacity == Capacity::kSpot ? offer.spot : offer.on_demand);

@@ -97,7 +97,7 @@ class NodePlanner {
   void plan_removals(Time now);
   PlanActions pending_actions(Time now);
 
-  NodeOffer offer_of(const NodeType& type, Time now) const;
+  TypeOffer offer_of(const NodeType& type, Time now) const;
   std::size_t count_of(const std::string& type) const;
   std::size_t total() const { return others_ + nodes_.size(); }
   void add(const std::string& type, Capacity capacity, const std::string& reason, Time now);

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <fstream>
+
 #include "placement/autoscaler/node_record.h"
 
 namespace placement {
@@ -107,6 +109,31 @@ INSTANTIATE_TEST_SUITE_P(
         Mistake{"max_nodes: 4\nnode_types: {cpu: {resources: {CPU: 1}, max_nodes: 1, spot: {share: 2}}}", "node_types.cpu.spot.share is '2'"},
         Mistake{"max_nodes: 4\nnode_types: {cpu: {resources: {CPU: 1}, max_nodes: 1, spot: yes}}", "takes a mapping"}, Mistake{"max_nodes: [4\nnode_types", "nodes.yaml:"},
         Mistake{"- node_types", "mapping"}, Mistake{"", "max_nodes is missing"}));
+
+TEST(AutoscalerConfigFile, TheGuidesExampleIsRightAndItsDefaultsAreTheOnes) {
+  std::ifstream page(STARLING_SOURCE_DIR "/docs/guide/autoscaler.md");
+  std::string text, line;
+  while (std::getline(page, line) && line != "```yaml") {
+  }
+  while (std::getline(page, line) && line != "```") text += line + "\n";
+  auto config = parse(text);
+  ASSERT_TRUE(config.ok()) << config.status().message();
+  ASSERT_EQ(config->types.size(), 2u);
+  const AutoscalerConfig defaults;
+  EXPECT_EQ(config->idle_timeout, defaults.idle_timeout);
+  EXPECT_EQ(config->start_timeout, defaults.start_timeout);
+  EXPECT_EQ(config->stop_timeout, defaults.stop_timeout);
+  EXPECT_EQ(config->up_cooldown, defaults.up_cooldown);
+  EXPECT_EQ(config->down_cooldown, defaults.down_cooldown);
+  EXPECT_EQ(config->retry_first, defaults.retry_first);
+  EXPECT_EQ(config->retry_max, defaults.retry_max);
+  EXPECT_EQ(config->interval, defaults.interval);
+  EXPECT_EQ(config->provider.timeout, defaults.provider.timeout);
+  EXPECT_EQ(config->provider.parallel, defaults.provider.parallel);
+  EXPECT_EQ(config->types[1].spot.failures, SpotOptions().failures);
+  EXPECT_EQ(config->types[1].spot.window, SpotOptions().window);
+  EXPECT_EQ(config->types[1].spot.fallback, SpotOptions().fallback);
+}
 
 TEST(AutoscalerConfigFile, NoFileIsNamed) {
   auto config = read_autoscaler_config("/nowhere/nodes.yaml");

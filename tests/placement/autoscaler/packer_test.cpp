@@ -16,8 +16,8 @@ class PackerTest : public ::testing::Test {
     offer("cpu", {{"CPU", 4}});
     offer("gpu", {{"CPU", 8}, {"GPU", 4}}, {{"zone", "b"}});
   }
-  NodeOffer& offer(const std::string& name, const runtime::ResourceMap& resources, runtime::Labels labels = {}) {
-    NodeOffer offer;
+  TypeOffer& offer(const std::string& name, const runtime::ResourceMap& resources, runtime::Labels labels = {}) {
+    TypeOffer offer;
     offer.type.name = name;
     offer.type.resources = amounts(resources);
     offer.type.labels = std::move(labels);
@@ -194,7 +194,7 @@ TEST_F(PackerTest, TwoGroupsOfOneShapeShareNodes) {
 }
 
 TEST_F(PackerTest, MixesSpotAndOnDemand) {
-  NodeOffer& cpu = input_.offers[0];
+  TypeOffer& cpu = input_.offers[0];
   cpu.type.spot.share = 0.5;
   cpu.type.spot.on_demand_base = 1;
   actors(5, {{"CPU", 4}});

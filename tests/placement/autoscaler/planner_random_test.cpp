@@ -317,7 +317,7 @@ class World {
 
 TEST(PlannerRandom, KeepsItsPromisesAndSettles) {
   const char* more = std::getenv("PLANNER_SEEDS");
-  const unsigned seeds = more ? static_cast<unsigned>(std::atoi(more)) : 30;
+  const unsigned seeds = more ? static_cast<unsigned>(std::atoi(more)) : 15;
   for (unsigned seed = 1; seed <= seeds; ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
     World world(seed);

@@ -238,6 +238,27 @@ TEST_F(AutoscalerCluster, AFailingCommandIsReportedAndBackedOff) {
   for (const auto& [id, times] : asked("add")) EXPECT_EQ(asked("remove")[id], 1) << id;  // whatever it had made of it
 }
 
+TEST_F(AutoscalerCluster, TheCommandIsToldWhatToStart) {
+  start_scaled(", labels: {zone: \"it's b\"}", provider("[ $1 = add ] && cat > input"));
+  auto program = driver();
+  ASSERT_EQ(create(*program, 2).size(), 2u);
+  auto text = read_file(files_.path() / "input", 1 << 16);
+  ASSERT_TRUE(text.ok()) << text.status().message();
+  const Json input = Json::parse(*text, nullptr, false);
+  ASSERT_TRUE(input.is_object()) << *text;
+  EXPECT_EQ(input["type"], "w");
+  EXPECT_EQ(input["capacity"], "on-demand");
+  EXPECT_EQ(input["resources"]["CPU"], 1);
+  EXPECT_EQ(input["labels"]["zone"], "it's b");
+  EXPECT_EQ(input["address"], head_);
+  EXPECT_TRUE(asked("add").contains(input["id"]));
+  for (const Json& node : nodes()) {
+    if (node["is_head"] == true) continue;
+    EXPECT_EQ(node["labels"]["zone"], "it's b");  // as the shell took it from STARLING_START
+    EXPECT_EQ(node["labels"]["starling.io/autoscaler-id"], input["id"]);
+  }
+}
+
 TEST_F(AutoscalerCluster, AHangingCommandIsEnded) {
   start_scaled("", provider("[ $1 = add ] && [ ! -e hung ] && { touch hung; sleep 1000; }", "1s"));
   auto program = driver();
@@ -289,6 +310,23 @@ TEST_F(AutoscalerCluster, KillingBothLosesNoLocalNodeEither) {
   ::kill(child("head"), SIGKILL);
   for (std::size_t i = 1; i < actors.size(); ++i) EXPECT_TRUE(program->kill(actors[i].actor).ok());
   EXPECT_TRUE(wait_for_nodes(1)) << status().dump(2);
+}
+
+TEST_F(AutoscalerCluster, AHeadThatGoesOnWithItsJournalKnowsItsNodes) {
+  const std::string journal = (files_.path() / "journal").string();
+  start_scaled("", provider(""), 4, {"--journal", journal});
+  const std::string port = head_.substr(head_.rfind(':') + 1);
+  auto program = driver();
+  ASSERT_EQ(create(*program, 3).size(), 3u);
+  ASSERT_EQ(asked("add").size(), 2u);
+  program.reset();
+  ::kill(session_of(head_).pid, SIGKILL);  // the node beside the head, and with it head and autoscaler
+  running_sessions();                      // cleans up
+  CommandResult started = starling({"start", "--head", "--port", port, "--num-cpus", "1", "--journal", journal, "--autoscaler", (files_.path() / "nodes.yaml").string()});
+  ASSERT_EQ(started.code, 0) << started.err;
+  EXPECT_TRUE(wait_for_nodes(1)) << status().dump(2);  // known, idle, removed
+  EXPECT_EQ(asked("add").size(), 2u);
+  EXPECT_EQ(asked("remove").size(), 2u);
 }
 
 TEST_F(AutoscalerCluster, AStopRemovesWhatIsOnItsWay) {
