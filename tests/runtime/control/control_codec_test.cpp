@@ -94,7 +94,24 @@ std::vector<ControlRequest::Body> all_bodies() {
           control::DrainActor{ActorId::random(), 9},
           control::ActorsExited{{{ActorId::random(), 7}, {ActorId::random(), 8}}, full_cause()},
           control::ParkActor{ActorId::random()},
-          ObjectControl{control::ListObjects{}}};
+          ObjectControl{control::ListObjects{}},
+          control::QueryDemand{},
+          control::RetireNode{NodeId::random()}};
+}
+
+Demand full_demand() {
+  Demand demand;
+  demand.actors = {{{{"CPU", 2}}, {{"zone", "b"}}, 7, "actor Counter 7f3a0011"}, {}};
+  demand.jobs = {{{{"CPU", 1}}, {}, 1, "job 1234"}};
+  demand.groups = {{{GroupId::random(), "gang", GroupStrategy::kSpread, {{{"CPU", 1}}}}, 3}};
+  demand.unlisted = 4;
+  demand.bound = 5;
+  NodeUse use;
+  use.info.node = NodeId::random();
+  use.info.labels = {{std::string(kLeavingLabel), "idle"}};
+  use.actors = 1, use.bundles = 2, use.jobs = 3, use.sole_copies = 4, use.last_placed = 5;
+  demand.nodes = {use};
+  return demand;
 }
 
 ObjectLocation some_location() { return {ObjectId::random(), NodeId::random(), "10.0.0.1:7000", 0, 17, 4096 + 64, 123456789}; }
@@ -186,7 +203,7 @@ TEST(ControlCodec, EveryAnswerComesBackEqual) {
   cluster.jobs.resize(1);
   std::vector<ControlAnswer> answers{std::monostate{}, JobId::random(), address, state, std::string("a\0b", 3), std::int64_t{-3},
                                      cluster, group, control::LogChunk{"text\xff", 99},
-                                     control::NodeList{3, std::vector<NodeInfo>(2)}, ObjectControlAnswer(full_list())};
+                                     control::NodeList{3, std::vector<NodeInfo>(2)}, ObjectControlAnswer(full_list()), full_demand()};
   ASSERT_EQ(answers.size(), std::variant_size_v<ControlAnswer>);
   for (const ControlAnswer& answer : answers) {
     auto decoded = decode_control_reply(encode(Result<ControlAnswer>(answer)));
