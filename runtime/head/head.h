@@ -79,6 +79,8 @@ class Head {
   std::vector<JournalWrite> changes() { return tables_.changes(); }
 
   ClusterState cluster_state() const;
+  /// What waits for a place, and what the nodes are used for (head_demand.cpp).
+  Demand demand() const;
   const ClusterTables& tables() const { return tables_; }
 
  private:
@@ -117,6 +119,7 @@ class Head {
   void on(const Call& call, ObjectControl& body, ControlAnswerer answer);
   void on(const Call& call, control::QueryJob& body, ControlAnswerer answer);
   void on(const Call& call, control::CancelJob& body, ControlAnswerer answer);
+  void on(const Call& call, control::QueryDemand& body, ControlAnswerer answer);
   template <class Other>
   void on(const Call& call, Other& body, ControlAnswerer answer);
 
@@ -170,6 +173,8 @@ class Head {
   void stop_for_move(const ActorRecord& record);
   bool is_empty(NodeId node) const;
   std::string what_keeps(NodeId node) const;
+  /// What the nodes are used for: head_demand.cpp.
+  std::map<NodeId, NodeUse> node_uses() const;
   /// With what changes by itself.
   NodeInfo shown(const NodeInfo& info) const;
   void take_over_objects(NodeId node);
@@ -264,7 +269,7 @@ class Head {
   };
   /// What decides whether an actor, or a group, finds a place, and what it is told if not.
   using ActorShape = std::tuple<std::string, ResourceMap, Labels, std::optional<NodeId>, bool, std::optional<std::pair<GroupId, std::uint32_t>>>;
-  using GroupShape = std::tuple<GroupStrategy, std::vector<ResourceMap>, std::vector<Labels>, bool /* torn */>;
+  using GroupWish = std::tuple<GroupStrategy, std::vector<ResourceMap>, std::vector<Labels>, bool /* torn */>;
   /// How fast an actor's incarnations follow one another.
   struct RestartPace {
     Deadline placed;  // the last one
@@ -304,7 +309,7 @@ class Head {
   std::uint64_t arrivals_ = 0;
   std::map<std::uint64_t, PendingGroup> pending_groups_;  // by arrival; until they are placed
   std::map<GroupId, std::uint64_t> pending_group_at_;
-  std::map<GroupShape, std::size_t> group_shapes_;
+  std::map<GroupWish, std::size_t> group_shapes_;
   std::map<GroupId, Preparation> preparations_;
   std::map<NodeId, Reserving> reserving_;
   std::set<NodeId> waiting_reservations_;
