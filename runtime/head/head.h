@@ -181,6 +181,8 @@ class Head {
   void move_groups(NodeId node);
   bool is_empty(NodeId node) const;
   std::string what_keeps(NodeId node) const;
+  /// Those that have a bundle on a node that is drained, and find no room elsewhere.
+  std::set<GroupId> stranded_groups() const;
   /// What the nodes are used for: head_demand.cpp.
   std::map<NodeId, NodeUse> node_uses() const;
   /// With what changes by itself.

@@ -87,10 +87,32 @@ Demand Head::demand() const {
   }
   for (const auto& [id, record] : tables_.actors()) {
     // What is to move off a node that is drained, and finds no room.
-    if (record.phase == ActorPhase::kAlive && !record.moving && drains_.contains(record.node) && may_move(record)) add(record.spec);
+    const bool is_on_drained = record.phase == ActorPhase::kAlive && !record.moving && drains_.contains(record.node);
+    if (is_on_drained && !record.spec.bundle && may_move(record)) add(record.spec);
   }
-  for (auto& [id, use] : node_uses()) demand.nodes.push_back(std::move(use));
+  std::map<NodeId, NodeUse> uses = node_uses();
+  for (GroupId id : stranded_groups()) {
+    const GroupState& group = *tables_.group(id);
+    shapes.add(group.spec);
+    // It moves as a whole, and gives back first what it has.
+    for (std::size_t b = 0; b < group.nodes.size(); ++b) {
+      if (drains_.contains(group.nodes[b]) || !uses.contains(group.nodes[b])) continue;
+      for (const auto& [name, amount] : group.spec.bundles[b]) uses[group.nodes[b]].info.available[name] += amount;
+    }
+  }
+  for (auto& [id, use] : uses) demand.nodes.push_back(std::move(use));
   return demand;
+}
+
+std::set<GroupId> Head::stranded_groups() const {
+  std::set<GroupId> stranded;
+  for (const auto& [node, drain] : drains_) {
+    for (const auto& [id, why] : drain.gangs_stay) {
+      const GroupState* group = tables_.group(id);
+      if (group && group->placed && check_group_move(id).code() == ErrorCode::kResourceExhausted) stranded.insert(id);
+    }
+  }
+  return stranded;
 }
 
 std::map<NodeId, NodeUse> Head::node_uses() const {

@@ -128,6 +128,21 @@ TEST_F(HeadDemandTest, WhatFindsNoRoomBesideADrainedNodeIsDemand) {
   EXPECT_TRUE(links_.take<control::StopActor>());
 }
 
+TEST_F(HeadDemandTest, AGangThatFindsNoRoomBesideADrainedNodeIsDemandAsAWhole) {
+  const NodeId other = join(4);
+  const GroupSpec gang = group(2);
+  ask(control::CreateGroup{gang});
+  EXPECT_EQ(reserved(), 2);
+  ASSERT_TRUE(head().tables().group(gang.group)->placed);
+  EXPECT_EQ(use_of(node_).info.available.at("CPU"), 3);  // this scheduler counts one for each bundle
+  ASSERT_TRUE(status(ask(control::DrainNode{other, std::chrono::seconds(30), "preemption"})).ok());
+  ASSERT_EQ(demand().groups.size(), 1u);
+  EXPECT_EQ(demand().groups[0].spec.group, gang.group);
+  EXPECT_EQ(use_of(node_).info.available.at("CPU"), 6);  // with what it gives back there
+  join(4);  // and it moves
+  EXPECT_TRUE(demand().groups.empty());
+}
+
 TEST_F(HeadDemandTest, AnIdleNodeIsDrainedAndABusyOneIsNot) {
   const NodeId other = join(8);
   const ActorSpec busy = living(8);
