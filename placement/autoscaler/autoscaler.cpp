@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "placement/autoscaler/status.h"
+#include "runtime/core/clock.h"
 #include "runtime/core/log.h"
 
 namespace placement {
@@ -26,7 +27,7 @@ constexpr auto kRemoveAgain = std::chrono::seconds(1);
 
 std::string new_id(const std::string& type) { return type + "-" + runtime::NodeId::random().hex().substr(0, 12); }
 
-std::int64_t unix_ms() { return std::chrono::duration_cast<milliseconds>(std::chrono::system_clock::now().time_since_epoch()).count(); }
+std::int64_t unix_ms() { return static_cast<std::int64_t>(runtime::unix_milliseconds()); }
 
 }  // namespace
 

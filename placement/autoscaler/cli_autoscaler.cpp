@@ -10,6 +10,7 @@
 #include "placement/autoscaler/config_file.h"
 #include "placement/autoscaler/local_provider.h"
 #include "placement/autoscaler/status.h"
+#include "runtime/core/clock.h"
 #include "runtime/core/asio.h"
 #include "runtime/core/log.h"
 #include "runtime/node/cli_query.h"
@@ -99,7 +100,7 @@ int autoscaler_status_command(const std::string& address, bool json) {
     runtime::print_json(status);
     return 0;
   }
-  const std::int64_t now = std::chrono::duration_cast<std::chrono::milliseconds>(std::chrono::system_clock::now().time_since_epoch()).count();
+  const auto now = static_cast<std::int64_t>(runtime::unix_milliseconds());
   std::printf("%s", status_text(status, now).c_str());
   const std::int64_t age = now - status.value("reported_at_ms", now);
   if (age > kStaleMs) std::printf("this is %lld s old: the autoscaler does not run, or does not reach the head; see autoscaler.log beside the head's log\n", static_cast<long long>(age / 1000));
