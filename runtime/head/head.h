@@ -158,6 +158,7 @@ class Head {
     Deadline next_round = Deadline::min();
     std::set<std::pair<PublishedTable::Name, std::uint64_t>> publishing;  // being copied
     Deadline next_publishing = Deadline::min();  // the last attempt failed
+    std::map<ActorId, NodeId> moves_to;          // actors that are ending here, and where their places are kept
     std::map<GroupId, std::string> gangs_stay;   // with a bundle there, and why they cannot move now
   };
   void begin_drain(NodeId node, std::string reason, std::chrono::milliseconds time);

@@ -66,13 +66,20 @@ class Shapes {
 Demand Head::demand() const {
   Demand demand;
   Shapes shapes(demand);
+  std::map<NodeId, NodeUse> uses = node_uses();
+  // What a group gives back before it is placed anew is room for it.
+  const auto give_back = [&](NodeId node, const ResourceMap& amounts) {
+    if (drains_.contains(node) || !uses.contains(node)) return;
+    for (const auto& [name, amount] : amounts) uses[node].info.available[name] += amount;
+  };
   for (const auto& [number, pending] : pending_groups_) {
     const GroupState* group = tables_.group(pending.group);
     if (!group || preparations_.contains(pending.group)) continue;  // it has its place already
-    const std::set<ActorId>& members = tables_.members(pending.group);
-    // It is placed anew once those have ended, on what they use too.
-    const bool ends_first = std::any_of(members.begin(), members.end(), [this](ActorId member) { return is_started(tables_.actor(member)->phase); });
-    if (!ends_first) shapes.add(group->spec);
+    shapes.add(group->spec);
+    for (ActorId member : tables_.members(pending.group)) {
+      const ActorRecord& record = *tables_.actor(member);
+      if (is_started(record.phase)) give_back(record.node, record.spec.resources);
+    }
   }
   const auto add = [&](const ActorSpec& actor) {
     if (actor.bundle || (actor.node && !actor.node_is_preferred)) ++demand.bound;
@@ -90,15 +97,10 @@ Demand Head::demand() const {
     const bool is_on_drained = record.phase == ActorPhase::kAlive && !record.moving && drains_.contains(record.node);
     if (is_on_drained && !record.spec.bundle && may_move(record)) add(record.spec);
   }
-  std::map<NodeId, NodeUse> uses = node_uses();
   for (GroupId id : stranded_groups()) {
     const GroupState& group = *tables_.group(id);
     shapes.add(group.spec);
-    // It moves as a whole, and gives back first what it has.
-    for (std::size_t b = 0; b < group.nodes.size(); ++b) {
-      if (drains_.contains(group.nodes[b]) || !uses.contains(group.nodes[b])) continue;
-      for (const auto& [name, amount] : group.spec.bundles[b]) uses[group.nodes[b]].info.available[name] += amount;
-    }
+    for (std::size_t b = 0; b < group.nodes.size(); ++b) give_back(group.nodes[b], group.spec.bundles[b]);
   }
   for (auto& [id, use] : uses) demand.nodes.push_back(std::move(use));
   return demand;
@@ -127,6 +129,13 @@ std::map<NodeId, NodeUse> Head::node_uses() const {
     if (!use) continue;
     use->last_placed = std::max(use->last_placed, record.incarnation);
     if (is_started(record.phase)) ++use->actors;
+  }
+  for (const auto& [node, drain] : drains_) {
+    for (const auto& [id, to] : drain.moves_to) {
+      const ActorRecord* record = tables_.actor(id);
+      NodeUse* use = record && record->moving && record->node == node && is_started(record->phase) ? use_of(to) : nullptr;
+      if (use) ++use->actors;
+    }
   }
   const auto add_bundles = [&](const std::vector<NodeId>& places) {
     for (NodeId node : places) {

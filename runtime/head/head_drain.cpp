@@ -164,6 +164,7 @@ void Head::move_actors(NodeId node) {
     } else if (auto place = scheduler_->move_actor(record.spec); !place.ok()) {
       why = place.status().message();
     } else {
+      drains_.at(node).moves_to[actor] = place->node;
       commit(command::ActorMoves{actor});
       stop_for_move(*tables_.actor(actor));
       continue;

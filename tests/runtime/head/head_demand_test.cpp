@@ -123,8 +123,9 @@ TEST_F(HeadDemandTest, WhatFindsNoRoomBesideADrainedNodeIsDemand) {
   ASSERT_EQ(wanted.actors.size(), 1u);
   EXPECT_EQ(wanted.actors[0].resources, (ResourceMap{{"CPU", 7}}));
   EXPECT_EQ(wanted.actors[0].count, 1u);
-  join(8);  // and it moves there
+  const NodeId third = join(8);  // and it moves there
   EXPECT_TRUE(demand().actors.empty());
+  EXPECT_EQ(use_of(third).actors, 1u);  // the place is kept for it
   EXPECT_TRUE(links_.take<control::StopActor>());
 }
 
@@ -139,8 +140,25 @@ TEST_F(HeadDemandTest, AGangThatFindsNoRoomBesideADrainedNodeIsDemandAsAWhole) {
   ASSERT_EQ(demand().groups.size(), 1u);
   EXPECT_EQ(demand().groups[0].spec.group, gang.group);
   EXPECT_EQ(use_of(node_).info.available.at("CPU"), 6);  // with what it gives back there
-  join(4);  // and it moves
+  join(4);  // and it moves, once its nodes hold it
   EXPECT_TRUE(demand().groups.empty());
+}
+
+TEST_F(HeadDemandTest, AGangWhoseActorsEndFirstKeepsWaitingForItsPlace) {
+  const GroupSpec gang = group(1);
+  ask(control::CreateGroup{gang});
+  EXPECT_EQ(reserved(), 1);
+  ActorSpec member = actor(1);
+  member.max_restarts = -1;
+  member.bundle = BundleSlot{gang.group, 0};
+  living(member);
+  const NodeId other = join(4);
+  ASSERT_TRUE(status(ask(control::DrainNode{node_, std::chrono::seconds(30), "preemption"})).ok());
+  ASSERT_TRUE(head().tables().group(gang.group)->is_torn());
+  ASSERT_EQ(demand().groups.size(), 1u);  // else the node that it waits for might be taken away as idle
+  exit(member);
+  EXPECT_TRUE(demand().groups.empty());
+  EXPECT_EQ(use_of(other).bundles, 1u);
 }
 
 TEST_F(HeadDemandTest, AnIdleNodeIsDrainedAndABusyOneIsNot) {

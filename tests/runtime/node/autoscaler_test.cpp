@@ -203,6 +203,28 @@ TEST_F(AutoscalerCluster, AKilledNodeIsReplaced) {
   EXPECT_TRUE(says("failures", id));
 }
 
+TEST_F(AutoscalerCluster, WhatADrainedNodeHasGetsAnotherNodeFirst) {
+  start_scaled("");
+  auto program = driver();
+  ASSERT_EQ(create(*program, 1).size(), 1u);  // fills the head's node
+  ActorSpec spec;
+  spec.actor = ActorId::random();
+  spec.class_name = "Echo";
+  spec.resources = {{"CPU", 1}};
+  spec.max_restarts = -1;
+  auto actor = program->create(spec, kPatience);
+  ASSERT_TRUE(actor.ok()) << actor.status().message();
+  const NodeId drained = actor->node;
+  CommandResult told = starling({"drain", drained.hex(), "--deadline", "8s", "--reason", "preemption", "--address", head_});
+  ASSERT_EQ(told.code, 0) << told.err;
+  EXPECT_TRUE(wait_until([&] {
+    auto state = program->state(spec.actor);
+    return state.ok() && state->phase == ActorPhase::kAlive && state->node != drained;
+  }, kPatience)) << status().dump(2);
+  EXPECT_TRUE(says("failures", "drained: preemption"));
+  EXPECT_TRUE(wait_for_nodes(2));  // the head's and the new one, which was kept though idle until the actor came
+}
+
 TEST_F(AutoscalerCluster, OthersNodesCountAndStay) {
   start_scaled("", "", 2);
   start_node(head_, {"--num-cpus", "1"});
