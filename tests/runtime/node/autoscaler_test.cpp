@@ -294,7 +294,9 @@ TEST_F(AutoscalerCluster, NodesOnDemandStandInForSpot) {
   auto program = driver();
   EXPECT_EQ(create(*program, 3).size(), 3u);
   for (const Json& node : nodes()) {
-    if (node["is_head"] == false) EXPECT_EQ(node["labels"]["starling.io/capacity"], "on-demand");
+    if (node["is_head"] == false) {
+      EXPECT_EQ(node["labels"]["starling.io/capacity"], "on-demand");
+    }
   }
   EXPECT_EQ(asked("add").size(), 3u);  // one spot node was tried, and then no more
   EXPECT_EQ(asked("remove").size(), 0u);
