@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
+#include <limits>
 
 namespace placement {
 
@@ -73,6 +74,28 @@ Resources& Resources::operator-=(const Resources& other) {
     if (found->second == 0) units_.erase(found);
   }
   return *this;
+}
+
+std::size_t Resources::times(const Resources& demand) const {
+  std::size_t fewest = std::numeric_limits<std::size_t>::max();
+  for (const auto& [name, wanted] : demand.units_) fewest = std::min(fewest, static_cast<std::size_t>(units(name) / wanted));
+  return fewest;
+}
+
+Resources Resources::multiplied(std::size_t factor) const {
+  Resources product;
+  if (factor == 0) return product;
+  for (const auto& [name, units] : units_) {
+    const bool overflows = __builtin_mul_overflow(units, static_cast<std::int64_t>(factor), &product.units_[name]);
+    CHECK(!overflows);
+  }
+  return product;
+}
+
+std::size_t Resources::special_beside(const Resources& demand) const {
+  return static_cast<std::size_t>(std::count_if(units_.begin(), units_.end(), [&](const auto& entry) {
+    return entry.first != "CPU" && entry.first != "memory" && demand.units(entry.first) == 0;
+  }));
 }
 
 double Resources::utilisation_of(const Resources& total, const Resources& demand) const {

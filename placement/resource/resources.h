@@ -2,6 +2,7 @@
 #pragma once
 
 #include <compare>
+#include <cstddef>
 #include <cstdint>
 #include <map>
 #include <string>
@@ -32,6 +33,13 @@ class Resources {
   Resources& operator-=(const Resources& other);
   bool operator==(const Resources&) const = default;
   auto operator<=>(const Resources&) const = default;
+
+  /// How many times `demand` can be taken out of this; without end if it asks for nothing.
+  std::size_t times(const Resources& demand) const;
+  /// This, so many times; the amounts must stay in range.
+  Resources multiplied(std::size_t factor) const;
+  /// How many resources other than CPU and memory this has which `demand` does not ask for.
+  std::size_t special_beside(const Resources& demand) const;
 
   /// The share of `total` that is gone when this is what is left: the largest over the resources that `demand` names (all if it
   /// names none); 0 to 1.

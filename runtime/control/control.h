@@ -5,6 +5,7 @@
 #include <variant>
 
 #include "runtime/core/result.h"
+#include "runtime/control/demand.h"
 #include "runtime/control/membership.h"
 #include "runtime/control/object_control.h"
 #include "runtime/transport/unique_function.h"
@@ -213,6 +214,13 @@ struct ParkActor {
   bool operator==(const ParkActor&) const = default;
 };
 
+// From whoever adds and removes nodes, for the head.
+
+/// Answered with a Demand.
+struct QueryDemand {
+  bool operator==(const QueryDemand&) const = default;
+};
+
 // From a node to a worker.
 
 /// Serve what waits, destroy the actor, end.
@@ -234,11 +242,13 @@ struct QueryGroup {
 // Nodes that are about to leave: from drivers and the command line, and from the node itself, to the head.
 
 /// Answered once it is recorded: the node gets nothing new, what it has moves away, and it leaves when it is empty, or after `time`. Of one that is drained
-/// already, the earlier end counts. Errors: kNotFound, kInvalidArgument (it is the node beside the head; no time).
+/// already, the earlier end counts. Errors: kNotFound, kInvalidArgument (it is the node beside the head; no time), kResourceExhausted naming what runs there
+/// (it is not idle, and was to be).
 struct DrainNode {
   NodeId node;
   std::chrono::milliseconds time{0};
   std::string reason;
+  bool if_idle = false;  // only if nothing would have to move or end
   bool operator==(const DrainNode&) const = default;
 };
 
@@ -371,7 +381,7 @@ struct ControlRequest {
                             control::TerminateActor, control::WatchActor, control::WatchNodes, control::SaveState,
                             control::DrainActor, control::ActorsExited, control::ParkActor, ObjectControl, control::QueryGroup,
                             control::Reserve, control::QueryJob, control::OfferFiles, control::StoreFile, control::DriverDone,
-                            control::DrainNode, control::TakeOver, control::Leave>;
+                            control::DrainNode, control::TakeOver, control::Leave, control::QueryDemand>;
   JobId job;                          // on whose behalf
   std::chrono::milliseconds timeout;  // time left
   Body body;
@@ -380,7 +390,8 @@ struct ControlRequest {
 
 /// What a request was answered with. std::string: bytes; std::int64_t: a number or a truth value.
 using ControlAnswer = std::variant<std::monostate, JobId, ActorAddress, ActorState, std::string, std::int64_t, ClusterState,
-                                   GroupState, control::LogChunk, control::NodeList, ObjectControlAnswer, control::Refusals, JobInfo, control::FilesWanted>;
+                                   GroupState, control::LogChunk, control::NodeList, ObjectControlAnswer, control::Refusals, JobInfo, control::FilesWanted,
+                                   Demand>;
 
 /// Answers one request, exactly once.
 using ControlAnswerer = UniqueFunction<void(Result<ControlAnswer>)>;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <optional>
 
+#include "runtime/control/demand_codec.h"
 #include "runtime/control/object_control_codec.h"
 #include "runtime/control/schema_values.h"
 #include "runtime/transport/capnp_codec.h"
@@ -257,9 +258,11 @@ struct BodyWriter {
     drain.setNode(data(body.node));
     drain.setTimeMs(static_cast<std::uint64_t>(std::max<std::int64_t>(0, body.time.count())));
     drain.setReason(text(body.reason));
+    drain.setIfIdle(body.if_idle);
   }
   void operator()(const control::TakeOver& body) { to.initTakeOver().setNode(data(body.node)); }
   void operator()(const control::Leave& body) { to.initLeave().setReason(text(body.reason)); }
+  void operator()(const control::QueryDemand&) { to.setQueryDemand(); }
 };
 
 Result<ControlRequest> load_request(schema::ControlRequest::Reader from) {
@@ -387,11 +390,13 @@ Result<ControlRequest> load_request(schema::ControlRequest::Reader from) {
     case Kind::DRIVER_DONE: to.body = control::DriverDone{from.getDriverDone().getExitCode()}; return to;
     case Kind::DRAIN_NODE: {
       auto body = from.getDrainNode();
-      to.body = control::DrainNode{load_id<NodeId>(body.getNode()), std::chrono::milliseconds(std::min(body.getTimeMs(), kTimeoutMaxMs)), load_text(body.getReason())};
+      to.body = control::DrainNode{load_id<NodeId>(body.getNode()), std::chrono::milliseconds(std::min(body.getTimeMs(), kTimeoutMaxMs)), load_text(body.getReason()),
+                                   body.getIfIdle()};
       return to;
     }
     case Kind::TAKE_OVER: to.body = control::TakeOver{load_id<NodeId>(from.getTakeOver().getNode())}; return to;
     case Kind::LEAVE: to.body = control::Leave{load_text(from.getLeave().getReason())}; return to;
+    case Kind::QUERY_DEMAND: to.body = control::QueryDemand{}; return to;
   }
   return unimplemented("a control request of kind " + std::to_string(static_cast<int>(from.which())) +
                        ", which this version does not know");
@@ -434,6 +439,7 @@ struct AnswerWriter {
     auto places = to.initFilesWanted(static_cast<unsigned>(wanted.places.size()));
     for (unsigned i = 0; i < places.size(); ++i) places.set(i, wanted.places[i]);
   }
+  void operator()(const Demand& demand) { store(demand, to.initDemand()); }
 };
 
 Result<ControlAnswer> load_reply(schema::ControlReply::Reader from) {
@@ -459,6 +465,7 @@ Result<ControlAnswer> load_reply(schema::ControlReply::Reader from) {
     }
     case Kind::NODES: return ControlAnswer(control::NodeList{from.getNodes().getVersion(), load_list<NodeInfo>(from.getNodes().getNodes()),
                                                                   load_list<NodeDeparture>(from.getNodes().getDeparted())});
+    case Kind::DEMAND: return ControlAnswer(load(from.getDemand()));
   }
   return unimplemented("a control reply of a newer version");
 }

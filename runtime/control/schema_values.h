@@ -30,13 +30,13 @@ IdType load_id(capnp::Data::Reader reader) {
   return id;
 }
 
+void store(const ResourceMap& from, capnp::List<schema::Amount>::Builder to);
+ResourceMap load(capnp::List<schema::Amount>::Reader from);
 void store(const Environment& from, capnp::List<schema::Pair>::Builder to);
 Environment load(capnp::List<schema::Pair>::Reader from);
 void store(const std::vector<std::string>& from, capnp::List<capnp::Text>::Builder to);
 std::vector<std::string> load(capnp::List<capnp::Text>::Reader from);
 
-void store(const ResourceMap& from, capnp::List<schema::Amount>::Builder to);
-ResourceMap load(capnp::List<schema::Amount>::Reader from);
 void store(const std::vector<std::uint32_t>& from, capnp::List<std::uint32_t>::Builder to);
 std::vector<std::uint32_t> load(capnp::List<std::uint32_t>::Reader from);
 

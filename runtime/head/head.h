@@ -81,6 +81,8 @@ class Head {
   std::vector<JournalWrite> changes() { return tables_.changes(); }
 
   ClusterState cluster_state() const;
+  /// What waits for a place, and what the nodes are used for (head_demand.cpp).
+  Demand demand() const;
   const ClusterTables& tables() const { return tables_; }
 
  private:
@@ -119,6 +121,7 @@ class Head {
   void on(const Call& call, ObjectControl& body, ControlAnswerer answer);
   void on(const Call& call, control::QueryJob& body, ControlAnswerer answer);
   void on(const Call& call, control::CancelJob& body, ControlAnswerer answer);
+  void on(const Call& call, control::QueryDemand& body, ControlAnswerer answer);
   template <class Other>
   void on(const Call& call, Other& body, ControlAnswerer answer);
 
@@ -157,6 +160,7 @@ class Head {
     Deadline next_round = Deadline::min();
     std::set<std::pair<PublishedTable::Name, std::uint64_t>> publishing;  // being copied
     Deadline next_publishing = Deadline::min();  // the last attempt failed
+    std::map<ActorId, NodeId> moves_to;          // actors that are ending here, and where their places are kept
     std::map<GroupId, std::string> gangs_stay;   // with a bundle there, and why they cannot move now
   };
   void begin_drain(NodeId node, std::string reason, std::chrono::milliseconds time);
@@ -180,6 +184,10 @@ class Head {
   void move_groups(NodeId node);
   bool is_empty(NodeId node) const;
   std::string what_keeps(NodeId node) const;
+  /// Those that have a bundle on a node that is drained, and find no room elsewhere.
+  std::set<GroupId> stranded_groups() const;
+  /// What the nodes are used for: head_demand.cpp.
+  std::map<NodeId, NodeUse> node_uses() const;
   /// With what changes by itself.
   NodeInfo shown(const NodeInfo& info) const;
   void take_over_objects(NodeId node);
@@ -276,7 +284,7 @@ class Head {
   };
   /// What decides whether an actor, or a group, finds a place, and what it is told if not.
   using ActorShape = std::tuple<std::string, ResourceMap, Labels, std::optional<NodeId>, bool, std::optional<std::pair<GroupId, std::uint32_t>>>;
-  using GroupShape = std::tuple<GroupStrategy, std::vector<ResourceMap>, std::vector<Labels>, bool /* torn */>;
+  using GroupWish = std::tuple<GroupStrategy, std::vector<ResourceMap>, std::vector<Labels>, bool /* torn */>;
   /// How fast an actor's incarnations follow one another.
   struct RestartPace {
     Deadline placed;  // the last one
@@ -316,7 +324,7 @@ class Head {
   std::uint64_t arrivals_ = 0;
   std::map<std::uint64_t, PendingGroup> pending_groups_;  // by arrival; until they are placed
   std::map<GroupId, std::uint64_t> pending_group_at_;
-  std::map<GroupShape, std::size_t> group_shapes_;
+  std::map<GroupWish, std::size_t> group_shapes_;
   std::map<GroupId, Preparation> preparations_;
   std::map<NodeId, Reserving> reserving_;
   std::set<NodeId> waiting_reservations_;

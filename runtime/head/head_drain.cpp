@@ -53,6 +53,10 @@ void Head::on(const Call& call, control::DrainNode& body, ControlAnswerer answer
                                    "`starling stop --address " + node->second.address + "`"));
   }
   if (body.time.count() <= 0) return answer(invalid_argument(name + " is to be drained: a deadline above zero is needed, like 30s"));
+  if (body.if_idle) {
+    const NodeUse use = node_uses().at(body.node);
+    if (!use.is_idle()) return answer(resource_exhausted(name + " is not idle: " + use.describe()));
+  }
   const Deadline deadline = now_() + body.time;
   const auto known = drains_.find(body.node);
   // An earlier end counts: a node that is to go in ten minutes may be preempted in one.
@@ -160,6 +164,7 @@ void Head::move_actors(NodeId node) {
     } else if (auto place = scheduler_->move_actor(record.spec); !place.ok()) {
       why = place.status().message();
     } else {
+      drains_.at(node).moves_to[actor] = place->node;
       commit(command::ActorMoves{actor});
       stop_for_move(*tables_.actor(actor));
       continue;

@@ -106,7 +106,7 @@ std::vector<std::string> Head::group_ids() const {
 void Head::queue_group(GroupId id, Deadline deadline) {
   const GroupState& group = *tables_.group(id);
   if (pending_groups_.empty()) group_shapes_.clear();
-  GroupShape wanted(group.spec.strategy, group.spec.bundles, group.spec.bundle_labels, group.is_torn());
+  GroupWish wanted(group.spec.strategy, group.spec.bundles, group.spec.bundle_labels, group.is_torn());
   const std::size_t shape = group_shapes_.try_emplace(std::move(wanted), group_shapes_.size()).first->second;
   const std::uint64_t number = ++arrivals_;
   pending_groups_.emplace(number, PendingGroup{id, deadline, shape});

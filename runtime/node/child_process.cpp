@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <grp.h>
 #include <linux/close_range.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -38,6 +39,25 @@ Status open_pipe(Pipe& pipe) {
   pipe.read.reset(fds[0]);
   pipe.write.reset(fds[1]);
   return {};
+}
+
+/// A file in memory, so that nobody has to feed a pipe.
+Result<FileDescriptor> open_input(const std::string& bytes) {
+  if (bytes.empty()) {
+    FileDescriptor null(::open("/dev/null", O_RDONLY | O_CLOEXEC));
+    if (!null) return errno_status(errno, "/dev/null");
+    return null;
+  }
+  FileDescriptor file(::memfd_create("stdin", MFD_CLOEXEC));
+  if (!file) return errno_status(errno, "making its stdin");
+  std::size_t done = 0;
+  while (done < bytes.size()) {
+    const ssize_t put = ::pwrite(file.get(), bytes.data() + done, bytes.size() - done, static_cast<off_t>(done));
+    if (put < 0 && errno == EINTR) continue;
+    if (put <= 0) return errno_status(errno, "filling its stdin");
+    done += static_cast<std::size_t>(put);
+  }
+  return file;
 }
 
 /// This process's environment, or that of a user who has just logged in, with `additions` over it.
@@ -77,7 +97,7 @@ struct ExecFailure {
 };
 
 /// The child's side of fork: nothing here may allocate or take a lock, since another thread may have held one.
-[[noreturn]] void run_child(const char* program, char* const* argv, char* const* env, const char* working_dir, int null_fd,
+[[noreturn]] void run_child(const char* program, char* const* argv, char* const* env, const char* working_dir, int in,
                             int out, int err, int failure_fd, pid_t parent, const JobUser* user) {
   auto fail = [&](ExecFailure::At at) {
     ExecFailure failure{errno, at};
@@ -95,7 +115,7 @@ struct ExecFailure {
   ::sigemptyset(&none);
   ::sigprocmask(SIG_SETMASK, &none, nullptr);
   for (int number = 1; number < NSIG; ++number) ::signal(number, SIG_DFL);
-  ::dup2(null_fd, 0);
+  ::dup2(in, 0);
   ::dup2(out, 1);
   ::dup2(err, 2);
   ::syscall(SYS_close_range, 3u, ~0u, CLOSE_RANGE_CLOEXEC);
@@ -292,8 +312,8 @@ Result<std::unique_ptr<ChildProcess>> ChildProcess::start(EventLoop& loop, const
   for (Pipe* pipe : {&out, &err, &failure}) {
     if (Status status = open_pipe(*pipe); !status.ok()) return status.with_context("starting " + spec.program);
   }
-  FileDescriptor null(::open("/dev/null", O_RDONLY | O_CLOEXEC));
-  if (!null) return errno_status(errno, "/dev/null");
+  auto input = open_input(spec.input);
+  if (!input.ok()) return input.status().with_context("starting " + spec.program);
   std::vector<std::string> env = merged_environment(spec.env, spec.user);
   std::vector<char*> env_pointers = pointers(env);
   std::vector<char*> argv_pointers = pointers(spec.argv);
@@ -302,7 +322,7 @@ Result<std::unique_ptr<ChildProcess>> ChildProcess::start(EventLoop& loop, const
   pid_t pid = ::fork();
   if (pid < 0) return errno_status(errno, "starting " + spec.program);
   if (pid == 0) {
-    run_child(spec.program.c_str(), argv_pointers.data(), env_pointers.data(), working_dir, null.get(), out.write.get(),
+    run_child(spec.program.c_str(), argv_pointers.data(), env_pointers.data(), working_dir, input->get(), out.write.get(),
               err.write.get(), failure.write.get(), parent, spec.user ? &*spec.user : nullptr);
   }
   ::setpgid(pid, pid);  // both sides do it, so that it is done whoever runs first

@@ -22,6 +22,7 @@ struct ProcessSpec {
   std::vector<std::string> env;    // "NAME=value": added to this process's environment, later ones win
   std::string working_dir;         // empty: this process's
   std::optional<JobUser> user{};   // whom to become, with an environment of that user's own; only root can
+  std::string input = {};          // what it reads from its stdin; empty: nothing
 };
 
 struct ProcessHandlers {

@@ -221,6 +221,7 @@ class NodeRun {
     info.address = node_->address();
     info.head_address = options_.head ? info.address : plan_.head.address;
     info.is_head = options_.head;
+    info.stop_patience = std::chrono::ceil<std::chrono::seconds>(plan_.node.autoscaler_stop);
     info.dir = plan_.node.session_dir;
     return info;
   }

@@ -1,6 +1,7 @@
 // `starling start`.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -22,6 +23,8 @@ struct StartOptions {
   std::vector<std::string> labels;  // KEY=VALUE
   std::uint64_t object_store_bytes = 0;
   std::string journal;                      // folder of the head's; empty: one that goes with the cluster
+  std::string autoscaler;                   // its configuration, which has been checked; empty: none
+  std::chrono::milliseconds autoscaler_stop{0};  // how long it may take to remove its nodes
   std::string spill_dir;                    // empty: in the session folder
   std::optional<std::uint64_t> spill_limit; // bytes; default: half of what the disk has left; 0: spill nothing
   double memory_threshold = 0.95;           // 0: no worker is stopped for want of memory

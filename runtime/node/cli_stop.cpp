@@ -53,7 +53,7 @@ int stop_here(EventLoop& loop, std::vector<SessionInfo> sessions) {
       ::kill(sessions[i].pid, SIGKILL);  // its workers die with it, and the head's nodes end when it is gone
     }
   }
-  if (!wait_until_gone(sessions, deadline_after(kEndMax))) {
+  if (!wait_until_gone(sessions, deadline_after(kEndMax + sessions[0].stop_patience))) {
     for (const SessionInfo& session : sessions) {
       if (!is_running(session)) continue;
       std::fprintf(stderr, "node %s (pid %d) does not end: killing it\n", session.address.c_str(), session.pid);

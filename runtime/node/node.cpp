@@ -234,8 +234,22 @@ Status Node::join() {
   // What the head's process cannot do stops the node.
   loop_.run_until(*done, deadline_after(kHeadTimeout + 2 * kControlGrace));
   if (stopping_) return stop_reason_;
-  if (joined->ok() && !options_.is_head) lease_ = std::make_unique<LeaseKeeper>(options_.head.for_worker(head_target()), credentials(), options_.link.heartbeat);
-  return joined->ok() ? *joined : joined->with_context("joining the cluster");
+  if (!joined->ok()) return joined->with_context("joining the cluster");
+  if (!options_.is_head) lease_ = std::make_unique<LeaseKeeper>(options_.head.for_worker(head_target()), credentials(), options_.link.heartbeat);
+  return options_.autoscaler.empty() ? Status() : on_loop(loop_, [this] { return start_autoscaler(); });
+}
+
+Status Node::start_autoscaler() {
+  KeptProcessOptions kept;
+  kept.name = "the autoscaler";
+  kept.log = options_.session_dir / "logs" / "autoscaler.log";
+  kept.spec.program = options_.program;
+  kept.spec.argv = {options_.program};
+  kept.spec.argv.insert(kept.spec.argv.end(), options_.autoscaler.begin(), options_.autoscaler.end());
+  kept.spec.argv.insert(kept.spec.argv.end(), {"--address", address_});
+  kept.spec.env = {"STARLING_TOKEN_FILE=" + (options_.session_dir.parent_path() / "token").string()};
+  autoscaler_ = std::make_unique<KeptProcess>(loop_, std::move(kept));
+  return autoscaler_->start();
 }
 
 // -- Connections
@@ -338,7 +352,7 @@ void Node::serve_client(const std::shared_ptr<Channel>& channel, ControlRequest 
                   std::holds_alternative<control::SaveState>(request.body) || std::holds_alternative<control::ParkActor>(request.body) ||
                   std::holds_alternative<ObjectControl>(request.body) || std::holds_alternative<control::QueryGroup>(request.body) ||
                   std::holds_alternative<control::QueryJob>(request.body) || std::holds_alternative<control::CancelJob>(request.body) ||
-                  std::holds_alternative<control::DrainNode>(request.body);
+                  std::holds_alternative<control::DrainNode>(request.body) || std::holds_alternative<control::QueryDemand>(request.body);
   if (!for_head) return answer(unimplemented("a node does not serve this to its clients"));
   request.job = client.job;
   to_head(std::move(request), std::move(answer));
@@ -434,6 +448,19 @@ void Node::quit(Status reason) {
 }
 
 void Node::stop_on_loop(Status reason) {
+  // First, while the head still serves it: what was added for this cluster is removed with it.
+  if (autoscaler_ && !stopping_) {
+    if (std::exchange(autoscaler_stops_, true)) return;
+    LOG(info, "stopping the autoscaler: {}", reason.message());
+    return autoscaler_->end(options_.autoscaler_stop + kControlGrace, [this, alive = alive_, reason] {
+      if (!*alive) return;
+      loop_.post([this, alive, reason] {
+        if (!*alive) return;
+        autoscaler_.reset();
+        stop_on_loop(reason);
+      });
+    });
+  }
   if (std::exchange(stopping_, true)) return;
   LOG(info, "stopping: {}", reason.message());
   stop_reason_ = reason;
@@ -472,6 +499,7 @@ Node::~Node() {
     if (unix_) unix_->stop();
     if (head_) head_->close(cancelled("the node has stopped"));
     watches_.clear();
+    autoscaler_.reset();
     jobs_.reset();
     job_fetcher_.reset();
     job_files_.reset();

@@ -18,6 +18,7 @@
 #include "runtime/node/job_fetcher.h"
 #include "runtime/node/job_files.h"
 #include "runtime/node/job_runner.h"
+#include "runtime/node/kept_process.h"
 #include "runtime/node/lease_keeper.h"
 #include "runtime/node/log_keeper.h"
 #include "runtime/node/memory_guard.h"
@@ -47,6 +48,8 @@ struct NodeOptions {
   std::string program;           // starling, for the head's process
   std::filesystem::path journal; // of the head; empty: what it knows ends with its process
   bool durable = false;          // the journal outlives this node, and another one may go on with it
+  std::vector<std::string> autoscaler;          // arguments of `starling` for the process beside the head that adds and removes nodes; empty: none
+  std::chrono::milliseconds autoscaler_stop{0}; // how long that may take to remove them when the cluster stops
   NodeId replaces;               // an earlier node of this machine that is known to be dead
   HeadLinkOptions link;
   std::uint64_t log_limit = 0;   // bytes of logs that are kept; 0: LogKeeper's default
@@ -143,6 +146,7 @@ class Node {
   /// What the head has to hear, however long it is away.
   void tell_head(ControlRequest::Body body, JobId job, UniqueFunction<void()> confirmed = nullptr);
   Client* driver_of(JobId job);
+  Status start_autoscaler();
   void stop_on_loop(Status reason);
   void end_everything();
   NodeInfo info() const;
@@ -165,6 +169,7 @@ class Node {
   std::unique_ptr<HeadChild> head_child_;
   std::unique_ptr<HeadLink> head_;
   std::unique_ptr<LeaseKeeper> lease_;
+  std::unique_ptr<KeptProcess> autoscaler_;
   std::unique_ptr<Listener> tcp_;
   std::unique_ptr<Listener> unix_;
   std::map<const Channel*, Client, ChannelOrder> clients_;
@@ -174,6 +179,7 @@ class Node {
   Event stopped_;
   Status stop_reason_;
   bool stopping_ = false;
+  bool autoscaler_stops_ = false;
   bool fenced_ = false;
   static constexpr std::chrono::minutes kDrainsKept{1};  // after their deadline
   std::map<NodeId, std::pair<control::NodeDrains, Deadline>> drains_;  // of all nodes

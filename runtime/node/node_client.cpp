@@ -324,6 +324,12 @@ void NodeClient::cluster_state(Deadline deadline, Callback<ClusterState> done) {
   state_->ask(control::QueryCluster{}, deadline, std::move(done));
 }
 
+void NodeClient::query_demand(Deadline deadline, Callback<Demand> done) { state_->ask(control::QueryDemand{}, deadline, std::move(done)); }
+
+void NodeClient::drain_idle_node(NodeId node, std::chrono::milliseconds time, std::string reason, Deadline deadline, Done done) {
+  state_->tell(control::DrainNode{node, time, std::move(reason), true}, deadline, std::move(done));
+}
+
 void NodeClient::create_placement_group(GroupSpec spec, Deadline deadline, Callback<GroupState> done) {
   state_->ask(control::CreateGroup{std::move(spec)}, deadline, std::move(done));
 }

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "runtime/core/result.h"
+#include "runtime/control/demand.h"
 #include "runtime/control/membership.h"
 #include "runtime/control/object_control.h"
 #include "runtime/node/session.h"
@@ -93,6 +94,11 @@ class NodeClient {
   void kv_delete(std::string key, Deadline deadline, Callback<bool> done);  // whether it was there
 
   void cluster_state(Deadline deadline, Callback<ClusterState> done);
+
+  /// What waits for a place, and what the nodes are used for.
+  void query_demand(Deadline deadline, Callback<Demand> done);
+  /// As drain_node(), if the node is idle; else kResourceExhausted, naming what runs there.
+  void drain_idle_node(NodeId node, std::chrono::milliseconds time, std::string reason, Deadline deadline, Done done);
 
   /// Answers once all bundles are reserved. kResourceExhausted at the deadline says what is missing.
   void create_placement_group(GroupSpec spec, Deadline deadline, Callback<GroupState> done);

@@ -24,6 +24,7 @@ namespace {
 constexpr std::size_t kSmallFileBytesMax = 64 << 10;
 // Folders of ended nodes keep their logs this long.
 constexpr auto kLogsKept = std::chrono::hours(24 * 7);
+constexpr std::chrono::seconds kStopPatienceMax = std::chrono::minutes(10);
 // The longest socket name in a session: "w-" and 16 digits of a worker's id and ".sock".
 constexpr std::size_t kSocketNameBytesMax = 24;
 
@@ -55,6 +56,7 @@ std::optional<SessionInfo> read_session(const fs::path& dir) {
   info.address = text("address");
   info.head_address = text("head_address");
   info.is_head = json.value("is_head", false);
+  info.stop_patience = std::chrono::seconds(std::clamp<std::int64_t>(number("stop_patience_s"), 0, kStopPatienceMax.count()));
   info.dir = dir;
   return info;
 }
@@ -147,7 +149,7 @@ Status publish_session(const SessionInfo& info, bool as_last) {
   nlohmann::json json{{"cluster", info.cluster.hex()},       {"node", info.node.hex()},
                       {"pid", info.pid},                     {"pid_start", info.pid_start},
                       {"address", info.address},             {"head_address", info.head_address},
-                      {"is_head", info.is_head}};
+                      {"is_head", info.is_head},             {"stop_patience_s", info.stop_patience.count()}};
   if (Status status = write_file_atomic(info.dir / "node.json", json.dump(2) + "\n", 0600); !status.ok()) return status;
   if (!as_last) return {};
   return write_file_atomic(session_root() / "last", info.dir.string() + "\n", 0600);

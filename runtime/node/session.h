@@ -8,6 +8,7 @@
 //     <cluster>/<node>/logs/                     node.log, worker-<id>.log, job-<id>.log; stay after a stop
 #pragma once
 
+#include <chrono>
 #include <filesystem>
 #include <optional>
 #include <string>
@@ -36,6 +37,7 @@ struct SessionInfo {
   std::string address;          // HOST:PORT
   std::string head_address;     // HOST:PORT of its cluster's head
   bool is_head = false;
+  std::chrono::seconds stop_patience{0};  // beyond what a node takes to stop: for what it has to take down first
   std::filesystem::path dir;    // not in the file: where it was found
 };
 

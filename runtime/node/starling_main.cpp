@@ -8,6 +8,8 @@
 #include <filesystem>
 #include <string>
 
+#include "placement/autoscaler/cli_autoscaler.h"
+#include "placement/autoscaler/config_file.h"
 #include "placement/placement.h"
 #include "runtime/core/version.h"
 #include "runtime/head/cli_head.h"
@@ -60,6 +62,7 @@ struct Commands {
     add_why(app);
     add_job(app);
     add_drain(app);
+    add_autoscaler(app);
     app.footer("Reinforcement learning (each has its own --help):\n"
                "  train                       Train a policy: --config FILE key=value ...\n"
                "  generate, score             Sample from a model; log-probs of given tokens\n"
@@ -89,6 +92,7 @@ struct Commands {
     start->add_option("--object-store-memory", start_options.object_store_bytes, "bytes of shared memory for objects, like 4GiB (default, and 0: 30 % of memory)")->transform(bytes());
     start->add_option("--journal", start_options.journal, "folder where the head records what it knows; one that a cluster has used goes on with that cluster "
                                                           "(default: one that survives the head's process, not the cluster)");
+    start->add_option("--autoscaler", start_options.autoscaler, "add and remove nodes as this YAML file says; with --head")->type_name("FILE");
     start->add_option("--spill-dir", start_options.spill_dir, "where objects go that nobody reads while the store is full (default: in the session folder)");
     start->add_option("--spill-limit", start_options.spill_limit, "bytes there at most, like 100GiB (default: half of what the disk has left; 0: spill nothing)")->transform(bytes());
     start->add_option("--memory-threshold", start_options.memory_threshold, "share of the machine's or cgroup's memory in use from which on the worker that grew most is stopped "
@@ -169,8 +173,39 @@ struct Commands {
     drain->add_flag("--wait", drain_options.wait, "return when the node has left, rather than when the cluster has recorded it");
   }
 
+  void add_autoscaler(CLI::App& app) {
+    autoscaler = app.add_subcommand("autoscaler", "What adds and removes nodes (`start --head --autoscaler FILE` runs it): how it is, or whether its file is right");
+    autoscaler->require_subcommand(1);
+    autoscaler_status = add(*autoscaler, "status", "Show what it wants and why");
+    autoscaler_status->add_flag("--json", json, "as one JSON object");
+    autoscaler_check = autoscaler->add_subcommand("check", "Check a configuration");
+    autoscaler_check->add_option("file", what, "YAML file")->required();
+    autoscaler_run = autoscaler->add_subcommand("run", "The autoscaler's process, which the node beside the head runs by itself.")->group("");
+    autoscaler_run->add_option("--config", autoscaler_options.config);
+    autoscaler_run->add_option("--address", autoscaler_options.address);
+  }
+
+  int run_autoscaler() {
+    if (*autoscaler_status) return placement::autoscaler_status_command(address, json);
+    if (*autoscaler_check) return placement::autoscaler_check_command(what);
+    return placement::autoscaler_run_command(autoscaler_options);
+  }
+
+  int run_start() {
+    if (!start_options.autoscaler.empty()) {
+      auto config = placement::read_autoscaler_config(start_options.autoscaler);
+      if (!config.ok()) {
+        std::fprintf(stderr, "error: %s\n", config.status().message().c_str());
+        return 1;
+      }
+      start_options.autoscaler_stop = config->stop_timeout;
+    }
+    return runtime::start_command(start_options);
+  }
+
   int run() {
-    if (*start) return runtime::start_command(start_options);
+    if (*start) return run_start();
+    if (*autoscaler) return run_autoscaler();
     if (*head) return runtime::head_command(head_options, make_scheduler);
     if (*stop) return runtime::stop_command(address);
     if (*status) return runtime::status_command(address, json);
@@ -190,8 +225,10 @@ struct Commands {
   }
 
   CLI::App *start, *head, *stop, *status, *list, *submit, *logs, *why, *drain, *job, *job_list, *job_status, *job_logs, *job_stop;
+  CLI::App *autoscaler, *autoscaler_status, *autoscaler_check, *autoscaler_run;
   runtime::StartOptions start_options;
   runtime::HeadCommandOptions head_options;
+  placement::AutoscalerCommandOptions autoscaler_options;
   runtime::SubmitOptions submit_options;
   runtime::DrainOptions drain_options;
   std::string address, kind, what;

@@ -45,9 +45,7 @@ Result<Labels> parse_labels(const std::vector<std::string>& lines) {
     std::size_t equals = line.find('=');
     if (equals == std::string::npos || equals == 0) return invalid_argument("--label is not KEY=VALUE: " + line);
     const std::string value = line.substr(equals + 1);
-    if (value.starts_with('!') || value.starts_with("in(") || value == "*" || value.find(',') != std::string::npos) {
-      return invalid_argument("--label " + line + ": a value with a comma, or that begins like a selector ('!', 'in(', '*'), could not be asked for");
-    }
+    if (Status status = check_label_value(value); !status.ok()) return status.with_context("--label " + line);
     if (!labels.emplace(line.substr(0, equals), value).second) {
       return invalid_argument("--label " + line.substr(0, equals) + " is given twice");
     }
@@ -94,6 +92,11 @@ Result<PreemptionOptions> preemption_options(const StartOptions& options) {
 
 }  // namespace
 
+Status check_label_value(const std::string& value) {
+  const bool is_plain = !value.starts_with('!') && !value.starts_with("in(") && value != "*" && value.find(',') == std::string::npos;
+  return is_plain ? Status() : invalid_argument("a value with a comma, or that begins like a selector ('!', 'in(', '*'), could not be asked for");
+}
+
 Result<StartPlan> make_plan(const StartOptions& options) {
   if (options.head == !options.address.empty()) {
     return invalid_argument("say either --head, to start a cluster, or --address HOST:PORT, to join one");
@@ -125,6 +128,11 @@ Result<StartPlan> make_plan(const StartOptions& options) {
   }
   std::string host = options.bind.empty() ? "127.0.0.1" : options.bind;
   if (!options.journal.empty() && !options.head) return invalid_argument("--journal goes with --head: only the head keeps one");
+  if (!options.autoscaler.empty()) {
+    if (!options.head) return invalid_argument("--autoscaler goes with --head: it runs beside the head");
+    plan.node.autoscaler = {"autoscaler", "run", "--config", fs::absolute(options.autoscaler).string()};
+    plan.node.autoscaler_stop = options.autoscaler_stop;
+  }
   plan.node.is_head = options.head;
   plan.node.program = fs::read_symlink("/proc/self/exe").string();
   if (options.head) {

@@ -185,6 +185,35 @@ struct LogLines {
   lines @6 :List(Text);
 }
 
+# What waits for a place, and what the nodes are used for.
+struct Demand {
+  actors @0 :List(Place);
+  jobs @1 :List(Place);
+  groups @2 :List(Group);
+  unlisted @3 :UInt64;       # what waits beyond the lists
+  bound @4 :UInt64;          # actors that no new node would help
+  nodes @5 :List(Node);
+
+  struct Place {             # things that wait for one node each, all alike
+    resources @0 :List(Amount);
+    labels @1 :List(Pair);
+    count @2 :UInt64;
+    example @3 :Text;
+  }
+  struct Group {             # placement groups that wait, all alike
+    spec @0 :GroupSpec;
+    count @1 :UInt64;
+  }
+  struct Node {
+    info @0 :NodeInfo;
+    actors @1 :UInt64;
+    bundles @2 :UInt64;
+    jobs @3 :UInt64;
+    soleCopies @4 :UInt64;
+    lastPlaced @5 :UInt64;   # incarnation of the actor that was placed there last
+  }
+}
+
 struct ControlRequest {
   job @0 :Data;              # on whose behalf; a node fills it in for its clients
   deadlineMs @1 :UInt64;     # time left; never 0
@@ -243,10 +272,12 @@ struct ControlRequest {
     # From a driver.
     driverDone :group { exitCode @93 :Int32; }
     # To the head: a node is to leave within that time.
-    drainNode :group { node @94 :Data; timeMs @95 :UInt64; reason @96 :Text; }
+    drainNode :group { node @94 :Data; timeMs @95 :UInt64; reason @96 :Text; ifIdle @100 :Bool; }
     # From the head to a node.
     takeOver :group { node @97 :Data; }             # hold what your processes refer to of that node's objects; reply: number
     leave :group { reason @98 :Text; }              # you are drained
+    # From whoever adds and removes nodes, for the head.
+    queryDemand @99 :Void;
   }
 }
 
@@ -272,6 +303,7 @@ struct ControlReply {
     refusals @17 :List(Refusal);
     jobInfo @18 :JobInfo;
     filesWanted @19 :List(UInt32);
+    demand @20 :Demand;
   }
 }
 

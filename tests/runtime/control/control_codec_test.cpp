@@ -111,7 +111,22 @@ std::vector<ControlRequest::Body> all_bodies() {
           control::Leave{"it was drained"},
           ObjectControl{control::ListObjects{}},
           control::QueryGroup{GroupId::random(), "gang", "lab", true},
-          control::Reserve{true, {GroupId::random()}, {{GroupId::random(), {{"CPU", 0.5}}}, {GroupId::random(), {}}}, {GroupId::random(), GroupId::random()}}};
+          control::Reserve{true, {GroupId::random()}, {{GroupId::random(), {{"CPU", 0.5}}}, {GroupId::random(), {}}}, {GroupId::random(), GroupId::random()}},
+          control::QueryDemand{}};
+}
+
+Demand full_demand() {
+  Demand demand;
+  demand.actors = {{{{"CPU", 2}}, {{"zone", "b"}}, 7, "actor Counter 7f3a0011"}, {}};
+  demand.jobs = {{{{"CPU", 1}}, {}, 1, "job 1234"}};
+  demand.groups = {{{GroupId::random(), "gang", GroupStrategy::kSpread, {{{"CPU", 1}}}}, 3}};
+  demand.unlisted = 4;
+  demand.bound = 5;
+  NodeUse use;
+  use.info.node = NodeId::random();
+  use.actors = 1, use.bundles = 2, use.jobs = 3, use.sole_copies = 4, use.last_placed = 5;
+  demand.nodes = {use};
+  return demand;
 }
 
 ObjectLocation some_location() { return {ObjectId::random(), NodeId::random(), "10.0.0.1:7000", 0, 17, 4096 + 64, 123456789}; }
@@ -211,7 +226,8 @@ TEST(ControlCodec, EveryAnswerComesBackEqual) {
                                      cluster, group, control::LogChunk{"text\xff", 99, 7},
                                      control::NodeList{3, std::vector<NodeInfo>(2), {{NodeInfo{}, "it was drained", true, 9}}}, ObjectControlAnswer(full_list()),
                                      control::Refusals{{{GroupId::random(), "it is stopping"}}},
-                                     JobInfo{JobId::random(), NodeId::random(), "x", 3, false, true, "bob", 1, 2, JobOutcome::kFailed, full_cause()}, control::FilesWanted{{1, 5}}};
+                                     JobInfo{JobId::random(), NodeId::random(), "x", 3, false, true, "bob", 1, 2, JobOutcome::kFailed, full_cause()}, control::FilesWanted{{1, 5}},
+                                     full_demand()};
   ASSERT_EQ(answers.size(), std::variant_size_v<ControlAnswer>);
   for (const ControlAnswer& answer : answers) {
     auto decoded = decode_control_reply(encode(Result<ControlAnswer>(answer)));

@@ -55,7 +55,12 @@ class HeadDrainTest : public HeadTest {
       ask(control::CreateGroup{spec});
       reserved();
       const std::vector<NodeId>& nodes = head().tables().group(spec.group)->nodes;
-      if (std::find(nodes.begin(), nodes.end(), node) != nodes.end()) return spec;
+      if (std::find(nodes.begin(), nodes.end(), node) != nodes.end()) {
+        for (const ActorSpec& filler : std::exchange(fillers_, {})) exited(filler);
+        return spec;
+      }
+      ask(control::RemoveGroup{spec.group});
+      reserved();
       fillers_.push_back(living(actor(1)));  // on a node before it
     }
   }

@@ -93,7 +93,10 @@ class CpuScheduler final : public Scheduler {
     }
     groups_[group.group] = place.nodes;
   }
-  ResourceMap available(NodeId node) const override { return {{"CPU", left_.at(node)}}; }
+  ResourceMap available(NodeId node) const override {
+    auto found = left_.find(node);
+    return found == left_.end() ? ResourceMap() : ResourceMap{{"CPU", found->second}};
+  }
 
  private:
   std::map<NodeId, double> left_;

@@ -12,12 +12,20 @@
 #include "runtime/node/file_util.h"
 #include "runtime/node/program_files.h"
 #include "runtime/node/session.h"
+#include "runtime/object/object_wire.h"
 
 namespace runtime {
 
 namespace {
 
 constexpr auto kTimeout = std::chrono::seconds(10);
+
+/// A node that is drained leaves once everybody has said that its objects are not needed there: this process refers to none.
+void answer_evacuation(const std::shared_ptr<Channel>& node, const Message& message) {
+  auto request = message.kind == FrameKind::kObject ? object_wire::decode_request(message.meta) : Result<object_wire::Request>(not_found(""));
+  if (!request.ok() || !std::holds_alternative<object_wire::Evacuate>(*request)) return;
+  (void)node->send(reply_to(message, object_wire::encode_reply(object_wire::Evacuated{0})));
+}
 
 void build(const ActorSpec& spec, NodeClient::Done answer) {
   if (spec.class_name == "Throws") return answer(task_failed("Throws: boom"));
@@ -53,6 +61,7 @@ int serve_as_worker() {
     return 1;
   }
   (*client)->set_on_shutdown([&](Status) { over.set(); });
+  (*client)->set_on_message([](const std::shared_ptr<Channel>& node, const Message& message) { answer_evacuation(node, message); });
   (*client)->set_on_create_actor([](ActorSpec spec, std::uint64_t, NodeClient::Done answer) { build(spec, std::move(answer)); });
   loop.run_until(over, Deadline::max());
   loop.stop();
@@ -66,6 +75,7 @@ Result<std::unique_ptr<TestDriver>> TestDriver::connect(const std::string& addre
   auto client = NodeClient::connect(driver->loop_, *cluster, Role::kDriver, deadline_after(kTimeout));
   if (!client.ok()) return client.status();
   driver->client_ = std::move(*client);
+  driver->client_->set_on_message([](const std::shared_ptr<Channel>& node, const Message& message) { answer_evacuation(node, message); });
   driver->client_->set_on_log([raw = driver.get()](LogLines lines) {
     std::lock_guard lock(raw->mutex_);
     for (const std::string& line : lines.lines) raw->logged_ += lines.prefix() + line + "\n";

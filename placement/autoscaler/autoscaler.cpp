@@ -1,0 +1,252 @@
+#include "placement/autoscaler/autoscaler.h"
+
+#include <unistd.h>
+
+#include <utility>
+
+#include "placement/autoscaler/status.h"
+#include "runtime/core/clock.h"
+#include "runtime/core/log.h"
+
+namespace placement {
+
+using runtime::Result;
+using runtime::Status;
+using runtime::steady_now;
+using std::chrono::milliseconds;
+
+namespace {
+
+constexpr auto kHeadTimeout = std::chrono::seconds(10);
+constexpr auto kTellAtLeast = std::chrono::seconds(5);   // so that one sees that it is alive
+constexpr auto kTellAtMost = std::chrono::seconds(1);
+constexpr auto kListEvery = std::chrono::seconds(30);
+constexpr auto kAgain = std::chrono::milliseconds(10);   // after an outcome: several may come together
+constexpr auto kEndAtOnce = std::chrono::milliseconds(1);
+constexpr auto kRemoveAgain = std::chrono::seconds(1);
+
+std::string new_id(const std::string& type) { return type + "-" + runtime::NodeId::random().hex().substr(0, 12); }
+
+std::int64_t unix_ms() { return static_cast<std::int64_t>(runtime::unix_milliseconds()); }
+
+}  // namespace
+
+Autoscaler::Autoscaler(runtime::EventLoop& loop, Options options, runtime::NodeClient& client, std::unique_ptr<NodeProvider> provider)
+    : loop_(loop),
+      options_(std::move(options)),
+      client_(client),
+      provider_(std::move(provider)),
+      planner_(options_.config, new_id),
+      timer_(loop.context()),
+      stop_timer_(loop.context()),
+      epoch_ms_(unix_ms() - std::chrono::duration_cast<milliseconds>(steady_now().time_since_epoch()).count()) {}
+
+Autoscaler::~Autoscaler() { *alive_ = false; }
+
+void Autoscaler::start(std::function<void(Status)> failed) {
+  failed_ = std::move(failed);
+  load();
+}
+
+void Autoscaler::load() {
+  client_.kv_get(kRecordsKey, false, runtime::deadline_after(kHeadTimeout), [this, alive = alive_](Result<std::string> text) {
+    if (!*alive || stopping_) return;
+    if (!text.ok() && text.status().code() != runtime::ErrorCode::kNotFound) {  // the head is away
+      LOG(warn, "its records cannot be read yet: {}", text.status().message());
+      timer_.expires_after(options_.config.interval);
+      return timer_.async_wait([this, alive](boost::system::error_code ec) {
+        if (!ec && *alive) load();
+      });
+    }
+    if (text.ok()) {
+      auto records = decode_records(*text);
+      if (!records.ok()) return failed_(records.status());
+      LOG(info, "goes on with {} nodes of before", records->size());
+      planner_.restore(std::move(*records), steady_now());
+      recorded_ = *text;
+    }
+    arm(milliseconds(0));
+  });
+}
+
+void Autoscaler::arm(milliseconds after) {
+  timer_.expires_after(after);
+  timer_.async_wait([this, alive = alive_](boost::system::error_code ec) {
+    if (!ec && *alive && !stopping_) look();
+  });
+}
+
+void Autoscaler::outcome() {
+  if (stopping_) return;
+  if (is_looking_) again_ = true;
+  else arm(kAgain);
+}
+
+// -- Look, decide, record, act
+
+void Autoscaler::look() {
+  is_looking_ = true;
+  client_.query_demand(runtime::deadline_after(kHeadTimeout), [this, alive = alive_](Result<runtime::Demand> demand) {
+    if (!*alive || stopping_) return;
+    if (demand.ok()) return decide(*demand);
+    LOG(warn, "the head does not say what waits: {}", demand.status().message());
+    is_looking_ = false;
+    arm(options_.config.interval);
+  });
+}
+
+void Autoscaler::decide(const runtime::Demand& demand) {
+  bound_ = demand.bound;
+  unlisted_ = demand.unlisted;
+  PlanActions actions = planner_.step(demand, steady_now());
+  log_news();
+  record([this, actions = std::move(actions)](const Status& status) {
+    if (status.ok()) {
+      carry_out(actions);
+      if (lists_ && listed_at_ + kListEvery <= steady_now()) list();
+    } else {
+      LOG(warn, "nothing is done before the head has recorded it: {}", status.message());
+      planner_.not_done(actions);
+    }
+    is_looking_ = false;
+    tell(false);
+    arm(std::exchange(again_, false) ? milliseconds(kAgain) : options_.config.interval);
+  });
+}
+
+void Autoscaler::record(std::function<void(Status)> then) {
+  std::string text = encode_records(planner_.records());
+  if (text == recorded_) return then({});
+  client_.kv_put(kRecordsKey, text, runtime::deadline_after(kHeadTimeout), [this, alive = alive_, text, then = std::move(then)](const Status& status) {
+    if (!*alive) return;
+    if (status.ok()) recorded_ = text;
+    then(status);
+  });
+}
+
+void Autoscaler::carry_out(const PlanActions& actions) {
+  if (stopping_) return;
+  for (const NodeRecord& node : actions.add) {
+    const NodeType* type = options_.config.type(node.type);
+    if (!type) {  // the configuration has changed since it was asked for
+      planner_.added(node.id, runtime::invalid_argument("there is no node type '" + node.type + "' any more"), steady_now());
+      continue;
+    }
+    provider_->add({node.id, *type, node.capacity, type->labels_of(node.id, node.capacity)}, [this, alive = alive_, id = node.id](const Status& status) {
+      if (!*alive) return;
+      planner_.added(id, status, steady_now());
+      log_news();
+      outcome();
+    });
+  }
+  for (const NodeRecord& node : actions.retire) retire(node);
+  for (const NodeRecord& node : actions.remove) {
+    provider_->remove(node.id, [this, alive = alive_, id = node.id](const Status& status) {
+      if (!*alive) return;
+      planner_.removed(id, status, steady_now());
+      log_news();
+      outcome();
+    });
+  }
+}
+
+void Autoscaler::retire(const NodeRecord& node) {
+  client_.drain_idle_node(node.node, NodePlanner::kDrainTime, "the autoscaler removes it: " + node.reason, runtime::deadline_after(kHeadTimeout), [this, alive = alive_, id = node.id](const Status& status) {
+    if (!*alive) return;
+    planner_.retired(id, status, steady_now());
+    log_news();
+    outcome();
+  });
+}
+
+void Autoscaler::list() {
+  const runtime::Deadline asked = listed_at_ = steady_now();
+  provider_->list([this, alive = alive_, asked](Result<std::vector<std::string>> ids) {
+    if (!*alive) return;
+    if (ids.ok()) {
+      planner_.listed(*ids, asked, steady_now());
+      log_news();
+      return outcome();
+    }
+    lists_ = ids.status().code() != runtime::ErrorCode::kUnimplemented;
+    LOG(warn, "the provider does not list its nodes: {}", ids.status().message());
+  });
+}
+
+void Autoscaler::log_news() {
+  NodePlanner::Time last = logged_;
+  for (const auto* notes : {&planner_.decisions(), &planner_.failures()}) {
+    for (const auto& note : *notes) {
+      if (note.at <= logged_) continue;
+      LOG(info, "{}", note.text);
+      last = std::max(last, note.at);
+    }
+  }
+  logged_ = last;
+}
+
+void Autoscaler::tell(bool at_once) {
+  const auto now = steady_now();
+  auto json = status_json(planner_, {options_.config_file, epoch_ms_, bound_, unlisted_});
+  std::string content = json.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
+  const bool is_due = content == told_ ? told_at_ + kTellAtLeast <= now : told_at_ + kTellAtMost <= now;
+  if (!is_due && !at_once) return;
+  told_ = std::move(content);
+  told_at_ = now;
+  json["reported_at_ms"] = unix_ms();
+  std::string text = json.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
+  client_.kv_put(kStatusKey, std::move(text), runtime::deadline_after(kHeadTimeout), [](const Status& status) {
+    if (!status.ok()) LOG(warn, "its status is not told: {}", status.message());
+  });
+}
+
+// -- The end
+
+void Autoscaler::stop(std::function<void()> done) {
+  if (std::exchange(stopping_, true)) return;
+  stopped_ = std::move(done);
+  timer_.cancel();
+  provider_->abandon();
+  // Those that the provider ends one by one need not wait for what they run: it ends with the cluster.
+  for (const auto& [id, node] : planner_.nodes()) {
+    if (node.node.is_none() || provider_->ends_with_cluster()) continue;
+    client_.drain_node(node.node, kEndAtOnce, "the cluster stops", runtime::deadline_after(kHeadTimeout), [](const Status&) {});
+  }
+  stop_timer_.expires_after(options_.config.stop_timeout);
+  stop_timer_.async_wait([this, alive = alive_](boost::system::error_code ec) {
+    if (ec || !*alive || !stopped_) return;
+    for (const NodeRecord& node : planner_.records()) LOG(error, "node {} is left with the provider: it could not be removed in time", node.id);
+    std::exchange(stopped_, nullptr)();
+  });
+  remove_all();
+}
+
+void Autoscaler::remove_all() {
+  std::vector<std::string> ids;
+  for (const auto& [id, node] : planner_.nodes()) {
+    const bool ends_by_itself = provider_->ends_with_cluster() && (node.phase == NodePhase::kJoined || node.phase == NodePhase::kRetiring);
+    if (!ends_by_itself) ids.push_back(id);
+  }
+  LOG(info, "the cluster stops: {} nodes to be removed", ids.size());
+  if (ids.empty()) {
+    return record([this](const Status& status) {
+      if (!status.ok()) LOG(warn, "{}", status.message());
+      if (stopped_) std::exchange(stopped_, nullptr)();
+    });
+  }
+  removing_ = ids.size();
+  for (const std::string& id : ids) {
+    provider_->remove(id, [this, alive = alive_, id](const Status& status) {
+      if (!*alive) return;
+      if (status.ok()) planner_.forget(id);
+      else LOG(warn, "node {}: {}", id, status.message());
+      if (--removing_ > 0 || !stopped_) return;
+      timer_.expires_after(status.ok() ? milliseconds(0) : milliseconds(kRemoveAgain));
+      timer_.async_wait([this, alive](boost::system::error_code ec) {
+        if (!ec && *alive && stopped_) remove_all();
+      });
+    });
+  }
+}
+
+}  // namespace placement

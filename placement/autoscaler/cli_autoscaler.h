@@ -1,0 +1,20 @@
+// `starling autoscaler`.
+#pragma once
+
+#include <string>
+
+namespace placement {
+
+struct AutoscalerCommandOptions {
+  std::string address;  // HOST:PORT of the head's node
+  std::string config;   // file
+};
+
+/// `starling autoscaler run`: what the node beside the head starts; not for people. Returns the exit code.
+int autoscaler_run_command(const AutoscalerCommandOptions& options);
+/// `starling autoscaler status`
+int autoscaler_status_command(const std::string& address, bool json);
+/// `starling autoscaler check FILE`
+int autoscaler_check_command(const std::string& file);
+
+}  // namespace placement

@@ -1,0 +1,61 @@
+#include "runtime/node/kept_process.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "runtime/core/log.h"
+
+namespace runtime {
+
+namespace {
+// One that has lived for so long did not die of how it was started.
+constexpr std::chrono::seconds kCalm{10};
+}  // namespace
+
+KeptProcess::KeptProcess(EventLoop& loop, KeptProcessOptions options) : loop_(loop), options_(std::move(options)), timer_(loop.context()) {}
+
+KeptProcess::~KeptProcess() { *alive_ = false; }
+
+Status KeptProcess::start() {
+  if (!log_) log_ = std::make_unique<LogFile>(options_.log);
+  ProcessHandlers handlers;
+  handlers.on_output = [this](bool, std::string_view bytes) { log_->append(bytes); };
+  handlers.on_exit = [this](const DeathCause& cause) { on_exit(cause); };
+  auto process = ChildProcess::start(loop_, options_.spec, std::move(handlers));
+  if (!process.ok()) return process.status().with_context("starting " + options_.name);
+  process_ = std::move(*process);
+  started_ = steady_now();
+  return {};
+}
+
+void KeptProcess::on_exit(const DeathCause& cause) {
+  process_.reset();
+  if (ending_) {
+    if (ended_) std::exchange(ended_, nullptr)();
+    return;
+  }
+  const bool is_calm = started_ + kCalm <= steady_now();
+  delay_ = is_calm ? options_.restart_delay_first : std::clamp(2 * delay_, options_.restart_delay_first, options_.restart_delay_max);
+  LOG(warn, "{} {}; it is started again in {} ms, see {}", options_.name, cause.text, delay_.count(), options_.log.string());
+  timer_.expires_after(delay_);
+  timer_.async_wait([this, alive = alive_](boost::system::error_code ec) {
+    if (ec || !*alive || ending_) return;
+    if (Status status = start(); !status.ok()) {
+      LOG(warn, "{}", status.message());
+      DeathCause again;
+      again.text = "could not be started";
+      on_exit(again);
+    }
+  });
+}
+
+void KeptProcess::end(std::chrono::milliseconds grace, std::function<void()> done) {
+  ending_ = true;
+  ended_ = std::move(done);
+  if (process_) return process_->end(grace);
+  loop_.post([this, alive = alive_] {
+    if (*alive && ended_) std::exchange(ended_, nullptr)();
+  });
+}
+
+}  // namespace runtime
