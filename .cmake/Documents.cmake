@@ -32,4 +32,7 @@ function(starling_documents)
   add_test(NAME docs/readme_commands
     COMMAND ${CMAKE_SOURCE_DIR}/tests/docs/run_shell.sh ${CMAKE_SOURCE_DIR} ${CMAKE_BINARY_DIR} README.md)
   set_tests_properties(docs/readme_commands PROPERTIES LABELS docs TIMEOUT 150)
+  add_test(NAME docs/observe_commands
+    COMMAND ${CMAKE_SOURCE_DIR}/tests/docs/run_shell.sh ${CMAKE_SOURCE_DIR} ${CMAKE_BINARY_DIR} docs/guide/observe.md)
+  set_tests_properties(docs/observe_commands PROPERTIES LABELS docs TIMEOUT 150)
 endfunction()

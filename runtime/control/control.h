@@ -7,6 +7,7 @@
 #include "runtime/core/result.h"
 #include "runtime/control/membership.h"
 #include "runtime/control/object_control.h"
+#include "runtime/control/observe.h"
 #include "runtime/transport/unique_function.h"
 
 namespace runtime {
@@ -255,7 +256,8 @@ struct ControlRequest {
                             control::RegisterNode, control::StartJob, control::EndJob, control::ActorExited,
                             control::StartActor, control::StopActor, control::BuildActor, control::FetchFile,
                             control::TerminateActor, control::WatchActor, control::WatchNodes, control::SaveState,
-                            control::DrainActor, control::ActorsExited, control::ParkActor, ObjectControl>;
+                            control::DrainActor, control::ActorsExited, control::ParkActor, ObjectControl,
+                            ObserveControl>;
   JobId job;                          // on whose behalf
   std::chrono::milliseconds timeout;  // time left
   Body body;
@@ -264,7 +266,7 @@ struct ControlRequest {
 
 /// What a request was answered with. std::string: bytes; std::int64_t: a number or a truth value.
 using ControlAnswer = std::variant<std::monostate, JobId, ActorAddress, ActorState, std::string, std::int64_t, ClusterState,
-                                   GroupState, control::LogChunk, control::NodeList, ObjectControlAnswer>;
+                                   GroupState, control::LogChunk, control::NodeList, ObjectControlAnswer, ObserveAnswer>;
 
 /// Answers one request, exactly once.
 using ControlAnswerer = UniqueFunction<void(Result<ControlAnswer>)>;

@@ -4,6 +4,7 @@
 #include <optional>
 
 #include "runtime/control/object_control_codec.h"
+#include "runtime/control/observe_codec.h"
 #include "runtime/control/schema_values.h"
 #include "runtime/transport/capnp_codec.h"
 
@@ -178,6 +179,7 @@ struct BodyWriter {
     store(body.cause, exited.initCause());
   }
   void operator()(const ObjectControl& body) { store(body, to.initObjects()); }
+  void operator()(const ObserveControl& body) { store(body, to.initObserve()); }
 };
 
 Result<ControlRequest> load_request(schema::ControlRequest::Reader from) {
@@ -278,6 +280,7 @@ Result<ControlRequest> load_request(schema::ControlRequest::Reader from) {
       return to;
     }
     case Kind::OBJECTS: to.body = load(from.getObjects()); return to;
+    case Kind::OBSERVE: to.body = load(from.getObserve()); return to;
   }
   return unimplemented("a control request of kind " + std::to_string(static_cast<int>(from.which())) +
                        ", which this version does not know");
@@ -306,6 +309,13 @@ struct AnswerWriter {
     store_list(list.nodes, nodes.initNodes(static_cast<unsigned>(list.nodes.size())));
   }
   void operator()(const ObjectControlAnswer& objects) { store(objects, to.initObjects()); }
+  void operator()(const ObserveAnswer& seen) {
+    auto* page = std::get_if<ActorPage>(&seen);
+    if (!page) return store(seen, to.initObserve());
+    auto actors = to.initActorPage();
+    store_list(page->actors, actors.initActors(static_cast<unsigned>(page->actors.size())));
+    actors.setNext(data(page->next));
+  }
 };
 
 Result<ControlAnswer> load_reply(schema::ControlReply::Reader from) {
@@ -322,6 +332,11 @@ Result<ControlAnswer> load_reply(schema::ControlReply::Reader from) {
     case Kind::GROUP: return ControlAnswer(load(from.getGroup()));
     case Kind::LOG: return ControlAnswer(control::LogChunk{load_bytes(from.getLog().getText()), from.getLog().getNextOffset()});
     case Kind::OBJECTS: return ControlAnswer(load(from.getObjects()));
+    case Kind::OBSERVE: return ControlAnswer(load(from.getObserve()));
+    case Kind::ACTOR_PAGE: {
+      ActorPage page{load_list<ActorState>(from.getActorPage().getActors()), load_id<ActorId>(from.getActorPage().getNext())};
+      return ControlAnswer(ObserveAnswer(std::move(page)));
+    }
     case Kind::NODES: return ControlAnswer(control::NodeList{from.getNodes().getVersion(), load_list<NodeInfo>(from.getNodes().getNodes())});
   }
   return unimplemented("a control reply of a newer version");

@@ -76,6 +76,8 @@ class Head {
   std::vector<JournalWrite> changes() { return tables_.changes(); }
 
   ClusterState cluster_state() const;
+  /// How many there are of what, for metrics.
+  Numbers numbers() const;
   const ClusterTables& tables() const { return tables_; }
 
  private:
@@ -110,6 +112,7 @@ class Head {
   void on(const Call& call, control::QueryCluster& body, ControlAnswerer answer);
   void on(const Call& call, control::Heartbeat& body, ControlAnswerer answer);
   void on(const Call& call, ObjectControl& body, ControlAnswerer answer);
+  void on(const Call& call, ObserveControl& body, ControlAnswerer answer);  // head_observe.cpp
   template <class Other>
   void on(const Call& call, Other& body, ControlAnswerer answer);
 

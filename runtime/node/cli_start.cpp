@@ -96,6 +96,10 @@ Result<Plan> make_plan(const StartOptions& options) {
   }
   if (!(options.memory_threshold >= 0 && options.memory_threshold <= 1)) return invalid_argument("--memory-threshold is a share of the memory, from 0 (off) to 1");
   if (options.spill_limit == 0 && !options.spill_dir.empty()) return invalid_argument("--spill-limit 0 turns spilling off; --spill-dir is then for nothing");
+  if (options.metrics != "key" && options.metrics != "open" && options.metrics != "off") {
+    return invalid_argument("--metrics " + options.metrics + ": expected key (whoever shows `starling metrics --key`), open (anybody) or off");
+  }
+  plan.node.metrics_access = options.metrics == "key" ? MetricsAccess::kKey : options.metrics == "open" ? MetricsAccess::kOpen : MetricsAccess::kOff;
   std::string host = options.bind.empty() ? "127.0.0.1" : options.bind;
   if (!options.journal.empty() && !options.head) return invalid_argument("--journal goes with --head: only the head keeps one");
   plan.node.is_head = options.head;
@@ -277,12 +281,13 @@ int run_node(const StartOptions& options, Plan plan, StartReport& report) {
 
 }  // namespace
 
-int start_command(const StartOptions& options) {
+int start_command(const StartOptions& options, const MetricsProvider& metrics) {
   auto plan = make_plan(options);
   if (!plan.ok()) {
     std::fprintf(stderr, "error: %s\n", plan.status().message().c_str());
     return 1;
   }
+  plan->node.metrics = metrics;
   ::signal(SIGPIPE, SIG_IGN);
   if (options.block || options.is_private) {
     if (options.is_private) {

@@ -8,6 +8,8 @@
 #include <string>
 #include <vector>
 
+#include "runtime/node/metrics_source.h"
+
 namespace runtime {
 
 struct StartOptions {
@@ -25,6 +27,7 @@ struct StartOptions {
   std::string spill_dir;                    // empty: in the session folder
   std::optional<std::uint64_t> spill_limit; // bytes; default: half of what the disk has left; 0: spill nothing
   double memory_threshold = 0.95;           // 0: no worker is stopped for want of memory
+  std::string metrics = "key";              // who may read them at the node's port: "key", "open" or "off"
   bool block = false;
   bool is_private = false;     // for one program: foreground, not the "last" cluster, ends with its parent
 };
@@ -32,6 +35,6 @@ struct StartOptions {
 inline constexpr int kDefaultPort = 6399;
 
 /// Returns the exit code: 0 once the node runs (in the foreground: once it was asked to stop), 1 with a message on stderr.
-int start_command(const StartOptions& options);
+int start_command(const StartOptions& options, const MetricsProvider& metrics = {});
 
 }  // namespace runtime

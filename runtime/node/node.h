@@ -16,6 +16,7 @@
 #include "runtime/node/head_link.h"
 #include "runtime/node/job_runner.h"
 #include "runtime/node/memory_guard.h"
+#include "runtime/node/node_eyes.h"
 #include "runtime/node/program_files.h"
 #include "runtime/node/worker_pool.h"
 #include "runtime/object/object_store.h"
@@ -42,6 +43,8 @@ struct NodeOptions {
   bool durable = false;          // the journal outlives this node, and another one may go on with it
   NodeId replaces;               // an earlier node of this machine that is known to be dead
   HeadLinkOptions link;
+  MetricsAccess metrics_access = MetricsAccess::kKey;
+  MetricsProvider metrics;
 };
 
 /// Everything happens on the event loop; the methods are for the main thread, which drives the loop in wait().
@@ -78,6 +81,7 @@ class Node {
   Status listen();
   Status join();
   void link_to_head();
+  void open_eyes();
   control::RegisterNode registration() const;
   void on_lost(const Status& why);
   /// Tells the head of ends until it has confirmed them: from then on it asks no more for those incarnations.
@@ -114,6 +118,7 @@ class Node {
   std::unique_ptr<WorkerPool> workers_;
   std::unique_ptr<MemoryGuard> memory_;
   std::unique_ptr<JobRunner> jobs_;
+  std::unique_ptr<NodeEyes> eyes_;
   std::unique_ptr<HeadChild> head_child_;
   std::unique_ptr<HeadLink> head_;
   std::unique_ptr<Listener> tcp_;

@@ -5,6 +5,7 @@
 
 using Cxx = import "/capnp/c++.capnp";
 using Published = import "/runtime/schema/published.capnp";
+using Observe = import "/runtime/schema/observe.capnp";
 $Cxx.namespace("runtime::schema");
 
 struct Amount { name @0 :Text; value @1 :Float64; }
@@ -192,6 +193,8 @@ struct ControlRequest {
     parkActor :group { actor @61 :Data; }           # it goes on without its resources
     # About objects, to and from several.
     objects @62 :Published.ObjectControl;
+    # To see what the cluster does, to nodes and to the head.
+    observe @67 :Observe.ObserveRequest;
   }
 }
 
@@ -210,6 +213,8 @@ struct ControlReply {
     log :group { text @10 :Data; nextOffset @11 :UInt64; }
     nodes :group { version @12 :UInt64; nodes @13 :List(NodeInfo); }
     objects @14 :Published.ObjectControlReply;
+    observe @15 :Observe.ObserveReply;
+    actorPage :group { actors @16 :List(ActorState); next @17 :Data; }  # next: ask for what comes after; empty: that was all
   }
 }
 
