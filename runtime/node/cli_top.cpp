@@ -20,6 +20,7 @@ namespace {
 constexpr std::chrono::milliseconds kFirstPause{500};  // between the two looks that rates are made of
 constexpr std::size_t kActorsAsked = 2'000;
 constexpr int kRowsDefault = 20;
+constexpr int kReconnectEvery = 15;  // looks, when all nodes answer
 
 volatile std::sig_atomic_t interrupted = 0;
 void on_signal(int) { interrupted = 1; }
@@ -180,6 +181,7 @@ int top_command(const TopOptions& options) {
   action.sa_handler = on_signal;
   for (int signal : {SIGINT, SIGTERM, SIGHUP}) ::sigaction(signal, &action, nullptr);
   Terminal terminal;
+  int looks = 0;
   while (interrupted == 0) {
     Look now = take_look(**nodes);
     const winsize size = Terminal::size();
@@ -188,9 +190,9 @@ int top_command(const TopOptions& options) {
     before = std::move(now);
     if (terminal.wait_for_end(options.every)) break;
     // Nodes that have joined, or come back.
-    const auto seen = (*nodes)->nodes().size();
     const bool some_silent = std::any_of((*nodes)->nodes().begin(), (*nodes)->nodes().end(), [](const NodeSet::Entry& entry) { return !entry.trouble.ok(); });
-    if (auto fresh = NodeSet::connect(options.address); fresh.ok() && (some_silent || (*fresh)->nodes().size() != seen)) *nodes = *std::move(fresh);
+    if (!some_silent && ++looks % kReconnectEvery != 0) continue;
+    if (auto fresh = NodeSet::connect(options.address); fresh.ok()) *nodes = *std::move(fresh);
   }
   return 0;
 }
