@@ -79,6 +79,8 @@ class Head {
   std::vector<JournalWrite> changes() { return tables_.changes(); }
 
   ClusterState cluster_state() const;
+  /// How many there are of what, for metrics.
+  Numbers numbers() const;
   const ClusterTables& tables() const { return tables_; }
 
  private:
@@ -117,6 +119,7 @@ class Head {
   void on(const Call& call, ObjectControl& body, ControlAnswerer answer);
   void on(const Call& call, control::QueryJob& body, ControlAnswerer answer);
   void on(const Call& call, control::CancelJob& body, ControlAnswerer answer);
+  void on(const Call& call, ObserveControl& body, ControlAnswerer answer);  // head_observe.cpp
   template <class Other>
   void on(const Call& call, Other& body, ControlAnswerer answer);
 
@@ -325,6 +328,7 @@ class Head {
   Waiters<std::pair<JobId, std::string>, ControlAnswerer> key_waiters_;
   Waiters<PublishedTable::Name, PublishedWaiter> published_waiters_;
   std::map<NodeId, Drain> drains_;
+  std::uint64_t drains_begun_ = 0;  // or gone on with
   std::map<PublishedTable::Name, std::uint64_t> publishing_;  // the largest version under way
 };
 

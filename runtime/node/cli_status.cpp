@@ -2,7 +2,6 @@
 
 #include "runtime/core/duration.h"
 #include "runtime/node/cli_jobs.h"
-#include "runtime/node/cli_objects.h"
 #include "runtime/node/cli_query.h"
 
 namespace runtime {
@@ -11,25 +10,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-// The keys below are what scripts rely on: add, never rename.
-
-Json to_json(const NodeInfo& node) {
-  Json json{{"id", node.node.hex()},          {"address", node.address},     {"hostname", node.hostname},
-              {"state", node.drain ? "draining" : node.alive ? "alive" : "dead"}, {"is_head", node.is_head}, {"pid", node.pid},
-              {"resources", node.resources},    {"available", node.available}, {"labels", node.labels}};
-  if (node.drain) {
-    json["drain"] = {{"reason", node.drain->reason}, {"deadline_unix_ms", node.drain->deadline.count()}, {"left_ms", node.drain->left.count()}, {"waits_for", node.drain->waits_for}};
-  }
-  return json;
-}
-
-Json to_json(const ActorState& actor) {
-  Json json{{"id", actor.actor.hex()}, {"name", actor.name}, {"namespace", actor.name_space}, {"detached", actor.detached}, {"class", actor.class_name}, {"state", std::string(to_string(actor.phase))},
-            {"node", actor.node.is_none() ? "" : actor.node.hex()}, {"pid", actor.pid}, {"restarts", actor.restarts}, {"moves", actor.moves},
-            {"pending_reason", actor.pending_reason}, {"job", actor.job.hex()}, {"resources", actor.resources}, {"gpus", actor.gpus}};
-  if (actor.phase == ActorPhase::kDead) json["death_cause"] = actor.death.text;
-  return json;
-}
+// The keys here are what scripts rely on: add, never rename.
 
 const char* phase_of(const GroupState& group) { return group.placed ? "placed" : group.is_torn() ? "rescheduling" : "pending"; }
 
@@ -53,13 +34,6 @@ Json to_json(const GroupState& group) {
               {"placements", group.placements}};
 }
 
-template <class T>
-Json list_json(const std::vector<T>& items) {
-  Json list = Json::array();
-  for (const T& item : items) list.push_back(to_json(item));
-  return list;
-}
-
 /// "CPU 1.5/2  memory 7.6/7.6 GiB"
 std::string usage(const NodeInfo& node) {
   std::string text;
@@ -75,26 +49,20 @@ std::string usage(const NodeInfo& node) {
   return text;
 }
 
-void print_nodes(const ClusterState& state) {
-  for (const NodeInfo& node : state.nodes) {
-    std::printf("  %s  %-21s %-4s pid %-7d %s  (used/total)\n", node.node.short_hex().c_str(), node.address.c_str(),
-                node.is_head ? "head" : "", node.pid, usage(node).c_str());
-    if (node.drain) {
-      std::printf("            draining (%s): leaves within %s; waits for %s\n", node.drain->reason.c_str(), describe_duration(node.drain->left).c_str(),
-                  node.drain->waits_for.c_str());
-    }
-  }
+template <class T>
+Json list_json(const std::vector<T>& items) {
+  Json list = Json::array();
+  for (const T& item : items) list.push_back(to_json(item));
+  return list;
 }
 
-void print_actors(const ClusterState& state, bool with_dead) {
+void print_nodes(const ClusterState& state) {
+  for (const NodeInfo& node : state.nodes) print_row(node);
+}
+
+void print_actors(const ClusterState& state) {
   for (const ActorState& actor : state.actors) {
-    if (actor.phase == ActorPhase::kDead && !with_dead) continue;
-    std::string detail = actor.phase == ActorPhase::kDead ? actor.death.text : actor.pending_reason;
-    if (actor.restarts > 0) detail = "restarts " + std::to_string(actor.restarts) + (detail.empty() ? "" : "  " + detail);
-    if (actor.detached) detail = "detached in namespace " + actor.name_space + (detail.empty() ? "" : "  " + detail);
-    std::printf("  %s  %-8s %s%s%s  node %s  pid %d  %s\n", actor.actor.short_hex().c_str(), std::string(to_string(actor.phase)).c_str(),
-                actor.class_name.c_str(), actor.name.empty() ? "" : " ", actor.name.c_str(),
-                actor.node.is_none() ? "-" : actor.node.short_hex().c_str(), actor.pid, detail.c_str());
+    if (actor.phase != ActorPhase::kDead) print_row(actor);
   }
 }
 
@@ -113,6 +81,41 @@ Result<ClusterState> fetch(const std::string& address) {
 
 }  // namespace
 
+Json to_json(const NodeInfo& node) {
+  Json json{{"id", node.node.hex()},          {"address", node.address},     {"hostname", node.hostname},
+            {"state", node.drain ? "draining" : node.alive ? "alive" : "dead"}, {"is_head", node.is_head}, {"pid", node.pid},
+            {"resources", node.resources},    {"available", node.available}, {"labels", node.labels}};
+  if (node.drain) {
+    json["drain"] = {{"reason", node.drain->reason}, {"deadline_unix_ms", node.drain->deadline.count()}, {"left_ms", node.drain->left.count()}, {"waits_for", node.drain->waits_for}};
+  }
+  return json;
+}
+
+Json to_json(const ActorState& actor) {
+  Json json{{"id", actor.actor.hex()}, {"name", actor.name}, {"namespace", actor.name_space}, {"detached", actor.detached}, {"class", actor.class_name}, {"state", std::string(to_string(actor.phase))},
+            {"node", actor.node.is_none() ? "" : actor.node.hex()}, {"pid", actor.pid}, {"restarts", actor.restarts}, {"moves", actor.moves},
+            {"pending_reason", actor.pending_reason}, {"job", actor.job.hex()}, {"resources", actor.resources}, {"gpus", actor.gpus}};
+  if (actor.phase == ActorPhase::kDead) json["death_cause"] = actor.death.text;
+  return json;
+}
+
+void print_row(const NodeInfo& node) {
+  std::printf("  %s  %-21s %-4s pid %-7d %s  (used/total)\n", node.node.short_hex().c_str(), node.address.c_str(), node.is_head ? "head" : "", node.pid,
+              usage(node).c_str());
+  if (node.drain) {
+    std::printf("            draining (%s): leaves within %s; waits for %s\n", node.drain->reason.c_str(), describe_duration(node.drain->left).c_str(),
+                node.drain->waits_for.c_str());
+  }
+}
+
+void print_row(const ActorState& actor) {
+  std::string detail = actor.phase == ActorPhase::kDead ? actor.death.text : actor.pending_reason;
+  if (actor.restarts > 0) detail = "restarts " + std::to_string(actor.restarts) + (detail.empty() ? "" : "  " + detail);
+  if (actor.detached) detail = "detached in namespace " + actor.name_space + (detail.empty() ? "" : "  " + detail);
+  std::printf("  %s  %-8s %s%s%s  node %s  pid %d  %s\n", actor.actor.short_hex().c_str(), std::string(to_string(actor.phase)).c_str(), actor.class_name.c_str(),
+              actor.name.empty() ? "" : " ", actor.name.c_str(), actor.node.is_none() ? "-" : actor.node.short_hex().c_str(), actor.pid, detail.c_str());
+}
+
 int status_command(const std::string& address, bool json) {
   auto state = fetch(address);
   if (!state.ok()) return fail(state.status());
@@ -129,7 +132,7 @@ int status_command(const std::string& address, bool json) {
   std::printf("jobs:\n");
   print_jobs(*state, false);
   std::printf("actors:\n");
-  print_actors(*state, false);
+  print_actors(*state);
   if (!state->groups.empty()) {
     std::printf("placement groups:\n");
     print_groups(*state);
@@ -138,16 +141,8 @@ int status_command(const std::string& address, bool json) {
 }
 
 int list_command(const std::string& address, const std::string& kind, bool json) {
-  if (kind == "objects") return list_objects_command(address, json);
-  bool known = kind == "nodes" || kind == "actors" || kind == "jobs" || kind == "placement-groups";
-  if (!known) {
-    std::fprintf(stderr, "error: cannot list '%s'; there are nodes, actors, jobs, placement-groups and objects\n", kind.c_str());
-    return 2;
-  }
   auto state = fetch(address);
   if (!state.ok()) return fail(state.status());
-  if (kind == "nodes") json ? print_json(list_json(state->nodes)) : print_nodes(*state);
-  if (kind == "actors") json ? print_json(list_json(state->actors)) : print_actors(*state, true);
   if (kind == "jobs") json ? print_json(list_json(state->jobs)) : print_jobs(*state, true);
   if (kind == "placement-groups") json ? print_json(list_json(state->groups)) : print_groups(*state);
   return 0;

@@ -9,6 +9,7 @@
 #include "runtime/core/result.h"
 #include "runtime/control/membership.h"
 #include "runtime/control/object_control.h"
+#include "runtime/control/observe.h"
 #include "runtime/node/session.h"
 #include "runtime/transport/channel.h"
 #include "runtime/transport/event_loop.h"
@@ -107,6 +108,8 @@ class NodeClient {
   void unpublish(control::Unpublish request, Deadline deadline, Done done);
   /// What there is of objects in the whole cluster.
   void list_objects(Deadline deadline, Callback<ObjectList> done);
+  /// What the node (or, of some requests, the head) sees.
+  void observe(ObserveControl request, Deadline deadline, Callback<ObserveAnswer> done);
 
   // -- Worker: what the node asks of it.
 

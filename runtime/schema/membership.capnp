@@ -5,6 +5,7 @@
 
 using Cxx = import "/capnp/c++.capnp";
 using Published = import "/runtime/schema/published.capnp";
+using Observe = import "/runtime/schema/observe.capnp";
 $Cxx.namespace("runtime::schema");
 
 struct Amount { name @0 :Text; value @1 :Float64; }
@@ -247,6 +248,8 @@ struct ControlRequest {
     # From the head to a node.
     takeOver :group { node @97 :Data; }             # hold what your processes refer to of that node's objects; reply: number
     leave :group { reason @98 :Text; }              # you are drained
+    # To see what the cluster does, to nodes and to the head.
+    observe @99 :Observe.ObserveRequest;
   }
 }
 
@@ -272,6 +275,8 @@ struct ControlReply {
     refusals @17 :List(Refusal);
     jobInfo @18 :JobInfo;
     filesWanted @19 :List(UInt32);
+    observe @20 :Observe.ObserveReply;
+    actorPage :group { actors @21 :List(ActorState); next @22 :Data; }  # next: ask for what comes after; empty: that was all
   }
 }
 
