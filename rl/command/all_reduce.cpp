@@ -22,8 +22,10 @@ runtime::Status run(runtime::Runtime& runtime, std::uint64_t bytes) {
   if (!cluster.ok()) return cluster.status();
   std::vector<runtime::ActorHandle<AllReduceProbe>> probes;
   const std::string group = "doctor-" + runtime::ActorId::random().short_hex();
-  const int size = static_cast<int>(cluster->nodes.size());
-  for (const runtime::NodeInfo& node : cluster->nodes) {
+  std::vector<runtime::NodeInfo> nodes = cluster->nodes;
+  std::erase_if(nodes, [](const runtime::NodeInfo& node) { return !node.alive || node.drain; });  // those take no actors
+  const int size = static_cast<int>(nodes.size());
+  for (const runtime::NodeInfo& node : nodes) {
     runtime::ActorOptions options{.cpus = 0};
     options.node = node.node;
     auto probe = runtime.spawn<AllReduceProbe>(options, static_cast<int>(probes.size()), size, group);
@@ -35,7 +37,7 @@ runtime::Status run(runtime::Runtime& runtime, std::uint64_t bytes) {
   double seconds = 0;
   for (std::size_t rank = 0; rank < results.size(); ++rank) {
     const auto result = runtime.get(results[rank], kPatience);
-    const std::string where = "node " + cluster->nodes[rank].address;
+    const std::string where = "node " + nodes[rank].address;
     if (!result.ok()) return result.status().with_context(where);
     if (!result->correct) return runtime::internal_error(where + ": the sum is wrong");
     seconds = std::max(seconds, result->seconds);

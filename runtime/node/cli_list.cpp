@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "runtime/node/cli_filter.h"
+#include "runtime/node/cli_jobs.h"
 #include "runtime/node/cli_nodes.h"
 #include "runtime/node/cli_objects.h"
 #include "runtime/node/cli_query.h"
@@ -43,15 +44,17 @@ void print_row(const WorkerInfo& worker) {
               what.c_str());
 }
 
-int list_nodes(const ListOptions& options, const Filters& filters) {
-  if (Status status = check_filters(filters, to_json(NodeInfo()), "nodes"); !status.ok()) return fail(status);
+/// Of what the head tells all at once.
+template <class T>
+int list_state(const ListOptions& options, const Filters& filters, std::vector<T> ClusterState::*items) {
+  if (Status status = check_filters(filters, to_json(T()), options.kind); !status.ok()) return fail(status);
   auto state = ask_cluster<ClusterState>(options.address, [](NodeClient& client, Deadline deadline, auto done) { client.cluster_state(deadline, done); });
   if (!state.ok()) return fail(state.status());
   Json list = Json::array();
-  for (const NodeInfo& node : state->nodes) {
-    Json json = to_json(node);
+  for (const T& item : (*state).*items) {
+    Json json = to_json(item);
     if (!matches(json, filters)) continue;
-    options.json ? list.push_back(std::move(json)) : print_row(node);
+    options.json ? list.push_back(std::move(json)) : print_row(item);
   }
   if (options.json) print_json(list);
   return 0;
@@ -127,13 +130,11 @@ int list_command(const ListOptions& options) {
   const bool pages = options.kind == "actors";
   if (!pages && (options.limit != 0 || !options.after.empty())) return fail(invalid_argument("--limit and --after are for actors; " + options.kind + " come all at once"));
   if (pages) return list_actors(options, *filters);
-  if (options.kind == "nodes") return list_nodes(options, *filters);
+  if (options.kind == "nodes") return list_state(options, *filters, &ClusterState::nodes);
   if (options.kind == "workers") return list_workers(options, *filters);
   if (options.kind == "objects") return list_objects_command(options.address, options.json, *filters);
-  if (options.kind == "jobs" || options.kind == "placement-groups") {
-    if (!filters->empty()) return fail(invalid_argument(options.kind + " are not filtered; list them all"));
-    return list_command(options.address, options.kind, options.json);
-  }
+  if (options.kind == "jobs") return list_state(options, *filters, &ClusterState::jobs);
+  if (options.kind == "placement-groups") return list_state(options, *filters, &ClusterState::groups);
   std::fprintf(stderr, "error: cannot list '%s'; there are %s\n", options.kind.c_str(), kKinds);
   return 2;
 }

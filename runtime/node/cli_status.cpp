@@ -14,26 +14,6 @@ using Json = nlohmann::ordered_json;
 
 const char* phase_of(const GroupState& group) { return group.placed ? "placed" : group.is_torn() ? "rescheduling" : "pending"; }
 
-Json to_json(const GroupState& group) {
-  Json bundles = Json::array();
-  for (std::size_t i = 0; i < group.spec.bundles.size(); ++i) {
-    bundles.push_back({{"resources", group.spec.bundles[i]},
-                       {"node", i < group.nodes.size() ? group.nodes[i].hex() : ""},
-                       {"labels", i < group.spec.bundle_labels.size() ? group.spec.bundle_labels[i] : Labels()},
-                       {"gpus", i < group.gpus.size() ? group.gpus[i] : std::vector<std::uint32_t>()}});
-  }
-  return Json{{"id", group.spec.group.hex()},
-              {"name", group.spec.name},
-              {"strategy", std::string(to_string(group.spec.strategy))},
-              {"state", phase_of(group)},
-              {"bundles", bundles},
-              {"pending_reason", group.pending_reason},
-              {"namespace", group.spec.name_space},
-              {"detached", group.spec.detached},
-              {"job", group.job.hex()},
-              {"placements", group.placements}};
-}
-
 /// "CPU 1.5/2  memory 7.6/7.6 GiB"
 std::string usage(const NodeInfo& node) {
   std::string text;
@@ -67,12 +47,7 @@ void print_actors(const ClusterState& state) {
 }
 
 void print_groups(const ClusterState& state) {
-  for (const GroupState& group : state.groups) {
-    std::string detail = group.pending_reason;
-    if (group.spec.detached) detail = "detached in namespace " + group.spec.name_space + (detail.empty() ? "" : "  " + detail);
-    std::printf("  %s  %-12s %s%s%s  %zu bundles  %s\n", group.spec.group.short_hex().c_str(), phase_of(group), std::string(to_string(group.spec.strategy)).c_str(),
-                group.spec.name.empty() ? "" : " ", group.spec.name.c_str(), group.spec.bundles.size(), detail.c_str());
-  }
+  for (const GroupState& group : state.groups) print_row(group);
 }
 
 Result<ClusterState> fetch(const std::string& address) {
@@ -99,6 +74,26 @@ Json to_json(const ActorState& actor) {
   return json;
 }
 
+Json to_json(const GroupState& group) {
+  Json bundles = Json::array();
+  for (std::size_t i = 0; i < group.spec.bundles.size(); ++i) {
+    bundles.push_back({{"resources", group.spec.bundles[i]},
+                       {"node", i < group.nodes.size() ? group.nodes[i].hex() : ""},
+                       {"labels", i < group.spec.bundle_labels.size() ? group.spec.bundle_labels[i] : Labels()},
+                       {"gpus", i < group.gpus.size() ? group.gpus[i] : std::vector<std::uint32_t>()}});
+  }
+  return Json{{"id", group.spec.group.hex()},
+              {"name", group.spec.name},
+              {"strategy", std::string(to_string(group.spec.strategy))},
+              {"state", phase_of(group)},
+              {"bundles", bundles},
+              {"pending_reason", group.pending_reason},
+              {"namespace", group.spec.name_space},
+              {"detached", group.spec.detached},
+              {"job", group.job.hex()},
+              {"placements", group.placements}};
+}
+
 void print_row(const NodeInfo& node) {
   std::printf("  %s  %-21s %-4s pid %-7d %s  (used/total)\n", node.node.short_hex().c_str(), node.address.c_str(), node.is_head ? "head" : "", node.pid,
               usage(node).c_str());
@@ -114,6 +109,13 @@ void print_row(const ActorState& actor) {
   if (actor.detached) detail = "detached in namespace " + actor.name_space + (detail.empty() ? "" : "  " + detail);
   std::printf("  %s  %-8s %s%s%s  node %s  pid %d  %s\n", actor.actor.short_hex().c_str(), std::string(to_string(actor.phase)).c_str(), actor.class_name.c_str(),
               actor.name.empty() ? "" : " ", actor.name.c_str(), actor.node.is_none() ? "-" : actor.node.short_hex().c_str(), actor.pid, detail.c_str());
+}
+
+void print_row(const GroupState& group) {
+  std::string detail = group.pending_reason;
+  if (group.spec.detached) detail = "detached in namespace " + group.spec.name_space + (detail.empty() ? "" : "  " + detail);
+  std::printf("  %s  %-12s %s%s%s  %zu bundles  %s\n", group.spec.group.short_hex().c_str(), phase_of(group), std::string(to_string(group.spec.strategy)).c_str(),
+              group.spec.name.empty() ? "" : " ", group.spec.name.c_str(), group.spec.bundles.size(), detail.c_str());
 }
 
 int status_command(const std::string& address, bool json) {
@@ -137,14 +139,6 @@ int status_command(const std::string& address, bool json) {
     std::printf("placement groups:\n");
     print_groups(*state);
   }
-  return 0;
-}
-
-int list_command(const std::string& address, const std::string& kind, bool json) {
-  auto state = fetch(address);
-  if (!state.ok()) return fail(state.status());
-  if (kind == "jobs") json ? print_json(list_json(state->jobs)) : print_jobs(*state, true);
-  if (kind == "placement-groups") json ? print_json(list_json(state->groups)) : print_groups(*state);
   return 0;
 }
 

@@ -8,17 +8,17 @@
 
 namespace runtime {
 
-/// Each returns the exit code.
+/// Returns the exit code.
 int status_command(const std::string& address, bool json);
-/// `kind`: "jobs" or "placement-groups".
-int list_command(const std::string& address, const std::string& kind, bool json);
 
 // The keys are what scripts rely on (docs/guide/observe.md): add, never rename.
 nlohmann::ordered_json to_json(const NodeInfo& node);
 nlohmann::ordered_json to_json(const ActorState& actor);
+nlohmann::ordered_json to_json(const GroupState& group);
 
 /// A line for people.
 void print_row(const NodeInfo& node);
 void print_row(const ActorState& actor);
+void print_row(const GroupState& group);
 
 }  // namespace runtime
