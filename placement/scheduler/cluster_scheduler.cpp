@@ -4,6 +4,7 @@
 #include <tuple>
 
 #include "placement/resource/label_selector.h"
+#include "runtime/core/check.h"
 
 namespace placement {
 
@@ -98,10 +99,7 @@ runtime::ResourceMap ClusterScheduler::available(NodeId id) const {
 // -- Actors
 
 Result<ActorPlace> ClusterScheduler::move_actor(const ActorSpec& actor) {
-  if (actor.bundle) {
-    return runtime::resource_exhausted("actor " + actor.class_name + " stands on bundle " + std::to_string(actor.bundle->index) + " of placement group " +
-                                       actor.bundle->group.short_hex() + ", which does not move");
-  }
+  CHECK(!actor.bundle);  // it goes where its group goes
   auto demand = checked(actor.resources, actor.labels);
   if (!demand.ok()) return demand.status().with_context("actor " + actor.class_name);
   auto place = place_on_node(actor, *demand);
@@ -109,6 +107,25 @@ Result<ActorPlace> ClusterScheduler::move_actor(const ActorSpec& actor) {
   release_actor(actor.actor);
   count(actor, *demand, *place, std::nullopt);
   return place;
+}
+
+Status ClusterScheduler::check_move(const runtime::GroupSpec& spec) const {
+  auto needs = needs_of(spec);
+  if (!needs.ok()) return needs.status();
+  std::map<NodeId, Room> rooms;  // with what the group would give back
+  std::vector<NodeOffer> offers;
+  for (const auto& node : nodes_) {
+    if (!node->takes_more()) continue;
+    Room& room = rooms.emplace(node->id, node->room).first->second;
+    offers.push_back({&room, &node->labels});
+  }
+  if (auto group = groups_.find(spec.group); group != groups_.end()) {
+    for (const Bundle& bundle : group->second) {
+      if (auto room = rooms.find(bundle.node); room != rooms.end()) room->second.give(bundle.total, bundle.gpus);
+    }
+  }
+  if (assign_bundles(spec.strategy, *needs, offers)) return {};
+  return explain(spec, name_of(spec), *needs);
 }
 
 Result<ActorPlace> ClusterScheduler::place_actor(const ActorSpec& actor) {
@@ -299,6 +316,7 @@ std::string ClusterScheduler::nearest(const BundleNeed& need, const RoomOf& room
   // Nodes with the right labels before others; then the one that lacks the smallest share; of equals the one that lacks least when it is idle.
   const Node* best = nullptr;
   const Room* left = nullptr;
+  const Node* leaving = nullptr;  // could hold it, and is drained
   std::tuple<std::size_t, bool, double, double> best_cost;
   bool ever = false;
   std::size_t counted = 0;
@@ -307,25 +325,31 @@ std::string ClusterScheduler::nearest(const BundleNeed& need, const RoomOf& room
   for (const auto& node : nodes_) {
     const Room* room = room_of(*node);
     if (!room) continue;
-    ++counted;
     const std::size_t labels = unmet(node->labels, need.labels).size();
+    if (node->drains) {
+      if (!leaving && labels == 0 && could_hold(*node)) leaving = node.get();
+      continue;
+    }
+    ++counted;
     ever = ever || (labels == 0 && could_hold(*node));
-    std::tuple<std::size_t, bool, double, double> cost(labels, !node->takes_more(), room->left().distance_to(need.amount), node->total.distance_to(need.amount));
+    std::tuple<std::size_t, bool, double, double> cost(labels, !node->open, room->left().distance_to(need.amount), node->total.distance_to(need.amount));
     if (best && cost >= best_cost) continue;
     best = node.get();
     left = room;
     best_cost = cost;
   }
-  if (!best) return "there are no nodes";
+  const std::string drained = leaving ? leaving->id.short_hex() + " (" + leaving->address + "), which could hold it, is being drained" : "";
+  if (!best) return leaving ? "node " + drained : nodes_.empty() ? "there are no nodes" : "all nodes are being drained";
   std::string text = (counted == 1 ? "the only node, " : "the nearest node, ") + best->id.short_hex() + " (" + best->address + "), ";
   if (const runtime::Labels missing = unmet(best->labels, need.labels); !missing.empty()) {
     text += "lacks the labels " + to_string(missing);
   } else if (left->covers(need.amount)) {
-    text += best->drains ? "is being drained" : best->open ? "has room now" : "takes nothing new now";
+    text += best->open ? "has room now" : "takes nothing new now";
   } else {
     text += "lacks " + left->missing(need.amount, best->total);
     if (!could_hold(*best)) text += " even when idle";
   }
+  if (leaving) text += "; node " + drained;
   if (ever) return text;
   text += "; no node that is there could ever hold it, and it waits for one that can: start one with ";
   if (!need.amount.empty()) text += need.amount.to_string();

@@ -27,6 +27,7 @@ class ClusterScheduler final : public runtime::Scheduler {
   void set_open(runtime::NodeId node, bool open) override;
   void begin_drain(runtime::NodeId node) override;
   runtime::Result<runtime::ActorPlace> move_actor(const runtime::ActorSpec& actor) override;
+  runtime::Status check_move(const runtime::GroupSpec& group) const override;
   runtime::Result<runtime::ActorPlace> place_actor(const runtime::ActorSpec& actor) override;
   void release_actor(runtime::ActorId actor) override;
   runtime::Result<runtime::GroupPlace> place_group(const runtime::GroupSpec& group) override;
@@ -72,7 +73,8 @@ class ClusterScheduler final : public runtime::Scheduler {
   runtime::Status explain(const runtime::GroupSpec& group, const std::string& name, std::span<const BundleNeed> bundles) const;
   /// What a node is taken to have left; null: it does not count.
   using RoomOf = std::function<const Room*(const Node&)>;
-  /// "the nearest node, 7f3a (10.0.0.2:6399), lacks GPU 2 (has 1 free of 4)", and what would help where no node ever could.
+  /// "the nearest node, 7f3a (10.0.0.2:6399), lacks GPU 2 (has 1 free of 4)", and what would help where no node ever could. Nodes that are drained count
+  /// only where there are no others.
   std::string nearest(const BundleNeed& need, const RoomOf& room_of) const;
   /// How many of the bundles find a place, and what the next one would lack then.
   std::string first_without_place(const runtime::GroupSpec& group, std::span<const BundleNeed> bundles, std::span<const NodeOffer> offers) const;

@@ -94,7 +94,7 @@ void Head::reconcile(const control::RegisterNode& body) {
     links_.request(node, ControlRequest{{}, std::chrono::seconds(30), std::move(stop)}, [](Result<ControlAnswer>) {});
   }
   for (ActorId actor : stopping) stop_actor(*tables_.actor(actor), std::chrono::seconds(1), "killed on request", true);
-  for (ActorId actor : torn) stop_torn(*tables_.actor(actor), "it had lost a node");
+  for (ActorId actor : torn) stop_torn(*tables_.actor(actor), "it had lost a node", kEndGrace);
   for (ActorId actor : unanswered) start_actor(actor, now_() + tables_.actor(actor)->spec.create_timeout);
   for (ActorId actor : missing) {
     const ActorRecord* record = tables_.actor(actor);

@@ -158,6 +158,7 @@ class Head {
     Deadline next_round = Deadline::min();
     std::set<std::pair<PublishedTable::Name, std::uint64_t>> publishing;  // being copied
     Deadline next_publishing = Deadline::min();  // the last attempt failed
+    std::map<GroupId, std::string> gangs_stay;   // with a bundle there, and why they cannot move now
   };
   void begin_drain(NodeId node, std::string reason, std::chrono::milliseconds time);
   void resume_drain(NodeId node, std::chrono::milliseconds left);
@@ -171,6 +172,13 @@ class Head {
   bool may_move(const ActorRecord& record) const;
   void move_actors(NodeId node);
   void stop_for_move(const ActorRecord& record);
+  /// What an actor has that is to end there.
+  std::chrono::milliseconds time_to_move(NodeId node) const;
+  /// "node 7f3a0011 is drained (preemption)"
+  std::string drain_text(NodeId node) const;
+  /// Whether its actors may all be started again, and there is a place for the whole of it elsewhere. Errors: why not.
+  Status check_group_move(GroupId group) const;
+  void move_groups(NodeId node);
   bool is_empty(NodeId node) const;
   std::string what_keeps(NodeId node) const;
   /// With what changes by itself.
@@ -185,6 +193,7 @@ class Head {
   void leave(NodeId node, const std::string& how);
   /// What ends there now uses up no restart.
   void mark_moving(NodeId node);
+  void mark_moving(GroupId group);
   Deadline next_drain_tick() const;
 
   void commit(const HeadCommand& command);
@@ -251,8 +260,9 @@ class Head {
   void drop_group(GroupId group, const Status& why);
   /// Those that had a bundle on that node, which is gone: they give everything back, and are placed again as a whole once their actors have ended.
   std::set<GroupId> tear_groups(NodeId lost, const std::string& text);
-  void tear_group(GroupId group, const std::string& text);
-  void stop_torn(const ActorRecord& record, const std::string& text);
+  void tear_group(GroupId group, const std::string& text, std::chrono::milliseconds grace);
+  /// `grace`: for what is started again, to serve the calls that wait and to save its state.
+  void stop_torn(const ActorRecord& record, const std::string& text, std::chrono::milliseconds grace);
 
   void queue_actor(ActorId actor, Deadline deadline, Deadline not_before = Deadline::min());
   void refresh_reasons();

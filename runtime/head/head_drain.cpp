@@ -4,8 +4,11 @@
 
 #include "runtime/core/log.h"
 #include "runtime/head/head.h"
+#include "runtime/head/head_words.h"
 
 namespace runtime {
+
+using namespace head_words;
 
 namespace {
 
@@ -19,8 +22,6 @@ constexpr std::chrono::milliseconds kLastCallMax{5000};
 // An actor that moves has to have saved its state before its node ends.
 constexpr std::chrono::milliseconds kMoveMarginMax{1000};
 constexpr std::chrono::seconds kLeaveTime{30};
-
-bool is_started(ActorPhase phase) { return phase == ActorPhase::kStarting || phase == ActorPhase::kAlive; }
 
 /// One line, of a length that fits into messages.
 std::string tidy(std::string reason) {
@@ -118,18 +119,20 @@ void Head::advance_drain(NodeId node) {
   Drain& drain = found->second;
   const Deadline now = now_();
   if (now >= drain.deadline) return leave(node, "at its deadline");
+  move_groups(node);
   move_actors(node);
   move_published(node);
   const bool empty = is_empty(node);
   if (!empty) drain.emptied = false;
   const bool has_emptied = empty && !drain.emptied;
-  if (drain.outstanding > 0 || (now < drain.next_round && !has_emptied)) return;
+  if (drain.outstanding > 0) return;
+  if (drain.emptied && drain.failed == 0 && drain.publishing.empty() && !has_sole_copies(node)) return leave(node, "empty");
+  if (now < drain.next_round && !has_emptied) return;
   if (!empty) {
     // Early, so that most is done when it matters; and once more at the end.
     drain.next_round = now < drain.last_call ? drain.last_call : drain.deadline;
     return take_over_objects(node);
   }
-  if (drain.emptied && drain.failed == 0 && drain.publishing.empty() && !has_sole_copies(node)) return leave(node, "empty");
   drain.emptied = true;
   drain.next_round = now + kRoundPause;
   take_over_objects(node);
@@ -138,12 +141,12 @@ void Head::advance_drain(NodeId node) {
 // -- Actors
 
 bool Head::may_move(const ActorRecord& record) const {
-  if (record.ending || record.spec.max_restarts == 0 || record.spec.bundle) return false;
+  if (record.ending || record.spec.max_restarts == 0) return false;
   return tables_.job_runs(record.job) || record.spec.outlives_job;
 }
 
 void Head::move_actors(NodeId node) {
-  const std::string drained = "its node " + node.short_hex() + " is drained (" + tables_.nodes().at(node).drain->reason + ")";
+  const std::string drained = drain_text(node);
   std::vector<ActorId> there;
   for (const auto& [id, record] : tables_.actors()) {
     if (record.node == node && record.phase == ActorPhase::kAlive && !record.ending && !record.moving) there.push_back(id);
@@ -152,7 +155,7 @@ void Head::move_actors(NodeId node) {
     const ActorRecord& record = *tables_.actor(actor);
     std::string why;
     if (record.spec.bundle) {
-      why = "it stands on a placement group's bundle there, which does not move";
+      why = drains_.at(node).gangs_stay[record.spec.bundle->group];  // it moves with its gang
     } else if (!may_move(record)) {
       why = "it may not be started elsewhere (ActorOptions::max_restarts is 0)";
     } else if (auto place = scheduler_->move_actor(record.spec); !place.ok()) {
@@ -162,15 +165,22 @@ void Head::move_actors(NodeId node) {
       stop_for_move(*tables_.actor(actor));
       continue;
     }
-    why = drained + ", and it stays to the end: " + why;
+    why = "its " + drained + ", and it stays to the end: " + why;
     if (record.pending_reason != why) commit(command::ActorWaits{actor, why});
   }
 }
 
 void Head::stop_for_move(const ActorRecord& record) {
-  const auto left = until(now_(), drains_.at(record.node).deadline);
-  const auto grace = std::max(std::chrono::milliseconds(1), left - std::min(left / 4, kMoveMarginMax));
-  stop_actor(record, grace, "its node " + record.node.short_hex() + " is drained (" + tables_.nodes().at(record.node).drain->reason + ")", true);
+  stop_actor(record, time_to_move(record.node), "its " + drain_text(record.node), true);
+}
+
+std::chrono::milliseconds Head::time_to_move(NodeId node) const {
+  const auto left = until(now_(), drains_.at(node).deadline);
+  return std::max(std::chrono::milliseconds(1), left - std::min(left / 4, kMoveMarginMax));
+}
+
+std::string Head::drain_text(NodeId node) const {
+  return "node " + node.short_hex() + " is drained (" + tables_.nodes().at(node).drain->reason + ")";
 }
 
 bool Head::is_empty(NodeId node) const {
@@ -215,6 +225,42 @@ NodeInfo Head::shown(const NodeInfo& info) const {
   return node;
 }
 
+// -- Placement groups: as wholes
+
+Status Head::check_group_move(GroupId id) const {
+  for (ActorId actor : tables_.members(id)) {
+    const ActorRecord& record = *tables_.actor(actor);
+    const std::string name = record.spec.class_name + " " + actor.short_hex();
+    if (record.phase == ActorPhase::kStarting && record.restarts == 0) return unavailable(name + " of its placement group is being built");
+    if (is_started(record.phase) && !may_move(record)) {
+      return invalid_argument(name + " of its placement group may not be started elsewhere (ActorOptions::max_restarts is 0, or it is ending)");
+    }
+  }
+  return scheduler_->check_move(tables_.group(id)->spec);
+}
+
+void Head::move_groups(NodeId node) {
+  auto& stay = drains_.at(node).gangs_stay;
+  stay.clear();
+  std::vector<GroupId> movable;
+  for (const auto& [id, group] : tables_.groups()) {
+    if (!group.placed || std::find(group.nodes.begin(), group.nodes.end(), node) == group.nodes.end()) continue;
+    if (Status status = check_group_move(id); status.ok()) movable.push_back(id);
+    else stay[id] = status.message();
+  }
+  const auto grace = time_to_move(node);
+  for (GroupId id : movable) {
+    // What one took may be what the next was to have.
+    if (Status status = check_group_move(id); !status.ok()) {
+      stay[id] = status.message();
+      continue;
+    }
+    mark_moving(id);
+    tear_group(id, drain_text(node), grace);
+    try_place_group(id);
+  }
+}
+
 // -- Objects
 
 void Head::take_over_objects(NodeId node) {
@@ -240,7 +286,6 @@ void Head::on_taken_over(NodeId node, std::uint64_t failed) {
   if (found == drains_.end() || found->second.outstanding == 0) return;
   found->second.failed += failed;
   if (--found->second.outstanding > 0) return;
-  if (found->second.failed == 0 && found->second.emptied) found->second.next_round = Deadline::min();
   advance_drain(node);
 }
 
@@ -345,7 +390,22 @@ void Head::leave(NodeId node, const std::string& how) {
 void Head::mark_moving(NodeId node) {
   std::vector<ActorId> moving;
   for (const auto& [id, record] : tables_.actors()) {
-    if (record.node == node && is_started(record.phase) && !record.moving && !record.ending && record.spec.max_restarts != 0) moving.push_back(id);
+    if (record.node == node && is_started(record.phase) && !record.moving && may_move(record)) moving.push_back(id);
+  }
+  for (const ActorId& actor : moving) commit(command::ActorMoves{actor});
+  // With it go the gangs that have a bundle there.
+  std::vector<GroupId> gangs;
+  for (const auto& [id, group] : tables_.groups()) {
+    if (group.placed && std::find(group.nodes.begin(), group.nodes.end(), node) != group.nodes.end()) gangs.push_back(id);
+  }
+  for (GroupId id : gangs) mark_moving(id);
+}
+
+void Head::mark_moving(GroupId group) {
+  std::vector<ActorId> moving;
+  for (ActorId actor : tables_.members(group)) {
+    const ActorRecord& record = *tables_.actor(actor);
+    if (is_started(record.phase) && !record.moving && may_move(record)) moving.push_back(actor);
   }
   for (const ActorId& actor : moving) commit(command::ActorMoves{actor});
 }

@@ -149,7 +149,7 @@ void Head::place_pending_groups() {
 Head::Placing Head::try_place_group(GroupId id) {
   const GroupState* group = tables_.group(id);
   if (!group || group->placed || preparations_.contains(id)) return Placing::kUnderWay;
-  const std::string before = group->is_torn() ? "it has lost a node and is placed anew: " : "";
+  const std::string before = group->is_torn() ? "it has lost its place and is placed anew as a whole: " : "";
   for (ActorId member : tables_.members(id)) {
     if (!is_started(tables_.actor(member)->phase)) continue;
     commit(command::GroupWaits{id, before + "its actors are ending where it was, " + describe(tables_.actor(member)->spec) + " for one"});
@@ -350,30 +350,30 @@ std::set<GroupId> Head::tear_groups(NodeId lost, const std::string& text) {
     if (group.placed && is_on(group.nodes)) torn.insert(id);
   }
   for (GroupId id : unsure) stop_preparing(id);
-  for (GroupId id : torn) tear_group(id, text);
+  for (GroupId id : torn) tear_group(id, text, kEndGrace);
   reserving_.erase(lost);
   closed_nodes_.erase(lost);
   return torn;
 }
 
-void Head::tear_group(GroupId id, const std::string& text) {
+void Head::tear_group(GroupId id, const std::string& text, std::chrono::milliseconds grace) {
   const GroupState& group = *tables_.group(id);
   LOG(warn, "{} is placed anew as a whole: {}", describe(group.spec), text);
   release_everywhere(id, group.nodes);
   scheduler_->remove_group(id);
-  commit(command::GroupTorn{id, "it has lost a node and is placed anew: " + text});
+  commit(command::GroupTorn{id, "it has lost its place and is placed anew as a whole: " + text});
   queue_group(id, Deadline::max());
   for (ActorId actor : tables_.members(id)) {
     const ActorRecord& record = *tables_.actor(actor);
     // Those of the lost node have no process to stop.
-    if (is_started(record.phase) && tables_.nodes().contains(record.node)) stop_torn(record, text);
+    if (is_started(record.phase) && tables_.nodes().contains(record.node)) stop_torn(record, text, grace);
   }
 }
 
-/// It goes with its gang: within a moment to save its state, if that is of use.
-void Head::stop_torn(const ActorRecord& record, const std::string& text) {
+/// It goes with its gang.
+void Head::stop_torn(const ActorRecord& record, const std::string& text, std::chrono::milliseconds grace) {
   std::string reason = "its placement group is placed anew as a whole: " + text;
-  if (may_restart(record)) return stop_actor(record, kEndGrace, std::move(reason), true);
+  if (may_restart(record)) return stop_actor(record, grace, std::move(reason), true);
   const bool is_first_start = record.phase == ActorPhase::kStarting && record.restarts == 0;
   reason += is_first_start ? "; the actor was being built, and its creator may ask again" : "; the actor has no restart left (ActorOptions::max_restarts)";
   stop_actor(record, std::chrono::milliseconds(0), std::move(reason));

@@ -43,6 +43,10 @@ class Scheduler {
   /// Gives an actor that stands on a node which is drained a place elsewhere instead. On an error it keeps the one that it has. Errors: as place_actor().
   virtual Result<ActorPlace> move_actor(const ActorSpec& actor) = 0;
 
+  /// Whether a group that is placed would find a place for all of its bundles where nothing is drained, had it given back the one that it has. Changes nothing.
+  /// Errors: as place_group().
+  virtual Status check_move(const GroupSpec& group) const = 0;
+
   /// Reserves what the actor asks for on one node, or in its bundle. Errors: kResourceExhausted; kInvalidArgument; kNotFound
   /// (no such group or bundle, or the node it is bound to is gone).
   virtual Result<ActorPlace> place_actor(const ActorSpec& actor) = 0;

@@ -51,6 +51,8 @@ DriverInfo full_driver() {
 
 DeathCause full_cause() { return {"killed by SIGSEGV", 42, -1, 11, "frame 0\nframe 1"}; }
 
+NodeDrain full_drain() { return {"preemption", std::chrono::milliseconds(30'000), std::chrono::milliseconds(1'700'000'030'000), 5, "1 actor"}; }
+
 std::vector<ControlRequest::Body> all_bodies() {
   NodeInfo node;
   node.node = NodeId::random();
@@ -62,6 +64,8 @@ std::vector<ControlRequest::Body> all_bodies() {
   node.available = {{"CPU", 7.5}};
   node.labels = {{"kind", "spot"}};
   node.alive = false;
+  node.joined_as = 4;
+  node.drain = full_drain();
   GroupSpec group{GroupId::random(), "gang", GroupStrategy::kStrictSpread, {{{"CPU", 1}}, {{"GPU", 1}, {"CPU", 2}}}, {{}, {{"zone", "in(a, b)"}}}, "lab", true};
   JobInfo job{JobId::random(), NodeId::random(), "./driver x", 9, false, true, "alice", 1'700'000'000'000, 1'700'000'001'000, JobOutcome::kStopped, full_cause()};
   const JobFile file{"sub/run", JobFile::Kind::kFile, true, 12, std::string(64, 'a'), ""};
@@ -102,12 +106,12 @@ std::vector<ControlRequest::Body> all_bodies() {
           control::DrainActor{ActorId::random(), 9},
           control::ActorsExited{{{ActorId::random(), 7}, {ActorId::random(), 8}}, full_cause()},
           control::ParkActor{ActorId::random()},
+          control::DrainNode{NodeId::random(), std::chrono::seconds(30), "preemption"},
+          control::TakeOver{NodeId::random()},
+          control::Leave{"it was drained"},
           ObjectControl{control::ListObjects{}},
           control::QueryGroup{GroupId::random(), "gang", "lab", true},
           control::Reserve{true, {GroupId::random()}, {{GroupId::random(), {{"CPU", 0.5}}}, {GroupId::random(), {}}}, {GroupId::random(), GroupId::random()}},
-          control::DrainNode{NodeId::random(), std::chrono::milliseconds(30'000), "preemption"},
-          control::TakeOver{NodeId::random()},
-          control::Leave{"empty"},
           ObserveControl{control::ReadClock{}}};
 }
 
@@ -228,6 +232,7 @@ TEST(ControlCodec, EveryAnswerComesBackEqual) {
   state.resources = {{"CPU", 1}};
   state.death = full_cause();
   state.restarts = 2;
+  state.moves = 1;
   state.incarnation = 5;
   state.name_space = "team";
   state.detached = true;
@@ -272,7 +277,7 @@ TEST(ControlCodec, EveryEventComesBackEqual) {
   state.actor = ActorId::random();
   std::vector<ControlEvent> events{lines, control::JobOutput{JobId::random(), true, "bytes\0"}, control::JobExited{JobId::random(), full_cause()},
                                    control::ActorsDied{JobId::random(), {ActorId::random(), ActorId::random()}}, control::Shutdown{unavailable("bye")},
-                                   control::NodeDrains{NodeId::random(), {"SIGTERM", std::chrono::milliseconds(500), std::chrono::milliseconds(1'700'000'000'000), 4, ""}}};
+                                   control::NodeDrains{NodeId::random(), full_drain()}};
   ASSERT_EQ(events.size(), std::variant_size_v<ControlEvent>);
   for (const ControlEvent& event : events) {
     auto decoded = decode_control_event(encode(event));

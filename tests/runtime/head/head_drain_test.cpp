@@ -45,7 +45,29 @@ class HeadDrainTest : public HeadTest {
     return rounds;
   }
 
+  /// A bundle there and one on another node.
+  GroupSpec gang_on(NodeId node) {
+    while (true) {
+      GroupSpec spec;
+      spec.group = GroupId::random();
+      spec.strategy = GroupStrategy::kStrictSpread;
+      spec.bundles.assign(2, {{"CPU", 1}});
+      ask(control::CreateGroup{spec});
+      reserved();
+      const std::vector<NodeId>& nodes = head().tables().group(spec.group)->nodes;
+      if (std::find(nodes.begin(), nodes.end(), node) != nodes.end()) return spec;
+      fillers_.push_back(living(actor(1)));  // on a node before it
+    }
+  }
+  ActorSpec member(const GroupSpec& gang, std::uint32_t bundle, std::int32_t max_restarts) {
+    ActorSpec spec = actor(0);
+    spec.bundle = BundleSlot{gang.group, bundle};
+    spec.max_restarts = max_restarts;
+    return living(spec);
+  }
+
   NodeId other_;
+  std::vector<ActorSpec> fillers_;
 };
 
 TEST_F(HeadDrainTest, AnEmptyNodeIsToldToLeaveOnceItsObjectsAreTakenOver) {
@@ -115,6 +137,75 @@ TEST_F(HeadDrainTest, WhatFitsNowhereStaysAndMovesWhenANodeJoins) {
   EXPECT_EQ(record(spec).node, third);
 }
 
+TEST_F(HeadDrainTest, AGangMovesAsAWholeAndUsesUpNoRestart) {
+  const NodeId third = join(4);
+  const GroupSpec gang = gang_on(other_);
+  const NodeId away = head().tables().group(gang.group)->nodes[0] == other_ ? head().tables().group(gang.group)->nodes[1] : head().tables().group(gang.group)->nodes[0];
+  const std::uint32_t there = head().tables().group(gang.group)->nodes[0] == other_ ? 0 : 1;
+  const ActorSpec leaving = member(gang, there, 1), staying = member(gang, 1 - there, 1);
+  drain(other_, 30s);
+  EXPECT_TRUE(head().tables().group(gang.group)->is_torn());
+  auto stop = links_.take<control::StopActor>(), another = links_.take<control::StopActor>();
+  ASSERT_TRUE(stop && another);
+  for (const auto* sent : {&*stop, &*another}) {
+    const auto& body = std::get<control::StopActor>(sent->request.body);
+    EXPECT_TRUE(body.drain);
+    EXPECT_GT(body.grace, 20s);
+    EXPECT_LT(body.grace, 30s);
+    EXPECT_NE(body.reason.find("drained (preemption)"), std::string::npos) << body.reason;
+  }
+  answer_rounds();
+  EXPECT_FALSE(links_.take<control::Leave>());
+  exited(leaving);
+  reserved();
+  EXPECT_FALSE(head().tables().group(gang.group)->placed) << "one of them has not ended yet";
+  exited(staying);
+  reserved();
+  const GroupState& placed = *head().tables().group(gang.group);
+  ASSERT_TRUE(placed.placed) << placed.pending_reason;
+  EXPECT_EQ(std::set<NodeId>(placed.nodes.begin(), placed.nodes.end()), (std::set<NodeId>{away, away == third ? node_ : third}));
+  EXPECT_TRUE(started());
+  EXPECT_TRUE(started());
+  for (const ActorSpec* spec : {&leaving, &staying}) {
+    EXPECT_EQ(record(*spec).phase, ActorPhase::kAlive);
+    EXPECT_EQ(record(*spec).moves, 1u);
+    EXPECT_EQ(record(*spec).restarts, 1u);
+  }
+  answer_rounds();
+  EXPECT_TRUE(links_.take<control::Leave>());
+}
+
+TEST_F(HeadDrainTest, AGangThatFitsNowhereStaysAsAWholeUntilItDoes) {
+  const GroupSpec gang = gang_on(other_);
+  const std::uint32_t there = head().tables().group(gang.group)->nodes[0] == other_ ? 0 : 1;
+  const ActorSpec leaving = member(gang, there, 1), staying = member(gang, 1 - there, 1);
+  drain(other_, 30s);
+  EXPECT_FALSE(links_.take<control::StopActor>());
+  EXPECT_TRUE(head().tables().group(gang.group)->placed);
+  EXPECT_NE(record(leaving).pending_reason.find("no room for the group elsewhere"), std::string::npos) << record(leaving).pending_reason;
+  join(4);
+  EXPECT_TRUE(links_.take<control::StopActor>());
+  EXPECT_TRUE(links_.take<control::StopActor>());
+}
+
+TEST_F(HeadDrainTest, AGangWithAMortalActorStaysToTheEnd) {
+  join(4);
+  const GroupSpec gang = gang_on(other_);
+  const std::uint32_t there = head().tables().group(gang.group)->nodes[0] == other_ ? 0 : 1;
+  const ActorSpec leaving = member(gang, there, 1), mortal = member(gang, 1 - there, 0);
+  drain(other_, 10s);
+  EXPECT_FALSE(links_.take<control::StopActor>());
+  EXPECT_NE(record(leaving).pending_reason.find("max_restarts is 0"), std::string::npos) << record(leaving).pending_reason;
+  answer_rounds();
+  advance(10001ms);
+  ASSERT_TRUE(links_.take<control::Leave>());
+  head().node_lost(other_, "it closed its connection");
+  EXPECT_EQ(record(leaving).moves, 1u) << "its node was drained, and no restart is used up";
+  ASSERT_TRUE(links_.take<control::StopActor>());
+  exited(mortal);
+  EXPECT_EQ(record(mortal).phase, ActorPhase::kDead);
+}
+
 TEST_F(HeadDrainTest, AtTheDeadlineTheNodeGoesAndTheCauseNamesTheDrain) {
   const ActorSpec mortal = living_on(other_, 0);
   const ActorSpec hanging = living_on(other_, 1);
@@ -160,6 +251,7 @@ TEST_F(HeadDrainTest, AnotherHeadGoesOnWithIt) {
   exited(spec);
   EXPECT_EQ(record(spec).node, node_);
   EXPECT_EQ(record(spec).moves, 1u);
+  EXPECT_TRUE(started());
   // Nothing new comes there meanwhile.
   for (int i = 0; i < 3; ++i) EXPECT_EQ(record(living(actor(1))).node, node_);
   answer_rounds();

@@ -32,6 +32,16 @@ class CpuScheduler final : public Scheduler {
     else if (left_.contains(before.first)) left_[before.first] += before.second;
     return place;
   }
+  Status check_move(const GroupSpec& group) const override {
+    std::size_t whole = 0;
+    for (const auto& [node, left] : left_) {
+      const auto& own = groups_.at(group.group);
+      if (drains_.contains(node)) continue;
+      const double cpus = left + static_cast<double>(std::count(own.begin(), own.end(), node));
+      whole += group.strategy == GroupStrategy::kStrictSpread ? (cpus >= 1 ? 1 : 0) : static_cast<std::size_t>(cpus);
+    }
+    return whole >= group.bundles.size() ? Status() : resource_exhausted("no room for the group elsewhere");
+  }
   Result<ActorPlace> place_actor(const ActorSpec& actor) override {
     double cpus = actor.resources.contains("CPU") ? actor.resources.at("CPU") : 0;
     if (cpus < 0) return invalid_argument("below zero");

@@ -92,7 +92,7 @@ TEST_F(Observe, NodesAreFiltered) {
 
 TEST_F(Observe, UnknownFieldsAreRefusedByName) {
   start_head();
-  for (const char* kind : {"nodes", "actors", "workers", "objects"}) {
+  for (const char* kind : {"nodes", "actors", "workers", "objects", "jobs", "placement-groups"}) {
     CommandResult result = starling({"list", kind, "--filter", "colour=red"});
     EXPECT_EQ(result.code, 1);
     EXPECT_NE(result.err.find("no field 'colour'"), std::string::npos) << result.err;
@@ -103,6 +103,26 @@ TEST_F(Observe, UnknownFieldsAreRefusedByName) {
   EXPECT_NE(starling({"list", "nodes", "--filter", "zone"}).err.find("FIELD=VALUE"), std::string::npos);
   EXPECT_NE(starling({"list", "nodes", "--limit", "3"}).err.find("--limit"), std::string::npos);
   EXPECT_EQ(starling({"list", "planets"}).code, 2);
+}
+
+TEST_F(Observe, JobsAreFiltered) {
+  const std::string head = start_head();
+  EXPECT_EQ(starling({"submit", "--", "/bin/sh", "-c", "exit 3"}).code, 3);
+  EXPECT_EQ(starling({"submit", "--", "/bin/true"}).code, 0);
+  const auto listed = [&](std::vector<std::string> filters) {
+    std::vector<std::string> arguments{"list", "jobs", "--json"};
+    arguments.insert(arguments.end(), filters.begin(), filters.end());
+    CommandResult result = starling(arguments);
+    EXPECT_EQ(result.code, 0) << result.err;
+    return Json::parse(result.out);
+  };
+  ASSERT_EQ(listed({}).size(), 2u);
+  const Json failed = listed({"--state", "failed"});
+  ASSERT_EQ(failed.size(), 1u);
+  EXPECT_EQ(failed[0]["exit_code"], 3);
+  EXPECT_EQ(listed({"--filter", "exit_code=3"}), failed);
+  EXPECT_EQ(listed({"--filter", "id=" + failed[0]["id"].get<std::string>().substr(0, 8)}), failed);
+  EXPECT_EQ(listed({"--state", "running"}).size(), 0u);
 }
 
 TEST_F(Observe, WorkersOfAllNodesAreListed) {
