@@ -149,7 +149,7 @@ struct Trace {
   bool read = false;                    // answer with what was recorded
   bool operator==(const Trace&) const = default;
 };
-/// Answered with "steady_ns" and "wall_ns".
+/// Answered with "steady_ns" and "wall_s".
 struct ReadClock {
   bool operator==(const ReadClock&) const = default;
 };

@@ -9,6 +9,7 @@
 #include <memory>
 #include <utility>
 
+#include "runtime/core/clock.h"
 #include "runtime/node/cli_nodes.h"
 #include "runtime/node/doctor.h"
 
@@ -55,7 +56,7 @@ std::vector<PairSpeed> measure_pairs(NodeSet& set, std::uint64_t bytes) {
 
 std::vector<std::pair<std::string, double>> clocks(NodeSet& set) {
   std::vector<std::pair<std::string, double>> behind;
-  const auto now = [] { return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count(); };
+  const auto now = [] { return static_cast<double>(unix_milliseconds()) * 1e-3; };
   for (NodeSet::Entry& entry : set.nodes()) {
     if (!entry.client) continue;
     const double asked = now();

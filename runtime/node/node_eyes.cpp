@@ -7,6 +7,7 @@
 #include <array>
 
 #include "runtime/control/control_channel.h"
+#include "runtime/core/clock.h"
 #include "runtime/core/log.h"
 #include "runtime/node/machine.h"
 #include "runtime/node/memory_guard.h"
@@ -35,8 +36,7 @@ void count(ClassLoad& load, std::uint64_t took_ns, bool failed) {
 }
 
 Numbers clocks() {
-  const auto wall = std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::system_clock::now().time_since_epoch()).count();
-  return {{"steady_ns", static_cast<double>(activity_now())}, {"wall_s", static_cast<double>(wall) * 1e-9}};
+  return {{"steady_ns", static_cast<double>(activity_now())}, {"wall_s", static_cast<double>(unix_milliseconds()) * 1e-3}};
 }
 
 }  // namespace

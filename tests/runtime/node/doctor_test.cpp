@@ -196,6 +196,12 @@ TEST_F(DoctorCluster, ANodeThatDoesNotAnswerIsNamed) {
   EXPECT_EQ(result.code, 1);
   EXPECT_NE(result.out.find("failure"), std::string::npos) << result.out;
   EXPECT_NE(result.out.find(stuck), std::string::npos) << result.out;
+  // It was silent for longer than its lease, so it joins anew; what stops the cluster has to find it.
+  const auto is_back = [&] {
+    const auto nodes = nlohmann::json::parse(starling({"list", "nodes", "--state", "alive", "--json", "--address", head}).out, nullptr, false);
+    return nodes.is_array() && nodes.size() == 2 && running_sessions().size() == 2;
+  };
+  EXPECT_TRUE(wait_until(is_back, std::chrono::seconds(30)));
 }
 
 TEST_F(DoctorCluster, WithoutAClusterItSaysHowToGetOne) {
