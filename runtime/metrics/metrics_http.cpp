@@ -11,7 +11,7 @@ namespace runtime {
 
 namespace http = boost::beast::http;
 
-Result<HttpRequest> parse_http_request(std::string_view bytes) {
+Result<ScrapeRequest> parse_http_request(std::string_view bytes) {
   http::request_parser<http::empty_body> parser;
   parser.header_limit(kHttpRequestBytesMax);
   parser.eager(false);
@@ -19,13 +19,13 @@ Result<HttpRequest> parse_http_request(std::string_view bytes) {
   parser.put(asio::buffer(bytes.data(), bytes.size()), error);
   if (error == http::error::need_more) {
     if (bytes.size() >= kHttpRequestBytesMax) return invalid_argument("a request of more than " + std::to_string(kHttpRequestBytesMax) + " bytes");
-    return HttpRequest();
+    return ScrapeRequest();
   }
   if (error) return invalid_argument("not an HTTP request: " + error.message());
-  if (!parser.is_header_done()) return HttpRequest();
+  if (!parser.is_header_done()) return ScrapeRequest();
   const auto& head = parser.get();
   if (head.method() != http::verb::get && head.method() != http::verb::head) return invalid_argument("only GET and HEAD are served");
-  HttpRequest request;
+  ScrapeRequest request;
   request.complete = true;
   request.wants_body = head.method() == http::verb::get;
   request.path = std::string(head.target().substr(0, head.target().find('?')));
@@ -33,7 +33,7 @@ Result<HttpRequest> parse_http_request(std::string_view bytes) {
   return request;
 }
 
-std::string http_refusal(const HttpRequest& request, const std::string& key) {
+std::string http_refusal(const ScrapeRequest& request, const std::string& key) {
   const std::string shown = "Bearer " + key;
   const bool may = key.empty() || (request.authorization.size() == shown.size() &&
                                    sodium_memcmp(request.authorization.data(), shown.data(), shown.size()) == 0);

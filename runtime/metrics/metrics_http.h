@@ -11,7 +11,7 @@ namespace runtime {
 inline constexpr std::size_t kHttpRequestBytesMax = 8 << 10;
 
 /// A request's head, as far as it matters here.
-struct HttpRequest {
+struct ScrapeRequest {
   bool complete = false;      // else more has to be read
   bool wants_body = true;     // not of HEAD
   std::string path;           // without what follows a '?'
@@ -19,10 +19,10 @@ struct HttpRequest {
 };
 
 /// Reads a request that begins with these bytes. Errors: kInvalidArgument (malformed, too long, a body).
-Result<HttpRequest> parse_http_request(std::string_view bytes);
+Result<ScrapeRequest> parse_http_request(std::string_view bytes);
 
 /// What goes back when the request is not for the metrics: 401, 404; empty when it is. `key`: what a caller has to show; empty: nothing.
-std::string http_refusal(const HttpRequest& request, const std::string& key);
+std::string http_refusal(const ScrapeRequest& request, const std::string& key);
 /// "HTTP/1.1 200 OK" and so on, with the connection's end announced.
 std::string http_response(int status, std::string_view body, bool with_body = true);
 

@@ -188,7 +188,9 @@ TEST(ControlCodec, EveryObjectRequestAndAnswerComesBackEqual) {
   auto requests = all_object_requests();
   requests.push_back(control::Publish{"", "w", 1, 1, 1, std::vector<ObjectLocation>{some_location()}});
   for (std::size_t i = 0; i < requests.size(); ++i) {
-    if (i < std::variant_size_v<ObjectControl>) EXPECT_TRUE(std::any_of(requests.begin(), requests.end(), [&](const auto& request) { return request.index() == i; }));
+    if (i < std::variant_size_v<ObjectControl>) {
+      EXPECT_TRUE(std::any_of(requests.begin(), requests.end(), [&](const auto& request) { return request.index() == i; }));
+    }
     ControlRequest request{JobId::random(), std::chrono::milliseconds(1234), requests[i]};
     auto decoded = decode_control_request(encode(request));
     ASSERT_TRUE(decoded.ok()) << i << ": " << decoded.status().message();
