@@ -17,6 +17,9 @@ find_package(CLI11 REQUIRED)
 pkg_check_modules(SQLITE_PKG REQUIRED IMPORTED_TARGET sqlite3)  # the head's journal
 add_library(sqlite ALIAS PkgConfig::SQLITE_PKG)
 
+pkg_check_modules(PROMETHEUS_PKG REQUIRED IMPORTED_TARGET prometheus-cpp-core)  # the metrics' text; its HTTP server is not used
+add_library(prometheus ALIAS PkgConfig::PROMETHEUS_PKG)
+
 # The programs' allocator. Sanitizers bring their own.
 add_library(allocator INTERFACE)
 if(NOT STARLING_SANITIZE)

@@ -29,7 +29,7 @@ function(starling_documents)
   add_custom_target(documents DEPENDS ${programs})
   add_test(NAME docs/build COMMAND ${CMAKE_COMMAND} --build ${CMAKE_BINARY_DIR} --target documents)
   set_tests_properties(docs/build PROPERTIES LABELS docs TIMEOUT 600 FIXTURES_SETUP documents)
-  foreach(page README.md docs/guide/security.md docs/guide/cluster.md docs/guide/spot.md)
+  foreach(page README.md docs/guide/security.md docs/guide/cluster.md docs/guide/spot.md docs/guide/observe.md)
     get_filename_component(page_name ${page} NAME_WE)
     string(TOLOWER ${page_name} page_name)
     add_test(NAME docs/${page_name}_commands

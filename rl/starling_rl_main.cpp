@@ -2,6 +2,7 @@
 #include <iostream>
 #include <string_view>
 
+#include "rl/command/all_reduce.h"
 #include "rl/command/export.h"
 #include "rl/command/generate.h"
 #include "rl/command/render.h"
@@ -9,6 +10,7 @@
 #include "rl/command/tokenize.h"
 #include "rl/command/train.h"
 #include "rl/rl.h"
+#include "rl/worker/all_reduce_probe.h"
 #include "runtime/runtime.h"
 
 namespace {
@@ -35,12 +37,14 @@ void print_usage(std::ostream& out) {
 int main(int argc, char** argv) {
   runtime::Runtime runtime(argc, argv);
   rl::register_training_actors(runtime);
+  rl::register_all_reduce_probe(runtime);
   if (runtime.is_worker()) return runtime.run([](runtime::Runtime&) { return 0; });
   const std::string_view name = argc < 2 ? "" : argv[1];
   if (name == "--help" || name == "-h") return print_usage(std::cout), 0;
   for (const Command& tool : kTools) {
     if (name == tool.name) return tool.run(argc - 1, argv + 1);
   }
+  if (name == "all-reduce") return rl::all_reduce_command(runtime, argc - 1, argv + 1);  // for starling doctor
   if (name == "train") {
     runtime::start_log("driver");
     return rl::train_command(runtime, argc - 1, argv + 1);

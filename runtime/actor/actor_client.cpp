@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cstring>
 
 #include "runtime/actor/call_wire.h"
 #include "runtime/actor/lineage.h"
@@ -34,6 +35,8 @@ struct OutgoingCall final : Producer {
   std::shared_ptr<Channel> channel;  // it was sent on
   std::uint64_t incarnation = 0;     // it was sent to
   std::shared_ptr<StreamState> stream;  // of a method that yields values
+  std::uint64_t sent_ns = 0;         // when calls are recorded
+  std::uint32_t sent_by = 0;         // the thread
   std::atomic<bool> forced{false};   // cancelled by force: the actor's process may end because of it
 
   /// `what`, with the limit.
@@ -387,7 +390,8 @@ void ActorClient::settle(const CallPtr& call, const Status& why) {
 }
 
 void ActorClient::send(const CallPtr& call, Section& section) {
-  auto left = std::chrono::ceil<std::chrono::milliseconds>(call->deadline - steady_now());
+  const Deadline now = steady_now();
+  auto left = std::chrono::ceil<std::chrono::milliseconds>(call->deadline - now);
   if (left.count() <= 0) {
     return section.fail(call, call->late("the call's time was up before it could be sent"));
   }
@@ -406,6 +410,10 @@ void ActorClient::send(const CallPtr& call, Section& section) {
   if (!meta.ok()) return section.fail(call, meta.status());
   call->sequence = ++sequence_;
   call->channel = channel_;
+  const auto now_ns = static_cast<std::uint64_t>(std::chrono::duration_cast<std::chrono::nanoseconds>(now.time_since_epoch()).count());
+  const bool records = process_->activity() && process_->activity()->records(now_ns);
+  call->sent_ns = records ? now_ns : 0;
+  if (records) call->sent_by = ActivityPage::thread_id();
   call->incarnation = incarnation_;
   ++in_flight_;
   if (call->stream) {
@@ -588,7 +596,25 @@ void ActorClient::adopt(const ActorAddress& newer) {
   if (older) older->close(unavailable("the actor was started again"));
 }
 
+void ActorClient::record(const OutgoingCall& call, bool failed) const {
+  auto of_class = process_->registry().find(class_name_);
+  if (!of_class.ok()) return;
+  ActivityPage& page = *process_->activity();
+  const auto method = static_cast<std::size_t>(call.method - (*of_class)->methods().data());
+  activity::TraceEvent event;
+  event.kind = activity::EventKind::kCalled;
+  event.begin_ns = call.sent_ns;
+  event.duration_ns = activity_now() - call.sent_ns;
+  event.flow = call_flow(process_->session(), id_, call.sequence);
+  std::memcpy(&event.actor, id_.bytes.data(), sizeof event.actor);
+  event.tid = call.sent_by;
+  event.method = method < (*of_class)->methods().size() ? page.class_of(**of_class).method(method) : 0;
+  event.failed = failed;
+  page.record(event);
+}
+
 void ActorClient::on_reply(const CallPtr& call, Result<Message> reply) {
+  if (call->sent_ns != 0) record(*call, !reply.ok());
   if (!reply.ok() && reply.status().code() == ErrorCode::kDeadlineExceeded) {
     send_notice(*call->channel, {id_, call->sequence, CallNotice::Kind::kCancel});
     reply = call->late("no reply in time; the call may have run");

@@ -149,6 +149,7 @@ class ActorClient : public std::enable_shared_from_this<ActorClient> {
   void on_cause(std::uint64_t incarnation, Status reason, bool refused, Result<ActorState> state);
   void on_resolved(Result<ActorAddress> address);
   void on_pause_over();
+  void record(const OutgoingCall& call, bool failed) const;
   void on_reply(const CallPtr& call, Result<Message> reply);
   void on_gone(const CallPtr& call, const Status& reason);
   void on_timer();

@@ -25,6 +25,7 @@
 #include "runtime/actor/parked_calls.h"
 #include "runtime/actor/registry.h"
 #include "runtime/core/result.h"
+#include "runtime/observe/activity_page.h"
 #include "runtime/transport/unique_function.h"
 
 namespace runtime {
@@ -121,12 +122,21 @@ class ActorHost : public std::enable_shared_from_this<ActorHost> {
   void run_drain_hook();
   void give_up_resources_while_waiting();
   Status prepare(const ExecutionOptions& execution, bool one_thread) const;
-  Status check_call(const ActorJob& job) const;
+  Status check_call(const ActorJob& job, Deadline now) const;
   Status construct(ActorJob& job);
-  Status execute(ActorJob& job, const CallContext& context, InvokeOutput& output);
+  Status execute(ActorJob& job, const CallContext& context, InvokeOutput& output, Deadline now);
   /// Nothing once the call has failed, or when its result cannot be stored, which the status says then.
   ObjectValue store_result(Status& status, InvokeOutput& output, const CallContext& call);
   void send_reply(std::unique_ptr<ActorJob> job, Status status, ObjectValue value, Flush flush);
+
+  // What the node sees (observe/activity_page.h); they do nothing where nobody looks.
+  std::uint64_t show_begin(const ActorJob& job, Deadline now) const;
+  /// How long the call took.
+  std::uint64_t show_end(const ActorJob& job, std::uint64_t begun_ns, bool failed) const;
+  void show_line() {  // with mutex_ held
+    if (slot_) slot_->waiting.set(in_line());
+  }
+  void show_ended(std::uint64_t took_ns, bool failed);  // likewise
 
   const std::shared_ptr<const HostContext> context_;
   const ActorId id_;
@@ -135,6 +145,7 @@ class ActorHost : public std::enable_shared_from_this<ActorHost> {
 
   std::shared_ptr<void> actor_;  // set by the constructor's turn, before there is another; as is
   bool saves_ = false;           // whether it will be started again with what it saved
+  ActivityPage::ClassRef class_ref_;  // likewise
 
   std::mutex mutex_;  // guards what follows
   const ActorClass* class_ = nullptr;  // null until the actor is built
@@ -146,6 +157,7 @@ class ActorHost : public std::enable_shared_from_this<ActorHost> {
   std::uint32_t turns_ = 0;
   std::uint32_t jobs_ = 0;  // turns inside of a job
   std::uint32_t turns_max_ = 1;
+  activity::ActorSlot* slot_ = nullptr;  // null: nobody looks
   bool draining_ = false;   // stops when no call is left
   bool stopping_ = false;
   bool finished_ = false;

@@ -20,6 +20,7 @@ struct CoroutineCall : CoroutineState {
 
   std::shared_ptr<ActorHost> host;
   std::unique_ptr<ActorJob> job;
+  std::uint64_t begun_ns = 0;
   bool fetches = false;  // its arguments' bytes are on their way
   Lane* lane = nullptr;
   asio::cancellation_signal signal;

@@ -9,6 +9,7 @@
 #include "runtime/actor/stored_object.h"
 #include "runtime/actor/worker_link.h"
 #include "runtime/core/log.h"
+#include "runtime/core/simulation.h"
 #include "runtime/core/timer.h"
 
 namespace runtime {
@@ -39,9 +40,21 @@ Process::Process(std::shared_ptr<const Registry> registry)
 
 Process::~Process() { shut_down(); }
 
+void Process::show_activity() {
+  if (simulation() || !node_->channel()->is_unix()) return;
+  auto page = ActivityPage::create();
+  Result<FileDescriptor> copy = page.ok() ? (*page)->duplicate() : page.status();
+  if (!copy.ok()) return LOG(warn, "what this process does will not be seen: {}", copy.status().message());
+  Message message;
+  message.kind = FrameKind::kActivity;
+  message.fds.push_back(*std::move(copy));
+  if (node_->channel()->send(std::move(message)).ok()) activity_ = *std::move(page);  // else the connection has ended, and the process will
+}
+
 void Process::attach(std::unique_ptr<NodeClient> node) {
   CHECK(!node_);
   node_ = std::move(node);
+  show_activity();
   objects_ = std::make_shared<ObjectClient>(node_->channel());
   ObjectClient::OwnerHooks hooks;
   hooks.hold = [table = object_table_](const ObjectLocation& location) { table->hold(location); };

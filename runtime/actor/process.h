@@ -28,6 +28,7 @@
 #include "runtime/control/membership.h"
 #include "runtime/node/node_client.h"
 #include "runtime/object/object_client.h"
+#include "runtime/observe/activity_page.h"
 #include "runtime/transport/event_loop.h"
 
 namespace runtime {
@@ -52,6 +53,8 @@ class Process : public std::enable_shared_from_this<Process> {
   bool is_attached() const { return node_ != nullptr; }
   EventLoop& loop() { return loop_; }
   NodeClient& node() { return *node_; }
+  /// What this process says of itself to its node; null when the node is elsewhere, or this is a simulation.
+  const std::shared_ptr<ActivityPage>& activity() const { return activity_; }
   const Registry& registry() const { return *registry_; }
   /// What this process's calls carry to tell them from another's with the same sequence.
   std::uint64_t session() const { return session_; }
@@ -114,6 +117,7 @@ class Process : public std::enable_shared_from_this<Process> {
   const std::uint64_t session_;
   EventLoop loop_;
   std::unique_ptr<NodeClient> node_;
+  std::shared_ptr<ActivityPage> activity_;  // constant after attach()
   std::shared_ptr<ObjectClient> objects_;
   const std::shared_ptr<ObjectTable> object_table_;
   std::atomic<bool> shut_down_{false};
@@ -121,6 +125,7 @@ class Process : public std::enable_shared_from_this<Process> {
 
   object_wire::ProcessReport report() const;
   void evacuate(NodeId node, UniqueFunction<void(std::uint64_t failed)> done);
+  void show_activity();
 
   mutable std::mutex mutex_;
   std::uint64_t lingering_ = 0;  // the number of the last

@@ -1,14 +1,11 @@
 #include "runtime/actor/symbol.h"
 
-#include <elf.h>
-#include <fcntl.h>
 #include <link.h>
-#include <sys/mman.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cstring>
+
+#include "runtime/observe/symbol_table.h"
 
 #define XXH_INLINE_ALL
 #include <xxhash.h>
@@ -38,65 +35,6 @@ int match_module(dl_phdr_info* info, std::size_t, void* into) {
   }
   return 0;
 }
-
-/// The symbol table of a file, mapped while this lives.
-class SymbolTable {
- public:
-  explicit SymbolTable(const char* path) {
-    int fd = ::open(path, O_RDONLY | O_CLOEXEC);
-    if (fd < 0) return;
-    struct stat info{};
-    if (::fstat(fd, &info) == 0 && info.st_size > 0) {
-      void* mapped = ::mmap(nullptr, static_cast<std::size_t>(info.st_size), PROT_READ, MAP_PRIVATE, fd, 0);
-      if (mapped != MAP_FAILED) file_ = {static_cast<const std::byte*>(mapped), static_cast<std::size_t>(info.st_size)};
-    }
-    ::close(fd);
-    find_tables(file_);
-  }
-  SymbolTable(const SymbolTable&) = delete;
-  SymbolTable& operator=(const SymbolTable&) = delete;
-  ~SymbolTable() {
-    if (!file_.empty()) ::munmap(const_cast<std::byte*>(file_.data()), file_.size());
-  }
-
-  /// Names that were visited stay valid for ever.
-  void keep() { file_ = {}; }
-
-  /// Calls visit(file address, size, name) for each function.
-  template <class Visit>
-  void for_each_function(Visit&& visit) const {
-    for (const ElfW(Sym)& symbol : symbols_) {
-      if (ELF64_ST_TYPE(symbol.st_info) != STT_FUNC || symbol.st_shndx == SHN_UNDEF || symbol.st_name >= names_.size()) continue;
-      visit(static_cast<std::uintptr_t>(symbol.st_value), static_cast<std::size_t>(symbol.st_size), names_.data() + symbol.st_name);
-    }
-  }
-
- private:
-  void find_tables(std::span<const std::byte> file) {
-    auto header = reinterpret_cast<const ElfW(Ehdr)*>(file.data());
-    if (file.size() < sizeof *header || std::memcmp(header->e_ident, ELFMAG, SELFMAG) != 0) return;
-    if (header->e_shoff > file.size() || header->e_shnum > (file.size() - header->e_shoff) / sizeof(ElfW(Shdr))) return;
-    std::span sections(reinterpret_cast<const ElfW(Shdr)*>(file.data() + header->e_shoff), header->e_shnum);
-    for (unsigned type : {SHT_SYMTAB, SHT_DYNSYM}) {  // the second is all that a stripped file has
-      for (const ElfW(Shdr)& section : sections) {
-        if (section.sh_type != type || section.sh_link >= sections.size()) continue;
-        const ElfW(Shdr)& strings = sections[section.sh_link];
-        if (!lies_in(section, file) || !lies_in(strings, file) || strings.sh_size == 0) continue;
-        symbols_ = {reinterpret_cast<const ElfW(Sym)*>(file.data() + section.sh_offset), section.sh_size / sizeof(ElfW(Sym))};
-        names_ = {reinterpret_cast<const char*>(file.data() + strings.sh_offset), strings.sh_size};
-        return;
-      }
-    }
-  }
-
-  static bool lies_in(const ElfW(Shdr)& section, std::span<const std::byte> file) {
-    return section.sh_offset <= file.size() && section.sh_size <= file.size() - section.sh_offset;
-  }
-
-  std::span<const std::byte> file_;
-  std::span<const ElfW(Sym)> symbols_;
-  std::span<const char> names_;
-};
 
 }  // namespace
 

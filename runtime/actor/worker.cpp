@@ -8,6 +8,7 @@
 #include "runtime/core/log.h"
 #include "runtime/core/timer.h"
 #include "runtime/transport/refusal_log.h"
+#include "runtime/observe/stack_handler.h"
 
 namespace runtime {
 
@@ -38,6 +39,7 @@ Result<std::unique_ptr<Worker>> Worker::start(std::shared_ptr<Process> process, 
   auto node = NodeClient::connect_worker(process->loop(), deadline_after(std::chrono::seconds(10)));
   if (!node.ok()) return node.status();
   process->attach(*std::move(node));
+  if (process->activity()) install_stack_handler(process->activity());
   std::unique_ptr<Worker> worker(new Worker(process, runtime));
 
   auto endpoint = Endpoint::unix_socket(process->node().worker_socket_path());

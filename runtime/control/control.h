@@ -8,6 +8,7 @@
 #include "runtime/control/demand.h"
 #include "runtime/control/membership.h"
 #include "runtime/control/object_control.h"
+#include "runtime/control/observe.h"
 #include "runtime/transport/unique_function.h"
 
 namespace runtime {
@@ -381,7 +382,7 @@ struct ControlRequest {
                             control::TerminateActor, control::WatchActor, control::WatchNodes, control::SaveState,
                             control::DrainActor, control::ActorsExited, control::ParkActor, ObjectControl, control::QueryGroup,
                             control::Reserve, control::QueryJob, control::OfferFiles, control::StoreFile, control::DriverDone,
-                            control::DrainNode, control::TakeOver, control::Leave, control::QueryDemand>;
+                            control::DrainNode, control::TakeOver, control::Leave, control::QueryDemand, ObserveControl>;
   JobId job;                          // on whose behalf
   std::chrono::milliseconds timeout;  // time left
   Body body;
@@ -391,7 +392,7 @@ struct ControlRequest {
 /// What a request was answered with. std::string: bytes; std::int64_t: a number or a truth value.
 using ControlAnswer = std::variant<std::monostate, JobId, ActorAddress, ActorState, std::string, std::int64_t, ClusterState,
                                    GroupState, control::LogChunk, control::NodeList, ObjectControlAnswer, control::Refusals, JobInfo, control::FilesWanted,
-                                   Demand>;
+                                   Demand, ObserveAnswer>;
 
 /// Answers one request, exactly once.
 using ControlAnswerer = UniqueFunction<void(Result<ControlAnswer>)>;

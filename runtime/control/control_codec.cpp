@@ -5,6 +5,7 @@
 
 #include "runtime/control/demand_codec.h"
 #include "runtime/control/object_control_codec.h"
+#include "runtime/control/observe_codec.h"
 #include "runtime/control/schema_values.h"
 #include "runtime/transport/capnp_codec.h"
 
@@ -263,6 +264,7 @@ struct BodyWriter {
   void operator()(const control::TakeOver& body) { to.initTakeOver().setNode(data(body.node)); }
   void operator()(const control::Leave& body) { to.initLeave().setReason(text(body.reason)); }
   void operator()(const control::QueryDemand&) { to.setQueryDemand(); }
+  void operator()(const ObserveControl& body) { store(body, to.initObserve()); }
 };
 
 Result<ControlRequest> load_request(schema::ControlRequest::Reader from) {
@@ -397,6 +399,7 @@ Result<ControlRequest> load_request(schema::ControlRequest::Reader from) {
     case Kind::TAKE_OVER: to.body = control::TakeOver{load_id<NodeId>(from.getTakeOver().getNode())}; return to;
     case Kind::LEAVE: to.body = control::Leave{load_text(from.getLeave().getReason())}; return to;
     case Kind::QUERY_DEMAND: to.body = control::QueryDemand{}; return to;
+    case Kind::OBSERVE: to.body = load(from.getObserve()); return to;
   }
   return unimplemented("a control request of kind " + std::to_string(static_cast<int>(from.which())) +
                        ", which this version does not know");
@@ -440,6 +443,13 @@ struct AnswerWriter {
     for (unsigned i = 0; i < places.size(); ++i) places.set(i, wanted.places[i]);
   }
   void operator()(const Demand& demand) { store(demand, to.initDemand()); }
+  void operator()(const ObserveAnswer& seen) {
+    auto* page = std::get_if<ActorPage>(&seen);
+    if (!page) return store(seen, to.initObserve());
+    auto actors = to.initActorPage();
+    store_list(page->actors, actors.initActors(static_cast<unsigned>(page->actors.size())));
+    actors.setNext(data(page->next));
+  }
 };
 
 Result<ControlAnswer> load_reply(schema::ControlReply::Reader from) {
@@ -462,6 +472,11 @@ Result<ControlAnswer> load_reply(schema::ControlReply::Reader from) {
       control::FilesWanted wanted;
       for (std::uint32_t place : from.getFilesWanted()) wanted.places.push_back(place);
       return ControlAnswer(std::move(wanted));
+    }
+    case Kind::OBSERVE: return ControlAnswer(load(from.getObserve()));
+    case Kind::ACTOR_PAGE: {
+      ActorPage page{load_list<ActorState>(from.getActorPage().getActors()), load_id<ActorId>(from.getActorPage().getNext())};
+      return ControlAnswer(ObserveAnswer(std::move(page)));
     }
     case Kind::NODES: return ControlAnswer(control::NodeList{from.getNodes().getVersion(), load_list<NodeInfo>(from.getNodes().getNodes()),
                                                                   load_list<NodeDeparture>(from.getNodes().getDeparted())});

@@ -83,6 +83,8 @@ class Head {
   ClusterState cluster_state() const;
   /// What waits for a place, and what the nodes are used for (head_demand.cpp).
   Demand demand() const;
+  /// How many there are of what, for metrics.
+  Numbers numbers() const;
   const ClusterTables& tables() const { return tables_; }
 
  private:
@@ -122,6 +124,7 @@ class Head {
   void on(const Call& call, control::QueryJob& body, ControlAnswerer answer);
   void on(const Call& call, control::CancelJob& body, ControlAnswerer answer);
   void on(const Call& call, control::QueryDemand& body, ControlAnswerer answer);
+  void on(const Call& call, ObserveControl& body, ControlAnswerer answer);  // head_observe.cpp
   template <class Other>
   void on(const Call& call, Other& body, ControlAnswerer answer);
 
@@ -346,6 +349,7 @@ class Head {
   Waiters<std::pair<JobId, std::string>, ControlAnswerer> key_waiters_;
   Waiters<PublishedTable::Name, PublishedWaiter> published_waiters_;
   std::map<NodeId, Drain> drains_;
+  std::uint64_t drains_begun_ = 0;  // or gone on with
   std::map<PublishedTable::Name, std::uint64_t> publishing_;  // the largest version under way
 };
 

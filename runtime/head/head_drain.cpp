@@ -76,6 +76,7 @@ void Head::begin_drain(NodeId node, std::string reason, std::chrono::millisecond
 
 void Head::resume_drain(NodeId node, std::chrono::milliseconds left) {
   scheduler_->begin_drain(node);
+  ++drains_begun_;
   Drain& drain = drains_[node];
   drain.deadline = now_() + left;
   drain.last_call = drain.deadline - std::min(left / 4, kLastCallMax);

@@ -37,6 +37,7 @@ struct IsOverview {
   }
   bool operator()(const control::QueryCluster&) const { return true; }
   bool operator()(const ObjectControl& body) const { return std::holds_alternative<control::ListObjects>(body); }
+  bool operator()(const ObserveControl&) const { return true; }
 };
 
 }  // namespace
@@ -96,9 +97,12 @@ void HeadService::end_turn() {
   auto changes = journal_ ? head_.changes() : std::vector<JournalWrite>();
   if (!changes.empty()) {
     ++written_;
-    journal_->write(std::move(changes), [this, alive = alive_, through = written_] {
+    journal_->write(std::move(changes), [this, alive = alive_, through = written_, begun = steady_now()] {
       if (!*alive) return;
       recorded_ = through;
+      const auto took = static_cast<std::uint64_t>(std::chrono::duration_cast<std::chrono::nanoseconds>(steady_now() - begun).count());
+      record_sum_ns_ += took;
+      ++record_times_[activity::bucket_of(took)];
       let_go();
     });
   } else {
@@ -141,6 +145,10 @@ void HeadService::handle(const std::shared_ptr<Channel>& channel, ControlRequest
     return answer(invalid_argument("node " + from.short_hex() + " has not joined over this connection"));
   }
   link->second.heard = steady_now();
+  if (auto* join = std::get_if<control::RegisterNode>(&request.body)) returns_ += join->returns;
+  if (auto* seen = std::get_if<ObserveControl>(&request.body); seen && std::holds_alternative<control::ReadHead>(*seen)) {
+    return answer(ControlAnswer{ObserveAnswer{numbers()}});
+  }
   if (journal_) {
     const Status trouble = journal_->trouble();
     if (!trouble.ok() && std::visit(IsRefusable{}, request.body)) return answer(trouble);
@@ -187,6 +195,7 @@ void HeadService::check_leases() {
     if (node != options_.beside && steady_now() - link.heard > options_.lease) silent.emplace_back(node, link.channel);
   }
   const std::string text = "it has been silent for " + std::to_string(options_.lease.count() / 1000) + " s";
+  leases_missed_ += silent.size();
   for (const auto& [node, channel] : silent) {
     lose(node, text);
     if (channel) channel->close(unavailable("the head has not heard of this node for too long"));
@@ -221,6 +230,21 @@ void HeadService::event(NodeId node, const ControlEvent& event) {
     auto link = links_.find(node);
     if (link != links_.end() && link->second.channel) send_event(*link->second.channel, event);
   });
+}
+
+Numbers HeadService::numbers() const {
+  Numbers numbers = head_.numbers();
+  numbers["leases_missed"] = static_cast<double>(leases_missed_);
+  numbers["node_returns"] = static_cast<double>(returns_);
+  numbers["nodes_connected"] = static_cast<double>(std::count_if(links_.begin(), links_.end(), [](const auto& link) { return link.second.channel != nullptr; }));
+  if (!journal_) return numbers;
+  numbers["journal_batches"] = static_cast<double>(recorded_);
+  numbers["journal_waiting"] = static_cast<double>(written_ - recorded_);
+  numbers["journal_seconds"] = static_cast<double>(record_sum_ns_) * 1e-9;
+  numbers["journal_trouble"] = journal_->trouble().ok() ? 0 : 1;
+  numbers["journal_bytes"] = static_cast<double>(journal_->bytes());
+  for (std::size_t i = 0; i < record_times_.size(); ++i) numbers["journal_bucket_" + std::to_string(i)] = static_cast<double>(record_times_[i]);
+  return numbers;
 }
 
 // -- Time

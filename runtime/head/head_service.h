@@ -1,6 +1,7 @@
 // HeadService: gives the head its connections, leases, a clock and a journal.
 #pragma once
 
+#include <array>
 #include <deque>
 #include <functional>
 #include <map>
@@ -10,6 +11,7 @@
 #include "runtime/core/timer.h"
 #include "runtime/head/head.h"
 #include "runtime/head/journal.h"
+#include "runtime/observe/activity_layout.h"
 #include "runtime/transport/channel.h"
 #include "runtime/transport/event_loop.h"
 
@@ -67,12 +69,17 @@ class HeadService final : private HeadLinks {
   void check_leases();
   void lose(NodeId node, const std::string& why);
   void maybe_all_stopped();
+  Numbers numbers() const;
 
   EventLoop& loop_;
   const HeadServiceOptions options_;
   const std::unique_ptr<Journal> journal_;
   std::uint64_t written_ = 0;   // batches
   std::uint64_t recorded_ = 0;
+  std::array<std::uint64_t, activity::kBuckets> record_times_{};  // of batches, by how long their recording took
+  std::uint64_t record_sum_ns_ = 0;
+  std::uint64_t leases_missed_ = 0;
+  std::uint64_t returns_ = 0;  // of nodes that had been connected before
   std::deque<Leaving> leaving_;
   bool in_turn_ = false;
   std::map<NodeId, Link> links_;

@@ -2,6 +2,7 @@
 // order. sqlite_journal.h is the one that is used; a replicated store can take its place.
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <optional>
 #include <string>
@@ -34,6 +35,9 @@ class Journal {
 
   /// Why batches are not being recorded at present, with the cure; success while all is well.
   virtual Status trouble() const = 0;
+
+  /// What it takes where it is kept; 0: not known.
+  virtual std::uint64_t bytes() const { return 0; }
 };
 
 }  // namespace runtime

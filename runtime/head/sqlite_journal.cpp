@@ -236,6 +236,15 @@ Status SqliteJournal::trouble() const {
   return trouble_;
 }
 
+std::uint64_t SqliteJournal::bytes() const {
+  std::uint64_t sum = 0;
+  for (const char* name : {"journal.db", "journal.db-wal"}) {
+    std::error_code error;
+    if (const auto size = fs::file_size(database_->folder / name, error); !error) sum += size;
+  }
+  return sum;
+}
+
 void SqliteJournal::report(const Status& trouble) {
   std::lock_guard lock(mutex_);
   if (trouble_.ok() != trouble.ok()) {

@@ -33,6 +33,7 @@ class SqliteJournal final : public Journal {
   Status load(const std::function<Status(const std::string& key, const std::string& value)>& entry) override;
   void write(std::vector<JournalWrite> batch, UniqueFunction<void()> recorded) override;
   Status trouble() const override;
+  std::uint64_t bytes() const override;
 
  private:
   struct Database;

@@ -89,12 +89,15 @@ Json to_json(const JobInfo& job) {
               {"ended", time_text(job.ended_ms)}};
 }
 
+void print_row(const JobInfo& job) {
+  const std::string end = job.running ? "" : "  " + job.end.text;
+  std::printf("  %s  %-9s node %s  pid %-7d %s%s\n", job.job.short_hex().c_str(), std::string(job_state(job)).c_str(),
+              job.node.is_none() ? "-" : job.node.short_hex().c_str(), job.pid, job.command.c_str(), end.c_str());
+}
+
 void print_jobs(const ClusterState& state, bool with_ended) {
   for (const JobInfo& job : state.jobs) {
-    if (!job.running && !with_ended) continue;
-    const std::string end = job.running ? "" : "  " + job.end.text;
-    std::printf("  %s  %-9s node %s  pid %-7d %s%s\n", job.job.short_hex().c_str(), std::string(job_state(job)).c_str(),
-                job.node.is_none() ? "-" : job.node.short_hex().c_str(), job.pid, job.command.c_str(), end.c_str());
+    if (job.running || with_ended) print_row(job);
   }
 }
 

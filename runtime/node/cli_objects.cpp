@@ -84,9 +84,11 @@ void print(const ObjectList& list) {
 
 }  // namespace
 
-int list_objects_command(const std::string& address, bool json) {
+int list_objects_command(const std::string& address, bool json, const Filters& filters) {
+  if (Status status = check_filters(filters, to_json(ObjectInfo()), "objects"); !status.ok()) return fail(status);
   auto list = ask_cluster<ObjectList>(address, [](NodeClient& client, Deadline deadline, auto done) { client.list_objects(deadline, done); });
   if (!list.ok()) return fail(list.status());
+  std::erase_if(list->objects, [&](const ObjectInfo& object) { return !matches(to_json(object), filters); });
   if (!json) return print(*list), 0;
   Json objects = Json::array(), stores = Json::array();
   for (const ObjectInfo& object : list->objects) objects.push_back(to_json(object));

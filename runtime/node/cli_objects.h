@@ -1,11 +1,13 @@
-// `starling list objects`: what keeps memory in the nodes' stores.
+// `starling list objects`.
 #pragma once
 
 #include <string>
 
+#include "runtime/node/cli_filter.h"
+
 namespace runtime {
 
 /// Returns the exit code.
-int list_objects_command(const std::string& address, bool json);
+int list_objects_command(const std::string& address, bool json, const Filters& filters);
 
 }  // namespace runtime

@@ -243,12 +243,13 @@ int run_node(const StartOptions& options, StartPlan plan, StartReport& report) {
 
 }  // namespace
 
-int start_command(const StartOptions& options) {
+int start_command(const StartOptions& options, const MetricsProvider& metrics) {
   auto plan = make_plan(options);
   if (!plan.ok()) {
     std::fprintf(stderr, "error: %s\n", plan.status().message().c_str());
     return 1;
   }
+  plan->node.metrics = metrics;
   ::signal(SIGPIPE, SIG_IGN);
   if (options.block || options.is_private) {
     if (options.is_private) {

@@ -9,6 +9,8 @@
 #include <string>
 #include <vector>
 
+#include "runtime/node/metrics_source.h"
+
 namespace runtime {
 
 struct StartOptions {
@@ -37,6 +39,7 @@ struct StartOptions {
   std::string preemption_command;
   std::string preemption_url;
   std::string preemption_poll = "1s";
+  std::string metrics = "key";              // who may read them at the node's port: "key", "open" or "off"
   bool block = false;
   bool is_private = false;     // for one program: foreground, not the "last" cluster, ends with its parent
 };
@@ -44,6 +47,6 @@ struct StartOptions {
 inline constexpr int kDefaultPort = 6399;
 
 /// Returns the exit code: 0 once the node runs (in the foreground: once it was asked to stop), 1 with a message on stderr.
-int start_command(const StartOptions& options);
+int start_command(const StartOptions& options, const MetricsProvider& metrics = {});
 
 }  // namespace runtime

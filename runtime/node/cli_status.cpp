@@ -2,7 +2,6 @@
 
 #include "runtime/core/duration.h"
 #include "runtime/node/cli_jobs.h"
-#include "runtime/node/cli_objects.h"
 #include "runtime/node/cli_query.h"
 
 namespace runtime {
@@ -11,12 +10,56 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-// The keys below are what scripts rely on: add, never rename.
+// The keys here are what scripts rely on: add, never rename.
+
+const char* phase_of(const GroupState& group) { return group.placed ? "placed" : group.is_torn() ? "rescheduling" : "pending"; }
+
+/// "CPU 1.5/2  memory 7.6/7.6 GiB"
+std::string usage(const NodeInfo& node) {
+  std::string text;
+  for (const auto& [name, total] : node.resources) {
+    auto left = node.available.find(name);
+    double used = total - (left == node.available.end() ? 0 : left->second);
+    double unit = name == "memory" ? 1 << 30 : 1;
+    char part[160];
+    std::snprintf(part, sizeof part, "%s%s %.4g/%.4g%s", text.empty() ? "" : "  ", name.c_str(), used / unit, total / unit,
+                  name == "memory" ? " GiB" : "");
+    text += part;
+  }
+  return text;
+}
+
+template <class T>
+Json list_json(const std::vector<T>& items) {
+  Json list = Json::array();
+  for (const T& item : items) list.push_back(to_json(item));
+  return list;
+}
+
+void print_nodes(const ClusterState& state) {
+  for (const NodeInfo& node : state.nodes) print_row(node);
+}
+
+void print_actors(const ClusterState& state) {
+  for (const ActorState& actor : state.actors) {
+    if (actor.phase != ActorPhase::kDead) print_row(actor);
+  }
+}
+
+void print_groups(const ClusterState& state) {
+  for (const GroupState& group : state.groups) print_row(group);
+}
+
+Result<ClusterState> fetch(const std::string& address) {
+  return ask_cluster<ClusterState>(address, [](NodeClient& client, Deadline deadline, auto done) { client.cluster_state(deadline, done); });
+}
+
+}  // namespace
 
 Json to_json(const NodeInfo& node) {
   Json json{{"id", node.node.hex()},          {"address", node.address},     {"hostname", node.hostname},
-              {"state", node.drain ? "draining" : node.alive ? "alive" : "dead"}, {"is_head", node.is_head}, {"pid", node.pid},
-              {"resources", node.resources},    {"available", node.available}, {"labels", node.labels}};
+            {"state", node.drain ? "draining" : node.alive ? "alive" : "dead"}, {"is_head", node.is_head}, {"pid", node.pid},
+            {"resources", node.resources},    {"available", node.available}, {"labels", node.labels}};
   if (node.drain) {
     json["drain"] = {{"reason", node.drain->reason}, {"deadline_unix_ms", node.drain->deadline.count()}, {"left_ms", node.drain->left.count()}, {"waits_for", node.drain->waits_for}};
   }
@@ -30,8 +73,6 @@ Json to_json(const ActorState& actor) {
   if (actor.phase == ActorPhase::kDead) json["death_cause"] = actor.death.text;
   return json;
 }
-
-const char* phase_of(const GroupState& group) { return group.placed ? "placed" : group.is_torn() ? "rescheduling" : "pending"; }
 
 Json to_json(const GroupState& group) {
   Json bundles = Json::array();
@@ -53,65 +94,29 @@ Json to_json(const GroupState& group) {
               {"placements", group.placements}};
 }
 
-template <class T>
-Json list_json(const std::vector<T>& items) {
-  Json list = Json::array();
-  for (const T& item : items) list.push_back(to_json(item));
-  return list;
-}
-
-/// "CPU 1.5/2  memory 7.6/7.6 GiB"
-std::string usage(const NodeInfo& node) {
-  std::string text;
-  for (const auto& [name, total] : node.resources) {
-    auto left = node.available.find(name);
-    double used = total - (left == node.available.end() ? 0 : left->second);
-    double unit = name == "memory" ? 1 << 30 : 1;
-    char part[160];
-    std::snprintf(part, sizeof part, "%s%s %.4g/%.4g%s", text.empty() ? "" : "  ", name.c_str(), used / unit, total / unit,
-                  name == "memory" ? " GiB" : "");
-    text += part;
-  }
-  return text;
-}
-
-void print_nodes(const ClusterState& state) {
-  for (const NodeInfo& node : state.nodes) {
-    std::printf("  %s  %-21s %-4s pid %-7d %s  (used/total)\n", node.node.short_hex().c_str(), node.address.c_str(),
-                node.is_head ? "head" : "", node.pid, usage(node).c_str());
-    if (node.drain) {
-      std::printf("            draining (%s): leaves within %s; waits for %s\n", node.drain->reason.c_str(), describe_duration(node.drain->left).c_str(),
-                  node.drain->waits_for.c_str());
-    }
+void print_row(const NodeInfo& node) {
+  std::printf("  %s  %-21s %-4s pid %-7d %s  (used/total)\n", node.node.short_hex().c_str(), node.address.c_str(), node.is_head ? "head" : "", node.pid,
+              usage(node).c_str());
+  if (node.drain) {
+    std::printf("            draining (%s): leaves within %s; waits for %s\n", node.drain->reason.c_str(), describe_duration(node.drain->left).c_str(),
+                node.drain->waits_for.c_str());
   }
 }
 
-void print_actors(const ClusterState& state, bool with_dead) {
-  for (const ActorState& actor : state.actors) {
-    if (actor.phase == ActorPhase::kDead && !with_dead) continue;
-    std::string detail = actor.phase == ActorPhase::kDead ? actor.death.text : actor.pending_reason;
-    if (actor.restarts > 0) detail = "restarts " + std::to_string(actor.restarts) + (detail.empty() ? "" : "  " + detail);
-    if (actor.detached) detail = "detached in namespace " + actor.name_space + (detail.empty() ? "" : "  " + detail);
-    std::printf("  %s  %-8s %s%s%s  node %s  pid %d  %s\n", actor.actor.short_hex().c_str(), std::string(to_string(actor.phase)).c_str(),
-                actor.class_name.c_str(), actor.name.empty() ? "" : " ", actor.name.c_str(),
-                actor.node.is_none() ? "-" : actor.node.short_hex().c_str(), actor.pid, detail.c_str());
-  }
+void print_row(const ActorState& actor) {
+  std::string detail = actor.phase == ActorPhase::kDead ? actor.death.text : actor.pending_reason;
+  if (actor.restarts > 0) detail = "restarts " + std::to_string(actor.restarts) + (detail.empty() ? "" : "  " + detail);
+  if (actor.detached) detail = "detached in namespace " + actor.name_space + (detail.empty() ? "" : "  " + detail);
+  std::printf("  %s  %-8s %s%s%s  node %s  pid %d  %s\n", actor.actor.short_hex().c_str(), std::string(to_string(actor.phase)).c_str(), actor.class_name.c_str(),
+              actor.name.empty() ? "" : " ", actor.name.c_str(), actor.node.is_none() ? "-" : actor.node.short_hex().c_str(), actor.pid, detail.c_str());
 }
 
-void print_groups(const ClusterState& state) {
-  for (const GroupState& group : state.groups) {
-    std::string detail = group.pending_reason;
-    if (group.spec.detached) detail = "detached in namespace " + group.spec.name_space + (detail.empty() ? "" : "  " + detail);
-    std::printf("  %s  %-12s %s%s%s  %zu bundles  %s\n", group.spec.group.short_hex().c_str(), phase_of(group), std::string(to_string(group.spec.strategy)).c_str(),
-                group.spec.name.empty() ? "" : " ", group.spec.name.c_str(), group.spec.bundles.size(), detail.c_str());
-  }
+void print_row(const GroupState& group) {
+  std::string detail = group.pending_reason;
+  if (group.spec.detached) detail = "detached in namespace " + group.spec.name_space + (detail.empty() ? "" : "  " + detail);
+  std::printf("  %s  %-12s %s%s%s  %zu bundles  %s\n", group.spec.group.short_hex().c_str(), phase_of(group), std::string(to_string(group.spec.strategy)).c_str(),
+              group.spec.name.empty() ? "" : " ", group.spec.name.c_str(), group.spec.bundles.size(), detail.c_str());
 }
-
-Result<ClusterState> fetch(const std::string& address) {
-  return ask_cluster<ClusterState>(address, [](NodeClient& client, Deadline deadline, auto done) { client.cluster_state(deadline, done); });
-}
-
-}  // namespace
 
 int status_command(const std::string& address, bool json) {
   auto state = fetch(address);
@@ -129,27 +134,11 @@ int status_command(const std::string& address, bool json) {
   std::printf("jobs:\n");
   print_jobs(*state, false);
   std::printf("actors:\n");
-  print_actors(*state, false);
+  print_actors(*state);
   if (!state->groups.empty()) {
     std::printf("placement groups:\n");
     print_groups(*state);
   }
-  return 0;
-}
-
-int list_command(const std::string& address, const std::string& kind, bool json) {
-  if (kind == "objects") return list_objects_command(address, json);
-  bool known = kind == "nodes" || kind == "actors" || kind == "jobs" || kind == "placement-groups";
-  if (!known) {
-    std::fprintf(stderr, "error: cannot list '%s'; there are nodes, actors, jobs, placement-groups and objects\n", kind.c_str());
-    return 2;
-  }
-  auto state = fetch(address);
-  if (!state.ok()) return fail(state.status());
-  if (kind == "nodes") json ? print_json(list_json(state->nodes)) : print_nodes(*state);
-  if (kind == "actors") json ? print_json(list_json(state->actors)) : print_actors(*state, true);
-  if (kind == "jobs") json ? print_json(list_json(state->jobs)) : print_jobs(*state, true);
-  if (kind == "placement-groups") json ? print_json(list_json(state->groups)) : print_groups(*state);
   return 0;
 }
 

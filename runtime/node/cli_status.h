@@ -1,14 +1,24 @@
-// `starling status` and `starling list`.
+// `starling status`, and what of it other commands show too.
 #pragma once
 
+#include <nlohmann/json_fwd.hpp>
 #include <string>
+
+#include "runtime/control/membership.h"
 
 namespace runtime {
 
-/// What the cluster is and does, for people or as one JSON object. Exit code 1: no cluster, or it does not answer.
+/// Returns the exit code.
 int status_command(const std::string& address, bool json);
 
-/// One kind of thing: "nodes", "actors", "jobs" or "placement-groups". Exit code 2: another kind.
-int list_command(const std::string& address, const std::string& kind, bool json);
+// The keys are what scripts rely on (docs/guide/observe.md): add, never rename.
+nlohmann::ordered_json to_json(const NodeInfo& node);
+nlohmann::ordered_json to_json(const ActorState& actor);
+nlohmann::ordered_json to_json(const GroupState& group);
+
+/// A line for people.
+void print_row(const NodeInfo& node);
+void print_row(const ActorState& actor);
+void print_row(const GroupState& group);
 
 }  // namespace runtime

@@ -49,6 +49,8 @@ class HeadLink {
   /// Connects and joins; `done` hears once how that ended. Errors: as connect(), and as the head answers; kDeadlineExceeded.
   void join(std::chrono::milliseconds timeout, UniqueFunction<void(Status)> done);
   bool is_up() const { return state_ == State::kUp; }
+  /// Connections after the first.
+  std::uint64_t reconnects() const { return life_ > 0 ? life_ - 1 : 0; }
 
   /// Errors besides the head's: kDeadlineExceeded, kUnavailable (see above; or closed).
   void request(ControlRequest request, ControlAnswerer answer);

@@ -38,6 +38,7 @@ class HostedActors {
   void on_exit(const DeathCause& cause);
 
   std::size_t size() const { return actors_.size(); }
+  bool has(ActorId actor) const { return actors_.contains(actor); }
   /// Those that serve.
   void list(std::vector<control::ActorInstance>& to) const;
 

@@ -117,6 +117,7 @@ void MemoryGuard::look(Deadline now) {
                              gib(worst_bytes) + ", " + gib(worst_growth) + " more than " +
                              std::to_string(std::chrono::duration_cast<std::chrono::seconds>(now - samples_[worst->id].front().at).count()) + " s before";
   LOG(warn, "{}", reason);
+  ++stops_;
   callbacks_.stop(worst->id, reason);
 }
 

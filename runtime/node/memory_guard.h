@@ -65,6 +65,8 @@ class MemoryGuard {
 
   /// One look; what the timer does.
   void look(Deadline now);
+  /// Workers that it has stopped.
+  std::uint64_t stops() const { return stops_; }
 
  private:
   struct Sample {
@@ -80,6 +82,7 @@ class MemoryGuard {
   std::map<WorkerId, std::deque<Sample>> samples_;
   Deadline next_sample_ = Deadline::min();
   Deadline quiet_until_ = Deadline::min();
+  std::uint64_t stops_ = 0;
   std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
 };
 

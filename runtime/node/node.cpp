@@ -73,6 +73,9 @@ Status Node::open() {
     auto known = *alive ? ends_.find(pid) : ends_.end();
     return known == ends_.end() ? std::string() : known->second;
   };
+  store.on_fetched = [this, alive = alive_](const FetchedObject& fetched) {
+    if (*alive && eyes_) eyes_->on_fetched(fetched);
+  };
   auto objects = ObjectStore::create(loop_, store);
   if (!objects.ok()) return objects.status();
   objects_ = std::move(*objects);
@@ -130,8 +133,35 @@ Status Node::open() {
     if (options_.log_limit != 0) logs.bytes_max = options_.log_limit;
     logs_ = std::make_unique<LogKeeper>(loop_, std::move(logs));
   }
+  open_eyes();
   link_to_head();
   return watch_for_preemption();
+}
+
+void Node::open_eyes() {
+  NodeEyesOptions options;
+  options.node = options_.node;
+  options.credentials = credentials();
+  options.is_head = options_.is_head;
+  options.access = options_.metrics_access;
+  options.metrics = options_.metrics;
+  NodeEyesSources sources;
+  sources.workers = [this]() -> WorkerPool& { return *workers_; };
+  sources.objects = [this]() -> ObjectStore& { return *objects_; };
+  sources.head = [this](ControlRequest request, ControlAnswerer answer) { to_head(std::move(request), std::move(answer)); };
+  sources.numbers = [this](Numbers& numbers) {
+    numbers["head_up"] = head_->is_up();
+    numbers["head_reconnects"] = static_cast<double>(head_->reconnects());
+    for (const char* role : {"node", "worker", "driver", "tool"}) numbers["connections_" + std::string(role)] = 0;
+    for (const auto& [channel, client] : clients_) {
+      const Role role = channel->peer().role;
+      ++numbers[role == Role::kNode ? "connections_node" : role == Role::kWorker ? "connections_worker" : role == Role::kDriver ? "connections_driver" : "connections_tool"];
+    }
+    numbers["jobs_submitted_running"] = static_cast<double>(jobs_->running().size());
+    numbers["memory_guard_stops"] = static_cast<double>(memory_->stops());
+    numbers["draining"] = drained_.has_value();
+  };
+  eyes_ = std::make_unique<NodeEyes>(loop_, std::move(options), std::move(sources));
 }
 
 void Node::link_to_head() {
@@ -188,7 +218,15 @@ Status Node::listen() {
     if (!options_.is_head) return not_found("the head is not at " + address_ + "; join at the head's address");
     return head_->attach(preamble, socket);
   };
-  callbacks.on_refused = [log = std::make_shared<RefusalLog>()](const std::string& peer, const Status& why) { log->note(peer, why); };
+  callbacks.on_refused = [this, log = std::make_shared<RefusalLog>()](const std::string& peer, const Status& why) {
+    log->note(peer, why);
+    if (eyes_) eyes_->on_refused();
+  };
+  if (options_.metrics_access != MetricsAccess::kOff && options_.metrics.server) {
+    callbacks.on_http = [this](FileDescriptor socket, std::string begun) {
+      if (eyes_) eyes_->on_http(std::move(socket), std::move(begun));
+    };
+  }
   auto tcp = Listener::listen(loop_, options_.bind, credentials(), callbacks);
   if (!tcp.ok()) return tcp.status();
   tcp_ = std::move(*tcp);
@@ -275,6 +313,7 @@ void Node::accept(std::shared_ptr<Channel> channel) {
 
 void Node::on_message(const std::shared_ptr<Channel>& channel, Message message) {
   if (objects_->handle(channel, message)) return;
+  if (message.kind == FrameKind::kActivity) return eyes_->on_activity(*channel, message);
   if (message.kind != FrameKind::kControl) {
     return LOG(warn, "{} sent a frame of kind {}, which a node does not serve", channel->describe_peer(), static_cast<int>(message.kind));
   }
@@ -295,6 +334,7 @@ void Node::on_closed(const std::shared_ptr<Channel>& channel, const Status& why)
   const Client client = std::move(found->second);
   clients_.erase(found);
   objects_->detach(*channel);
+  eyes_->on_closed(*channel);
   const PeerInfo& peer = channel->peer();
   if (peer.role == Role::kWorker) workers_->on_disconnected(peer.worker);
   if (peer.role == Role::kDriver && !client.job.is_none()) on_driver_closed(client);
@@ -342,6 +382,9 @@ void Node::serve_client(const std::shared_ptr<Channel>& channel, ControlRequest 
     answer(ControlAnswer{});
     return stop_on_loop(cancelled("stopped on request of pid " + std::to_string(channel->peer().pid)));
   }
+  if (auto* seen = std::get_if<ObserveControl>(&request.body); seen && !std::holds_alternative<control::ListActors>(*seen)) {
+    return eyes_->serve(*seen, request.timeout, std::move(answer));
+  }
   bool for_head = std::holds_alternative<control::CreateActor>(request.body) || std::holds_alternative<control::ResolveActor>(request.body) ||
                   std::holds_alternative<control::QueryActor>(request.body) || std::holds_alternative<control::KillActor>(request.body) ||
                   std::holds_alternative<control::KvPut>(request.body) || std::holds_alternative<control::KvGet>(request.body) ||
@@ -352,7 +395,8 @@ void Node::serve_client(const std::shared_ptr<Channel>& channel, ControlRequest 
                   std::holds_alternative<control::SaveState>(request.body) || std::holds_alternative<control::ParkActor>(request.body) ||
                   std::holds_alternative<ObjectControl>(request.body) || std::holds_alternative<control::QueryGroup>(request.body) ||
                   std::holds_alternative<control::QueryJob>(request.body) || std::holds_alternative<control::CancelJob>(request.body) ||
-                  std::holds_alternative<control::DrainNode>(request.body) || std::holds_alternative<control::QueryDemand>(request.body);
+                  std::holds_alternative<control::DrainNode>(request.body) || std::holds_alternative<control::QueryDemand>(request.body) ||
+                  std::holds_alternative<ObserveControl>(request.body);
   if (!for_head) return answer(unimplemented("a node does not serve this to its clients"));
   request.job = client.job;
   to_head(std::move(request), std::move(answer));
@@ -505,6 +549,7 @@ Node::~Node() {
     job_files_.reset();
     logs_.reset();
     memory_.reset();
+    eyes_.reset();
     workers_.reset();
     programs_.reset();
     for (auto& [channel, client] : clients_) client.channel->close(unavailable("the node has stopped"));

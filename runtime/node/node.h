@@ -22,6 +22,7 @@
 #include "runtime/node/lease_keeper.h"
 #include "runtime/node/log_keeper.h"
 #include "runtime/node/memory_guard.h"
+#include "runtime/node/node_eyes.h"
 #include "runtime/node/preemption_watch.h"
 #include "runtime/node/program_files.h"
 #include "runtime/node/reservations.h"
@@ -57,6 +58,8 @@ struct NodeOptions {
   std::string job_user;          // as whom jobs run that nothing proves the user of, on a node of root's; empty: they are refused
   PreemptionOptions preemption;
   std::chrono::milliseconds drain_time{30'000};  // when this machine is about to be taken away, and nobody says how soon
+  MetricsAccess metrics_access = MetricsAccess::kKey;
+  MetricsProvider metrics;
 };
 
 /// Everything happens on the event loop; the methods are for the main thread, which drives the loop in wait().
@@ -98,6 +101,7 @@ class Node {
   Status listen();
   Status join();
   void link_to_head();
+  void open_eyes();
   control::RegisterNode registration() const;
   void on_lost(const Status& why);
   /// Tells the head of ends until it has confirmed them: from then on it asks no more for those incarnations.
@@ -166,6 +170,7 @@ class Node {
   std::map<JobId, std::shared_ptr<Submission>> submissions_;
   std::map<JobId, JobInfo> submitted_;     // that run
   std::set<JobId> unconfirmed_job_ends_;
+  std::unique_ptr<NodeEyes> eyes_;
   std::unique_ptr<HeadChild> head_child_;
   std::unique_ptr<HeadLink> head_;
   std::unique_ptr<LeaseKeeper> lease_;

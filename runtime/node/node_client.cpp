@@ -356,6 +356,10 @@ void NodeClient::unpublish(control::Unpublish request, Deadline deadline, Done d
 
 void NodeClient::list_objects(Deadline deadline, Callback<ObjectList> done) { state_->ask_objects(control::ListObjects{}, deadline, std::move(done)); }
 
+void NodeClient::observe(ObserveControl request, Deadline deadline, Callback<ObserveAnswer> done) {
+  state_->ask<ObserveAnswer>(std::move(request), deadline, std::move(done));
+}
+
 void NodeClient::set_on_create_actor(CreateActorHandler handler) {
   {
     std::lock_guard lock(state_->mutex);

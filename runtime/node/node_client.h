@@ -10,6 +10,7 @@
 #include "runtime/control/demand.h"
 #include "runtime/control/membership.h"
 #include "runtime/control/object_control.h"
+#include "runtime/control/observe.h"
 #include "runtime/node/session.h"
 #include "runtime/transport/channel.h"
 #include "runtime/transport/event_loop.h"
@@ -113,6 +114,8 @@ class NodeClient {
   void unpublish(control::Unpublish request, Deadline deadline, Done done);
   /// What there is of objects in the whole cluster.
   void list_objects(Deadline deadline, Callback<ObjectList> done);
+  /// What the node (or, of some requests, the head) sees.
+  void observe(ObserveControl request, Deadline deadline, Callback<ObserveAnswer> done);
 
   // -- Worker: what the node asks of it.
 

@@ -13,13 +13,20 @@
 #include "placement/placement.h"
 #include "runtime/core/version.h"
 #include "runtime/head/cli_head.h"
+#include "runtime/metrics/metrics_server.h"
+#include "runtime/node/cli_doctor.h"
 #include "runtime/node/cli_drain.h"
 #include "runtime/node/cli_jobs.h"
+#include "runtime/node/cli_list.h"
 #include "runtime/node/cli_logs.h"
+#include "runtime/node/cli_metrics.h"
+#include "runtime/node/cli_stack.h"
 #include "runtime/node/cli_start.h"
 #include "runtime/node/cli_status.h"
 #include "runtime/node/cli_stop.h"
 #include "runtime/node/cli_submit.h"
+#include "runtime/node/cli_timeline.h"
+#include "runtime/node/cli_top.h"
 #include "runtime/node/cli_why.h"
 
 namespace {
@@ -63,6 +70,11 @@ struct Commands {
     add_job(app);
     add_drain(app);
     add_autoscaler(app);
+    add_metrics(app);
+    add_stack(app);
+    add_top(app);
+    add_timeline(app);
+    add_doctor(app);
     app.footer("Reinforcement learning (each has its own --help):\n"
                "  train                       Train a policy: --config FILE key=value ...\n"
                "  generate, score             Sample from a model; log-probs of given tokens\n"
@@ -106,6 +118,7 @@ struct Commands {
     start->add_option("--preemption-command", start_options.preemption_command, "command that prints 'preempted', or 'preempted 25s', when that is so");
     start->add_option("--preemption-url", start_options.preemption_url, "a cloud's metadata endpoint that says so: aws, gcp, aws+http://HOST:PORT or gcp+http://HOST:PORT");
     start->add_option("--preemption-poll", start_options.preemption_poll, "how often these are asked (default: 1s)");
+    start->add_option("--metrics", start_options.metrics, "who may read http://NODE/metrics: key (whoever shows `starling metrics --key`; the default), open (anybody) or off");
     start->add_flag("--block", start_options.block, "stay in the foreground");
     start->add_flag("--private", start_options.is_private, "serve one program: stay in the foreground, end with the parent process, and "
                                                            "not become the cluster that commands find by themselves");
@@ -125,8 +138,12 @@ struct Commands {
   }
   void add_list(CLI::App& app) {
     list = add(app, "list", "List one kind of thing, ended ones too");
-    list->add_option("kind", kind, "nodes, actors, jobs, placement-groups or objects (from 64 KiB: size, place, owner, and what keeps them)")->required();
-    list->add_flag("--json", json, "as a JSON array; objects: an object with the nodes' stores beside them");
+    list->add_option("kind", list_options.kind, "nodes, actors, workers, jobs, placement-groups or objects (from 64 KiB: size, place, owner, and what keeps them)")->required();
+    list->add_option("--filter", list_options.filters, "FIELD=VALUE, with the fields that --json shows (labels.NAME=VALUE); of ids the first digits are enough; may be repeated: all must hold");
+    list->add_option("--state", list_options.state, "short for --filter state=STATE");
+    list->add_option("--limit", list_options.limit, "actors at most (default: all)");
+    list->add_option("--after", list_options.after, "an actor's id: those behind it, in the order of ids");
+    list->add_flag("--json", list_options.json, "as a JSON array; objects: an object with the nodes' stores beside them");
   }
   void add_submit(CLI::App& app) {
     submit = add(app, "submit", "Run a program on the cluster: starling submit -- ./driver arguments. Its output comes here, and its exit code.");
@@ -173,6 +190,34 @@ struct Commands {
     drain->add_flag("--wait", drain_options.wait, "return when the node has left, rather than when the cluster has recorded it");
   }
 
+  void add_metrics(CLI::App& app) {
+    metrics = add(app, "metrics", "Print a node's metrics, as Prometheus reads them at http://NODE/metrics");
+    metrics->add_flag("--key", key, "print what a scraper has to show there (Authorization: Bearer KEY)");
+  }
+  void add_stack(CLI::App& app) {
+    stack = add(app, "stack", "Show what an actor runs now: the threads of its process with their stacks");
+    stack->add_option("actor", what, "id (its first digits are enough), or an actor's name")->required();
+    stack->add_flag("--json", json, "as one JSON object");
+  }
+
+  void add_top(CLI::App& app) {
+    top = add(app, "top", "Watch the nodes and the busiest actors; q ends");
+    top->add_flag("--once", top_options.once, "one look, as text (also where the output is no terminal)");
+    top->add_option("--every", every_seconds, "seconds between looks (default: 2)")->check(CLI::Range(0.2, 3600.0));
+    top->add_option("--rows", top_options.rows, "actors to show (default: what fits)")->check(CLI::Range(1, 10'000));
+  }
+  void add_timeline(CLI::App& app) {
+    timeline = add(app, "timeline", "Record the calls and transfers of all nodes for a while, for ui.perfetto.dev or chrome://tracing");
+    timeline->add_option("-o,--output", timeline_options.output, "the file (default: trace.json)")->type_name("FILE");
+    timeline->add_option("--seconds", timeline_options.seconds, "how long (default: 5; Ctrl-C ends it earlier)");
+  }
+  void add_doctor(CLI::App& app) {
+    doctor = add(app, "doctor", "Check this machine for what goes wrong later, each finding with its cure. Exit code 1: something failed");
+    doctor->add_flag("--cluster", doctor_options.cluster, "also the cluster: clocks, each pair of nodes, and an all-reduce between them all");
+    doctor->add_option("--bytes", doctor_options.bytes, "sent between each pair, and reduced (default: 64MiB)")->transform(bytes());
+    doctor->add_flag("--json", doctor_options.json, "as one JSON object");
+  }
+
   void add_autoscaler(CLI::App& app) {
     autoscaler = app.add_subcommand("autoscaler", "What adds and removes nodes (`start --head --autoscaler FILE` runs it): how it is, or whether its file is right");
     autoscaler->require_subcommand(1);
@@ -200,7 +245,7 @@ struct Commands {
       }
       start_options.autoscaler_stop = config->stop_timeout;
     }
-    return runtime::start_command(start_options);
+    return runtime::start_command(start_options, runtime::http_metrics());
   }
 
   int run() {
@@ -209,10 +254,30 @@ struct Commands {
     if (*head) return runtime::head_command(head_options, make_scheduler);
     if (*stop) return runtime::stop_command(address);
     if (*status) return runtime::status_command(address, json);
-    if (*list) return runtime::list_command(address, kind, json);
     if (*why) return runtime::why_command(address, what);
-    drain_options.address = address;
-    if (*drain) return runtime::drain_command(drain_options);
+    if (*drain) {
+      drain_options.address = address;
+      return runtime::drain_command(drain_options);
+    }
+    if (*list) {
+      list_options.address = address;
+      return runtime::list_command(list_options);
+    }
+    if (*top) {
+      top_options.address = address;
+      top_options.every = std::chrono::milliseconds(static_cast<long>(every_seconds * 1000));
+      return runtime::top_command(top_options);
+    }
+    if (*timeline) {
+      timeline_options.address = address;
+      return runtime::timeline_command(timeline_options);
+    }
+    if (*doctor) {
+      doctor_options.address = address;
+      return runtime::doctor_command(doctor_options);
+    }
+    if (*metrics) return runtime::metrics_command(address, key);
+    if (*stack) return runtime::stack_command(address, what, json);
     if (*logs) return runtime::logs_command(address, what, follow);
     if (*job) {
       if (*job_list) return runtime::job_list_command(address, json);
@@ -224,15 +289,20 @@ struct Commands {
     return runtime::submit_command(submit_options);
   }
 
-  CLI::App *start, *head, *stop, *status, *list, *submit, *logs, *why, *drain, *job, *job_list, *job_status, *job_logs, *job_stop;
+  CLI::App *start, *head, *stop, *status, *list, *submit, *logs, *why, *drain, *job, *job_list, *job_status, *job_logs, *job_stop, *metrics, *stack, *top, *timeline, *doctor;
   CLI::App *autoscaler, *autoscaler_status, *autoscaler_check, *autoscaler_run;
   runtime::StartOptions start_options;
   runtime::HeadCommandOptions head_options;
   placement::AutoscalerCommandOptions autoscaler_options;
   runtime::SubmitOptions submit_options;
   runtime::DrainOptions drain_options;
-  std::string address, kind, what;
-  bool json = false, follow = false;
+  runtime::ListOptions list_options;
+  runtime::TopOptions top_options;
+  double every_seconds = 2;
+  runtime::TimelineOptions timeline_options;
+  runtime::DoctorOptions doctor_options;
+  std::string address, what;
+  bool json = false, follow = false, key = false;
 };
 
 }  // namespace

@@ -73,6 +73,13 @@ Status check_token(const std::string& token, const Endpoint& bind) {
                           std::to_string(token.size()) + " bytes; take one of at least " + std::to_string(kTokenBytesMin) + ", or leave both unset to have one made");
 }
 
+Result<MetricsAccess> metrics_access(const std::string& text) {
+  if (text == "key") return MetricsAccess::kKey;
+  if (text == "open") return MetricsAccess::kOpen;
+  if (text == "off") return MetricsAccess::kOff;
+  return invalid_argument("--metrics " + text + ": expected key (whoever shows `starling metrics --key`), open (anybody) or off");
+}
+
 Result<PreemptionOptions> preemption_options(const StartOptions& options) {
   PreemptionOptions preemption{options.preemption_file, options.preemption_command, options.preemption_url};
   if (!preemption.any()) return preemption;
@@ -115,6 +122,9 @@ Result<StartPlan> make_plan(const StartOptions& options) {
   }
   if (!(options.memory_threshold >= 0 && options.memory_threshold <= 1)) return invalid_argument("--memory-threshold is a share of the memory, from 0 (off) to 1");
   if (options.spill_limit == 0 && !options.spill_dir.empty()) return invalid_argument("--spill-limit 0 turns spilling off; --spill-dir is then for nothing");
+  auto access = metrics_access(options.metrics);
+  if (!access.ok()) return access.status();
+  plan.node.metrics_access = *access;
   auto drain_time = parse_duration(options.drain_deadline);
   if (!drain_time.ok()) return drain_time.status().with_context("--drain-deadline");
   auto preemption = preemption_options(options);

@@ -46,6 +46,7 @@ struct WorkerPool::Worker {
   std::uint32_t threads = 1;
   bool own_environment = false;
   std::unique_ptr<ChildProcess> process;
+  Deadline started = steady_now();
   std::shared_ptr<Channel> channel;  // once connected
   // Of the actor; class_name is empty for a warm worker.
   ActorSpec spec;
@@ -104,6 +105,7 @@ Result<WorkerPool::WorkerPtr> WorkerPool::spawn(JobId job, const DriverInfo& dri
   if (!process.ok()) return process.status().with_context("starting a worker");
   worker->process = std::move(*process);
   workers_[worker->id] = worker;
+  ++stats_.starts;
   LOG(debug, "worker {} started, pid {}", worker->id.short_hex(), worker->process->pid());
   return worker;
 }
@@ -249,6 +251,9 @@ std::optional<JobId> WorkerPool::on_connected(const std::shared_ptr<Channel>& ch
   if (found == workers_.end() || found->second->channel || found->second->process->pid() != channel->peer().pid) return std::nullopt;
   WorkerPtr worker = found->second;
   worker->channel = channel;
+  const auto took = static_cast<std::uint64_t>(std::chrono::duration_cast<std::chrono::nanoseconds>(steady_now() - worker->started).count());
+  stats_.connected_sum_ns += took;
+  ++stats_.connected[activity::bucket_of(took)];
   if (worker->hosted) worker->hosted->on_connected(channel);
   else if (!worker->spec.class_name.empty()) assign(worker);
   return worker->job;
@@ -329,6 +334,8 @@ void WorkerPool::on_exit(WorkerId id, DeathCause cause) {
   if (found == workers_.end()) return;
   WorkerPtr worker = found->second;
   workers_.erase(found);
+  if (!worker->end_reason.empty() || cause.exit_code == 0) ++stats_.ended;
+  else ++(cause.signal != 0 ? stats_.crashed : stats_.failed);
   for (bool is_stderr : {false, true}) send_lines(*worker, is_stderr, worker->lines[is_stderr].finish());
   if (!worker->end_reason.empty()) {
     cause.text = worker->end_reason + " (" + cause.text + ")";
@@ -408,6 +415,42 @@ void WorkerPool::drain(const WorkerPtr& worker, std::chrono::milliseconds grace,
     late->end_reason += "; it had not served its calls in time and was killed";
     late->process->end(std::chrono::milliseconds(0));
   });
+}
+
+void WorkerPool::list(WorkerList& to) const {
+  for (const auto& [id, worker] : workers_) {
+    WorkerInfo info;
+    info.worker = id;
+    info.node = options_.node;
+    info.job = worker->job;
+    info.pid = worker->process->pid();
+    info.actor = worker->spec.actor;
+    info.class_name = worker->hosted ? "" : worker->spec.class_name;
+    info.actors = worker->hosted ? static_cast<std::uint32_t>(worker->hosted->size()) : worker->spec.class_name.empty() ? 0 : 1;
+    info.state = !worker->end_reason.empty()        ? "ending"
+                 : worker->hosted                   ? "shared"
+                 : worker->spec.class_name.empty()  ? "idle"
+                 : worker->serving                  ? "actor"
+                                                    : "starting";
+    info.age = std::chrono::duration_cast<std::chrono::milliseconds>(steady_now() - worker->started);
+    to.push_back(std::move(info));
+  }
+}
+
+pid_t WorkerPool::process_of(ActorId actor, std::string* class_name) const {
+  for (const auto& [id, worker] : workers_) {
+    const bool runs = worker->hosted ? worker->hosted->has(actor) : worker->spec.actor == actor;
+    if (!runs || actor.is_none()) continue;
+    *class_name = worker->spec.class_name;
+    return worker->process->pid();
+  }
+  return 0;
+}
+
+std::size_t WorkerPool::starting() const {
+  std::size_t count = starts_.size();
+  for (const auto& [id, worker] : workers_) count += !worker->hosted && !worker->spec.class_name.empty() && !worker->serving;
+  return count;
 }
 
 void WorkerPool::end_job(JobId job) {

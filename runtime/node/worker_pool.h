@@ -5,6 +5,7 @@
 // are together in one worker, which ends with them, or with the job.
 #pragma once
 
+#include <array>
 #include <functional>
 #include <list>
 #include <map>
@@ -16,6 +17,7 @@
 
 #include "runtime/core/result.h"
 #include "runtime/control/control.h"
+#include "runtime/observe/activity_layout.h"
 #include "runtime/node/memory_guard.h"
 #include "runtime/node/program_files.h"
 #include "runtime/transport/channel.h"
@@ -42,6 +44,16 @@ struct WorkerPoolCallbacks {
   std::function<void(LogLines lines)> on_log;
   /// Where a driver's workers are to start on this node, if its folder has to be brought here first. May be empty.
   std::function<void(JobId job, const control::StartActor& start, Deadline deadline, std::function<void(Result<std::string>)> found)> find_folder{};
+};
+
+/// Since the node started.
+struct WorkerPoolStats {
+  std::uint64_t starts = 0;
+  std::uint64_t connected_sum_ns = 0;  // from a start until the process had connected
+  std::array<std::uint64_t, activity::kBuckets> connected{};  // by how long that took
+  std::uint64_t ended = 0;    // as they were told, or by exit code 0
+  std::uint64_t failed = 0;   // with another exit code
+  std::uint64_t crashed = 0;  // by a signal that nobody of the node's sent
 };
 
 /// Lives on the event loop.
@@ -75,6 +87,13 @@ class WorkerPool {
   std::vector<GuardedWorker> guarded() const;
   /// Kills a worker as if it had crashed, for that reason: its actor is started again by its own policy.
   void stop_worker(const WorkerId& id, const std::string& reason);
+  /// Those that run now. What only the kernel knows of them is not filled in.
+  void list(WorkerList& to) const;
+  /// The process that runs the actor; 0: none does.
+  pid_t process_of(ActorId actor, std::string* class_name) const;
+  /// Actors that are being started.
+  std::size_t starting() const;
+  const WorkerPoolStats& stats() const { return stats_; }
   /// Ends the job's workers, except those whose actors outlive it.
   void end_job(JobId job);
   /// The node is about to leave: workers that wait for an actor go, and no more are started ahead.
@@ -120,6 +139,7 @@ class WorkerPool {
   std::function<void()> on_empty_;
   bool ending_ = false;
   bool draining_ = false;  // the node
+  WorkerPoolStats stats_;
   std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);  // false once destroyed, for callbacks still under way
 };
 

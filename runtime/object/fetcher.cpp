@@ -35,6 +35,7 @@ struct Fetcher::Replica {
   ObjectLocation location;  // here
   std::string home;         // the endpoint of the object's own node
   std::uint64_t bytes = 0;  // of its extent
+  Deadline asked = steady_now();
   bool whole = false;
   bool ended = false;       // the object has: it is of no use any more
   std::uint64_t last_use = 0;
@@ -324,6 +325,7 @@ void Fetcher::fail(const PullPtr& pull, Status why) {
 }
 
 void Fetcher::finish(const std::shared_ptr<Replica>& replica, Status status) {
+  if (options_.on_fetched) options_.on_fetched({replica->home, replica->location.size, replica->asked, status.ok()});
   if (!status.ok()) replicas_.erase(replica->location.id);
   for (auto& done : std::exchange(replica->waiting, {})) {
     if (status.ok()) done(replica->location);

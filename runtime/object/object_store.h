@@ -31,6 +31,14 @@ struct SpillOptions {
   double low_water = 0.7;        // down to here
 };
 
+/// An object of another node, for as long as it was on its way.
+struct FetchedObject {
+  std::string from;      // the endpoint of its own node
+  std::uint64_t bytes = 0;
+  Deadline asked{};
+  bool arrived = false;
+};
+
 struct ObjectStoreOptions {
   Credentials credentials;              // of the node: its id, and what it shows to other nodes when it fetches
   std::string endpoint;                 // where other nodes reach this one, "HOST:PORT"
@@ -51,6 +59,8 @@ struct ObjectStoreOptions {
   std::function<void(const ObjectLocation& lost, UniqueFunction<void(Result<ObjectLocation>)>)> find_moved;
   /// How the process of this node that had that pid ended, or empty. Null: nobody knows.
   std::function<std::string(pid_t)> how_ended;
+  /// Hears of every fetch when it has ended. Null: nobody wants to know.
+  std::function<void(const FetchedObject&)> on_fetched;
 };
 
 struct ObjectStoreStats {

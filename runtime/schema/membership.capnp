@@ -5,6 +5,7 @@
 
 using Cxx = import "/capnp/c++.capnp";
 using Published = import "/runtime/schema/published.capnp";
+using Observe = import "/runtime/schema/observe.capnp";
 $Cxx.namespace("runtime::schema");
 
 struct Amount { name @0 :Text; value @1 :Float64; }
@@ -272,12 +273,14 @@ struct ControlRequest {
     # From a driver.
     driverDone :group { exitCode @93 :Int32; }
     # To the head: a node is to leave within that time.
-    drainNode :group { node @94 :Data; timeMs @95 :UInt64; reason @96 :Text; ifIdle @100 :Bool; }
+    drainNode :group { node @94 :Data; timeMs @95 :UInt64; reason @96 :Text; ifIdle @97 :Bool; }
     # From the head to a node.
-    takeOver :group { node @97 :Data; }             # hold what your processes refer to of that node's objects; reply: number
-    leave :group { reason @98 :Text; }              # you are drained
+    takeOver :group { node @98 :Data; }             # hold what your processes refer to of that node's objects; reply: number
+    leave :group { reason @99 :Text; }              # you are drained
     # From whoever adds and removes nodes, for the head.
-    queryDemand @99 :Void;
+    queryDemand @100 :Void;
+    # To see what the cluster does, to nodes and to the head.
+    observe @101 :Observe.ObserveRequest;
   }
 }
 
@@ -304,6 +307,8 @@ struct ControlReply {
     jobInfo @18 :JobInfo;
     filesWanted @19 :List(UInt32);
     demand @20 :Demand;
+    observe @21 :Observe.ObserveReply;
+    actorPage :group { actors @22 :List(ActorState); next @23 :Data; }  # next: ask for what comes after; empty: that was all
   }
 }
 

@@ -60,7 +60,7 @@ Result<FrameHeader> FrameHeader::decode(std::span<const std::byte, kBytes> raw, 
   header.fd_count = take<std::uint8_t>(raw.data() + 6);
   header.id = take<std::uint64_t>(raw.data() + 8);
   header.payload_bytes = take<std::uint64_t>(raw.data() + 16);
-  if (header.kind < 1 || header.kind > static_cast<std::uint16_t>(FrameKind::kGoodbye)) {
+  if (header.kind < 1 || header.kind > static_cast<std::uint16_t>(FrameKind::kActivity)) {
     return invalid_argument("frame of unknown kind " + std::to_string(header.kind));
   }
   if (raw[7] != std::byte{0}) return invalid_argument("frame with unknown flags " + std::to_string(static_cast<int>(raw[7])));

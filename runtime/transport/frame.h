@@ -27,6 +27,7 @@ enum class FrameKind : std::uint16_t {
   // Of lasting connections (channel_lasting.h); they have no message and are not counted themselves.
   kConfirm = 11,      // one way: `id` frames were received on this connection
   kGoodbye = 12,      // one way: the sender ends the connection
+  kActivity = 13,     // one way: the descriptor of what a process says of itself (observe/activity_page.h)
 };
 
 /// Whether frames of this kind answer a request; everything else goes to the channel's handler.

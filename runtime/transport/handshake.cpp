@@ -262,11 +262,19 @@ asio::awaitable<Result<PeerInfo>> handshake_caller(Channel::Socket& socket, Work
 
 // ---- callee
 
-asio::awaitable<Result<Preamble>> read_preamble(Channel::Socket& socket) {
-  std::array<std::byte, Preamble::kBytes> raw;
-  Status status = co_await read_exactly(socket, asio::buffer(raw), "closed the connection before its preamble");
-  if (!status.ok()) co_return status;
-  co_return Preamble::decode(raw);
+bool is_http(std::string_view begun) { return begun.starts_with("GET ") || begun.starts_with("HEAD "); }
+
+asio::awaitable<Result<std::string>> read_first_bytes(Channel::Socket& socket) {
+  std::string begun(Preamble::kBytes, '\0');
+  std::size_t size = 0;
+  while (size < begun.size() && !is_http(std::string_view(begun).substr(0, size))) {
+    auto [ec, bytes] = co_await socket.async_read_some(asio::buffer(begun.data() + size, begun.size() - size), asio::as_tuple(asio::use_awaitable));
+    if (ec == asio::error::operation_aborted) co_return cancelled("the preamble: cancelled");
+    if (ec) co_return unavailable("closed the connection before its preamble");
+    size += bytes;
+  }
+  begun.resize(size);
+  co_return begun;
 }
 
 asio::awaitable<void> refuse(Channel::Socket& socket, Status why) {

@@ -15,6 +15,7 @@
 #include <functional>
 #include <span>
 #include <string>
+#include <string_view>
 
 #include "runtime/core/asio.h"
 #include "runtime/core/ids.h"
@@ -95,8 +96,10 @@ asio::awaitable<Result<PeerInfo>> handshake_caller(Channel::Socket& socket, Work
                                                    std::string address, SessionTerms& terms);
 asio::awaitable<Result<PeerInfo>> handshake_callee(Channel::Socket& socket, Preamble preamble, const Credentials& credentials,
                                                    std::string address, const SessionAnswer& answer, SessionTerms& terms);
-/// Reads the preamble, nothing more. Errors: kInvalidArgument when the peer does not speak this protocol.
-asio::awaitable<Result<Preamble>> read_preamble(Channel::Socket& socket);
+/// Reads what a connection begins with, nothing more: as many bytes as a preamble has, or what a peer that speaks HTTP has sent of them.
+asio::awaitable<Result<std::string>> read_first_bytes(Channel::Socket& socket);
+/// Whether a connection that begins with these bytes is of a peer that speaks HTTP.
+bool is_http(std::string_view begun);
 /// Tells the caller why it is turned away, in the place of the first answer, and lets it read that before the close.
 asio::awaitable<void> refuse(Channel::Socket& socket, Status why);
 

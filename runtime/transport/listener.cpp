@@ -142,7 +142,17 @@ asio::awaitable<Result<PeerInfo>> Listener::State::authenticate(std::shared_ptr<
                                                                 std::string address, Handshake& handshake) {
   bool adopted = preamble.has_value();
   if (!adopted) {
-    auto read = co_await read_preamble(timed->socket);
+    auto begun = co_await read_first_bytes(timed->socket);
+    if (!begun.ok()) co_return begun.status().with_context(address);
+    if (is_http(*begun) && callbacks.on_http && !stopped) {
+      boost::system::error_code ec;
+      FileDescriptor fd(timed->socket.release(ec));
+      if (ec) co_return from_asio(ec, address);
+      callbacks.on_http(std::move(fd), *std::move(begun));
+      handshake.handed_over = true;
+      co_return cancelled("handed over");
+    }
+    auto read = Preamble::decode(std::as_bytes(std::span(begun->data(), begun->size())));
     if (!read.ok()) co_return read.status().with_context(address);
     preamble = *read;
   }

@@ -11,11 +11,13 @@ for program in "$folder"/*_fuzz; do
   name=$(basename "$program" _fuzz)
   seeds=tests/fuzz/corpus/$name work=$folder/corpus/$name log=$folder/$name.log
   mkdir -p "$work"
+  from=()
+  [ -d "$seeds" ] && from=("$seeds")
   if "$program" -max_total_time="$seconds" -timeout=10 -rss_limit_mb=2048 -print_final_stats=1 \
-      -artifact_prefix="$folder/failures/$name-" "$work" "$seeds" >"$log" 2>&1; then
+      -artifact_prefix="$folder/failures/$name-" "$work" "${from[@]}" >"$log" 2>&1; then
     runs=$(awk '/stat::number_of_executed_units/ {print $2}' "$log")
     printf '%-18s %12s runs, %s inputs\n' "$name" "$runs" "$(find "$work" -type f | wc -l)"
-    [ "$keep" = 1 ] && "$program" -merge=1 "$seeds" "$work" >>"$log" 2>&1
+    [ "$keep" = 1 ] && mkdir -p "$seeds" && "$program" -merge=1 "$seeds" "$work" >>"$log" 2>&1
   else
     failed+=("$name")
     printf '%-18s FAILED, see %s\n' "$name" "$log"

@@ -112,7 +112,8 @@ std::vector<ControlRequest::Body> all_bodies() {
           ObjectControl{control::ListObjects{}},
           control::QueryGroup{GroupId::random(), "gang", "lab", true},
           control::Reserve{true, {GroupId::random()}, {{GroupId::random(), {{"CPU", 0.5}}}, {GroupId::random(), {}}}, {GroupId::random(), GroupId::random()}},
-          control::QueryDemand{}};
+          control::QueryDemand{},
+          ObserveControl{control::ReadClock{}}};
 }
 
 Demand full_demand() {
@@ -127,6 +128,29 @@ Demand full_demand() {
   use.actors = 1, use.bundles = 2, use.jobs = 3, use.sole_copies = 4, use.last_placed = 5;
   demand.nodes = {use};
   return demand;
+}
+
+std::vector<ObserveControl> all_observe_requests() {
+  return {control::ListActors{{{"state", "alive"}, {"class", ""}}, ActorId::random(), 12}, control::ReadHead{}, control::ReadLoad{7}, control::ListWorkers{},
+          control::ReadStack{ActorId::random()}, control::ReadMetrics{}, control::Trace{std::chrono::milliseconds(1500), true}, control::ReadClock{},
+          control::MeasurePeer{"10.0.0.1:6399", 1 << 20}, control::Sink{std::string("\0bytes", 6)}};
+}
+
+std::vector<ObserveAnswer> all_observe_answers() {
+  ActorState state;
+  state.actor = ActorId::random();
+  state.class_name = "Counter";
+  ClassLoad load{"Counter", 10, 2, 12345, {1, 2, 7}, 3, 4};
+  ActorLoad actor{ActorId::random(), "Counter", 77, 10, 2, 999, 3, "add", 55};
+  WorkerInfo worker{WorkerId::random(), NodeId::random(), JobId::random(), 5, "actor", ActorId::random(), "Counter", 1, 1 << 20, 1.5, 4, "sleeping", std::chrono::milliseconds(1500)};
+  ThreadStack thread{9, "actor", "sleeping", "futex_wait", ActorId::random(), "add", 17, {"inner", "outer"}};
+  return {ActorPage{{state, {}}, ActorId::random()},
+          NodeLoad{NodeId::random(), 1234, {{"cpus", 4}, {"memory_used_bytes", 0.5}}, {load, {}}, {actor, {}}, 6},
+          WorkerList{worker, {}},
+          StackReport{5, "Counter", "stopped", "SIGCONT lets it go on", {thread, {}}},
+          std::string("text\0\xff", 6),
+          TraceChunk{1234, {{5, "driver", {"add", ""}, std::string(128, '\1'), 3}, {}}},
+          Numbers{{"steady_ns", 1e15}, {"wall_s", -0.25}}};
 }
 
 ObjectLocation some_location() { return {ObjectId::random(), NodeId::random(), "10.0.0.1:7000", 0, 17, 4096 + 64, 123456789}; }
@@ -179,7 +203,9 @@ TEST(ControlCodec, EveryObjectRequestAndAnswerComesBackEqual) {
   auto requests = all_object_requests();
   requests.push_back(control::Publish{"", "w", 1, 1, 1, std::vector<ObjectLocation>{some_location()}});
   for (std::size_t i = 0; i < requests.size(); ++i) {
-    if (i < std::variant_size_v<ObjectControl>) EXPECT_TRUE(std::any_of(requests.begin(), requests.end(), [&](const auto& request) { return request.index() == i; }));
+    if (i < std::variant_size_v<ObjectControl>) {
+      EXPECT_TRUE(std::any_of(requests.begin(), requests.end(), [&](const auto& request) { return request.index() == i; }));
+    }
     ControlRequest request{JobId::random(), std::chrono::milliseconds(1234), requests[i]};
     auto decoded = decode_control_request(encode(request));
     ASSERT_TRUE(decoded.ok()) << i << ": " << decoded.status().message();
@@ -190,6 +216,26 @@ TEST(ControlCodec, EveryObjectRequestAndAnswerComesBackEqual) {
     auto decoded = decode_control_reply(encode(Result<ControlAnswer>(ControlAnswer(objects))));
     ASSERT_TRUE(decoded.ok()) << decoded.status().message();
     EXPECT_EQ(*decoded, ControlAnswer(objects)) << objects.index();
+  }
+}
+
+TEST(ControlCodec, EveryRequestAndAnswerToSeeWhatHappensComesBackEqual) {
+  const auto requests = all_observe_requests();
+  ASSERT_EQ(requests.size(), std::variant_size_v<ObserveControl>);
+  for (std::size_t i = 0; i < requests.size(); ++i) {
+    EXPECT_EQ(requests[i].index(), i);
+    ControlRequest request{JobId::random(), std::chrono::milliseconds(1234), requests[i]};
+    auto decoded = decode_control_request(encode(request));
+    ASSERT_TRUE(decoded.ok()) << i << ": " << decoded.status().message();
+    EXPECT_EQ(*decoded, request) << i;
+  }
+  const auto answers = all_observe_answers();
+  ASSERT_EQ(answers.size(), std::variant_size_v<ObserveAnswer>);
+  for (std::size_t i = 0; i < answers.size(); ++i) {
+    EXPECT_EQ(answers[i].index(), i);
+    auto decoded = decode_control_reply(encode(Result<ControlAnswer>(ControlAnswer(answers[i]))));
+    ASSERT_TRUE(decoded.ok()) << i << ": " << decoded.status().message();
+    EXPECT_EQ(*decoded, ControlAnswer(answers[i])) << i;
   }
 }
 
@@ -219,15 +265,16 @@ TEST(ControlCodec, EveryAnswerComesBackEqual) {
   ClusterState cluster;
   cluster.cluster = ClusterId::random();
   cluster.nodes.resize(2);
+  cluster.nodes[1].drain = NodeDrain{"preemption", std::chrono::milliseconds(5000), std::chrono::milliseconds(1'700'000'000'000), 4, "2 actors"};
   cluster.actors = {state};
   cluster.groups = {group};
   cluster.jobs.resize(1);
   std::vector<ControlAnswer> answers{std::monostate{}, JobId::random(), address, state, std::string("a\0b", 3), std::int64_t{-3},
                                      cluster, group, control::LogChunk{"text\xff", 99, 7},
-                                     control::NodeList{3, std::vector<NodeInfo>(2), {{NodeInfo{}, "it was drained", true, 9}}}, ObjectControlAnswer(full_list()),
+                                     control::NodeList{3, cluster.nodes, {{cluster.nodes[1], "it was drained", true, 5}}}, ObjectControlAnswer(full_list()),
                                      control::Refusals{{{GroupId::random(), "it is stopping"}}},
                                      JobInfo{JobId::random(), NodeId::random(), "x", 3, false, true, "bob", 1, 2, JobOutcome::kFailed, full_cause()}, control::FilesWanted{{1, 5}},
-                                     full_demand()};
+                                     full_demand(), ObserveAnswer(all_observe_answers().back())};
   ASSERT_EQ(answers.size(), std::variant_size_v<ControlAnswer>);
   for (const ControlAnswer& answer : answers) {
     auto decoded = decode_control_reply(encode(Result<ControlAnswer>(answer)));
@@ -267,6 +314,7 @@ TEST(ControlCodec, DamagedBytesNeverCrash) {
   std::mt19937 random(11);
   auto bodies = all_bodies();
   for (const ObjectControl& request : all_object_requests()) bodies.push_back(request);
+  for (const ObserveControl& request : all_observe_requests()) bodies.push_back(request);
   for (const auto& body : bodies) {
     Buffer good = encode(ControlRequest{JobId::random(), std::chrono::milliseconds(1), body});
     std::vector<std::uint64_t> words(good.size() / 8);

@@ -87,11 +87,11 @@ TEST(FrameHeader, RefusesWhatIsOutOfBounds) {
     raw[7] = static_cast<std::byte>(flags);
     return FrameHeader::decode(raw, 64, 1000).ok();
   };
-  EXPECT_TRUE(decode({.meta_bytes = 64, .kind = 12, .fd_count = 16, .payload_bytes = 1000}));
+  EXPECT_TRUE(decode({.meta_bytes = 64, .kind = 13, .fd_count = 16, .payload_bytes = 1000}));
   EXPECT_FALSE(decode({.meta_bytes = 72, .kind = 1}));
   EXPECT_FALSE(decode({.meta_bytes = 63, .kind = 1}));
   EXPECT_FALSE(decode({.kind = 0}));
-  EXPECT_FALSE(decode({.kind = 13}));
+  EXPECT_FALSE(decode({.kind = 14}));
   EXPECT_FALSE(decode({.kind = 1, .fd_count = 17}));
   EXPECT_FALSE(decode({.kind = 1, .payload_bytes = 1001}));
   EXPECT_FALSE(decode({.kind = 1}, 1));

@@ -1,0 +1,64 @@
+#include "rl/command/all_reduce.h"
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <iostream>
+#include <nlohmann/json.hpp>
+
+#include "rl/command/command_line.h"
+#include "rl/worker/all_reduce_probe.h"
+
+namespace rl {
+
+namespace {
+
+constexpr int kRounds = 3;
+constexpr std::chrono::seconds kPatience{60};
+
+/// An actor on each node; all at once, and then all of their answers.
+runtime::Status run(runtime::Runtime& runtime, std::uint64_t bytes) {
+  if (runtime::Status started = runtime.start(); !started.ok()) return started;
+  const auto cluster = runtime.cluster_state();
+  if (!cluster.ok()) return cluster.status();
+  std::vector<runtime::ActorHandle<AllReduceProbe>> probes;
+  const std::string group = "doctor-" + runtime::ActorId::random().short_hex();
+  std::vector<runtime::NodeInfo> nodes = cluster->nodes;
+  std::erase_if(nodes, [](const runtime::NodeInfo& node) { return !node.alive || node.drain; });  // those take no actors
+  const int size = static_cast<int>(nodes.size());
+  for (const runtime::NodeInfo& node : nodes) {
+    runtime::ActorOptions options{.cpus = 0};
+    options.node = node.node;
+    auto probe = runtime.spawn<AllReduceProbe>(options, static_cast<int>(probes.size()), size, group);
+    if (!probe.ok()) return probe.status().with_context("node " + node.node.short_hex() + " at " + node.address);
+    probes.push_back(*probe);
+  }
+  std::vector<runtime::ObjectRef<AllReduceResult>> results;
+  for (const auto& probe : probes) results.push_back(probe.call(&AllReduceProbe::measure, bytes / sizeof(float), kRounds));
+  double seconds = 0;
+  for (std::size_t rank = 0; rank < results.size(); ++rank) {
+    const auto result = runtime.get(results[rank], kPatience);
+    const std::string where = "node " + nodes[rank].address;
+    if (!result.ok()) return result.status().with_context(where);
+    if (!result->correct) return runtime::internal_error(where + ": the sum is wrong");
+    seconds = std::max(seconds, result->seconds);
+  }
+  // A ring moves 2 (n - 1) / n of the bytes over each node's link.
+  const double moved = size > 1 ? 2.0 * (size - 1) / size * static_cast<double>(bytes) : 0;
+  std::cout << nlohmann::ordered_json{{"backend", "Gloo"}, {"nodes", size}, {"seconds", seconds}, {"bus_bytes_per_s", seconds > 0 ? moved / seconds : 0}}.dump() << '\n';
+  return {};
+}
+
+}  // namespace
+
+int all_reduce_command(runtime::Runtime& runtime, int argc, char** argv) {
+  CLI::App app("An all-reduce between all nodes of a cluster, as starling doctor --cluster runs it.", "starling-rl all-reduce");
+  std::string address;
+  std::uint64_t bytes = 64 << 20;
+  app.add_option("--address", address, "the cluster's HOST:PORT");
+  app.add_option("--bytes", bytes, "of the vector that is summed")->check(CLI::Range(std::uint64_t{4}, std::uint64_t{1} << 30));
+  if (const std::optional<int> exit = parse_command_line(app, argc, argv)) return *exit;
+  const runtime::Status status = run(runtime, bytes);
+  return status.ok() ? 0 : fail(status);
+}
+
+}  // namespace rl

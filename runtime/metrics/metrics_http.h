@@ -1,0 +1,29 @@
+// What a scraper asks, and what it is answered: HTTP without the sockets.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "runtime/core/result.h"
+
+namespace runtime {
+
+inline constexpr std::size_t kHttpRequestBytesMax = 8 << 10;
+
+/// A request's head, as far as it matters here.
+struct ScrapeRequest {
+  bool complete = false;      // else more has to be read
+  bool wants_body = true;     // not of HEAD
+  std::string path;           // without what follows a '?'
+  std::string authorization;  // the header
+};
+
+/// Reads a request that begins with these bytes. Errors: kInvalidArgument (malformed, too long, a body).
+Result<ScrapeRequest> parse_http_request(std::string_view bytes);
+
+/// What goes back when the request is not for the metrics: 401, 404; empty when it is. `key`: what a caller has to show; empty: nothing.
+std::string http_refusal(const ScrapeRequest& request, const std::string& key);
+/// "HTTP/1.1 200 OK" and so on, with the connection's end announced.
+std::string http_response(int status, std::string_view body, bool with_body = true);
+
+}  // namespace runtime

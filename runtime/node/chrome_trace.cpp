@@ -1,0 +1,95 @@
+#include "runtime/node/chrome_trace.h"
+
+#include <cerrno>
+#include <cstring>
+#include <nlohmann/json.hpp>
+
+#include "runtime/observe/activity_layout.h"
+
+namespace runtime {
+
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+// A call's arrow begins at a slice of its own on the caller's thread, short enough not to reach into the next one.
+constexpr double kSendMicroseconds = 0.2;
+
+constexpr int kOtherNode = 10'000'000;  // more than a kernel's process numbers
+
+std::string text(const Json& json) { return json.dump(-1, ' ', false, Json::error_handler_t::replace); }
+
+std::string hex(std::uint64_t value) {
+  char digits[24];
+  std::snprintf(digits, sizeof digits, "0x%llx", static_cast<unsigned long long>(value));
+  return digits;
+}
+
+}  // namespace
+
+ChromeTrace::ChromeTrace(std::FILE* file) : file_(file) { std::fputs("{\"displayTimeUnit\": \"ms\", \"traceEvents\": [\n", file_); }
+
+void ChromeTrace::write(const std::string& event) {
+  std::fputs(std::exchange(empty_, false) ? "" : ",\n", file_);
+  std::fputs(event.c_str(), file_);
+}
+
+int ChromeTrace::number_of(const std::string& node, const TraceOfProcess& process) {
+  auto [known, fresh] = numbers_.try_emplace({node, process.pid}, process.pid);
+  if (!fresh) return known->second;
+  while (!taken_.insert(known->second).second) known->second += kOtherNode;
+  const std::string name = process.name + " (pid " + std::to_string(process.pid) + " on " + node + ")";
+  write(text({{"name", "process_name"}, {"ph", "M"}, {"pid", known->second}, {"tid", 0}, {"args", {{"name", name}}}}));
+  return known->second;
+}
+
+void ChromeTrace::add(const std::string& node, std::int64_t behind_ns, std::uint64_t from_ns, const TraceOfProcess& process) {
+  lost_ += process.lost;
+  const int pid = number_of(node, process);
+  for (std::size_t at = 0; at + sizeof(activity::TraceEvent) <= process.events.size(); at += sizeof(activity::TraceEvent)) {
+    activity::TraceEvent event;
+    std::memcpy(&event, process.events.data() + at, sizeof event);
+    const std::int64_t begin = static_cast<std::int64_t>(event.begin_ns) + behind_ns - static_cast<std::int64_t>(from_ns);
+    if (begin < 0) continue;
+    const double ts = static_cast<double>(begin) * 1e-3;
+    const double dur = static_cast<double>(event.duration_ns) * 1e-3;
+    const std::string name = event.method < process.names.size() ? process.names[event.method] : "?";
+    const Json place{{"pid", pid}, {"tid", event.tid}};
+    const auto with_place = [&](Json json) {
+      json.update(place);
+      return json;
+    };
+    switch (event.kind) {
+      case activity::EventKind::kRan: {
+        ++calls_;
+        write(text(with_place({{"name", name}, {"cat", "call"}, {"ph", "X"}, {"ts", ts}, {"dur", dur}, {"args", {{"actor", hex(event.actor)}, {"failed", event.failed != 0}}}})));
+        write(text(with_place({{"name", "call"}, {"cat", "flow"}, {"ph", "f"}, {"bp", "e"}, {"id", hex(event.flow)}, {"ts", ts}})));
+        break;
+      }
+      case activity::EventKind::kCalled: {
+        write(text(with_place({{"name", "send " + name}, {"cat", "send"}, {"ph", "X"}, {"ts", ts}, {"dur", kSendMicroseconds}})));
+        write(text(with_place({{"name", "call"}, {"cat", "flow"}, {"ph", "s"}, {"id", hex(event.flow)}, {"ts", ts}})));
+        write(text(with_place({{"name", name}, {"cat", "wait"}, {"ph", "b"}, {"id", hex(event.flow)}, {"ts", ts}, {"args", {{"failed", event.failed != 0}}}})));
+        write(text(with_place({{"name", name}, {"cat", "wait"}, {"ph", "e"}, {"id", hex(event.flow)}, {"ts", ts + dur}})));
+        break;
+      }
+      case activity::EventKind::kFetched: {
+        ++transfers_;
+        // Several are on their way at once: as spans of their own rather than slices of a thread.
+        const std::string id = hex(event.number);
+        write(text(with_place({{"name", name}, {"cat", "transfer"}, {"ph", "b"}, {"id", id}, {"ts", ts}, {"args", {{"bytes", event.bytes}, {"failed", event.failed != 0}}}})));
+        write(text(with_place({{"name", name}, {"cat", "transfer"}, {"ph", "e"}, {"id", id}, {"ts", ts + dur}})));
+        break;
+      }
+      default: break;  // of a newer version
+    }
+  }
+}
+
+Status ChromeTrace::end() {
+  std::fputs("\n]}\n", file_);
+  std::fflush(file_);
+  return std::ferror(file_) == 0 ? Status() : errno_status(errno, "writing the trace");
+}
+
+}  // namespace runtime

@@ -1,0 +1,44 @@
+// ChromeTrace: what was recorded, in the format that Perfetto and chrome://tracing open.
+#pragma once
+
+#include <cstdint>
+#include <cstdio>
+#include <map>
+#include <set>
+#include <string>
+#include <utility>
+
+#include "runtime/control/observe.h"
+
+namespace runtime {
+
+/// Writes events as they come; times in the file are of one clock, from its first event's on. Everything in a TraceOfProcess may be malformed.
+class ChromeTrace {
+ public:
+  explicit ChromeTrace(std::FILE* file);
+  ChromeTrace(const ChromeTrace&) = delete;
+  ChromeTrace& operator=(const ChromeTrace&) = delete;
+
+  /// `node`: for the name of the process. `behind_ns`: what is to be added to the node's clock to make it the common one. `from_ns`: of the common clock, becomes 0;
+  /// what began earlier is left out.
+  void add(const std::string& node, std::int64_t behind_ns, std::uint64_t from_ns, const TraceOfProcess& process);
+  /// Closes the array. Errors: kResourceExhausted when something could not be written.
+  Status end();
+
+  std::uint64_t calls() const { return calls_; }
+  std::uint64_t transfers() const { return transfers_; }
+  std::uint64_t lost() const { return lost_; }
+
+ private:
+  void write(const std::string& event);
+  /// The process's number in the file: its own, unless a process of another node has that.
+  int number_of(const std::string& node, const TraceOfProcess& process);
+
+  std::FILE* const file_;
+  bool empty_ = true;
+  std::map<std::pair<std::string, std::int32_t>, int> numbers_;
+  std::set<int> taken_;
+  std::uint64_t calls_ = 0, transfers_ = 0, lost_ = 0;
+};
+
+}  // namespace runtime

@@ -1,0 +1,142 @@
+#include "runtime/node/cli_doctor.h"
+
+#include <sys/wait.h>
+
+#include <algorithm>
+#include <array>
+#include <cstdio>
+#include <filesystem>
+#include <memory>
+#include <utility>
+
+#include "runtime/core/clock.h"
+#include "runtime/node/cli_nodes.h"
+#include "runtime/node/doctor.h"
+
+namespace runtime {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+using Json = nlohmann::ordered_json;
+using State = Finding::State;
+
+/// With more nodes than this not all pairs are measured, but each node with the next one and with the one half way round.
+constexpr std::size_t kAllPairsMax = 8;
+constexpr std::chrono::seconds kMeasurePatience{20};
+
+std::vector<std::pair<std::size_t, std::size_t>> pairs_of(std::size_t nodes) {
+  std::vector<std::pair<std::size_t, std::size_t>> pairs;
+  for (std::size_t from = 0; from < nodes; ++from) {
+    for (std::size_t step = 1; step < nodes; ++step) {
+      if (nodes <= kAllPairsMax || step == 1 || step == nodes / 2) pairs.emplace_back(from, (from + step) % nodes);
+    }
+  }
+  return pairs;
+}
+
+std::vector<PairSpeed> measure_pairs(NodeSet& set, std::uint64_t bytes) {
+  std::vector<PairSpeed> speeds;
+  for (const auto& [from, to] : pairs_of(set.nodes().size())) {
+    NodeSet::Entry& source = set.nodes()[from];
+    const NodeSet::Entry& target = set.nodes()[to];
+    PairSpeed speed{source.info.address, target.info.address, 0, 0, ""};
+    if (!source.client) {
+      speed.error = source.trouble.message();
+    } else {
+      auto measured = observe<Numbers>(set.loop(), *source.client, control::MeasurePeer{target.info.address, bytes}, kMeasurePatience);
+      if (!measured.ok()) speed.error = measured.status().message();
+      else speed.bytes_per_s = (*measured)["bytes_per_s"], speed.round_trip_s = (*measured)["round_trip_s"];
+    }
+    speeds.push_back(std::move(speed));
+  }
+  return speeds;
+}
+
+std::vector<std::pair<std::string, double>> clocks(NodeSet& set) {
+  std::vector<std::pair<std::string, double>> behind;
+  const auto now = [] { return static_cast<double>(unix_milliseconds()) * 1e-3; };
+  for (NodeSet::Entry& entry : set.nodes()) {
+    if (!entry.client) continue;
+    const double asked = now();
+    auto answer = observe<Numbers>(set.loop(), *entry.client, control::ReadClock{}, std::chrono::seconds(2));
+    if (answer.ok()) behind.emplace_back(entry.info.address, (asked + now()) / 2 - (*answer)["wall_s"]);
+  }
+  return behind;
+}
+
+/// The collective itself, by the program that has one: an actor on every node.
+Finding all_reduce(const std::string& address, std::uint64_t bytes) {
+  std::error_code error;
+  const fs::path program = fs::read_symlink("/proc/self/exe", error).parent_path() / "starling-rl";
+  if (!fs::exists(program, error)) {
+    return {"all-reduce", State::kNote, "not run: starling-rl, which has Gloo and NCCL, is not beside starling", "install it, or build with LibTorch (make deps)"};
+  }
+  // The address was parsed as HOST:PORT before; there is nothing in it for a shell.
+  const std::string command = "'" + program.string() + "' all-reduce --address '" + address + "' --bytes " + std::to_string(bytes) + " 2>&1";
+  std::unique_ptr<std::FILE, int (*)(std::FILE*)> pipe(::popen(command.c_str(), "re"), [](std::FILE*) { return 0; });
+  if (!pipe) return {"all-reduce", State::kFailure, "starling-rl cannot be started", "see that it may be executed"};
+  std::string output;
+  std::array<char, 4096> block{};
+  for (std::size_t got; (got = std::fread(block.data(), 1, block.size(), pipe.get())) > 0;) output.append(block.data(), got);
+  const int status = ::pclose(pipe.release());
+  while (!output.empty() && output.back() == '\n') output.pop_back();
+  const std::string last = output.substr(output.rfind('\n') + 1);
+  const Json result = Json::parse(last, nullptr, false);
+  if (!WIFEXITED(status) || WEXITSTATUS(status) != 0 || !result.is_object()) {
+    return {"all-reduce", State::kFailure, last, "the connections above say which pair is broken; Gloo uses ports of its own between workers, which a firewall may close"};
+  }
+  char text[200];
+  std::snprintf(text, sizeof text, "%s over %d nodes: %.0f MiB in %.1f ms, %.0f MB/s per node", result.value("backend", "?").c_str(), result.value("nodes", 0),
+                static_cast<double>(bytes) / (1 << 20), result.value("seconds", 0.0) * 1e3, result.value("bus_bytes_per_s", 0.0) / 1e6);
+  return {"all-reduce", State::kGood, text, ""};
+}
+
+void append(std::vector<Finding>& to, std::vector<Finding> more) { to.insert(to.end(), std::make_move_iterator(more.begin()), std::make_move_iterator(more.end())); }
+
+Status look_at_cluster(const DoctorOptions& options, std::vector<Finding>& findings) {
+  auto nodes = NodeSet::connect(options.address);
+  if (!nodes.ok()) return nodes.status();
+  for (const NodeSet::Entry& entry : (*nodes)->nodes()) {
+    if (entry.client) continue;
+    findings.push_back({"node " + entry.info.node.short_hex(), State::kFailure, entry.info.address + " cannot be reached from here: " + entry.trouble.message(),
+                        "open that port to this machine, or run the doctor on a machine of the cluster"});
+  }
+  append(findings, judge_clocks(clocks(**nodes)));
+  if ((*nodes)->nodes().size() < 2) {
+    findings.push_back({"connection", State::kNote, "the cluster has one node: there is nothing between nodes to measure", "starling start --address on another machine"});
+    return {};
+  }
+  std::vector<Finding> pairs = judge_pairs(measure_pairs(**nodes, options.bytes));
+  const bool broken = std::any_of(pairs.begin(), pairs.end(), [](const Finding& pair) { return pair.state == State::kFailure; });
+  append(findings, std::move(pairs));
+  if (broken) findings.push_back({"all-reduce", State::kNote, "not run: it would hang at the broken connection", "repair that first"});
+  else findings.push_back(all_reduce((*nodes)->nodes().front().info.address, options.bytes));
+  return {};
+}
+
+}  // namespace
+
+int doctor_command(const DoctorOptions& options) {
+  std::vector<Finding> findings = judge(machine_facts());
+  if (options.cluster) {
+    if (Status status = look_at_cluster(options, findings); !status.ok()) {
+      findings.push_back({"cluster", State::kFailure, status.message(), "start one with `starling start --head`, or name one with --address"});
+    }
+  }
+  const bool failed = std::any_of(findings.begin(), findings.end(), [](const Finding& finding) { return finding.state == State::kFailure; });
+  if (options.json) {
+    Json list = Json::array();
+    for (const Finding& finding : findings) list.push_back({{"check", finding.check}, {"state", to_string(finding.state)}, {"what", finding.what}, {"cure", finding.cure}});
+    print_json(Json{{"ok", !failed}, {"findings", list}});
+    return failed ? 1 : 0;
+  }
+  for (const Finding& finding : findings) {
+    std::printf("%-8s %s: %s\n", to_string(finding.state), finding.check.c_str(), finding.what.c_str());
+    if (!finding.cure.empty()) std::printf("         cure: %s\n", finding.cure.c_str());
+  }
+  return failed ? 1 : 0;
+}
+
+}  // namespace runtime

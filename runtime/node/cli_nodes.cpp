@@ -1,0 +1,90 @@
+#include "runtime/node/cli_nodes.h"
+
+#include <algorithm>
+#include <mutex>
+
+namespace runtime {
+
+namespace {
+constexpr std::chrono::seconds kPatience{5};
+}
+
+Result<std::unique_ptr<NodeSet>> NodeSet::connect(const std::string& address) {
+  auto found = find_cluster(address);
+  if (!found.ok()) return found.status();
+  std::unique_ptr<NodeSet> set(new NodeSet());
+  const Deadline deadline = deadline_after(kPatience);
+  auto first = NodeClient::connect(set->loop_, *found, Role::kTool, deadline);
+  if (!first.ok()) return first.status();
+  auto state = wait_for<ClusterState>(set->loop_, deadline, [&](auto done) { (*first)->cluster_state(deadline, done); });
+  if (!state.ok()) return state.status();
+  set->cluster_ = *std::move(state);
+  const NodeId here = (*first)->node_id();
+  for (const NodeInfo& info : set->cluster_.nodes) {
+    Entry entry{info, nullptr, {}};
+    if (info.node == here) {
+      entry.client = *std::move(first);
+    } else {
+      ClusterAddress other = *found;
+      other.address = info.address;
+      other.unix_path.clear();
+      auto client = NodeClient::connect(set->loop_, other, Role::kTool, deadline_after(kPatience));
+      if (client.ok()) entry.client = *std::move(client);
+      else entry.trouble = client.status();
+    }
+    set->nodes_.push_back(std::move(entry));
+  }
+  return set;
+}
+
+NodeSet::~NodeSet() { nodes_.clear(); }
+
+NodeSet::Entry* NodeSet::find(const NodeId& node) {
+  auto found = std::find_if(nodes_.begin(), nodes_.end(), [&](const Entry& entry) { return entry.info.node == node; });
+  return found == nodes_.end() ? nullptr : &*found;
+}
+
+std::vector<Result<ObserveAnswer>> NodeSet::ask_all(const ObserveControl& request, std::chrono::milliseconds patience) {
+  struct Asking {
+    explicit Asking(EventLoop& loop) : all(loop) {}
+    std::mutex mutex;
+    std::vector<Result<ObserveAnswer>> answers;
+    std::size_t outstanding = 0;
+    Event all;
+  };
+  auto asking = std::make_shared<Asking>(loop_);
+  const Deadline deadline = deadline_after(patience);
+  for (const Entry& entry : nodes_) asking->answers.emplace_back(entry.client ? deadline_exceeded("no answer in time") : entry.trouble);
+  asking->outstanding = 1 + static_cast<std::size_t>(std::count_if(nodes_.begin(), nodes_.end(), [](const Entry& entry) { return entry.client != nullptr; }));
+  const auto answered = [asking] {
+    if (--asking->outstanding == 0) asking->all.set();
+  };
+  for (std::size_t i = 0; i < nodes_.size(); ++i) {
+    if (!nodes_[i].client) continue;
+    nodes_[i].client->observe(request, deadline, [asking, i, answered](Result<ObserveAnswer> answer) {
+      std::lock_guard lock(asking->mutex);
+      asking->answers[i] = std::move(answer);
+      answered();
+    });
+  }
+  {
+    std::lock_guard lock(asking->mutex);
+    answered();
+  }
+  loop_.run_until(asking->all, deadline + std::chrono::seconds(1));
+  std::lock_guard lock(asking->mutex);
+  for (std::size_t i = 0; i < nodes_.size(); ++i) nodes_[i].trouble = asking->answers[i].ok() ? Status() : asking->answers[i].status();
+  return asking->answers;
+}
+
+bool NodeSet::report_silent() const {
+  bool any = false;
+  for (const Entry& entry : nodes_) {
+    if (entry.trouble.ok()) continue;
+    std::fprintf(stderr, "node %s at %s has not answered: %s\n", entry.info.node.short_hex().c_str(), entry.info.address.c_str(), entry.trouble.message().c_str());
+    any = true;
+  }
+  return any;
+}
+
+}  // namespace runtime

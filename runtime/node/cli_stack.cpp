@@ -1,0 +1,110 @@
+#include "runtime/node/cli_stack.h"
+
+#include <algorithm>
+#include <vector>
+
+#include "runtime/node/cli_nodes.h"
+
+namespace runtime {
+
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr std::size_t kNamedMax = 5;  // of several that may be meant
+
+std::string describe(const ActorState& actor) {
+  return actor.class_name + " " + actor.actor.short_hex() + (actor.name.empty() ? "" : " '" + actor.name + "'");
+}
+
+/// The actors that `what` may mean: by name, else by the first digits of an id.
+Result<std::vector<ActorState>> candidates(NodeSet& nodes, NodeClient& client, const std::string& what) {
+  for (const char* key : {"name", "id"}) {
+    control::ListActors request;
+    request.filters = {{key, what}};
+    request.limit = 100;
+    auto page = observe<ActorPage>(nodes.loop(), client, request);
+    if (!page.ok()) return page.status();
+    // The dead are of no interest beside a living one.
+    std::vector<ActorState> living;
+    for (const ActorState& actor : page->actors) {
+      if (actor.phase != ActorPhase::kDead) living.push_back(actor);
+    }
+    if (!living.empty()) return living;
+    if (!page->actors.empty()) return page->actors;
+  }
+  return std::vector<ActorState>();
+}
+
+Result<ActorState> choose(NodeSet& nodes, NodeClient& client, const std::string& what) {
+  auto found = candidates(nodes, client, what);
+  if (!found.ok()) return found.status();
+  if (found->empty()) return not_found("no actor is called '" + what + "', and no actor's id begins so; see starling list actors");
+  if (found->size() == 1) return found->front();
+  std::string text = "'" + what + "' may be";
+  for (std::size_t i = 0; i < std::min(found->size(), kNamedMax); ++i) text += (i == 0 ? " " : ", ") + describe((*found)[i]);
+  return invalid_argument(text + (found->size() > kNamedMax ? " and others" : "") + "; give more digits of its id");
+}
+
+Json to_json(const StackReport& report) {
+  Json threads = Json::array();
+  for (const ThreadStack& thread : report.threads) {
+    threads.push_back({{"tid", thread.tid},
+                       {"name", thread.name},
+                       {"state", thread.state},
+                       {"waits_in", thread.waits_in},
+                       {"actor", thread.actor.is_none() ? "" : thread.actor.hex()},
+                       {"running", thread.running},
+                       {"running_ms", static_cast<double>(thread.running_ns) * 1e-6},
+                       {"frames", thread.frames}});
+  }
+  return Json{{"pid", report.pid}, {"class", report.class_name}, {"process", report.process}, {"note", report.note}, {"threads", threads}};
+}
+
+void print(const ActorState& actor, const StackReport& report) {
+  std::printf("actor %s  pid %d on node %s, %s\n", describe(actor).c_str(), report.pid, actor.node.short_hex().c_str(), report.process.c_str());
+  if (!report.note.empty()) std::printf("note: %s\n", report.note.c_str());
+  bool runs = false;
+  for (const ThreadStack& thread : report.threads) runs = runs || thread.actor == actor.actor;
+  if (!runs) std::printf("it runs no method now\n");
+  for (const ThreadStack& thread : report.threads) {
+    std::printf("\nthread %d %s  %s", thread.tid, thread.name.c_str(), thread.state.c_str());
+    if (!thread.waits_in.empty()) std::printf(" in %s", thread.waits_in.c_str());
+    if (!thread.running.empty()) {
+      std::printf("  runs %s", thread.running.c_str());
+      if (thread.actor != actor.actor) std::printf(" of %s", thread.actor.short_hex().c_str());
+      std::printf(" for %.3f s", static_cast<double>(thread.running_ns) * 1e-9);
+    }
+    std::printf("\n");
+    for (std::size_t i = 0; i < thread.frames.size(); ++i) std::printf("  #%zu %s\n", i, thread.frames[i].c_str());
+    if (thread.frames.empty()) std::printf("  (no stack)\n");
+  }
+}
+
+}  // namespace
+
+int stack_command(const std::string& address, const std::string& what, bool json) {
+  if (what.empty()) return fail(invalid_argument("name an actor: its id, the first digits of it, or its name"));
+  auto nodes = NodeSet::connect(address);
+  if (!nodes.ok()) return fail(nodes.status());
+  NodeClient* any = nullptr;
+  for (NodeSet::Entry& entry : (*nodes)->nodes()) {
+    if (!any && entry.client) any = entry.client.get();
+  }
+  if (!any) return fail(unavailable("no node of the cluster answers"));
+  auto actor = choose(**nodes, *any, what);
+  if (!actor.ok()) return fail(actor.status());
+  if (actor->phase == ActorPhase::kDead) return fail(actor_died("actor " + describe(*actor) + " is dead: " + actor->death.text));
+  if (actor->node.is_none()) return fail(unavailable("actor " + describe(*actor) + " is " + std::string(to_string(actor->phase)) + " and has no process: " + actor->pending_reason));
+  NodeSet::Entry* node = (*nodes)->find(actor->node);
+  if (!node || !node->client) {
+    return fail(unavailable("node " + actor->node.short_hex() + ", where actor " + describe(*actor) + " runs, cannot be reached" + (node ? ": " + node->trouble.message() : "")));
+  }
+  auto report = observe<StackReport>((*nodes)->loop(), *node->client, control::ReadStack{actor->actor});
+  if (!report.ok()) return fail(report.status());
+  if (json) print_json(to_json(*report));
+  else print(*actor, *report);
+  return 0;
+}
+
+}  // namespace runtime

@@ -1,0 +1,44 @@
+// What a node has to say to whoever scrapes it, before it has a format.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "runtime/control/observe.h"
+#include "runtime/transport/event_loop.h"
+#include "runtime/transport/file_descriptor.h"
+
+namespace runtime {
+
+struct MetricsReport {
+  NodeLoad load;
+  ClassLoad worker_starts;  // how long they took, as calls of a class
+  ClassLoad fetches;        // of objects from other nodes
+  Numbers head;             // of the head beside this node; empty: it is elsewhere, or away
+  bool is_head = false;
+};
+
+/// Who may read the metrics at the node's port.
+enum class MetricsAccess { kKey, kOpen, kOff };
+
+/// Answers HTTP requests that came in at the node's port.
+class MetricsServer {
+ public:
+  virtual ~MetricsServer() = default;
+  /// Takes over a connection that began with these bytes. On the loop.
+  virtual void serve(FileDescriptor socket, std::string begun) = 0;
+};
+
+/// What the program brings along, so that the library needs neither HTTP nor a metrics format.
+struct MetricsProvider {
+  /// As Prometheus reads it. Null: there are no metrics.
+  std::function<std::string(const MetricsReport& report)> text;
+  /// `read(done)` gets the text. `key`: what a caller has to show; empty: anybody may read.
+  std::function<std::unique_ptr<MetricsServer>(EventLoop& loop, std::string key, std::function<void(std::function<void(Result<std::string>)>)> read)> server;
+};
+
+/// What a scraper shows: follows from the cluster's token, which does not follow from it.
+std::string metrics_key(const std::string& token);
+
+}  // namespace runtime

@@ -1,0 +1,79 @@
+// NodeEyes: what a node answers to those who want to see what it does.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+
+#include "runtime/control/control.h"
+#include "runtime/node/activity_table.h"
+#include "runtime/node/metrics_source.h"
+#include "runtime/node/stack_probe.h"
+#include "runtime/node/worker_pool.h"
+#include "runtime/object/object_store.h"
+#include "runtime/observe/activity_page.h"
+#include "runtime/transport/handshake.h"
+
+namespace runtime {
+
+struct NodeEyesOptions {
+  NodeId node;
+  Credentials credentials;  // for measuring other nodes
+  bool is_head = false;
+  MetricsAccess access = MetricsAccess::kKey;
+  MetricsProvider metrics;
+};
+
+/// What of the node is looked at.
+struct NodeEyesSources {
+  std::function<WorkerPool&()> workers;
+  std::function<ObjectStore&()> objects;
+  std::function<void(ControlRequest, ControlAnswerer)> head;
+  std::function<void(Numbers&)> numbers;  // what else the node knows
+};
+
+/// Lives on the event loop.
+class NodeEyes {
+ public:
+  NodeEyes(EventLoop& loop, NodeEyesOptions options, NodeEyesSources sources);
+  NodeEyes(const NodeEyes&) = delete;
+  NodeEyes& operator=(const NodeEyes&) = delete;
+  ~NodeEyes();
+
+  /// From a client of the node: but for what the head answers.
+  void serve(ObserveControl& request, std::chrono::milliseconds timeout, ControlAnswerer answer);
+  /// A process's page came over its connection.
+  void on_activity(const Channel& channel, Message& message);
+  void on_closed(const Channel& channel) { activity_.retire(channel); }
+  /// Somebody speaks HTTP at the node's port.
+  void on_http(FileDescriptor socket, std::string begun);
+  void on_refused() { ++refused_; }
+  void on_fetched(const FetchedObject& fetched);
+
+ private:
+  struct Measuring;
+
+  NodeLoad load(std::size_t actors_max);
+  WorkerList workers();
+  void read_metrics(std::function<void(Result<std::string>)> done);
+  void take_stack(const ActorId& actor, ControlAnswerer answer);
+  TraceChunk take_trace();
+  void record_until(std::uint64_t ns);
+  void measure(const control::MeasurePeer& request, std::chrono::milliseconds timeout, ControlAnswerer answer);
+
+  EventLoop& loop_;
+  const NodeEyesOptions options_;
+  const NodeEyesSources sources_;
+  ActivityTable activity_;
+  StackProbes stacks_;
+  std::unique_ptr<MetricsServer> http_;
+  std::shared_ptr<ActivityPage> own_page_;  // of what the node itself fetches, once somebody wants it recorded
+  std::uint64_t own_after_ = 0;
+  ClassLoad fetches_;
+  std::uint64_t refused_ = 0;
+  std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
+};
+
+}  // namespace runtime

@@ -1,0 +1,14 @@
+#!/usr/bin/env bash
+# Runs one fuzz target briefly, from a fixed seed: once.sh PROGRAM SEEDS
+# libFuzzer writes what it finds into the first folder it is given: that is one beside the program, new each time. A target without seeds starts from nothing.
+set -euo pipefail
+program=$1 seeds=$2
+work=$(mktemp -d "$program-XXXXXX")
+status=0
+from=()
+[ -d "$seeds" ] && from=("$seeds")
+mkdir "$work/corpus"
+"$program" -runs=2000 -seed=1 "-artifact_prefix=$work/" "$work/corpus" "${from[@]}" || status=$?
+rm -rf "$work/corpus"
+rmdir "$work" 2>/dev/null || echo "the input that failed is in $work" >&2
+exit $status

@@ -1,0 +1,184 @@
+// Seeing what actors do: stacks, top, timelines, metrics by class.
+#include <nlohmann/json.hpp>
+
+#include "cluster_fixture.h"
+
+namespace runtime::test {
+namespace {
+
+using Json = nlohmann::json;
+
+class ObserveTest : public ClusterTest {
+ protected:
+  CommandResult starling(std::vector<std::string> arguments) {
+    arguments.insert(arguments.begin(), STARLING_BIN_DIR "/starling");
+    arguments.insert(arguments.end(), {"--address", address()});
+    return run(arguments);
+  }
+  /// The beginning of the output is for people on stderr, perhaps; JSON begins with a brace or a bracket.
+  static Json json_of(const std::string& output) { return Json::parse(output.substr(output.find_first_of("[{")), nullptr, false); }
+};
+
+TEST_F(ObserveTest, AStackShowsTheMethodThatRuns) {
+  auto busy = counter(0, {.name = "busy"});
+  auto sleeping = busy.call(&Counter::sleep_ms, 6000);
+  Json report;
+  ASSERT_TRUE(eventually([&] {
+    report = json_of(starling({"stack", "busy", "--json"}).output);
+    return report.is_object() && report["threads"].size() > 0 && report.dump().find("Counter.sleep_ms") != std::string::npos;
+  })) << report.dump(2);
+  bool found = false;
+  for (const Json& thread : report["threads"]) {
+    if (thread["running"] != "Counter.sleep_ms") continue;
+    found = true;
+    EXPECT_EQ(thread["actor"], busy.id().hex());
+    EXPECT_EQ(thread["tid"], busy.pid()) << "an actor in a process of its own runs on the main thread";
+    EXPECT_GT(thread["running_ms"], 0);
+    const std::string frames = thread["frames"].dump();
+    EXPECT_NE(frames.find("Counter::sleep_ms(int)"), std::string::npos) << frames;
+    EXPECT_NE(frames.find("main +0x"), std::string::npos) << frames;
+  }
+  EXPECT_TRUE(found) << report.dump(2);
+  EXPECT_EQ(report["pid"], busy.pid());
+  EXPECT_EQ(report["note"], "") << "all threads answered";
+  EXPECT_EQ(get(sleeping), 6000) << "and the call went on";
+  const auto idle = starling({"stack", busy.id().hex().substr(0, 12)});
+  EXPECT_EQ(idle.exit_code, 0) << idle.output;
+  EXPECT_NE(idle.output.find("runs no method now"), std::string::npos) << idle.output;
+}
+
+TEST_F(ObserveTest, AStoppedProcessGetsAClearAnswer) {
+  auto stopped = counter(0, {.name = "stopped"});
+  auto sleeping = stopped.call(&Counter::sleep_ms, 15'000);
+  ASSERT_TRUE(eventually([&] { return starling({"stack", "stopped"}).output.find("runs Counter.sleep_ms") != std::string::npos; }));
+  ::kill(stopped.pid(), SIGSTOP);
+  ASSERT_TRUE(eventually([&] { return starling({"stack", "stopped"}).output.find(", stopped") != std::string::npos; }));
+  const auto shown = starling({"stack", "stopped"});
+  ::kill(stopped.pid(), SIGCONT);
+  EXPECT_EQ(shown.exit_code, 0) << shown.output;
+  EXPECT_NE(shown.output.find("SIGSTOP"), std::string::npos) << shown.output;
+  EXPECT_NE(shown.output.find("kill -CONT " + std::to_string(stopped.pid())), std::string::npos) << shown.output;
+  EXPECT_NE(shown.output.find("runs Counter.sleep_ms"), std::string::npos) << "what it ran is known all the same: " << shown.output;
+  EXPECT_EQ(rt_->wait(std::vector{sleeping}, 1, 20s).ready.size(), 1u) << "it goes on";
+}
+
+TEST_F(ObserveTest, StackNamesWhatItCannotFind) {
+  const auto unknown = starling({"stack", "nobody"});
+  EXPECT_EQ(unknown.exit_code, 1);
+  EXPECT_NE(unknown.output.find("'nobody'"), std::string::npos) << unknown.output;
+  auto dead = counter(0, {.name = "dead"});
+  ASSERT_TRUE(rt_->kill(dead).ok());
+  const auto gone = starling({"stack", dead.id().hex()});
+  EXPECT_EQ(gone.exit_code, 1);
+  EXPECT_NE(gone.output.find("is dead"), std::string::npos) << gone.output;
+}
+
+TEST_F(ObserveTest, SharedActorsShowWhatEachRuns) {
+  auto first = counter(0, {.name = "first", .isolation = Isolation::kShared});
+  auto second = counter(0, {.name = "second", .isolation = Isolation::kShared});
+  ASSERT_EQ(first.pid(), second.pid());
+  auto sleeping = second.call(&Counter::sleep_ms, 15'000);
+  ASSERT_TRUE(eventually([&] { return starling({"stack", "second"}).output.find("runs Counter.sleep_ms for") != std::string::npos; })) << starling({"stack", "second"}).output;
+  const std::string beside = starling({"stack", "first"}).output;
+  EXPECT_NE(beside.find("it runs no method now"), std::string::npos) << beside;
+  EXPECT_NE(beside.find("of " + second.id().short_hex()), std::string::npos) << "its process runs another's: " << beside;
+}
+
+TEST_F(ObserveTest, TopShowsTheBusiestActors) {
+  auto busy = counter();
+  auto idle = counter();
+  std::atomic<bool> over{false};
+  std::thread caller([&] {
+    while (!over) (void)rt_->get(busy.call(&Counter::add, 1), 20s);
+  });
+  CommandResult shown;
+  const bool first = eventually([&] {
+    shown = starling({"top", "--once"});
+    const std::size_t a = shown.output.find(busy.id().short_hex()), b = shown.output.find(idle.id().short_hex());
+    return a != std::string::npos && b != std::string::npos && a < b;
+  });
+  over = true;
+  caller.join();
+  EXPECT_TRUE(first) << shown.output;
+  EXPECT_EQ(shown.exit_code, 0) << shown.output;
+  EXPECT_NE(shown.output.find(address()), std::string::npos) << shown.output;
+  EXPECT_EQ(shown.output.find('\x1b'), std::string::npos) << "no terminal, no escapes";
+}
+
+TEST_F(ObserveTest, ATimelineHasCallsWithTheirArrows) {
+  auto callee = counter();
+  get(callee.call(&Counter::add, 1));
+  const std::string file = folder_.file("trace.json");
+  Command recording({STARLING_BIN_DIR "/starling", "timeline", "-o", file, "--seconds", "2", "--address", address()});
+  while (true) {
+    get(callee.call(&Counter::add, 1));
+    int status = 0;
+    if (std::filesystem::exists(file) && ::waitpid(recording.pid(), &status, WNOHANG | WNOWAIT) == 0 && recording.output().empty()) {
+      std::this_thread::sleep_for(2ms);
+      continue;
+    }
+    if (!recording.output().empty()) break;
+  }
+  const auto ended = recording.wait();
+  ASSERT_EQ(ended.exit_code, 0) << ended.output;
+  std::ifstream in(file);
+  const Json trace = Json::parse(in, nullptr, false);
+  ASSERT_TRUE(trace.is_object()) << "not JSON";
+  ASSERT_TRUE(trace["traceEvents"].is_array());
+  std::map<std::string, double> sent, ran;  // by flow
+  std::size_t slices = 0;
+  std::set<std::string> processes;
+  for (const Json& event : trace["traceEvents"]) {
+    for (const char* field : {"name", "ph", "pid", "tid"}) ASSERT_TRUE(event.contains(field)) << event.dump();
+    const std::string phase = event["ph"];
+    if (phase == "M") {
+      processes.insert(event["args"]["name"].get<std::string>());
+      continue;
+    }
+    ASSERT_TRUE(event["ts"].is_number()) << event.dump();
+    ASSERT_GE(event["ts"], 0);
+    if (phase == "X") {
+      ASSERT_TRUE(event["dur"].is_number()) << event.dump();
+      if (event["name"] == "Counter.add") {
+        ++slices;
+        EXPECT_EQ(event["pid"], callee.pid());
+      }
+    }
+    if (phase == "s") sent[event["id"]] = event["ts"];
+    if (phase == "f") ran[event["id"]] = event["ts"];
+  }
+  EXPECT_GT(slices, 10u);
+  EXPECT_GE(processes.size(), 2u) << "the driver and the worker";
+  std::size_t joined = 0;
+  for (const auto& [flow, at] : sent) {
+    auto end = ran.find(flow);
+    if (end == ran.end()) continue;
+    ++joined;
+    EXPECT_GE(end->second, at) << "a call runs after it was sent";
+  }
+  EXPECT_GT(joined, 10u);
+}
+
+TEST_F(ObserveTest, MetricsCountCallsByClass) {
+  auto counted = counter();
+  for (int i = 0; i < 20; ++i) get(counted.call(&Counter::add, 1));
+  EXPECT_FALSE(rt_->get(counted.call(&Counter::fail, "on purpose"), 20s).ok());
+  std::string text;
+  ASSERT_TRUE(eventually([&] {
+    text = starling({"metrics"}).output;
+    return text.find("starling_call_seconds_count{class=\"Counter\"} 21") != std::string::npos;
+  })) << text;
+  EXPECT_NE(text.find("starling_call_failures_total{class=\"Counter\"} 1"), std::string::npos) << text;
+  EXPECT_NE(text.find("starling_class_actors{class=\"Counter\"} 1"), std::string::npos) << text;
+  EXPECT_EQ(text.find(counted.id().short_hex()), std::string::npos) << "no labels by actor";
+  // What an ended process has done stays counted.
+  ASSERT_TRUE(rt_->kill(counted).ok());
+  ASSERT_TRUE(eventually([&] {
+    text = starling({"metrics"}).output;
+    return text.find("starling_class_actors{class=\"Counter\"} 0") != std::string::npos;
+  })) << text;
+  EXPECT_NE(text.find("starling_call_seconds_count{class=\"Counter\"} 21"), std::string::npos) << text;
+}
+
+}  // namespace
+}  // namespace runtime::test
