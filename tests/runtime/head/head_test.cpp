@@ -149,7 +149,9 @@ TEST_F(HeadTest, ALostNodeTakesItsActorsAndJobs) {
 
 TEST_F(HeadTest, WhatIsLostWhileTheClusterEndsIsNotStartedAgain) {
   const NodeId other = join(4);
-  ActorSpec spec = actor();
+  ActorSpec spec = actor(1, "a");
+  spec.name_space = "lab";
+  spec.detached = true;  // and so outlives its job, whose node may be the one that goes
   spec.max_restarts = -1;
   living(spec);
   const NodeId there = record(spec).node;
