@@ -71,7 +71,7 @@ Finding all_reduce(const std::string& address, std::uint64_t bytes) {
   std::error_code error;
   const fs::path program = fs::read_symlink("/proc/self/exe", error).parent_path() / "starling-rl";
   if (!fs::exists(program, error)) {
-    return {"all-reduce", State::kNote, "not run: starling-rl, which has Gloo and NCCL, is not beside starling", "install it, or build with LibTorch (make deps)"};
+    return {"all-reduce", State::kNote, "not run: starling-rl, which has Gloo, is not beside starling", "install it, or build with LibTorch (make deps)"};
   }
   // The address was parsed as HOST:PORT before; there is nothing in it for a shell.
   const std::string command = "'" + program.string() + "' all-reduce --address '" + address + "' --bytes " + std::to_string(bytes) + " 2>&1";

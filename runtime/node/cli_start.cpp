@@ -123,12 +123,16 @@ class NodeRun {
 
   Status join() {
     const Status status = try_to_join();
-    if (status.ok() || plan_.node.session_dir.empty()) return status;
+    if (!status.ok()) drop_session();
+    return status;
+  }
+
+  void drop_session() {
+    if (plan_.node.session_dir.empty()) return;
     remove_session(plan_.node.session_dir);
     std::error_code ignored;
     fs::remove_all(plan_.node.session_dir, ignored);
     fs::remove(plan_.node.session_dir.parent_path(), ignored);  // succeeds only when no other node is in it
-    return status;
   }
 
   /// A session's folder, the node, and everybody's way to find it.
@@ -136,6 +140,10 @@ class NodeRun {
     auto session = create_session(plan_.node.cluster, plan_.node.node, plan_.node.token);
     if (!session.ok()) return session.status();
     plan_.node.session_dir = *session;
+    // One that joins anew, which may take long, is found by `starling stop` meanwhile.
+    if (!address_.empty()) {
+      if (Status status = publish_session(session_info(), false); !status.ok()) return status;
+    }
     if (options_.head && options_.journal.empty() && !options_.is_private) plan_.node.journal = *session / "journal";
     plan_.node.durable = keeps_journal();
     // Before anything runs: a folder that cannot be written to is better known now.
@@ -159,6 +167,7 @@ class NodeRun {
       node_ = std::move(*node);
       return stop_reason_;
     });
+    address_ = node_->address();
     if (Status status = note_cluster(plan_.node.node); !status.ok()) LOG(warn, "{}", status.message());
     if (Status status = publish_session(session_info(), !options_.is_private); !status.ok()) {
       give_up();
@@ -173,10 +182,13 @@ class NodeRun {
   Status join_anew() {
     const Deadline patience = deadline_after(plan_.node.link.patience);
     for (;;) {
-      const Status status = join();
+      Status status = try_to_join();
+      if (status.ok()) return status;
       const bool passing = status.code() == ErrorCode::kUnavailable || status.code() == ErrorCode::kDeadlineExceeded;
-      if (status.ok() || !passing || steady_now() > patience) return status;
-      if (loop_.run_until(signalled_, deadline_after(kRejoinPause))) return stop_reason_;
+      const bool signalled = passing && steady_now() <= patience && loop_.run_until(signalled_, deadline_after(kRejoinPause));
+      if (passing && steady_now() <= patience && !signalled) continue;
+      drop_session();
+      return signalled ? stop_reason_ : status;
     }
   }
 
@@ -218,7 +230,7 @@ class NodeRun {
     info.node = plan_.node.node;
     info.pid = ::getpid();
     info.pid_start = process_start_time(info.pid);
-    info.address = node_->address();
+    info.address = address_;
     info.head_address = options_.head ? info.address : plan_.head.address;
     info.is_head = options_.head;
     info.stop_patience = std::chrono::ceil<std::chrono::seconds>(plan_.node.autoscaler_stop);
@@ -234,6 +246,7 @@ class NodeRun {
   Event signalled_;
   Status stop_reason_;          // of a signal; with node_ written on the loop, where signals arrive
   std::unique_ptr<Node> node_;
+  std::string address_;  // of the node now, or last
 };
 
 int run_node(const StartOptions& options, StartPlan plan, StartReport& report) {

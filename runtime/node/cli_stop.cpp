@@ -38,19 +38,20 @@ bool wait_until_gone(const std::vector<SessionInfo>& sessions, Deadline deadline
 /// Nodes of this machine. The head comes first: it stops the others in order.
 int stop_here(EventLoop& loop, std::vector<SessionInfo> sessions) {
   std::stable_sort(sessions.begin(), sessions.end(), [](const SessionInfo& a, const SessionInfo& b) { return a.is_head > b.is_head; });
-  bool head_is_here = sessions[0].is_head;
+  bool head_stops_them = sessions[0].is_head;
   std::vector<std::unique_ptr<NodeClient>> clients(sessions.size());
   for (std::size_t i = 0; i < sessions.size(); ++i) {
-    if (i > 0 && head_is_here) break;
+    if (i > 0 && head_stops_them) break;
     auto address = address_of(sessions[i]);
     Status asked = address.ok() ? ask_to_stop(loop, *address, &clients[i]) : address.status();
     if (!asked.ok() && address.ok() && asked.code() == ErrorCode::kInvalidArgument) {
       std::fprintf(stderr, "error: %s\n", asked.message().c_str());  // a wrong token: not ours to kill
       return 1;
     }
+    if (!asked.ok()) head_stops_them = false;
     if (!asked.ok() && is_running(sessions[i])) {
       std::fprintf(stderr, "node %s does not answer (%s): killing it\n", sessions[i].address.c_str(), asked.message().c_str());
-      ::kill(sessions[i].pid, SIGKILL);  // its workers die with it, and the head's nodes end when it is gone
+      ::kill(sessions[i].pid, SIGKILL);  // its workers die with it
     }
   }
   if (!wait_until_gone(sessions, deadline_after(kEndMax + sessions[0].stop_patience))) {
