@@ -26,8 +26,8 @@ struct NodeRecord {
   std::string type;
   Capacity capacity = Capacity::kOnDemand;
   NodePhase phase = NodePhase::kWanted;
-  runtime::NodeId node;  // once it has joined
-  std::string reason;    // what it was added for; from kRetiring on: why it is to go
+  runtime::NodeId node = {};  // once it has joined
+  std::string reason = {};    // what it was added for; from kRetiring on: why it is to go
   bool operator==(const NodeRecord&) const = default;
 };
 

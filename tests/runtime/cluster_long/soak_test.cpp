@@ -3,6 +3,8 @@
 #include <sys/prctl.h>
 #include <sys/wait.h>
 
+#include <atomic>
+
 #include "tests/runtime/cluster/faults_fixture.h"
 
 namespace runtime::test {
@@ -23,8 +25,7 @@ class Burners {
         continue;
       }
       ::prctl(PR_SET_PDEATHSIG, SIGKILL);
-      for (volatile std::uint64_t count = 0;; count = count + 1) {
-      }
+      for (std::atomic<std::uint64_t> count{0};;) ++count;
     }
   }
   ~Burners() {

@@ -20,7 +20,7 @@ class HeadActorsTest : public HeadTest {
     JobId job = JobId::random();
     DriverInfo driver;
     driver.name_space = name_space;
-    EXPECT_TRUE((*ask(control::StartJob{{job, {}, "./driver", 1, true}, driver}, job))->ok());
+    EXPECT_TRUE((*ask(control::StartJob{driver_job(job), driver}, job))->ok());
     return job;
   }
 };

@@ -245,7 +245,15 @@ class HeadTest : public ::testing::Test {
     return info.node;
   }
   void start_job(JobId job, NodeId from = {}) {
-    EXPECT_TRUE((*ask(control::StartJob{{job, {}, "./driver", 1, true}, {}}, job, from))->ok());
+    EXPECT_TRUE((*ask(control::StartJob{driver_job(job), {}}, job, from))->ok());
+  }
+  /// A driver that was simply run.
+  static JobInfo driver_job(JobId job) {
+    JobInfo info;
+    info.job = job;
+    info.command = "./driver";
+    info.pid = 1;
+    return info;
   }
   static ActorSpec actor(double cpus = 1, std::string name = "") {
     ActorSpec spec;

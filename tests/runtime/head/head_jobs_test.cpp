@@ -39,7 +39,7 @@ TEST_F(HeadJobs, RemembersHowAJobEnded) {
 
 TEST_F(HeadJobs, IsPendingUntilItsProcessRuns) {
   const JobId job = JobId::random();
-  JobInfo submitted{job, {}, "./driver", 0, true, true, "alice", 5};
+  JobInfo submitted{job, {}, "./driver", 0, true, true, "alice", 5, 0, JobOutcome::kNone, {}};
   EXPECT_TRUE(status(ask(control::StartJob{submitted, {}}, job)).ok());
   EXPECT_EQ(job_state(info(job)), "pending");
   submitted.pid = 12;
