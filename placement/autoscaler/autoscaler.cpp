@@ -109,6 +109,7 @@ void Autoscaler::decide(const runtime::Demand& demand) {
       planner_.not_done(actions);
     }
     is_looking_ = false;
+    if (stopping_) return;  // the timer is that of removals now
     tell(false);
     arm(std::exchange(again_, false) ? milliseconds(kAgain) : options_.config.interval);
   });

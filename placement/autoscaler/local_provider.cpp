@@ -1,5 +1,6 @@
 #include "placement/autoscaler/local_provider.h"
 
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -50,6 +51,8 @@ std::vector<std::pair<pid_t, std::string>> find_nodes(const std::string& address
     pid_t pid = 0;
     auto [rest, failed] = std::from_chars(name.data(), name.data() + name.size(), pid);
     if (failed != std::errc() || rest != name.data() + name.size()) continue;
+    struct stat owner;
+    if (::stat(entry->path().c_str(), &owner) != 0 || owner.st_uid != ::geteuid()) continue;  // anybody may call a process anything
     std::string id = node_id(arguments_of(pid), address);
     if (!id.empty()) nodes.emplace_back(pid, std::move(id));
   }

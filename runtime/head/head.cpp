@@ -203,10 +203,14 @@ void Head::place_pending() {
   advance_drains();
 }
 
-void Head::queue_actor(ActorId actor, Deadline deadline, Deadline not_before) {
-  const ActorSpec& spec = tables_.actor(actor)->spec;
+Head::ActorShape Head::shape_of(const ActorSpec& spec) {
   ActorShape shape(spec.class_name, spec.resources, spec.labels, spec.node, spec.node_is_preferred, {});
   if (spec.bundle) std::get<5>(shape) = std::pair(spec.bundle->group, spec.bundle->index);
+  return shape;
+}
+
+void Head::queue_actor(ActorId actor, Deadline deadline, Deadline not_before) {
+  ActorShape shape = shape_of(tables_.actor(actor)->spec);
   pending_actors_.push_back({actor, deadline, not_before, actor_shapes_.try_emplace(std::move(shape), actor_shapes_.size()).first->second});
   earliest_pending_ = std::min(earliest_pending_, not_before == Deadline::min() ? deadline : std::min(deadline, not_before));
 }

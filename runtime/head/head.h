@@ -158,11 +158,14 @@ class Head {
     Deadline last_call;         // before it everything is asked for once more
     bool told = false;          // to leave
     bool emptied = false;       // nothing ran there when objects were asked for last
+    bool called_last = false;     // that was done
+    std::uint64_t round = 0;      // the last one's number, of all drains'
     std::size_t outstanding = 0;  // nodes that are asked to take objects over, and have not answered
     std::uint64_t failed = 0;     // objects that they could not
     Deadline next_round = Deadline::min();
     std::set<std::pair<PublishedTable::Name, std::uint64_t>> publishing;  // being copied
     Deadline next_publishing = Deadline::min();  // the last attempt failed
+    std::map<std::pair<PublishedTable::Name, std::uint64_t>, std::set<NodeId>> refused;  // who could not take which version
     std::map<ActorId, NodeId> moves_to;          // actors that are ending here, and where their places are kept
     std::map<GroupId, std::string> gangs_stay;   // with a bundle there, and why they cannot move now
   };
@@ -194,12 +197,12 @@ class Head {
   /// With what changes by itself.
   NodeInfo shown(const NodeInfo& info) const;
   void take_over_objects(NodeId node);
-  void on_taken_over(NodeId node, std::uint64_t failed);
+  void on_taken_over(NodeId node, std::uint64_t round, std::uint64_t failed);
   bool is_sole(const std::vector<ObjectLocation>& copies, NodeId node) const;
   bool has_sole_copies(NodeId node) const;
   void move_published(NodeId node);
   void move_copy(const PublishedTable::Name& name, std::uint64_t version, const ObjectLocation& copy, const std::vector<ObjectLocation>& copies);
-  void on_copy_moved(const PublishedTable::Name& name, std::uint64_t version, NodeId from, Result<ControlAnswer> adopted);
+  void on_copy_moved(const PublishedTable::Name& name, std::uint64_t version, NodeId from, NodeId target, Result<ControlAnswer> adopted);
   void leave(NodeId node, const std::string& how);
   /// What ends there now uses up no restart.
   void mark_moving(NodeId node);
@@ -288,6 +291,7 @@ class Head {
   /// What decides whether an actor, or a group, finds a place, and what it is told if not.
   using ActorShape = std::tuple<std::string, ResourceMap, Labels, std::optional<NodeId>, bool, std::optional<std::pair<GroupId, std::uint32_t>>>;
   using GroupWish = std::tuple<GroupStrategy, std::vector<ResourceMap>, std::vector<Labels>, bool /* torn */>;
+  static ActorShape shape_of(const ActorSpec& spec);
   /// How fast an actor's incarnations follow one another.
   struct RestartPace {
     Deadline placed;  // the last one
@@ -349,6 +353,7 @@ class Head {
   Waiters<std::pair<JobId, std::string>, ControlAnswerer> key_waiters_;
   Waiters<PublishedTable::Name, PublishedWaiter> published_waiters_;
   std::map<NodeId, Drain> drains_;
+  std::uint64_t rounds_ = 0;  // of taking objects over
   std::uint64_t drains_begun_ = 0;  // or gone on with
   std::map<PublishedTable::Name, std::uint64_t> publishing_;  // the largest version under way
 };

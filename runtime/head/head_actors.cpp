@@ -144,7 +144,9 @@ void Head::on_started(ActorId actor, std::uint64_t incarnation, Result<ControlAn
   commit(command::ActorAlive{address});
   tell_actor_watchers(actor);
   for (ControlAnswerer& answer : address_waiters_.take(actor)) answer(ControlAnswer{address});
-  advance_drain(address.node);
+  // Its gang may have a bundle on a node that is drained, and have waited for it.
+  if (record->spec.bundle) advance_drains();
+  else advance_drain(address.node);
 }
 
 void Head::start_failed(const ActorRecord& record, const Status& why) {

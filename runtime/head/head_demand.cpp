@@ -19,8 +19,7 @@ class Shapes {
   void add(const ActorSpec& actor) {
     auto [at, is_new] = places_.try_emplace({actor.resources, actor.labels}, demand_.actors.size());
     if (!is_new) {
-      if (at->second < demand_.actors.size()) ++demand_.actors[at->second].count;
-      else ++demand_.unlisted;
+      ++demand_.actors[at->second].count;
       return;
     }
     if (demand_.actors.size() >= Demand::kShapesMax) {

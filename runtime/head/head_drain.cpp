@@ -1,6 +1,8 @@
 // The head's part about nodes that are about to leave (docs/adr/0027-drained-nodes.md). A drain is recorded before anything happens, so a head that is started
 // again goes on with it; everything here may be done twice.
 #include <algorithm>
+#include <map>
+#include <set>
 
 #include "runtime/core/log.h"
 #include "runtime/head/head.h"
@@ -71,6 +73,20 @@ void Head::begin_drain(NodeId node, std::string reason, std::chrono::millisecond
   commit(command::NodeDrains{node, NodeDrain{std::move(reason), time, std::chrono::milliseconds(unix_milliseconds()) + time, 0, ""}});
   resume_drain(node, time);
   for (const auto& [id, info] : tables_.nodes()) tell_of_drain(id, node);
+  // Those that were on their way already have less time now.
+  for (const auto& [id, record] : tables_.actors()) {
+    if (record.node == node && record.moving && record.phase == ActorPhase::kAlive) stop_for_move(record);
+  }
+  // What is not placed yet is to go elsewhere from the beginning.
+  std::vector<GroupId> preparing;
+  for (const auto& [id, preparation] : preparations_) {
+    const std::vector<NodeId>& nodes = preparation.place.nodes;
+    if (std::find(nodes.begin(), nodes.end(), node) != nodes.end()) preparing.push_back(id);
+  }
+  for (GroupId id : preparing) {
+    stop_preparing(id);
+    try_place_group(id);
+  }
   tell_node_watchers();
 }
 
@@ -81,6 +97,8 @@ void Head::resume_drain(NodeId node, std::chrono::milliseconds left) {
   drain.deadline = now_() + left;
   drain.last_call = drain.deadline - std::min(left / 4, kLastCallMax);
   drain.next_round = Deadline::min();
+  drain.called_last = false;
+  drain.outstanding = 0;
   drain.told = false;
 }
 
@@ -89,6 +107,11 @@ void Head::resume_drains() {
     if (!info.drain) continue;
     // However the machine's clock was set meanwhile, it has no more time than it was given.
     resume_drain(id, std::clamp(info.drain->deadline - std::chrono::milliseconds(unix_milliseconds()), std::chrono::milliseconds(0), info.drain->left));
+  }
+  // The places that were kept for those that move are kept again, before anybody else looks for one.
+  for (const auto& [id, record] : tables_.actors()) {
+    if (!record.moving || record.phase != ActorPhase::kAlive || record.spec.bundle || !drains_.contains(record.node)) continue;
+    if (auto place = scheduler_->move_actor(record.spec); place.ok()) drains_.at(record.node).moves_to[id] = place->node;
   }
 }
 
@@ -129,16 +152,15 @@ void Head::advance_drain(NodeId node) {
   const bool empty = is_empty(node);
   if (!empty) drain.emptied = false;
   const bool has_emptied = empty && !drain.emptied;
-  if (drain.outstanding > 0) return;
-  if (drain.emptied && drain.failed == 0 && drain.publishing.empty() && !has_sole_copies(node)) return leave(node, "empty");
-  if (now < drain.next_round && !has_emptied) return;
-  if (!empty) {
-    // Early, so that most is done when it matters; and once more at the end.
-    drain.next_round = now < drain.last_call ? drain.last_call : drain.deadline;
-    return take_over_objects(node);
-  }
-  drain.emptied = true;
-  drain.next_round = now + kRoundPause;
+  const bool is_over = drain.outstanding == 0;
+  if (is_over && drain.emptied && drain.failed == 0 && drain.publishing.empty() && !has_sole_copies(node)) return leave(node, "empty");
+  // A first round early, so that most is done when it matters; one when nothing runs there any more; and a last call. None of these waits for a process
+  // that does not answer the one before.
+  const bool is_last_call = !drain.called_last && now >= drain.last_call;
+  if (!has_emptied && !is_last_call && (!is_over || now < drain.next_round)) return;
+  drain.called_last = drain.called_last || is_last_call;
+  drain.emptied = empty;
+  drain.next_round = empty ? now + kRoundPause : drain.called_last ? drain.deadline : drain.last_call;
   take_over_objects(node);
 }
 
@@ -155,15 +177,21 @@ void Head::move_actors(NodeId node) {
   for (const auto& [id, record] : tables_.actors()) {
     if (record.node == node && record.phase == ActorPhase::kAlive && !record.ending && !record.moving) there.push_back(id);
   }
+  std::map<ActorShape, std::string> without_place;  // within one look there is only less
   for (const ActorId& actor : there) {
     const ActorRecord& record = *tables_.actor(actor);
     std::string why;
-    if (record.spec.bundle) {
-      why = drains_.at(node).gangs_stay[record.spec.bundle->group];  // it moves with its gang
+    if (record.spec.bundle) {  // it moves with its gang
+      const auto& stay = drains_.at(node).gangs_stay;
+      auto gang = stay.find(record.spec.bundle->group);
+      if (gang == stay.end()) continue;
+      why = gang->second;
     } else if (!may_move(record)) {
       why = "it may not be started elsewhere (ActorOptions::max_restarts is 0)";
+    } else if (auto like = without_place.find(shape_of(record.spec)); like != without_place.end()) {
+      why = like->second;
     } else if (auto place = scheduler_->move_actor(record.spec); !place.ok()) {
-      why = place.status().message();
+      why = without_place[shape_of(record.spec)] = place.status().message();
     } else {
       drains_.at(node).moves_to[actor] = place->node;
       commit(command::ActorMoves{actor});
@@ -271,24 +299,27 @@ void Head::move_groups(NodeId node) {
 void Head::take_over_objects(NodeId node) {
   Drain& drain = drains_.at(node);
   drain.failed = 0;
-  const auto time = std::clamp(until(now_(), drain.deadline), std::chrono::milliseconds(1), std::chrono::milliseconds(kRoundTime));
+  const auto left = until(now_(), drain.deadline);
+  const auto time = std::clamp(drain.called_last ? left : left / 2, std::chrono::milliseconds(1), std::chrono::milliseconds(kRoundTime));
+  const std::uint64_t round = ++rounds_;
+  drain.round = round;
   drain.outstanding = 1;  // until all are asked
   for (const auto& [id, info] : tables_.nodes()) {
     if (id == node) continue;
     ++drain.outstanding;
-    links_.request(id, ControlRequest{{}, time, control::TakeOver{node}}, [this, node, id = id](Result<ControlAnswer> answer) {
+    links_.request(id, ControlRequest{{}, time, control::TakeOver{node}}, [this, node, round, id = id](Result<ControlAnswer> answer) {
       const auto* failed = answer.ok() ? std::get_if<std::int64_t>(&*answer) : nullptr;
       // What a node that has gone referred to is gone too.
       const std::uint64_t lacking = failed ? static_cast<std::uint64_t>(std::max<std::int64_t>(0, *failed)) : tables_.nodes().contains(id) ? 1 : 0;
-      on_taken_over(node, lacking);
+      on_taken_over(node, round, lacking);
     });
   }
-  on_taken_over(node, 0);
+  on_taken_over(node, round, 0);
 }
 
-void Head::on_taken_over(NodeId node, std::uint64_t failed) {
+void Head::on_taken_over(NodeId node, std::uint64_t round, std::uint64_t failed) {
   auto found = drains_.find(node);
-  if (found == drains_.end() || found->second.outstanding == 0) return;
+  if (found == drains_.end() || found->second.round != round || found->second.outstanding == 0) return;
   found->second.failed += failed;
   if (--found->second.outstanding > 0) return;
   advance_drain(node);
@@ -325,19 +356,27 @@ void Head::move_copy(const PublishedTable::Name& name, std::uint64_t version, co
   const NodeId node = copy.node;
   Drain& drain = drains_.at(node);
   const auto has_one = [&](NodeId id) { return std::any_of(copies.begin(), copies.end(), [&](const ObjectLocation& other) { return other.node == id; }); };
-  NodeId target;
+  // Those that could not take it are asked again once all have been.
+  std::set<NodeId>& refused = drain.refused[{name, version}];
+  NodeId target, again;
   for (const auto& [id, info] : tables_.nodes()) {
-    if (target.is_none() && !drains_.contains(id) && !has_one(id)) target = id;
+    if (drains_.contains(id) || has_one(id)) continue;
+    if (again.is_none()) again = id;
+    if (target.is_none() && !refused.contains(id)) target = id;
+  }
+  if (target.is_none()) {
+    refused.clear();
+    target = again;
   }
   if (target.is_none() || now_() < drain.next_publishing || !drain.publishing.emplace(name, version).second) return;
   const auto time = std::max(std::chrono::milliseconds(1), until(now_(), drain.deadline));
   ControlRequest request{{}, time, ObjectControl{control::AdoptObject{copy}}};
-  links_.request(target, std::move(request), [this, name, version, node](Result<ControlAnswer> adopted) {
-    on_copy_moved(name, version, node, std::move(adopted));
+  links_.request(target, std::move(request), [this, name, version, node, target](Result<ControlAnswer> adopted) {
+    on_copy_moved(name, version, node, target, std::move(adopted));
   });
 }
 
-void Head::on_copy_moved(const PublishedTable::Name& name, std::uint64_t version, NodeId from, Result<ControlAnswer> adopted) {
+void Head::on_copy_moved(const PublishedTable::Name& name, std::uint64_t version, NodeId from, NodeId target, Result<ControlAnswer> adopted) {
   auto* objects = adopted.ok() ? std::get_if<ObjectControlAnswer>(&*adopted) : nullptr;
   auto* to = objects ? std::get_if<ObjectLocation>(objects) : nullptr;
   auto drain = drains_.find(from);
@@ -349,6 +388,7 @@ void Head::on_copy_moved(const PublishedTable::Name& name, std::uint64_t version
   else if (stays) drop_copies({*to});
   if (!to && drain != drains_.end()) {
     LOG(warn, "version {} of '{}' cannot be copied off node {}: {}", version, name.second, from.short_hex(), adopted.ok() ? "no answer" : adopted.status().message());
+    drain->second.refused[{name, version}].insert(target);
     drain->second.next_publishing = now_() + kRoundPause;
   }
   if (drain != drains_.end()) advance_drain(from);
@@ -356,7 +396,8 @@ void Head::on_copy_moved(const PublishedTable::Name& name, std::uint64_t version
 
 void Head::serve(const Call& call, control::FindObject& body, ControlAnswerer answer) {
   const NodeDeparture* departure = tables_.departure(body.node);
-  if (!departure || !departure->drained) return answer(not_found("node " + body.node.short_hex() + " was not drained"));
+  const bool is_leaving = drains_.contains(body.node);  // it may have closed its port already
+  if (!is_leaving && (!departure || !departure->drained)) return answer(not_found("node " + body.node.short_hex() + " was not drained"));
   struct Asking {
     ControlAnswerer answer;
     std::size_t outstanding = 1;
@@ -366,8 +407,9 @@ void Head::serve(const Call& call, control::FindObject& body, ControlAnswerer an
   };
   auto asking = std::make_shared<Asking>();
   asking->answer = std::move(answer);
-  const Status none = not_found(departure->why + "; no other node has taken the object over");
+  const Status none = not_found((is_leaving ? drain_text(body.node) : departure->why) + "; no other node has taken the object over");
   for (const auto& [id, info] : tables_.nodes()) {
+    if (id == body.node) continue;
     ++asking->outstanding;
     ControlRequest request{{}, until(now_(), call.deadline) / 2 + std::chrono::milliseconds(1), ObjectControl{body}};
     links_.request(id, std::move(request), [asking, none](Result<ControlAnswer> found) {
@@ -420,6 +462,7 @@ Deadline Head::next_drain_tick() const {
   for (const auto& [node, drain] : drains_) {
     if (drain.told) continue;
     next = std::min(next, drain.deadline);
+    if (!drain.called_last) next = std::min(next, drain.last_call);
     if (drain.outstanding == 0) next = std::min(next, std::max(drain.next_round, now_() + std::chrono::milliseconds(1)));
     if (drain.publishing.empty() && drain.next_publishing > now_()) next = std::min(next, drain.next_publishing);
   }

@@ -18,10 +18,12 @@ void PublishedTable::remove(const Name& name, std::uint64_t version) {
 }
 
 void PublishedTable::move_copy(const Name& name, std::uint64_t version, NodeId from, ObjectLocation to) {
-  auto* copies = std::get_if<std::vector<ObjectLocation>>(&names_.at(name).at(version).value);
+  PublishedVersion& published = names_.at(name).at(version);
+  auto* copies = std::get_if<std::vector<ObjectLocation>>(&published.value);
   CHECK(copies != nullptr);
   std::erase_if(*copies, [&](const ObjectLocation& copy) { return copy.node == from; });
   copies->push_back(std::move(to));
+  published.loss.clear();  // its node may have gone while it was copied
 }
 
 std::vector<std::pair<PublishedTable::Name, std::uint64_t>> PublishedTable::remove_node(NodeId node, const std::string& why) {

@@ -2,7 +2,7 @@
 
 #include <sys/socket.h>
 
-#include <set>
+#include <vector>
 
 #include "runtime/core/asio.h"
 #include "runtime/core/log.h"
@@ -29,7 +29,11 @@ class HttpMetricsServer final : public MetricsServer {
   }
 
   void serve(FileDescriptor fd, std::string begun) override {
-    if (connections_.size() >= kConnectionsMax) return;  // closes it
+    // Who asks in earnest is done within milliseconds: strangers that ask nothing keep nobody out.
+    if (connections_.size() >= kConnectionsMax) {
+      const std::shared_ptr<Connection> oldest = connections_.front();
+      oldest->end();
+    }
     sockaddr_storage address{};
     socklen_t bytes = sizeof address;
     if (::getsockname(fd.get(), reinterpret_cast<sockaddr*>(&address), &bytes) != 0) return;
@@ -39,7 +43,7 @@ class HttpMetricsServer final : public MetricsServer {
     if (error) return;
     fd.release();
     auto connection = std::make_shared<Connection>(*this, std::move(socket), std::move(begun));
-    connections_.insert(connection);
+    connections_.push_back(connection);
     connection->timer.expires_after(kPatience);
     connection->timer.async_wait([weak = std::weak_ptr(connection)](boost::system::error_code ec) {
       if (auto late = weak.lock(); late && !ec) late->end();
@@ -67,7 +71,7 @@ class HttpMetricsServer final : public MetricsServer {
     void end() {
       if (!server) return;
       auto self = shared_from_this();
-      server->connections_.erase(self);
+      std::erase(server->connections_, self);
       close();
     }
     void look() {
@@ -113,7 +117,7 @@ class HttpMetricsServer final : public MetricsServer {
   EventLoop& loop_;
   const std::string key_;
   const Read read_;
-  std::set<std::shared_ptr<Connection>> connections_;
+  std::vector<std::shared_ptr<Connection>> connections_;  // oldest first
 };
 
 }  // namespace

@@ -1,15 +1,13 @@
 #include "runtime/node/cli_doctor.h"
 
-#include <sys/wait.h>
-
 #include <algorithm>
-#include <array>
 #include <cstdio>
 #include <filesystem>
 #include <memory>
 #include <utility>
 
 #include "runtime/core/clock.h"
+#include "runtime/node/child_process.h"
 #include "runtime/node/cli_nodes.h"
 #include "runtime/node/doctor.h"
 
@@ -25,6 +23,7 @@ using State = Finding::State;
 /// With more nodes than this not all pairs are measured, but each node with the next one and with the one half way round.
 constexpr std::size_t kAllPairsMax = 8;
 constexpr std::chrono::seconds kMeasurePatience{20};
+constexpr std::chrono::seconds kAllReducePatience{180};
 
 std::vector<std::pair<std::size_t, std::size_t>> pairs_of(std::size_t nodes) {
   std::vector<std::pair<std::size_t, std::size_t>> pairs;
@@ -66,25 +65,54 @@ std::vector<std::pair<std::string, double>> clocks(NodeSet& set) {
   return behind;
 }
 
+struct Ran {
+  int exit_code = -1;
+  std::string output;
+};
+
+/// What a program says and how it ends, within that time.
+Result<Ran> run_program(EventLoop& loop, const ProcessSpec& spec, std::chrono::seconds patience) {
+  constexpr std::size_t kOutputMax = 64 << 10;
+  auto ran = std::make_shared<Ran>();
+  Event ended(loop);
+  ProcessHandlers handlers;
+  handlers.on_output = [ran](bool, std::string_view bytes) {
+    ran->output.append(bytes);
+    if (ran->output.size() > kOutputMax) ran->output.erase(0, ran->output.size() - kOutputMax);  // the last line counts
+  };
+  handlers.on_exit = [ran, &ended](const DeathCause& cause) {
+    ran->exit_code = cause.exit_code;
+    ended.set();
+  };
+  auto process = on_loop(loop, [&] { return ChildProcess::start(loop, spec, std::move(handlers)); });
+  if (!process.ok()) return process.status();
+  const bool is_over = loop.run_until(ended, deadline_after(patience));
+  on_loop(loop, [&] {
+    process->reset();
+    return true;
+  });
+  if (!is_over) return deadline_exceeded("it has not ended within " + std::to_string(patience.count()) + " s");
+  return *ran;
+}
+
 /// The collective itself, by the program that has one: an actor on every node.
-Finding all_reduce(const std::string& address, std::uint64_t bytes) {
+Finding all_reduce(NodeSet& set, std::uint64_t bytes) {
   std::error_code error;
   const fs::path program = fs::read_symlink("/proc/self/exe", error).parent_path() / "starling-rl";
   if (!fs::exists(program, error)) {
     return {"all-reduce", State::kNote, "not run: starling-rl, which has Gloo, is not beside starling", "install it, or build with LibTorch (make deps)"};
   }
-  // The address was parsed as HOST:PORT before; there is nothing in it for a shell.
-  const std::string command = "'" + program.string() + "' all-reduce --address '" + address + "' --bytes " + std::to_string(bytes) + " 2>&1";
-  std::unique_ptr<std::FILE, int (*)(std::FILE*)> pipe(::popen(command.c_str(), "re"), [](std::FILE*) { return 0; });
-  if (!pipe) return {"all-reduce", State::kFailure, "starling-rl cannot be started", "see that it may be executed"};
-  std::string output;
-  std::array<char, 4096> block{};
-  for (std::size_t got; (got = std::fread(block.data(), 1, block.size(), pipe.get())) > 0;) output.append(block.data(), got);
-  const int status = ::pclose(pipe.release());
+  ProcessSpec spec;
+  spec.program = program.string();
+  spec.argv = {spec.program, "all-reduce", "--address", set.address().address, "--bytes", std::to_string(bytes)};
+  spec.env = {"STARLING_TOKEN=" + set.address().token};
+  auto ran = run_program(set.loop(), spec, kAllReducePatience);
+  if (!ran.ok()) return {"all-reduce", State::kFailure, ran.status().message(), "see that " + spec.program + " may be executed, and that the connections above are whole"};
+  std::string& output = ran->output;
   while (!output.empty() && output.back() == '\n') output.pop_back();
   const std::string last = output.substr(output.rfind('\n') + 1);
   const Json result = Json::parse(last, nullptr, false);
-  if (!WIFEXITED(status) || WEXITSTATUS(status) != 0 || !result.is_object()) {
+  if (ran->exit_code != 0 || !result.is_object()) {
     return {"all-reduce", State::kFailure, last, "the connections above say which pair is broken; Gloo uses ports of its own between workers, which a firewall may close"};
   }
   char text[200];
@@ -112,7 +140,7 @@ Status look_at_cluster(const DoctorOptions& options, std::vector<Finding>& findi
   const bool broken = std::any_of(pairs.begin(), pairs.end(), [](const Finding& pair) { return pair.state == State::kFailure; });
   append(findings, std::move(pairs));
   if (broken) findings.push_back({"all-reduce", State::kNote, "not run: it would hang at the broken connection", "repair that first"});
-  else findings.push_back(all_reduce((*nodes)->nodes().front().info.address, options.bytes));
+  else findings.push_back(all_reduce(**nodes, options.bytes));
   return {};
 }
 

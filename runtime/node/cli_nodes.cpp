@@ -13,6 +13,7 @@ Result<std::unique_ptr<NodeSet>> NodeSet::connect(const std::string& address) {
   auto found = find_cluster(address);
   if (!found.ok()) return found.status();
   std::unique_ptr<NodeSet> set(new NodeSet());
+  set->address_ = *found;
   const Deadline deadline = deadline_after(kPatience);
   auto first = NodeClient::connect(set->loop_, *found, Role::kTool, deadline);
   if (!first.ok()) return first.status();

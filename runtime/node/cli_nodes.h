@@ -37,6 +37,8 @@ class NodeSet {
 
   EventLoop& loop() { return loop_; }
   const ClusterState& cluster() const { return cluster_; }
+  /// Of the node that the state was asked of.
+  const ClusterAddress& address() const { return address_; }
   std::vector<Entry>& nodes() { return nodes_; }
   Entry* find(const NodeId& node);
 
@@ -58,6 +60,7 @@ class NodeSet {
   std::vector<Result<ObserveAnswer>> ask_all(const ObserveControl& request, std::chrono::milliseconds patience);
 
   EventLoop loop_;
+  ClusterAddress address_;
   ClusterState cluster_;
   std::vector<Entry> nodes_;
 };

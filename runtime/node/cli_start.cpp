@@ -96,7 +96,7 @@ class NodeRun {
     report_.up(announcement(options_, plan_, node_->address()));
     for (;;) {
       const Status end = node_->wait();
-      const bool fenced = node_->is_fenced() && !signalled_.is_set();
+      const bool fenced = node_->is_fenced() && !node_->is_leaving() && !signalled_.is_set();
       leave();
       if (!fenced) return finish(end);
       LOG(warn, "{}", end.message());

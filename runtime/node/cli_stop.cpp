@@ -79,8 +79,13 @@ int stop_elsewhere(EventLoop& loop, const ClusterAddress& address) {
   }
   Deadline deadline = deadline_after(kEndMax);
   while (!client->channel()->closed() && std::chrono::steady_clock::now() < deadline) std::this_thread::sleep_for(kPoll);
+  if (!client->channel()->closed()) {
+    std::fprintf(stderr, "error: %s was asked to stop, and has not within %lld s; it may still be removing nodes: see its log\n", address.address.c_str(),
+                 static_cast<long long>(kEndMax.count()));
+    return 1;
+  }
   std::printf("asked %s to stop; it has closed its connection\n", address.address.c_str());
-  return client->channel()->closed() ? 0 : 1;
+  return 0;
 }
 
 }  // namespace
@@ -107,6 +112,10 @@ int stop_command(const std::string& explicit_address) {
   }
   bool one_node = named && !exact->is_head;
   std::erase_if(sessions, [&](const SessionInfo& s) { return one_node ? s.address != found->address : s.cluster != found->cluster; });
+  if (sessions.empty()) {
+    std::fprintf(stderr, "error: %s has just ended\n", found->address.c_str());
+    return 1;
+  }
   return stop_here(loop, std::move(sessions));
 }
 

@@ -80,6 +80,8 @@ class Node {
   Status wait();
   /// The cluster goes on without it, and would take it as a new node.
   bool is_fenced() const { return fenced_; }
+  /// It was about to leave, or has asked for that. After wait().
+  bool is_leaving() const { return leave_at_ != Deadline::max(); }
   /// Begins to stop: jobs and workers end, connections close. Any thread. A head stops the cluster's other nodes first.
   void stop(Status reason);
   /// Asks the head to have this node leave within that time, with what it has moved to others; then it stops. Any thread.

@@ -98,7 +98,10 @@ Status Node::watch_for_preemption() {
       // Of what the machine has left, a part for the end of its processes.
       auto time = notice.left ? *notice.left - std::min(*notice.left / 4, kPreemptionMargin) : options_.drain_time;
       time = std::max(time, std::chrono::milliseconds(1));
-      drain_on_loop(notice.reason, time, [answer = std::move(answer)](const Status& status) mutable { answer(status.ok()); });
+      drain_on_loop(notice.reason, time, [answer = std::move(answer)](const Status& status) mutable {
+        const bool is_final = status.ok() || status.code() == ErrorCode::kInvalidArgument || status.code() == ErrorCode::kUnimplemented;
+        answer(is_final);  // else it is asked for again
+      });
     };
     watches_.push_back(std::make_unique<PreemptionWatch>(loop_, std::move(source), options_.preemption.poll, options_.preemption.timeout, on_notice));
   }

@@ -50,6 +50,7 @@ class FileSource final : public PreemptionSource {
 class CommandSource final : public PreemptionSource {
  public:
   CommandSource(EventLoop& loop, std::string command) : loop_(loop), command_(std::move(command)), timer_(loop.context()) {}
+  ~CommandSource() override { *alive_ = false; }
   std::string name() const override { return "the command `" + command_ + "`"; }
 
   void ask(Deadline deadline, Done done) override {
@@ -68,8 +69,8 @@ class CommandSource final : public PreemptionSource {
     if (!process.ok()) return finish(process.status());
     process_ = std::move(*process);
     timer_.expires_at(deadline);
-    timer_.async_wait([this](const boost::system::error_code& ec) {
-      if (!ec) finish(deadline_exceeded("it has not ended in time, and was killed"));
+    timer_.async_wait([this, alive = alive_](const boost::system::error_code& ec) {
+      if (!ec && *alive) finish(deadline_exceeded("it has not ended in time, and was killed"));
     });
   }
 
@@ -92,6 +93,7 @@ class CommandSource final : public PreemptionSource {
   std::unique_ptr<ChildProcess> process_;
   std::string output_;
   Done done_;
+  std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
 };
 
 std::string describe(const HttpAnswer& answer) { return "it answers with status " + std::to_string(answer.status); }

@@ -56,6 +56,7 @@ struct WorkerPool::Worker {
   bool serving = false;
   std::unique_ptr<HostedActors> hosted;  // of a worker for shared actors; spec has no id then
   std::string end_reason;  // set when the pool ends it
+  Deadline drained_by = Deadline::min();  // it was asked to end in order, until then
   LogFile log;
   LineSplitter lines[2];
   Tail error_tail;
@@ -404,11 +405,15 @@ void WorkerPool::stop_worker(const WorkerId& id, const std::string& reason) {
 }
 
 void WorkerPool::drain(const WorkerPtr& worker, std::chrono::milliseconds grace, const std::string& reason) {
-  if (!worker->end_reason.empty()) return;
-  worker->end_reason = reason;
-  ControlRequest request{worker->job, grace, control::DrainActor{worker->spec.actor, worker->incarnation}};
-  send_request(*worker->channel, request, [](Result<ControlAnswer>) {});  // its end is the answer
-  worker->timer.expires_after(grace);
+  const Deadline by = deadline_after(grace);
+  if (!worker->end_reason.empty() && by >= worker->drained_by) return;
+  if (worker->end_reason.empty()) {
+    worker->end_reason = reason;
+    ControlRequest request{worker->job, grace, control::DrainActor{worker->spec.actor, worker->incarnation}};
+    send_request(*worker->channel, request, [](Result<ControlAnswer>) {});  // its end is the answer
+  }
+  worker->drained_by = by;
+  worker->timer.expires_at(by);
   worker->timer.async_wait([this, alive = alive_, weak = std::weak_ptr<Worker>(worker)](boost::system::error_code ec) {
     WorkerPtr late = weak.lock();
     if (ec || !late || !*alive) return;

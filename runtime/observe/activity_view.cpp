@@ -34,11 +34,28 @@ class Mapping {
   void* base_;
 };
 
-/// Printable, and no longer than it says; what is not becomes '?'.
+/// The bytes of the UTF-8 character that begins there; 0: none does.
+std::size_t character_at(std::string_view text) {
+  const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };
+  const unsigned char first = byte(0);
+  if (first < 0x80) return first < 0x20 || first == 0x7f ? 0 : 1;
+  const std::size_t bytes = first >= 0xc2 && first <= 0xdf ? 2 : (first & 0xf0) == 0xe0 ? 3 : first >= 0xf0 && first <= 0xf4 ? 4 : 0;
+  if (bytes == 0 || text.size() < bytes) return 0;
+  for (std::size_t i = 1; i < bytes; ++i) {
+    if ((byte(i) & 0xc0) != 0x80) return 0;
+  }
+  const bool too_long = (first == 0xe0 && byte(1) < 0xa0) || (first == 0xf0 && byte(1) < 0x90);
+  const bool no_character = (first == 0xed && byte(1) > 0x9f) || (first == 0xf4 && byte(1) > 0x8f);
+  return too_long || no_character ? 0 : bytes;
+}
+
+/// Printable UTF-8, and no longer than it says; what is not becomes '?'. A scraper refuses a page whole for one bad byte.
 std::string read_name(const Name& name) {
   std::string text(name.text, std::min<std::size_t>(name.bytes, kNameBytesMax));
-  for (char& c : text) {
-    if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) c = '?';
+  for (std::size_t at = 0; at < text.size();) {
+    const std::size_t bytes = character_at(std::string_view(text).substr(at));
+    if (bytes == 0) text[at] = '?';
+    at += std::max<std::size_t>(bytes, 1);
   }
   return text;
 }

@@ -334,6 +334,118 @@ TEST_F(HeadDrainTest, PublishedCopiesAreMovedBeforeTheNodeLeaves) {
   ASSERT_TRUE(status(found).ok());
 }
 
+TEST_F(HeadDrainTest, AVersionThatOneNodeCannotTakeIsOfferedToTheNext) {
+  join(4);
+  ObjectLocation location;
+  location.id = ObjectId::random();
+  location.node = other_;
+  Answer published = ask(ObjectControl{control::Publish{"ns", "weights", 1, 1, 1, std::vector<ObjectLocation>{location}}});
+  links_.take<ObjectControl>()->answer(ControlAnswer{ObjectControlAnswer{location}});
+  ASSERT_TRUE(status(published).ok());
+  drain(other_, 30s);
+  auto first = links_.take<ObjectControl>();
+  ASSERT_TRUE(first);
+  first->answer(resource_exhausted("its store is full"));
+  advance(1s);
+  auto second = links_.take<ObjectControl>();
+  ASSERT_TRUE(second);
+  EXPECT_NE(second->node, first->node);
+  second->answer(resource_exhausted("its store is full, too"));
+  advance(1s);
+  EXPECT_TRUE(links_.take<ObjectControl>()) << "perhaps one has room by now";
+}
+
+TEST_F(HeadDrainTest, AVersionSavedAtTheLastMomentIsNotLost) {
+  ObjectLocation location;
+  location.id = ObjectId::random();
+  location.node = other_;
+  Answer published = ask(ObjectControl{control::Publish{"ns", "weights", 1, 1, 1, std::vector<ObjectLocation>{location}}});
+  links_.take<ObjectControl>()->answer(ControlAnswer{ObjectControlAnswer{location}});
+  ASSERT_TRUE(status(published).ok());
+  drain(other_, 30s);
+  auto adopt = links_.take<ObjectControl>();
+  ASSERT_TRUE(adopt);
+  head().node_lost(other_, "its machine went");
+  ObjectLocation copy = location;
+  copy.node = node_;
+  adopt->answer(ControlAnswer{ObjectControlAnswer{copy}});
+  Answer found = ask(ObjectControl{control::FindPublished{"ns", "weights", 1, false, false}});
+  EXPECT_TRUE(status(found).ok()) << status(found).to_string();
+}
+
+TEST_F(HeadDrainTest, AProcessThatDoesNotAnswerTakesNoRoundFromTheOthers) {
+  const ActorSpec mortal = living_on(other_, 0);
+  drain(other_, 30s);
+  auto stuck = links_.take<control::TakeOver>();  // never answered
+  ASSERT_TRUE(stuck);
+  exited(mortal);
+  auto emptied = links_.take<control::TakeOver>();
+  ASSERT_TRUE(emptied) << "nothing runs there any more";
+  stuck->answer(ControlAnswer{std::int64_t{0}});  // late, of an older round
+  EXPECT_FALSE(links_.take<control::Leave>());
+  advance(28s);
+  auto last = links_.take<control::TakeOver>();
+  ASSERT_TRUE(last) << "the last call";
+  last->answer(ControlAnswer{std::int64_t{0}});
+  EXPECT_TRUE(links_.take<control::Leave>());
+}
+
+TEST_F(HeadDrainTest, AGroupThatIsBeingPlacedGoesElsewhere) {
+  GroupSpec spec;
+  spec.group = GroupId::random();
+  spec.strategy = GroupStrategy::kStrictSpread;
+  spec.bundles.assign(2, {{"CPU", 1}});
+  Answer created = ask(control::CreateGroup{spec});
+  const NodeId third = join(4);
+  drain(other_, 30s);
+  reserved();
+  ASSERT_TRUE(status(created).ok());
+  const std::vector<NodeId>& nodes = head().tables().group(spec.group)->nodes;
+  EXPECT_EQ(std::set<NodeId>(nodes.begin(), nodes.end()), (std::set<NodeId>{node_, third}));
+}
+
+TEST_F(HeadDrainTest, AGangWaitsForAMemberThatIsBeingBuilt) {
+  join(4);
+  const GroupSpec gang = gang_on(other_);
+  const std::uint32_t there = head().tables().group(gang.group)->nodes[0] == other_ ? 0 : 1;
+  ActorSpec late = actor(0);
+  late.bundle = BundleSlot{gang.group, 1 - there};
+  late.max_restarts = 1;
+  ask(control::CreateActor{late});
+  drain(other_, 3600s);
+  EXPECT_TRUE(head().tables().group(gang.group)->placed);
+  ASSERT_TRUE(started());
+  EXPECT_TRUE(head().tables().group(gang.group)->is_torn());
+  EXPECT_TRUE(links_.take<control::StopActor>());
+}
+
+TEST_F(HeadDrainTest, ASecondDrainHastensThoseThatAreOnTheirWay) {
+  const ActorSpec spec = living_on(other_, 1);
+  drain(other_, 600s);
+  auto first = links_.take<control::StopActor>();
+  ASSERT_TRUE(first);
+  EXPECT_GT(std::get<control::StopActor>(first->request.body).grace, 500s);
+  drain(other_, 30s);
+  auto second = links_.take<control::StopActor>();
+  ASSERT_TRUE(second);
+  EXPECT_LT(std::get<control::StopActor>(second->request.body).grace, 30s);
+}
+
+TEST_F(HeadDrainTest, AnotherHeadKeepsThePlaceOfAnActorThatMoves) {
+  const ActorSpec spec = living_on(other_, -1, 3);
+  drain(other_, 30s);
+  ASSERT_TRUE(links_.take<control::StopActor>());
+  const control::ActorInstance there = instance(spec);
+  restart_head();
+  ASSERT_TRUE(return_node(node_, {}, {job_}).ok());
+  Answer greedy = ask(control::CreateActor{actor(2)});  // of the four CPUs, one is left
+  EXPECT_FALSE(greedy->has_value());
+  ASSERT_TRUE(return_node(other_, {there}, {}).ok());
+  exited(spec);
+  EXPECT_EQ(record(spec).node, node_);
+  EXPECT_EQ(record(spec).phase, ActorPhase::kStarting);
+}
+
 TEST_F(HeadDrainTest, ObjectsOfDrainedNodesAreLookedForAtTheOthers) {
   const ObjectId object = ObjectId::random();
   EXPECT_EQ(status(ask(ObjectControl{control::FindObject{object, other_}})).code(), ErrorCode::kNotFound);
