@@ -59,6 +59,7 @@ std::vector<std::string> closest(std::string_view wanted, const std::vector<std:
   std::vector<std::pair<std::size_t, std::string>> ranked;
   for (const std::string& candidate : candidates) ranked.emplace_back(edit_distance(wanted, std::string_view(candidate).substr(0, wanted.size())), candidate);
   std::sort(ranked.begin(), ranked.end());
+  ranked.erase(std::unique(ranked.begin(), ranked.end()), ranked.end());
   std::vector<std::string> found;
   for (std::size_t i = 0; i < std::min(count, ranked.size()); ++i) found.push_back(ranked[i].second);
   return found;

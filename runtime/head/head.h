@@ -27,6 +27,8 @@ class HeadLinks {
   virtual ~HeadLinks() = default;
   virtual void request(NodeId node, ControlRequest request, ControlAnswerer answer) = 0;
   virtual void event(NodeId node, const ControlEvent& event) = 0;
+  /// Whether requests reach it now. A member that is away comes back, or is lost when its lease ends.
+  virtual bool is_connected(NodeId node) const = 0;
 };
 
 struct HeadOptions {

@@ -130,6 +130,8 @@ void Head::on_started(ActorId actor, std::uint64_t incarnation, Result<ControlAn
   }
   if (!started.ok()) {
     const ErrorCode code = started.status().code();
+    // It is asked again when its node is back (reconcile()), or the node is lost, and the actor with it.
+    if (code == ErrorCode::kUnavailable && tables_.nodes().contains(record->node) && !links_.is_connected(record->node)) return;
     if (code == ErrorCode::kDeadlineExceeded) stop_actor(*record);
     const bool process_ended = code == ErrorCode::kActorDied || code == ErrorCode::kUnavailable;
     const bool killed = code == ErrorCode::kCancelled && may_restart(*record);  // and is to start again

@@ -232,6 +232,11 @@ void HeadService::event(NodeId node, const ControlEvent& event) {
   });
 }
 
+bool HeadService::is_connected(NodeId node) const {
+  auto link = links_.find(node);
+  return link != links_.end() && link->second.channel && !link->second.channel->closed();
+}
+
 Numbers HeadService::numbers() const {
   Numbers numbers = head_.numbers();
   numbers["leases_missed"] = static_cast<double>(leases_missed_);

@@ -61,6 +61,7 @@ class HeadService final : private HeadLinks {
 
   void request(NodeId node, ControlRequest request, ControlAnswerer answer) override;
   void event(NodeId node, const ControlEvent& event) override;
+  bool is_connected(NodeId node) const override;
   /// Within a turn: once everything that was decided in it is recorded.
   void leave(UniqueFunction<void()> action);
   void end_turn();

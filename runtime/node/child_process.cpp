@@ -96,15 +96,37 @@ struct ExecFailure {
   At at = At::kProgram;
 };
 
+/// A process that kills its group when the node's end of a pipe closes, by whatever: the kernel would tell only the group's first process of the node's
+/// death. It belongs to the group, whose number so stays taken, and to nobody's children, so that the program never waits for it.
+void start_guard(int life) {
+  const pid_t between = ::_Fork();
+  if (between != 0) {
+    if (between > 0) ::waitpid(between, nullptr, 0);
+    return;
+  }
+  if (::_Fork() != 0) ::_exit(0);
+  sigset_t all;
+  ::sigfillset(&all);
+  ::sigprocmask(SIG_SETMASK, &all, nullptr);
+  ::dup2(life, 0);
+  ::syscall(SYS_close_range, 1u, ~0u, 0u);
+  char none;
+  while (::read(0, &none, 1) < 0 && errno == EINTR) {
+  }
+  ::kill(0, SIGKILL);
+  ::_exit(0);
+}
+
 /// The child's side of fork: nothing here may allocate or take a lock, since another thread may have held one.
 [[noreturn]] void run_child(const char* program, char* const* argv, char* const* env, const char* working_dir, int in,
-                            int out, int err, int failure_fd, pid_t parent, const JobUser* user) {
+                            int out, int err, int failure_fd, int life, pid_t parent, const JobUser* user) {
   auto fail = [&](ExecFailure::At at) {
     ExecFailure failure{errno, at};
     ssize_t written = ::write(failure_fd, &failure, sizeof failure);
     ::_exit(written == sizeof failure ? 127 : 126);
   };
   ::setpgid(0, 0);
+  if (life >= 0) start_guard(life);  // as whoever may kill all of them
   if (user && (::setgroups(user->groups.size(), user->groups.data()) != 0 || ::setresgid(user->gid, user->gid, user->gid) != 0 ||
                ::setresuid(user->uid, user->uid, user->uid) != 0)) {
     fail(ExecFailure::At::kUser);
@@ -165,6 +187,8 @@ struct State : std::enable_shared_from_this<State> {
         timer(loop.context()),
         streams{Stream(loop.context(), std::move(out)), Stream(loop.context(), std::move(err))},
         handlers(std::move(process_handlers)) {}
+
+  FileDescriptor life;  // while it is open, the group's guard waits
 
   void watch() {
     for (int i = 0; i < 2; ++i) read(i);
@@ -312,6 +336,10 @@ Result<std::unique_ptr<ChildProcess>> ChildProcess::start(EventLoop& loop, const
   for (Pipe* pipe : {&out, &err, &failure}) {
     if (Status status = open_pipe(*pipe); !status.ok()) return status.with_context("starting " + spec.program);
   }
+  Pipe life;
+  if (spec.guards_group) {
+    if (Status status = open_pipe(life); !status.ok()) return status.with_context("starting " + spec.program);
+  }
   auto input = open_input(spec.input);
   if (!input.ok()) return input.status().with_context("starting " + spec.program);
   std::vector<std::string> env = merged_environment(spec.env, spec.user);
@@ -323,7 +351,7 @@ Result<std::unique_ptr<ChildProcess>> ChildProcess::start(EventLoop& loop, const
   if (pid < 0) return errno_status(errno, "starting " + spec.program);
   if (pid == 0) {
     run_child(spec.program.c_str(), argv_pointers.data(), env_pointers.data(), working_dir, input->get(), out.write.get(),
-              err.write.get(), failure.write.get(), parent, spec.user ? &*spec.user : nullptr);
+              err.write.get(), failure.write.get(), life.read ? life.read.get() : -1, parent, spec.user ? &*spec.user : nullptr);
   }
   ::setpgid(pid, pid);  // both sides do it, so that it is done whoever runs first
   out.write.reset();
@@ -348,6 +376,7 @@ Result<std::unique_ptr<ChildProcess>> ChildProcess::start(EventLoop& loop, const
     return status;
   }
   auto state = std::make_shared<State>(loop, pid, std::move(pidfd), std::move(out.read), std::move(err.read), std::move(handlers));
+  state->life = std::move(life.write);
   state->watch();
   return std::unique_ptr<ChildProcess>(std::make_unique<ForkedProcess>(std::move(state)));
 }

@@ -89,10 +89,18 @@ Json to_json(const JobInfo& job) {
               {"ended", time_text(job.ended_ms)}};
 }
 
+/// On one line, and without what a terminal would obey.
+std::string shown(std::string text) {
+  for (char& c : text) {
+    if (static_cast<unsigned char>(c) < ' ' || c == 127) c = '?';
+  }
+  return text;
+}
+
 void print_row(const JobInfo& job) {
   const std::string end = job.running ? "" : "  " + job.end.text;
   std::printf("  %s  %-9s node %s  pid %-7d %s%s\n", job.job.short_hex().c_str(), std::string(job_state(job)).c_str(),
-              job.node.is_none() ? "-" : job.node.short_hex().c_str(), job.pid, job.command.c_str(), end.c_str());
+              job.node.is_none() ? "-" : job.node.short_hex().c_str(), job.pid, shown(job.command).c_str(), end.c_str());
 }
 
 void print_jobs(const ClusterState& state, bool with_ended) {
@@ -125,7 +133,7 @@ int job_status_command(const std::string& address, const std::string& what, bool
   }
   const std::optional<int> code = exit_code_of(*job);
   std::printf("job %s: %s%s%s\n", job->job.hex().c_str(), std::string(job_state(*job)).c_str(), job->running ? "" : ", ", job->running ? "" : job->end.text.c_str());
-  std::printf("  command  %s\n  node     %s, pid %d%s%s\n", job->command.c_str(), job->node.short_hex().c_str(), job->pid,
+  std::printf("  command  %s\n  node     %s, pid %d%s%s\n", shown(job->command).c_str(), job->node.short_hex().c_str(), job->pid,
               job->user.empty() ? "" : ", user ", job->user.c_str());
   std::printf("  started  %s\n", time_text(job->started_ms).c_str());
   if (job->ended_ms != 0) std::printf("  ended    %s\n", time_text(job->ended_ms).c_str());

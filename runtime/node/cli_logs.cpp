@@ -26,8 +26,10 @@ struct Place {
 
 std::vector<Place> find_logs(const ClusterState& state, const std::string& what) {
   std::vector<Place> places;
+  // A name is that of the living, if there is one: the dead had it before.
+  const bool lives = std::any_of(state.actors.begin(), state.actors.end(), [&](const ActorState& actor) { return actor.name == what && actor.phase != ActorPhase::kDead; });
   for (const ActorState& actor : state.actors) {
-    if (actor.actor.hex().starts_with(what) || actor.name == what) {
+    if (actor.actor.hex().starts_with(what) || (actor.name == what && (!lives || actor.phase != ActorPhase::kDead))) {
       places.push_back({actor.node, "worker-" + actor.worker.hex() + ".log", "actor " + actor.class_name + " " + actor.actor.short_hex(), {}});
     }
   }

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <vector>
 
+#include "runtime/core/nearest.h"
 #include "runtime/node/cli_nodes.h"
 
 namespace runtime {
@@ -39,7 +40,15 @@ Result<std::vector<ActorState>> candidates(NodeSet& nodes, NodeClient& client, c
 Result<ActorState> choose(NodeSet& nodes, NodeClient& client, const std::string& what) {
   auto found = candidates(nodes, client, what);
   if (!found.ok()) return found.status();
-  if (found->empty()) return not_found("no actor is called '" + what + "', and no actor's id begins so; see starling list actors");
+  if (found->empty()) {
+    std::vector<std::string> names;
+    for (const ActorState& actor : nodes.cluster().actors) {
+      if (actor.phase == ActorPhase::kDead) continue;
+      names.push_back(actor.actor.hex());
+      if (!actor.name.empty()) names.push_back(actor.name);
+    }
+    return not_found("no actor is called '" + what + "', and no actor's id begins so" + (names.empty() ? "; see starling list actors" : offer_closest(what, names)));
+  }
   if (found->size() == 1) return found->front();
   std::string text = "'" + what + "' may be";
   for (std::size_t i = 0; i < std::min(found->size(), kNamedMax); ++i) text += (i == 0 ? " " : ", ") + describe((*found)[i]);

@@ -169,7 +169,7 @@ class NodeRun {
     });
     address_ = node_->address();
     if (Status status = note_cluster(plan_.node.node); !status.ok()) LOG(warn, "{}", status.message());
-    if (Status status = publish_session(session_info(), !options_.is_private); !status.ok()) {
+    if (Status status = publish_session(session_info(), is_what_commands_mean()); !status.ok()) {
       give_up();
       return status;
     }
@@ -216,6 +216,13 @@ class NodeRun {
   int fail(const Status& why) {
     report_.failed(why);
     return 1;
+  }
+
+  /// Commands that name no cluster use what was started last; of one cluster's nodes here the first, which stays longest: not one that comes and goes.
+  bool is_what_commands_mean() const {
+    if (options_.is_private || options_.head) return !options_.is_private;
+    const std::vector<SessionInfo> sessions = running_sessions();
+    return std::none_of(sessions.begin(), sessions.end(), [&](const SessionInfo& other) { return other.cluster == plan_.node.cluster && other.node != plan_.node.node; });
   }
 
   bool keeps_journal() const { return options_.head && !options_.journal.empty(); }

@@ -33,6 +33,20 @@ Result<std::optional<ClusterFile>> read_cluster_file(const fs::path& journal) {
   return std::optional<ClusterFile>(ClusterFile{*cluster, field("token"), *node});
 }
 
+Status check_journal_folder(const fs::path& journal, const std::optional<ClusterFile>& file) {
+  std::error_code error;
+  const bool has_entries = fs::exists(journal / "journal.db", error) && fs::file_size(journal / "journal.db", error) > 0;
+  if (file && !file->node.is_none() && !has_entries) {
+    return invalid_argument("journal " + journal.string() + ": it is of cluster " + file->cluster.short_hex() +
+                            ", and its journal.db is missing or empty: put a copy in its place, or name another --journal, where a new cluster begins");
+  }
+  const bool is_foreign = !file && !has_entries && fs::is_directory(journal, error) && !fs::is_empty(journal, error);
+  if (is_foreign) {
+    return invalid_argument("--journal " + journal.string() + ": the folder holds other things, and a journal closes its folder to other users: name one that is empty, or that is not there yet");
+  }
+  return {};
+}
+
 Status write_cluster_file(const fs::path& journal, const ClusterFile& file) {
   std::error_code error;
   fs::create_directories(journal.parent_path(), error);

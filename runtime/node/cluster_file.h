@@ -20,6 +20,8 @@ struct ClusterFile {
 /// Nothing when the folder is new. Errors: kInvalidArgument (malformed, or not to be read).
 Result<std::optional<ClusterFile>> read_cluster_file(const std::filesystem::path& journal);
 /// Makes the folder if need be.
+Status check_journal_folder(const std::filesystem::path& journal, const std::optional<ClusterFile>& file);
+
 Status write_cluster_file(const std::filesystem::path& journal, const ClusterFile& file);
 
 }  // namespace runtime

@@ -13,7 +13,8 @@ namespace {
 
 constexpr std::size_t kTokenMax = 1024;
 constexpr std::size_t kQuotedMax = 60;
-constexpr std::chrono::hours kFarAhead{1};
+constexpr std::chrono::hours kFarAhead{1};      // a time that is of no use: the notice counts, and the node drains as if it had none
+constexpr std::chrono::hours kNoNotice{24};     // what no clock is wrong by
 
 std::string_view trimmed(std::string_view text) {
   const auto first = text.find_first_not_of(" \t\r\n");
@@ -97,6 +98,7 @@ Result<PreemptionAnswer> read_aws_action(std::string_view body, std::chrono::mil
   }
   const auto at = unix_time(text_of("time"));
   if (!at) return invalid_argument("it answers " + quoted(body) + ", where the time is not like 2026-09-18T08:22:00Z");
+  if (*at > now + kNoNotice || *at + kNoNotice < now) return invalid_argument("it answers " + quoted(body) + ", whose time is more than a day from this machine's clock");
   PreemptionNotice notice{"preemption: " + action + " at " + text_of("time"), std::nullopt};
   if (*at > now && *at - now <= kFarAhead) notice.left = *at - now;
   return PreemptionAnswer(std::move(notice));

@@ -150,6 +150,7 @@ Result<StartPlan> make_plan(const StartOptions& options) {
       plan.node.journal = fs::absolute(options.journal);
       auto earlier = read_cluster_file(plan.node.journal);
       if (!earlier.ok()) return earlier.status();
+      if (Status status = check_journal_folder(plan.node.journal, *earlier); !status.ok()) return status;
       plan.earlier = std::move(*earlier);
     }
     auto token = token_from_environment();

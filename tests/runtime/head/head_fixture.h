@@ -119,6 +119,7 @@ class RecordingLinks final : public HeadLinks {
     requests.push_back({node, std::move(request), std::move(answer)});
   }
   void event(NodeId node, const ControlEvent& event) override { events.push_back({node, event}); }
+  bool is_connected(NodeId node) const override { return !away.contains(node); }
 
   template <class Body>
   std::optional<SentRequest> take() {
@@ -131,6 +132,7 @@ class RecordingLinks final : public HeadLinks {
     return std::nullopt;
   }
 
+  std::set<NodeId> away;
   std::deque<SentRequest> requests;
   std::vector<std::pair<NodeId, ControlEvent>> events;
 };

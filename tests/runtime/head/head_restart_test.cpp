@@ -216,5 +216,20 @@ TEST_F(HeadRestart, SecondRestartsKnowAsMuch) {
   EXPECT_EQ(record(spec).phase, ActorPhase::kAlive);
 }
 
+TEST_F(HeadRestart, AnActorWhoseNodeIsAwayStartsWhenItIsBack) {
+  ActorSpec spec = actor();
+  Answer created = ask(control::CreateActor{spec});
+  auto start = links_.take<control::StartActor>();
+  ASSERT_TRUE(start);
+  links_.away.insert(start->node);
+  start->answer(unavailable("the connection broke"));
+  EXPECT_FALSE(created->has_value()) << "the node is a member, and comes back or is lost";
+  EXPECT_EQ(record(spec).phase, ActorPhase::kStarting);
+  links_.away.clear();
+  ASSERT_TRUE(return_node(start->node, {}, {job_}).ok());
+  ASSERT_TRUE(started());
+  EXPECT_TRUE(status(created).ok());
+}
+
 }  // namespace
 }  // namespace runtime

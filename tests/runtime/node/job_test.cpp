@@ -238,6 +238,17 @@ TEST_F(Job, ADeadNodeFailsItsJobsByName) {
   EXPECT_TRUE(ended["exit_code"].is_null());
 }
 
+TEST_F(Job, ANodeThatIsKilledLeavesNothingOfItsJobs) {
+  const std::string address = start_head();
+  const std::string id = submit({"--", "sh", "-c", "sleep 1000 & echo $!; wait"});
+  std::string log;
+  ASSERT_TRUE(wait_until([&] { return (log = starling({"job", "logs", id}).out).ends_with("\n"); }, std::chrono::seconds(20)));
+  const int sleeping = std::stoi(log);
+  ASSERT_TRUE(process_runs(sleeping));
+  ::kill(session_of(address).pid, SIGKILL);
+  EXPECT_TRUE(wait_until([&] { return !process_runs(sleeping); }));
+}
+
 TEST_F(Job, ADriverThatIsSimplyRunIsOneToo) {
   const std::string address = start_head();
   support::ScopedVariable variable("STARLING_ADDRESS", address.c_str());

@@ -27,7 +27,10 @@ TEST(Preemption, ActionsOfAws) {
   EXPECT_EQ((*said)->left, 120s);
   // A time that cannot be is no time, and the action counts.
   EXPECT_EQ((**read_aws_action(R"({"action": "terminate", "time": "2026-09-18T02:50:20Z"})", kNow)).left, std::nullopt);
-  EXPECT_EQ((**read_aws_action(R"({"action": "terminate", "time": "2099-01-01T00:00:00Z"})", kNow)).left, std::nullopt);
+  EXPECT_EQ((**read_aws_action(R"({"action": "terminate", "time": "2026-09-18T12:50:20Z"})", kNow)).left, std::nullopt) << "the notice counts, its time does not";
+  for (const char* lie : {R"({"action": "terminate", "time": "2099-01-01T00:00:00Z"})", R"({"action": "terminate", "time": "2001-01-01T00:00:00Z"})"}) {
+    EXPECT_EQ(read_aws_action(lie, kNow).status().code(), ErrorCode::kInvalidArgument) << lie;
+  }
   for (const char* garbage : {"", "null", "[]", "terminate", R"({"action": 3, "time": "2026-09-18T02:55:20Z"})", R"({"action": "stop"})", R"({"action": "stop", "time": 17})",
                               R"({"action": "stop", "time": "2026-13-18T02:55:20Z"})", R"({"action": "stop", "time": "2026-09-18T02:55:20Z and more"})",
                               R"({"action": "none", "time": "2026-09-18T02:55:20Z"})"}) {
