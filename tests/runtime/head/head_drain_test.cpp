@@ -45,6 +45,17 @@ class HeadDrainTest : public HeadTest {
     return rounds;
   }
 
+  /// The first version of "weights" in the namespace "ns".
+  ObjectLocation publish_on(NodeId node) {
+    ObjectLocation location;
+    location.id = ObjectId::random();
+    location.node = node;
+    location.size = 1 << 20;
+    Answer published = ask(ObjectControl{control::Publish{"ns", "weights", 1, 1, 1, std::vector<ObjectLocation>{location}}});
+    links_.take<ObjectControl>()->answer(ControlAnswer{ObjectControlAnswer{location}});
+    EXPECT_TRUE(status(published).ok());
+    return location;
+  }
   /// A bundle there and one on another node.
   GroupSpec gang_on(NodeId node) {
     while (true) {
@@ -311,13 +322,7 @@ TEST_F(HeadDrainTest, WatchersGetDrainsAndDepartures) {
 }
 
 TEST_F(HeadDrainTest, PublishedCopiesAreMovedBeforeTheNodeLeaves) {
-  ObjectLocation location;
-  location.id = ObjectId::random();
-  location.node = other_;
-  location.size = 1 << 20;
-  Answer published = ask(ObjectControl{control::Publish{"ns", "weights", 1, 1, 1, std::vector<ObjectLocation>{location}}});
-  links_.take<ObjectControl>()->answer(ControlAnswer{ObjectControlAnswer{location}});
-  ASSERT_TRUE(status(published).ok());
+  const ObjectLocation location = publish_on(other_);
   drain(other_, 30s);
   answer_rounds();
   EXPECT_FALSE(links_.take<control::Leave>());
@@ -336,12 +341,7 @@ TEST_F(HeadDrainTest, PublishedCopiesAreMovedBeforeTheNodeLeaves) {
 
 TEST_F(HeadDrainTest, AVersionThatOneNodeCannotTakeIsOfferedToTheNext) {
   join(4);
-  ObjectLocation location;
-  location.id = ObjectId::random();
-  location.node = other_;
-  Answer published = ask(ObjectControl{control::Publish{"ns", "weights", 1, 1, 1, std::vector<ObjectLocation>{location}}});
-  links_.take<ObjectControl>()->answer(ControlAnswer{ObjectControlAnswer{location}});
-  ASSERT_TRUE(status(published).ok());
+  publish_on(other_);
   drain(other_, 30s);
   auto first = links_.take<ObjectControl>();
   ASSERT_TRUE(first);
@@ -356,12 +356,7 @@ TEST_F(HeadDrainTest, AVersionThatOneNodeCannotTakeIsOfferedToTheNext) {
 }
 
 TEST_F(HeadDrainTest, AVersionSavedAtTheLastMomentIsNotLost) {
-  ObjectLocation location;
-  location.id = ObjectId::random();
-  location.node = other_;
-  Answer published = ask(ObjectControl{control::Publish{"ns", "weights", 1, 1, 1, std::vector<ObjectLocation>{location}}});
-  links_.take<ObjectControl>()->answer(ControlAnswer{ObjectControlAnswer{location}});
-  ASSERT_TRUE(status(published).ok());
+  const ObjectLocation location = publish_on(other_);
   drain(other_, 30s);
   auto adopt = links_.take<ObjectControl>();
   ASSERT_TRUE(adopt);
