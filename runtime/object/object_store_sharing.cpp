@@ -204,10 +204,7 @@ void ObjectStore::State::have_made_again(const object_wire::Remake& remake, Uniq
   asking->done = std::move(done);
   asking->failure = object_lost("the process that had its task run, on node " + options.credentials.node.short_hex() + ", has ended or refers to it no more");
   const Buffer meta = object_wire::encode_request(remake);
-  for (const auto& [address, connected] : clients) {
-    auto channel = connected.channel.lock();
-    if (!channel || channel->closed()) continue;
-    if (channel->peer().role != Role::kDriver && channel->peer().role != Role::kWorker) continue;
+  for (const auto& channel : processes()) {
     ++asking->outstanding;
     Message request;
     request.kind = FrameKind::kObject;
@@ -363,6 +360,16 @@ void ObjectStore::State::on(const std::shared_ptr<Channel>& channel, const Messa
   adopt(take.location, std::move(take_over));
 }
 
+std::vector<std::shared_ptr<Channel>> ObjectStore::State::processes() const {
+  std::vector<std::shared_ptr<Channel>> open;
+  for (const auto& [serial, connected] : clients) {
+    auto channel = connected.channel.lock();
+    if (!channel || channel->closed()) continue;
+    if (channel->peer().role == Role::kDriver || channel->peer().role == Role::kWorker) open.push_back(std::move(channel));
+  }
+  return open;
+}
+
 void ObjectStore::State::take_over_from(NodeId node, std::chrono::milliseconds timeout, UniqueFunction<void(std::uint64_t)> done) {
   struct Asking {
     UniqueFunction<void(std::uint64_t)> done;
@@ -375,10 +382,7 @@ void ObjectStore::State::take_over_from(NodeId node, std::chrono::milliseconds t
   auto asking = std::make_shared<Asking>();
   asking->done = std::move(done);
   const Buffer meta = object_wire::encode_request(object_wire::Evacuate{node});
-  for (const auto& [address, connected] : clients) {
-    auto channel = connected.channel.lock();
-    if (!channel || channel->closed()) continue;
-    if (channel->peer().role != Role::kDriver && channel->peer().role != Role::kWorker) continue;
+  for (const auto& channel : processes()) {
     ++asking->outstanding;
     Message request;
     request.kind = FrameKind::kObject;
@@ -411,11 +415,8 @@ void ObjectStore::State::list(std::chrono::milliseconds timeout, UniqueFunction<
     self->list_own(asking->list);
     asking->done(std::move(asking->list));
   };
-  for (const auto& [address, connected] : clients) {
-    auto channel = connected.channel.lock();
-    if (!channel || channel->closed()) continue;
+  for (const auto& channel : processes()) {
     const PeerInfo peer = channel->peer();
-    if (peer.role != Role::kDriver && peer.role != Role::kWorker) continue;
     ++asking->outstanding;
     Message request;
     request.kind = FrameKind::kObject;

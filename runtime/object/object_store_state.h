@@ -110,6 +110,8 @@ struct ObjectStore::State : std::enable_shared_from_this<ObjectStore::State> {
   /// As Fetcher::fetch; of an object whose node was drained from where it is now. `done` may get a place that the store itself has adopted.
   void fetch_moved(const ObjectLocation& location, Deadline room_deadline, UniqueFunction<void(Result<ObjectLocation>)> done);
   const ObjectLocation* adopted_as(ObjectId object) const;
+  /// The drivers and workers here, which refer to objects.
+  std::vector<std::shared_ptr<Channel>> processes() const;
   void take_over_from(NodeId node, std::chrono::milliseconds timeout, UniqueFunction<void(std::uint64_t)> done);
   void note_adopted(const ObjectLocation& location);
   void release_adopted(std::uint64_t extent, std::uint32_t count);
