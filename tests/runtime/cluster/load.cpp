@@ -14,6 +14,7 @@
 #include <sstream>
 #include <thread>
 
+#include "cluster.h"
 #include "runtime/actor/actor_scope.h"
 
 namespace runtime::test {
@@ -323,7 +324,7 @@ void register_load(Runtime& runtime) {
 }
 
 std::vector<std::string> load_command(const LoadOptions& options) {
-  return {std::filesystem::read_symlink("/proc/self/exe").string(), "--load",       options.history,      std::to_string(options.client), std::to_string(options.tallies),
+  return {own_program(), "--load", options.history, std::to_string(options.client), std::to_string(options.tallies),
           std::to_string(options.seconds), std::to_string(options.per_second), options.kinds};
 }
 
