@@ -182,6 +182,8 @@ class Head {
   void advance_drain(NodeId node);
   bool may_move(const ActorRecord& record) const;
   void move_actors(NodeId node);
+  /// Tells, or tells again, those that have a place elsewhere.
+  void stop_moving(NodeId node);
   void stop_for_move(const ActorRecord& record);
   /// What an actor has that is to end there.
   std::chrono::milliseconds time_to_move(NodeId node) const;
@@ -208,7 +210,7 @@ class Head {
   void leave(NodeId node, const std::string& how);
   /// What ends there now uses up no restart.
   void mark_moving(NodeId node);
-  void mark_moving(GroupId group);
+  void mark_moving(const std::set<ActorId>& actors);
   Deadline next_drain_tick() const;
 
   void commit(const HeadCommand& command);
@@ -256,6 +258,9 @@ class Head {
   /// Fills in its namespace. Errors: kInvalidArgument, kResourceExhausted (too many wait).
   Status check_new_group(const Call& call, GroupSpec& spec) const;
   std::vector<std::string> group_ids() const;
+  /// With a bundle on that node: those that are placed, and those whose nodes are being asked.
+  std::vector<GroupId> groups_on(NodeId node) const;
+  std::vector<GroupId> groups_prepared_on(NodeId node) const;
   void queue_group(GroupId group, Deadline deadline);
   void unqueue_group(GroupId group);
   void place_pending_groups();

@@ -73,17 +73,9 @@ void Head::begin_drain(NodeId node, std::string reason, std::chrono::millisecond
   commit(command::NodeDrains{node, NodeDrain{std::move(reason), time, std::chrono::milliseconds(unix_milliseconds()) + time, 0, ""}});
   resume_drain(node, time);
   for (const auto& [id, info] : tables_.nodes()) tell_of_drain(id, node);
-  // Those that were on their way already have less time now.
-  for (const auto& [id, record] : tables_.actors()) {
-    if (record.node == node && record.moving && record.phase == ActorPhase::kAlive) stop_for_move(record);
-  }
+  stop_moving(node);  // those that were on their way already have less time now
   // What is not placed yet is to go elsewhere from the beginning.
-  std::vector<GroupId> preparing;
-  for (const auto& [id, preparation] : preparations_) {
-    const std::vector<NodeId>& nodes = preparation.place.nodes;
-    if (std::find(nodes.begin(), nodes.end(), node) != nodes.end()) preparing.push_back(id);
-  }
-  for (GroupId id : preparing) {
+  for (GroupId id : groups_prepared_on(node)) {
     stop_preparing(id);
     try_place_group(id);
   }
@@ -127,10 +119,7 @@ void Head::catch_up_on_drains(NodeId node) {
   auto own = drains_.find(node);
   if (own == drains_.end()) return;
   own->second.told = false;
-  // What it was asked before, an earlier head or connection has taken with it.
-  for (const auto& [id, record] : tables_.actors()) {
-    if (record.node == node && record.moving && record.phase == ActorPhase::kAlive) stop_for_move(record);
-  }
+  stop_moving(node);  // what it was asked before, an earlier head or connection has taken with it
   advance_drain(node);
 }
 
@@ -200,6 +189,12 @@ void Head::move_actors(NodeId node) {
     }
     why = "its " + drained + ", and it stays to the end: " + why;
     if (record.pending_reason != why) commit(command::ActorWaits{actor, why});
+  }
+}
+
+void Head::stop_moving(NodeId node) {
+  for (const auto& [id, record] : tables_.actors()) {
+    if (record.node == node && record.moving && record.phase == ActorPhase::kAlive) stop_for_move(record);
   }
 }
 
@@ -275,20 +270,13 @@ Status Head::check_group_move(GroupId id) const {
 void Head::move_groups(NodeId node) {
   auto& stay = drains_.at(node).gangs_stay;
   stay.clear();
-  std::vector<GroupId> movable;
-  for (const auto& [id, group] : tables_.groups()) {
-    if (!group.placed || std::find(group.nodes.begin(), group.nodes.end(), node) == group.nodes.end()) continue;
-    if (Status status = check_group_move(id); status.ok()) movable.push_back(id);
-    else stay[id] = status.message();
-  }
   const auto grace = time_to_move(node);
-  for (GroupId id : movable) {
-    // What one took may be what the next was to have.
+  for (GroupId id : groups_on(node)) {
     if (Status status = check_group_move(id); !status.ok()) {
       stay[id] = status.message();
       continue;
     }
-    mark_moving(id);
+    mark_moving(tables_.members(id));
     tear_group(id, drain_text(node), grace);
     try_place_group(id);
   }
@@ -435,26 +423,20 @@ void Head::leave(NodeId node, const std::string& how) {
 }
 
 void Head::mark_moving(NodeId node) {
-  std::vector<ActorId> moving;
+  std::set<ActorId> there;
   for (const auto& [id, record] : tables_.actors()) {
-    if (record.node == node && is_started(record.phase) && !record.moving && may_move(record)) moving.push_back(id);
+    if (record.node == node) there.insert(id);
   }
-  for (const ActorId& actor : moving) commit(command::ActorMoves{actor});
+  mark_moving(there);
   // With it go the gangs that have a bundle there.
-  std::vector<GroupId> gangs;
-  for (const auto& [id, group] : tables_.groups()) {
-    if (group.placed && std::find(group.nodes.begin(), group.nodes.end(), node) != group.nodes.end()) gangs.push_back(id);
-  }
-  for (GroupId id : gangs) mark_moving(id);
+  for (GroupId id : groups_on(node)) mark_moving(tables_.members(id));
 }
 
-void Head::mark_moving(GroupId group) {
-  std::vector<ActorId> moving;
-  for (ActorId actor : tables_.members(group)) {
+void Head::mark_moving(const std::set<ActorId>& actors) {
+  for (const ActorId& actor : actors) {
     const ActorRecord& record = *tables_.actor(actor);
-    if (is_started(record.phase) && !record.moving && may_move(record)) moving.push_back(actor);
+    if (is_started(record.phase) && !record.moving && may_move(record)) commit(command::ActorMoves{actor});
   }
-  for (const ActorId& actor : moving) commit(command::ActorMoves{actor});
 }
 
 Deadline Head::next_drain_tick() const {

@@ -101,6 +101,23 @@ std::vector<std::string> Head::group_ids() const {
   return ids;
 }
 
+std::vector<GroupId> Head::groups_on(NodeId node) const {
+  std::vector<GroupId> found;
+  for (const auto& [id, group] : tables_.groups()) {
+    if (group.placed && std::find(group.nodes.begin(), group.nodes.end(), node) != group.nodes.end()) found.push_back(id);
+  }
+  return found;
+}
+
+std::vector<GroupId> Head::groups_prepared_on(NodeId node) const {
+  std::vector<GroupId> found;
+  for (const auto& [id, preparation] : preparations_) {
+    const std::vector<NodeId>& nodes = preparation.place.nodes;
+    if (std::find(nodes.begin(), nodes.end(), node) != nodes.end()) found.push_back(id);
+  }
+  return found;
+}
+
 // -- Waiting
 
 void Head::queue_group(GroupId id, Deadline deadline) {
@@ -292,12 +309,7 @@ void Head::on_prepared(GroupId id) {
 
 /// A node has come back over a new connection, and has dropped what was not committed: it is told all that it is to hold.
 void Head::renew_reservations(NodeId node) {
-  std::vector<GroupId> unsure;
-  for (const auto& [id, preparation] : preparations_) {
-    const std::vector<NodeId>& nodes = preparation.place.nodes;
-    if (std::find(nodes.begin(), nodes.end(), node) != nodes.end()) unsure.push_back(id);
-  }
-  for (GroupId id : unsure) stop_preparing(id);
+  for (GroupId id : groups_prepared_on(node)) stop_preparing(id);
   Reserving renewed;
   renewed.next.reset = true;
   for (const auto& [id, group] : tables_.groups()) {
@@ -340,16 +352,9 @@ void Head::drop_group(GroupId id, const Status& why) {
 }
 
 std::set<GroupId> Head::tear_groups(NodeId lost, const std::string& text) {
-  std::vector<GroupId> unsure;
-  std::set<GroupId> torn;
-  const auto is_on = [&](const std::vector<NodeId>& nodes) { return std::find(nodes.begin(), nodes.end(), lost) != nodes.end(); };
-  for (const auto& [id, preparation] : preparations_) {
-    if (is_on(preparation.place.nodes)) unsure.push_back(id);
-  }
-  for (const auto& [id, group] : tables_.groups()) {
-    if (group.placed && is_on(group.nodes)) torn.insert(id);
-  }
-  for (GroupId id : unsure) stop_preparing(id);
+  const std::vector<GroupId> on_it = groups_on(lost);
+  const std::set<GroupId> torn(on_it.begin(), on_it.end());
+  for (GroupId id : groups_prepared_on(lost)) stop_preparing(id);
   for (GroupId id : torn) tear_group(id, text, kEndGrace);
   reserving_.erase(lost);
   closed_nodes_.erase(lost);
