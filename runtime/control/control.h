@@ -83,6 +83,16 @@ struct RemoveGroup {
   GroupId group;
   bool operator==(const RemoveGroup&) const = default;
 };
+/// A job that reserves something waits for a place, as a placement group of one bundle does, before it is submitted. Answered with that group once it has one:
+/// the job is then submitted to its node. It is over if the connection ends before that.
+struct QueueJob {
+  JobId job;      // the ids are chosen by whoever submits, who can ask meanwhile what the group waits for
+  GroupId place;
+  std::vector<std::string> argv;
+  ResourceMap resources;
+  Labels labels = {};  // selectors, as ActorSpec::labels
+  bool operator==(const QueueJob&) const = default;
+};
 struct SubmitJob {
   std::vector<std::string> argv;
   std::string working_dir;  // on the node; empty: a folder of the job's own, with these files in it
@@ -90,6 +100,8 @@ struct SubmitJob {
   bool detached = false;    // nobody takes its output, nor does it end with who submitted it
   std::vector<JobFile> files = {};
   JobFile program = {};     // unless its path is empty: argv[0], shipped beside the folder; the path is its name
+  JobId job = {};           // one that was queued, and has its place on this node; none: a new one
+  GroupId place = {};
   bool operator==(const SubmitJob&) const = default;
 };
 /// To any node; the one where the job's driver runs ends it.
@@ -382,7 +394,7 @@ struct ControlRequest {
                             control::TerminateActor, control::WatchActor, control::WatchNodes, control::SaveState,
                             control::DrainActor, control::ActorsExited, control::ParkActor, ObjectControl, control::QueryGroup,
                             control::Reserve, control::QueryJob, control::OfferFiles, control::StoreFile, control::DriverDone,
-                            control::DrainNode, control::TakeOver, control::Leave, control::QueryDemand, ObserveControl>;
+                            control::DrainNode, control::TakeOver, control::Leave, control::QueryDemand, ObserveControl, control::QueueJob>;
   JobId job;                          // on whose behalf
   std::chrono::milliseconds timeout;  // time left
   Body body;

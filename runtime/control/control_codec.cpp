@@ -127,6 +127,16 @@ struct BodyWriter {
     submit.setDetached(body.detached);
     store_list(body.files, submit.initFiles(static_cast<unsigned>(body.files.size())));
     if (!body.program.path.empty()) store(body.program, submit.initProgram());
+    if (!body.job.is_none()) submit.setJob(data(body.job));
+    if (!body.place.is_none()) submit.setPlace(data(body.place));
+  }
+  void operator()(const control::QueueJob& body) {
+    auto queue = to.initQueueJob();
+    queue.setJob(data(body.job));
+    queue.setPlace(data(body.place));
+    store(body.argv, queue.initArgv(static_cast<unsigned>(body.argv.size())));
+    store(body.resources, queue.initResources(static_cast<unsigned>(body.resources.size())));
+    store(body.labels, queue.initLabels(static_cast<unsigned>(body.labels.size())));
   }
   void operator()(const control::CancelJob& body) { to.initCancelJob().setJob(data(body.job)); }
   void operator()(const control::ReadLog& body) {
@@ -303,7 +313,14 @@ Result<ControlRequest> load_request(schema::ControlRequest::Reader from) {
       auto body = from.getSubmitJob();
       control::SubmitJob submit{load(body.getArgv()), load_text(body.getWorkingDir()), load(body.getEnv()), body.getDetached(), load_list<JobFile>(body.getFiles())};
       if (body.hasProgram()) submit.program = load(body.getProgram());
+      submit.job = load_id<JobId>(body.getJob());
+      submit.place = load_id<GroupId>(body.getPlace());
       to.body = std::move(submit);
+      return to;
+    }
+    case Kind::QUEUE_JOB: {
+      auto body = from.getQueueJob();
+      to.body = control::QueueJob{load_id<JobId>(body.getJob()), load_id<GroupId>(body.getPlace()), load(body.getArgv()), load(body.getResources()), load(body.getLabels())};
       return to;
     }
     case Kind::CANCEL_JOB: to.body = control::CancelJob{load_id<JobId>(from.getCancelJob().getJob())}; return to;

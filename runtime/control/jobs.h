@@ -29,6 +29,7 @@ struct JobInfo {
   std::uint64_t ended_ms = 0;
   JobOutcome outcome = JobOutcome::kNone;  // unless it is running
   DeathCause end;            // with the tail of its output, when that is not what was hoped for
+  GroupId place = {};        // the placement group of what it reserves, of one bundle; none: it reserves nothing
   bool operator==(const JobInfo&) const = default;
 };
 

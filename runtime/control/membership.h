@@ -16,8 +16,6 @@
 
 namespace runtime {
 
-using GroupId = Id<struct GroupTag>;  // of a placement group
-
 /// Amounts by resource name: "CPU" (cores), "GPU" (devices), "memory" (bytes) and any custom name. Fractions are allowed
 /// down to 1/10000. A name that is absent means none of it.
 using ResourceMap = std::map<std::string, double>;

@@ -371,6 +371,7 @@ void store(const JobInfo& from, schema::JobInfo::Builder to) {
   to.setEndedMs(from.ended_ms);
   to.setOutcome(static_cast<std::uint16_t>(from.outcome));
   if (from.end != DeathCause{}) store(from.end, to.initEnd());
+  if (!from.place.is_none()) to.setPlace(data(from.place));
 }
 
 JobInfo load(schema::JobInfo::Reader from) {
@@ -386,6 +387,7 @@ JobInfo load(schema::JobInfo::Reader from) {
   to.ended_ms = from.getEndedMs();
   to.outcome = load_outcome(from.getOutcome());
   if (from.hasEnd()) to.end = load(from.getEnd());
+  to.place = load_id<GroupId>(from.getPlace());
   return to;
 }
 

@@ -40,6 +40,7 @@ using NodeId = Id<struct NodeTag>;
 using ObjectId = Id<struct ObjectTag>;
 using WorkerId = Id<struct WorkerTag>;
 using JobId = Id<struct JobTag>;
+using GroupId = Id<struct GroupTag>;  // of a placement group
 using ClusterId = Id<struct ClusterTag>;
 
 namespace ids_detail {

@@ -168,7 +168,10 @@ void Head::on(const Call& call, control::WatchNodes& body, ControlAnswerer answe
 void Head::on(const Call& call, control::StartJob& body, ControlAnswerer answer) {
   if (body.info.job.is_none()) return answer(invalid_argument("a job needs an id"));
   const JobRecord* known = tables_.job(body.info.job);
-  if (known && known->info.running && known->info.node != call.from) {
+  if (known && !known->info.running && !body.info.place.is_none()) {  // it was stopped while it waited
+    return answer(cancelled("job " + body.info.job.short_hex() + " has ended: " + known->info.end.text));
+  }
+  if (known && known->info.running && known->info.node != call.from && !has_place_on(known->info, body.info.place, call.from)) {
     return answer(invalid_argument("job " + body.info.job.short_hex() + " runs on another node already"));
   }
   body.info.node = call.from;

@@ -30,6 +30,22 @@ class Shapes {
     demand_.actors.push_back({actor.resources, actor.labels, 1, describe(actor)});
   }
 
+  /// One that waits for what it reserves.
+  void add(const JobInfo& job, const GroupSpec& place) {
+    const Labels labels = place.bundle_labels.empty() ? Labels() : place.bundle_labels.front();
+    auto [at, is_new] = jobs_.try_emplace({place.bundles.front(), labels}, demand_.jobs.size());
+    if (!is_new) {
+      ++demand_.jobs[at->second].count;
+      return;
+    }
+    if (demand_.jobs.size() >= Demand::kShapesMax) {
+      jobs_.erase(at);
+      ++demand_.unlisted;
+      return;
+    }
+    demand_.jobs.push_back({place.bundles.front(), labels, 1, "job " + job.job.short_hex()});
+  }
+
   void add(const GroupSpec& group) {
     GroupSpec shape = group;
     shape.group = {};
@@ -55,6 +71,7 @@ class Shapes {
  private:
   Demand& demand_;
   std::map<std::pair<ResourceMap, Labels>, std::size_t> places_;
+  std::map<std::pair<ResourceMap, Labels>, std::size_t> jobs_;
   std::vector<GroupSpec> shapes_;  // of demand_.groups
   std::size_t bundles_ = 0;
   std::size_t last_ = 0;  // that a group was like
@@ -74,6 +91,10 @@ Demand Head::demand() const {
   for (const auto& [number, pending] : pending_groups_) {
     const GroupState* group = tables_.group(pending.group);
     if (!group || preparations_.contains(pending.group)) continue;  // it has its place already
+    if (const JobRecord* job = tables_.job(group->job); job && job->info.place == pending.group) {
+      shapes.add(job->info, group->spec);
+      continue;
+    }
     shapes.add(group->spec);
     for (ActorId member : tables_.members(pending.group)) {
       const ActorRecord& record = *tables_.actor(member);

@@ -15,7 +15,15 @@ Status no_such_job(JobId job) { return not_found("no job has the id " + job.hex(
 
 }  // namespace
 
-void Head::on(const Call&, control::EndJob& body, ControlAnswerer answer) {
+bool Head::has_place_on(const JobInfo& job, GroupId place, NodeId node) const {
+  const GroupState* group = place.is_none() || place != job.place ? nullptr : tables_.group(place);
+  return group && group->job == job.job && group->placed && group->nodes.front() == node && job.pid == 0;
+}
+
+void Head::on(const Call& call, control::EndJob& body, ControlAnswerer answer) {
+  // A job that waited for its place is no longer that of the node where it waited.
+  const JobRecord* record = tables_.job(body.job);
+  if (record && record->info.running && !record->info.place.is_none() && record->info.node != call.from) return answer(ControlAnswer{});
   if (body.goes_on && tables_.job_runs(body.job)) {
     commit(command::ReleaseJob{body.job});
     end_cluster_side(body.job);

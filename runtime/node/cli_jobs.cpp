@@ -1,5 +1,6 @@
 #include "runtime/node/cli_jobs.h"
 
+#include <algorithm>
 #include <cstdio>
 #include <ctime>
 #include <thread>
@@ -46,6 +47,18 @@ Result<JobInfo> fetch_job(const std::string& address, const std::string& what) {
   return fetch_job(address, found->job);
 }
 
+/// What it reserves, while it has it or waits for it.
+const GroupState* place_of(const JobInfo& job, const ClusterState& state) {
+  if (job.place.is_none()) return nullptr;
+  const auto found = std::find_if(state.groups.begin(), state.groups.end(), [&](const GroupState& group) { return group.spec.group == job.place; });
+  return found == state.groups.end() ? nullptr : &*found;
+}
+
+std::string waits_for(const JobInfo& job, const ClusterState& state) {
+  const GroupState* place = job.running && job.pid == 0 ? place_of(job, state) : nullptr;
+  return place && !place->placed ? place->pending_reason : "";
+}
+
 }  // namespace
 
 Result<JobInfo> find_job(const ClusterState& state, const std::string& what) {
@@ -74,13 +87,16 @@ std::optional<int> exit_code_of(const JobInfo& job) {
 
 // The keys below are what scripts rely on: add, never rename.
 
-Json to_json(const JobInfo& job) {
+Json to_json(const JobInfo& job, const ClusterState& state) {
   const std::optional<int> code = exit_code_of(job);
+  const GroupState* place = place_of(job, state);
   return Json{{"id", job.job.hex()},
               {"command", job.command},
               {"state", std::string(job_state(job))},
               {"exit_code", code ? Json(*code) : Json()},
               {"reason", job.running ? "" : job.end.text},
+              {"pending_reason", waits_for(job, state)},
+              {"resources", place ? Json(place->spec.bundles.front()) : Json::object()},
               {"node", job.node.is_none() ? "" : job.node.hex()},
               {"pid", job.pid},
               {"submitted", job.submitted},
@@ -97,15 +113,16 @@ std::string shown(std::string text) {
   return text;
 }
 
-void print_row(const JobInfo& job) {
-  const std::string end = job.running ? "" : "  " + job.end.text;
+void print_row(const JobInfo& job, const ClusterState& state) {
+  const std::string waits = waits_for(job, state);
+  const std::string end = !job.running ? "  " + job.end.text : waits.empty() ? "" : "  waits: " + waits;
   std::printf("  %s  %-9s node %s  pid %-7d %s%s\n", job.job.short_hex().c_str(), std::string(job_state(job)).c_str(),
               job.node.is_none() ? "-" : job.node.short_hex().c_str(), job.pid, shown(job.command).c_str(), end.c_str());
 }
 
 void print_jobs(const ClusterState& state, bool with_ended) {
   for (const JobInfo& job : state.jobs) {
-    if (job.running || with_ended) print_row(job);
+    if (job.running || with_ended) print_row(job, state);
   }
 }
 
@@ -117,16 +134,20 @@ int job_list_command(const std::string& address, bool json) {
     return 0;
   }
   Json list = Json::array();
-  for (const JobInfo& job : state->jobs) list.push_back(to_json(job));
+  for (const JobInfo& job : state->jobs) list.push_back(to_json(job, *state));
   print_json(list);
   return 0;
 }
 
 int job_status_command(const std::string& address, const std::string& what, bool json) {
-  auto job = fetch_job(address, what);
+  auto state = fetch(address);
+  if (!state.ok()) return fail(state.status());
+  auto found = find_job(*state, what);
+  if (!found.ok()) return fail(found.status());
+  auto job = fetch_job(address, found->job);
   if (!job.ok()) return fail(job.status());
   if (json) {
-    Json shown = to_json(*job);
+    Json shown = to_json(*job, *state);
     shown["log_tail"] = job->end.output_tail;
     print_json(shown);
     return 0;
@@ -136,6 +157,7 @@ int job_status_command(const std::string& address, const std::string& what, bool
   std::printf("  command  %s\n  node     %s, pid %d%s%s\n", shown(job->command).c_str(), job->node.short_hex().c_str(), job->pid,
               job->user.empty() ? "" : ", user ", job->user.c_str());
   std::printf("  started  %s\n", time_text(job->started_ms).c_str());
+  if (const std::string waits = waits_for(*job, *state); !waits.empty()) std::printf("  waits    %s\n", waits.c_str());
   if (job->ended_ms != 0) std::printf("  ended    %s\n", time_text(job->ended_ms).c_str());
   if (code) std::printf("  exit code %d\n", *code);
   if (!job->end.output_tail.empty()) {

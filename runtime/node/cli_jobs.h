@@ -21,8 +21,8 @@ int job_stop_command(const std::string& address, const std::string& what);
 Result<JobInfo> find_job(const ClusterState& state, const std::string& what);
 /// What `submit` exits with: the command's exit code, 128 + N after signal N; nothing while it runs, and when nobody knows.
 std::optional<int> exit_code_of(const JobInfo& job);
-nlohmann::ordered_json to_json(const JobInfo& job);
-void print_row(const JobInfo& job);
+nlohmann::ordered_json to_json(const JobInfo& job, const ClusterState& state);
+void print_row(const JobInfo& job, const ClusterState& state);
 void print_jobs(const ClusterState& state, bool with_ended);
 
 }  // namespace runtime

@@ -47,14 +47,14 @@ void print_row(const WorkerInfo& worker) {
 /// Of what the head tells all at once.
 template <class T>
 int list_state(const ListOptions& options, const Filters& filters, std::vector<T> ClusterState::*items) {
-  if (Status status = check_filters(filters, to_json(T()), options.kind); !status.ok()) return fail(status);
+  if (Status status = check_filters(filters, to_json(T(), ClusterState()), options.kind); !status.ok()) return fail(status);
   auto state = ask_cluster<ClusterState>(options.address, [](NodeClient& client, Deadline deadline, auto done) { client.cluster_state(deadline, done); });
   if (!state.ok()) return fail(state.status());
   Json list = Json::array();
   for (const T& item : (*state).*items) {
-    Json json = to_json(item);
+    Json json = to_json(item, *state);
     if (!matches(json, filters)) continue;
-    options.json ? list.push_back(std::move(json)) : print_row(item);
+    options.json ? list.push_back(std::move(json)) : print_row(item, *state);
   }
   if (options.json) print_json(list);
   return 0;

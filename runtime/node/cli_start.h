@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "runtime/node/cli_amounts.h"
 #include "runtime/node/metrics_source.h"
 
 namespace runtime {
@@ -19,9 +20,7 @@ struct StartOptions {
   std::optional<int> port;     // 0 to 65535; default: kDefaultPort for a head, any for others; 0: any
   std::string bind;            // empty: loopback for a head, towards the head for others
   std::string advertise;       // empty: what is bound
-  std::optional<double> cpus;  // default: the machine's
-  std::optional<double> gpus;
-  std::string resources;       // JSON object of further resources
+  CliAmounts amounts;          // default: the machine's
   std::vector<std::string> labels;  // KEY=VALUE
   std::uint64_t object_store_bytes = 0;
   std::string journal;                      // folder of the head's; empty: one that goes with the cluster

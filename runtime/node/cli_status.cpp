@@ -30,9 +30,9 @@ std::string usage(const NodeInfo& node) {
 }
 
 template <class T>
-Json list_json(const std::vector<T>& items) {
+Json list_json(const ClusterState& state, std::vector<T> ClusterState::*items) {
   Json list = Json::array();
-  for (const T& item : items) list.push_back(to_json(item));
+  for (const T& item : state.*items) list.push_back(to_json(item, state));
   return list;
 }
 
@@ -123,10 +123,10 @@ int status_command(const std::string& address, bool json) {
   if (!state.ok()) return fail(state.status());
   if (json) {
     print_json(Json{{"cluster", state->cluster.hex()},
-               {"nodes", list_json(state->nodes)},
-               {"actors", list_json(state->actors)},
-               {"placement_groups", list_json(state->groups)},
-               {"jobs", list_json(state->jobs)}});
+               {"nodes", list_json(*state, &ClusterState::nodes)},
+               {"actors", list_json(*state, &ClusterState::actors)},
+               {"placement_groups", list_json(*state, &ClusterState::groups)},
+               {"jobs", list_json(*state, &ClusterState::jobs)}});
     return 0;
   }
   std::printf("cluster %s: %zu node%s\n", state->cluster.short_hex().c_str(), state->nodes.size(), state->nodes.size() == 1 ? "" : "s");

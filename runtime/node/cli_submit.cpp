@@ -8,6 +8,7 @@
 #include <optional>
 
 #include "runtime/node/cli_query.h"
+#include "runtime/node/job_place.h"
 #include "runtime/node/job_shipping.h"
 
 namespace runtime {
@@ -74,15 +75,30 @@ int submit_command(const SubmitOptions& options) {
   }
 
   EventLoop loop;
-  auto client = NodeClient::connect(loop, *cluster, Role::kTool, deadline_after(kTimeout));
-  if (!client.ok()) return fail(client.status());
+  auto asked = NodeClient::connect(loop, *cluster, Role::kTool, deadline_after(kTimeout));
+  if (!asked.ok()) return fail(asked.status());
+  NodeClient* client = asked->get();
+  std::unique_ptr<NodeClient> elsewhere;
+  if (options.takes_something()) {
+    auto place = wait_for_place(loop, *client, options);
+    if (!place.ok()) return fail(place.status());
+    request.job = place->job;
+    request.place = place->group;
+    if (place->node != client->node_id()) {
+      cluster = address_of(*place, *cluster);
+      auto there = NodeClient::connect(loop, *cluster, Role::kTool, deadline_after(kTimeout));
+      if (!there.ok()) return fail(there.status().with_context("node " + place->node.short_hex() + " at " + place->address + ", which has what the job takes"));
+      elsewhere = *std::move(there);
+      client = elsewhere.get();
+    }
+  }
   auto submission = std::make_shared<Submission>(loop);
-  (*client)->set_on_shutdown([submission](Status reason) {
+  client->set_on_shutdown([submission](Status reason) {
     if (submission->end) return;
     submission->lost = reason.with_context("the job's node");
     submission->over.set();
   });
-  if (Status status = ship_files(loop, **client, options.working_dir, !cluster->unix_path.empty(), request); !status.ok()) return fail(status);
+  if (Status status = ship_files(loop, *client, options.working_dir, !cluster->unix_path.empty(), request); !status.ok()) return fail(status);
   NodeClient::SubmitHandlers handlers;
   handlers.on_output = [](bool is_stderr, std::string bytes) { write_all(is_stderr ? 2 : 1, bytes); };
   handlers.on_end = [submission](DeathCause cause) {
@@ -91,7 +107,7 @@ int submit_command(const SubmitOptions& options) {
   };
   Deadline deadline = deadline_after(request.files.empty() && request.program.path.empty() ? std::chrono::milliseconds(kTimeout) : kUnpackTimeout);
   auto job = wait_for<JobId>(loop, deadline, [&](auto done) {
-    (*client)->submit(std::move(request), std::move(handlers), deadline, done);
+    client->submit(std::move(request), std::move(handlers), deadline, done);
   });
   if (!job.ok()) return fail(job.status());
   submission->job = *job;
@@ -99,11 +115,12 @@ int submit_command(const SubmitOptions& options) {
     std::printf("%s\n", job->hex().c_str());
     return 0;
   }
-  submission->watch_signals(**client);
+  submission->watch_signals(*client);
   loop.run_until(submission->over, Deadline::max());
   int code = submission->exit_code();
   loop.stop();
-  client->reset();
+  asked->reset();
+  elsewhere.reset();
   return code;
 }
 

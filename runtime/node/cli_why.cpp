@@ -103,13 +103,13 @@ void explain(const NodeInfo& node, const ClusterState& state) {
 }
 
 void explain(const JobInfo& job, const ClusterState& state) {
-  line("job " + job.job.hex() + ": " + (job.running ? "running, pid " + std::to_string(job.pid) + " on node " + job.node.short_hex() : "ended"));
+  line("job " + job.job.hex() + ": " + (job.running && job.pid == 0 ? "pending" : job.running ? "running, pid " + std::to_string(job.pid) + " on node " + job.node.short_hex() : "ended"));
   line("  " + job.command);
   for (const ActorState& actor : state.actors) {
     if (actor.job == job.job && actor.phase == ActorPhase::kPending) line("  its " + label_of(actor) + " waits: " + actor.pending_reason);
   }
   for (const GroupState& group : state.groups) {
-    if (group.job == job.job && !group.placed) line("  its " + label_of(group) + " waits: " + group.pending_reason);
+    if (group.job == job.job && !group.placed) line("  " + (group.spec.group == job.place ? "it" : "its " + label_of(group)) + " waits: " + or_else(group.pending_reason, kAboutToLook));
   }
 }
 

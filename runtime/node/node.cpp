@@ -86,7 +86,8 @@ Status Node::open() {
   pool.node = options_.node;
   pool.node_address = address_;
   pool.session_dir = options_.session_dir.string();
-  if (auto gpus = options_.resources.find("GPU"); gpus != options_.resources.end()) pool.gpu_names = gpu_names(static_cast<std::size_t>(std::ceil(gpus->second)));
+  if (auto gpus = options_.resources.find("GPU"); gpus != options_.resources.end()) gpu_names_ = gpu_names(static_cast<std::size_t>(std::ceil(gpus->second)));
+  pool.gpu_names = gpu_names_;
   WorkerPoolCallbacks callbacks;
   callbacks.on_actor_exited = [this](JobId job, control::ActorExited exited) {
     if (ends_.size() >= kEndsMax) ends_.erase(ends_.begin());
@@ -339,6 +340,7 @@ void Node::on_closed(const std::shared_ptr<Channel>& channel, const Status& why)
   if (peer.role == Role::kWorker) workers_->on_disconnected(peer.worker);
   if (peer.role == Role::kDriver && !client.job.is_none()) on_driver_closed(client);
   jobs_->on_submitter_closed(*channel);
+  on_submitter_closed(*channel);
   job_files_->forget(channel->serial());
 }
 

@@ -123,6 +123,11 @@ class Node {
   // Jobs: node_jobs.cpp.
   bool serve_job(const std::shared_ptr<Channel>& channel, ControlRequest& request, ControlAnswerer& answer);
   void submit(const std::shared_ptr<Channel>& channel, control::SubmitJob body, ControlAnswerer answer);
+  void queue_job(const std::shared_ptr<Channel>& channel, control::QueueJob body, std::chrono::milliseconds patience, ControlAnswerer answer);
+  /// One that is queued here will not run.
+  void drop_queued(JobId job, const std::string& reason);
+  void on_submitter_closed(const Channel& channel);
+  void find_gpus(const std::shared_ptr<Submission>& submission);
   void prepare(const std::shared_ptr<Submission>& submission);
   void run_job(const std::shared_ptr<Submission>& submission, const JobFolder& folder);
   void submission_failed(const std::shared_ptr<Submission>& submission, JobOutcome outcome, const Status& why);
@@ -170,6 +175,7 @@ class Node {
   std::unique_ptr<JobFetcher> job_fetcher_;
   std::unique_ptr<LogKeeper> logs_;
   std::map<JobId, std::shared_ptr<Submission>> submissions_;
+  std::map<JobId, const Channel*> queued_;  // that wait for a place, and who will submit them then
   std::map<JobId, JobInfo> submitted_;     // that run
   std::set<JobId> unconfirmed_job_ends_;
   std::unique_ptr<NodeEyes> eyes_;
@@ -181,6 +187,7 @@ class Node {
   std::unique_ptr<Listener> unix_;
   std::map<const Channel*, Client, ChannelOrder> clients_;
   Reservations reservations_;
+  std::vector<std::string> gpu_names_;  // what CUDA_VISIBLE_DEVICES has for each GPU that the node offers
   std::map<pid_t, std::string> ends_;  // how the last actors' processes ended
   std::set<control::ActorInstance> unconfirmed_ends_;
   Event stopped_;

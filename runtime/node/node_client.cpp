@@ -413,13 +413,15 @@ void NodeClient::set_on_message(Channel::Handler handler) {
   state_->on_message = std::move(handler);
 }
 
+void NodeClient::queue_job(control::QueueJob request, Deadline deadline, Callback<GroupState> done) { state_->ask(std::move(request), deadline, std::move(done)); }
+
 void NodeClient::submit(SubmitRequest request, SubmitHandlers handlers, Deadline deadline, Callback<JobId> done) {
   {
     std::lock_guard lock(state_->mutex);
     state_->submitted = std::move(handlers);
   }
   state_->ask(control::SubmitJob{std::move(request.argv), std::move(request.working_dir), std::move(request.env), request.detached,
-                                 std::move(request.files), std::move(request.program)},
+                                 std::move(request.files), std::move(request.program), request.job, request.place},
               deadline, std::move(done));
 }
 

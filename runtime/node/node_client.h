@@ -18,6 +18,10 @@
 
 namespace runtime {
 
+namespace control {
+struct QueueJob;
+}
+
 /// One connection to a node. Every method may be called from any thread and returns at once; its callback runs exactly
 /// once, on the I/O thread, with the answer or a typed error (kDeadlineExceeded, kUnavailable when the node is gone).
 /// Set the event handlers before anything can arrive: right after connect(), from the connecting thread.
@@ -159,11 +163,16 @@ class NodeClient {
     bool detached = false;       // it goes on without this connection, and nobody hears of it here
     std::vector<JobFile> files{};  // in the node's cache already (offer_files)
     JobFile program{};
+    JobId job{};                 // one that has been queued, and has its place on this node; none: a new one
+    GroupId place{};
   };
   struct SubmitHandlers {
     std::function<void(bool is_stderr, std::string bytes)> on_output;  // the driver's own output, as written
     std::function<void(DeathCause end)> on_end;                        // exactly once after success of submit
   };
+  /// Has a job wait for what it reserves; it is over if this connection ends before it was submitted. The placement group's bundle then says to which node.
+  /// Errors: kDeadlineExceeded (names what is missing), kCancelled (the job was stopped).
+  void queue_job(control::QueueJob request, Deadline deadline, Callback<GroupState> done);
   /// Runs a program on the node with this cluster's address in its environment. The job ends with this connection.
   void submit(SubmitRequest request, SubmitHandlers handlers, Deadline deadline, Callback<JobId> done);
   /// Asks a job to end, wherever it runs; answers before it has.

@@ -6,6 +6,7 @@
 #include "runtime/control/control_channel.h"
 #include "runtime/core/log.h"
 #include "runtime/core/timer.h"
+#include "runtime/node/gpus.h"
 #include "runtime/node/job_user.h"
 #include "runtime/node/node.h"
 
@@ -49,6 +50,7 @@ struct Node::Submission {
   JobInfo info;
   control::SubmitJob body;
   std::optional<JobUser> user;
+  std::vector<std::uint32_t> gpus;  // of this node's, by number, that are the job's
   std::shared_ptr<Channel> channel;
   ControlAnswerer answer;
   std::string stop_reason;  // not empty: it was told to end before it ran
@@ -57,7 +59,10 @@ struct Node::Submission {
 bool Node::serve_job(const std::shared_ptr<Channel>& channel, ControlRequest& request, ControlAnswerer& answer) {
   if (auto* body = std::get_if<control::SubmitJob>(&request.body)) {
     submit(channel, std::move(*body), std::move(answer));
-  } else if (auto* cancel = std::get_if<control::CancelJob>(&request.body); cancel && (jobs_->runs(cancel->job) || submissions_.contains(cancel->job))) {
+  } else if (auto* queue = std::get_if<control::QueueJob>(&request.body)) {
+    queue_job(channel, std::move(*queue), request.timeout, std::move(answer));
+  } else if (auto* cancel = std::get_if<control::CancelJob>(&request.body);
+             cancel && (jobs_->runs(cancel->job) || submissions_.contains(cancel->job) || queued_.contains(cancel->job))) {
     // Without the head, which may be away.
     Status status = cancel_job(cancel->job, "stopped on request");
     status.ok() ? answer(ControlAnswer{}) : answer(status);
@@ -76,6 +81,55 @@ bool Node::serve_job(const std::shared_ptr<Channel>& channel, ControlRequest& re
   return true;
 }
 
+// -- Jobs that wait for what they reserve
+
+void Node::queue_job(const std::shared_ptr<Channel>& channel, control::QueueJob body, std::chrono::milliseconds patience, ControlAnswerer answer) {
+  if (body.argv.empty() || body.argv[0].empty()) return answer(invalid_argument("no command to run"));
+  if (body.job.is_none() || body.place.is_none()) return answer(invalid_argument("a job that is to wait for a place needs an id, and so does its place"));
+  if (body.resources.empty()) return answer(invalid_argument("a job that is to wait for a place reserves something"));
+  if (queued_.contains(body.job) || submissions_.contains(body.job) || jobs_->runs(body.job)) return answer(invalid_argument("job " + body.job.short_hex() + " is here already"));
+  if (Status status = refuse_while_drained("jobs"); !status.ok()) return answer(status);
+  if (Status status = jobs_->check_room(); !status.ok()) return answer(status);
+  JobInfo info;
+  info.job = body.job;
+  info.node = options_.node;
+  info.command = command_line(body.argv);
+  info.submitted = true;
+  const std::optional<uid_t> user = peer_user(channel->peer(), address_);
+  info.user = user ? user_name(*user) : "";
+  info.started_ms = unix_milliseconds();
+  info.place = body.place;
+  queued_[info.job] = channel.get();
+  auto shared = std::make_shared<ControlAnswerer>(std::move(answer));
+  to_head(ControlRequest{info.job, kHeadTimeout, control::StartJob{info, {}}}, [this, alive = alive_, shared, patience, body = std::move(body)](Result<ControlAnswer> known) mutable {
+    if (!*alive) return;
+    if (!known.ok()) {
+      drop_queued(body.job, known.status().message());
+      return (*shared)(known.status().with_context("the head"));
+    }
+    control::CreateGroup place;
+    place.spec.group = body.place;
+    place.spec.bundles = {std::move(body.resources)};
+    if (!body.labels.empty()) place.spec.bundle_labels = {std::move(body.labels)};
+    to_head(ControlRequest{body.job, patience, std::move(place)}, [this, alive = std::move(alive), shared, job = body.job](Result<ControlAnswer> placed) {
+      if (*alive && !placed.ok()) drop_queued(job, placed.status().message());
+      (*shared)(std::move(placed));
+    });
+  });
+}
+
+void Node::on_submitter_closed(const Channel& channel) {
+  std::vector<JobId> waiting;
+  for (const auto& [job, submitter] : queued_) {
+    if (submitter == &channel) waiting.push_back(job);
+  }
+  for (JobId job : waiting) drop_queued(job, "whoever submitted it was gone before it had a place");
+}
+
+void Node::drop_queued(JobId job, const std::string& reason) {
+  if (queued_.erase(job) > 0) on_job_ended(job, JobOutcome::kStopped, cause_of(reason));
+}
+
 // -- Submitted jobs
 
 void Node::submit(const std::shared_ptr<Channel>& channel, control::SubmitJob body, ControlAnswerer answer) {
@@ -88,7 +142,10 @@ void Node::submit(const std::shared_ptr<Channel>& channel, control::SubmitJob bo
   if (!user.ok()) return answer(user.status());
   submission->user = *std::move(user);
   JobInfo& info = submission->info;
-  info.job = JobId::random();
+  info.job = body.job.is_none() ? JobId::random() : body.job;
+  info.place = body.job.is_none() ? GroupId() : body.place;
+  if (submissions_.contains(info.job) || jobs_->runs(info.job)) return answer(invalid_argument("job " + info.job.short_hex() + " was submitted already"));
+  queued_.erase(info.job);
   info.node = options_.node;
   info.command = command_line(body.argv);
   info.submitted = true;
@@ -101,8 +158,20 @@ void Node::submit(const std::shared_ptr<Channel>& channel, control::SubmitJob bo
   // First the record: what runs is known, whatever happens next.
   to_head(ControlRequest{info.job, kHeadTimeout, control::StartJob{info, {}}}, [this, alive = alive_, submission](Result<ControlAnswer> known) {
     if (!*alive) return;
-    if (known.ok()) return prepare(submission);
-    submission_failed(submission, JobOutcome::kFailed, known.status().with_context("the head"));
+    if (!known.ok()) return submission_failed(submission, JobOutcome::kFailed, known.status().with_context("the head"));
+    submission->info.place.is_none() ? prepare(submission) : find_gpus(submission);
+  });
+}
+
+void Node::find_gpus(const std::shared_ptr<Submission>& submission) {
+  control::QueryGroup query;
+  query.group = submission->info.place;
+  to_head(ControlRequest{submission->info.job, kHeadTimeout, std::move(query)}, [this, alive = alive_, submission](Result<ControlAnswer> found) {
+    if (!*alive) return;
+    if (!found.ok()) return submission_failed(submission, JobOutcome::kFailed, found.status().with_context("what it reserves"));
+    const auto* place = std::get_if<GroupState>(&*found);
+    if (place && !place->gpus.empty()) submission->gpus = place->gpus.front();
+    prepare(submission);
   });
 }
 
@@ -127,6 +196,9 @@ void Node::run_job(const std::shared_ptr<Submission>& submission, const JobFolde
   start.program = folder.program.string();
   start.working_dir = body.working_dir.empty() ? folder.work.string() : body.working_dir;
   start.env = body.env;
+  if (!submission->gpus.empty()) {
+    for (auto& [name, value] : gpu_environment(gpu_names_, submission->gpus)) start.env[name] = value;
+  }
   start.user = submission->user;
   if (!body.detached) start.submitter = submission->channel;
   auto pid = jobs_->start(start);
@@ -165,6 +237,10 @@ Status Node::cancel_job(JobId job, const std::string& reason) {
   if (jobs_->runs(job)) return jobs_->cancel(job, reason);
   if (auto found = submissions_.find(job); found != submissions_.end()) {
     found->second->stop_reason = reason;
+    return {};
+  }
+  if (queued_.contains(job)) {
+    drop_queued(job, reason);
     return {};
   }
   Client* driver = driver_of(job);
@@ -258,6 +334,7 @@ void Node::on_driver_closed(const Client& driver) {
 void Node::list_jobs(std::vector<JobId>& jobs) const {
   std::set<JobId> known = unconfirmed_job_ends_;
   for (const auto& [job, submission] : submissions_) known.insert(job);
+  for (const auto& [job, channel] : queued_) known.insert(job);
   for (const auto& [job, info] : submitted_) known.insert(job);
   for (const auto& [channel, client] : clients_) {
     if (channel->peer().role == Role::kDriver && !client.job.is_none()) known.insert(client.job);

@@ -97,9 +97,9 @@ struct Commands {
     start->add_option("--port", start_options.port, "port to listen at (head: " + std::to_string(runtime::kDefaultPort) + "; others, and 0: any free one)")->check(CLI::Range(0, 65535));
     start->add_option("--bind", start_options.bind, "address to listen at (default: loopback for a head, towards the head for others)");
     start->add_option("--advertise", start_options.advertise, "host name or address that other machines reach this node by");
-    start->add_option("--num-cpus,--cpus", start_options.cpus, "CPUs to offer (default: the machine's)");
-    start->add_option("--num-gpus,--gpus", start_options.gpus, "GPUs to offer (default: those that NVML finds)");
-    start->add_option("--resources", start_options.resources, "further resources as JSON, like '{\"x\": 1}'");
+    start->add_option("--num-cpus,--cpus", start_options.amounts.cpus, "CPUs to offer (default: the machine's)");
+    start->add_option("--num-gpus,--gpus", start_options.amounts.gpus, "GPUs to offer (default: those that NVML finds)");
+    start->add_option("--resources", start_options.amounts.resources, "further resources as JSON, like '{\"x\": 1}'");
     start->add_option("--label", start_options.labels, "KEY=VALUE that says what the node is; may be repeated");
     start->add_option("--object-store-memory", start_options.object_store_bytes, "bytes of shared memory for objects, like 4GiB (default, and 0: 30 % of memory)")->transform(bytes());
     start->add_option("--journal", start_options.journal, "folder where the head records what it knows; one that a cluster has used goes on with that cluster "
@@ -151,6 +151,11 @@ struct Commands {
                                                                    "(default: where it is run, if the node is on this machine, else an empty folder)");
     submit->add_flag("--detach", submit_options.detach, "print the job's id and leave it running: starling job status|logs|stop ID");
     submit->add_option("--env", submit_options.env, "KEY=VALUE for its environment; may be repeated");
+    submit->add_option("--num-cpus,--cpus", submit_options.amounts.cpus, "CPUs that the program itself takes: it waits for a node that has them, and runs there (default: it reserves nothing, and runs on the node that was asked)");
+    submit->add_option("--num-gpus,--gpus", submit_options.amounts.gpus, "GPUs that the program itself takes");
+    submit->add_option("--resources", submit_options.amounts.resources, "further resources that it takes, as JSON, like '{\"x\": 1}'");
+    submit->add_option("--label", submit_options.labels, "KEY=VALUE that the node has to have, by the selectors that actors use; may be repeated");
+    submit->add_option("--place-timeout", submit_options.place_timeout, "how long it may wait for a node, like 10m (default: as long as it takes)");
     submit->add_option("command", submit_options.command, "the program and its arguments, behind --");
     submit->positionals_at_end();
   }

@@ -2,9 +2,7 @@
 
 #include <algorithm>
 #include <cctype>
-#include <cmath>
 #include <filesystem>
-#include <nlohmann/json.hpp>
 
 #include "runtime/core/asio.h"
 #include "runtime/core/duration.h"
@@ -17,41 +15,6 @@ namespace runtime {
 namespace fs = std::filesystem;
 
 namespace {
-
-Status add_resources(const StartOptions& options, ResourceMap& resources) {
-  if (options.cpus) resources["CPU"] = *options.cpus;
-  if (options.gpus) resources["GPU"] = *options.gpus;
-  if (!options.resources.empty()) {
-    auto json = nlohmann::json::parse(options.resources, nullptr, /*allow_exceptions=*/false);
-    if (!json.is_object()) return invalid_argument("--resources is not a JSON object like '{\"x\": 1}': " + options.resources);
-    for (const auto& [name, amount] : json.items()) {
-      if ((name == "CPU" && options.cpus) || (name == "GPU" && options.gpus)) {
-        return invalid_argument("--resources: '" + name + "' is given by " + (name == "CPU" ? "--num-cpus" : "--num-gpus") + " already");
-      }
-      if (!amount.is_number()) return invalid_argument("--resources: '" + name + "' is not a number");
-      resources[name] = amount.get<double>();
-    }
-  }
-  for (const auto& [name, amount] : resources) {
-    if (!(amount >= 0) || std::isinf(amount)) return invalid_argument("resource '" + name + "' is not an amount from zero up");
-  }
-  std::erase_if(resources, [](const auto& entry) { return entry.second == 0; });
-  return {};
-}
-
-Result<Labels> parse_labels(const std::vector<std::string>& lines) {
-  Labels labels;
-  for (const std::string& line : lines) {
-    std::size_t equals = line.find('=');
-    if (equals == std::string::npos || equals == 0) return invalid_argument("--label is not KEY=VALUE: " + line);
-    const std::string value = line.substr(equals + 1);
-    if (Status status = check_label_value(value); !status.ok()) return status.with_context("--label " + line);
-    if (!labels.emplace(line.substr(0, equals), value).second) {
-      return invalid_argument("--label " + line.substr(0, equals) + " is given twice");
-    }
-  }
-  return labels;
-}
 
 /// What other machines are to connect to must be a name or an address that can be connected to; empty is neither, and fine.
 Status check_advertised(const std::string& host) {
@@ -111,10 +74,13 @@ Result<StartPlan> make_plan(const StartOptions& options) {
   StartPlan plan;
   plan.node.node = NodeId::random();
   // Who names the GPUs is not asked for a driver.
-  plan.node.resources = machine_resources(!options.gpus && options.resources.find("\"GPU\"") == std::string::npos);
-  if (Status status = add_resources(options, plan.node.resources); !status.ok()) return status;
-  auto labels = parse_labels(options.labels);
+  plan.node.resources = machine_resources(!options.amounts.gpus && options.amounts.resources.find("\"GPU\"") == std::string::npos);
+  if (Status status = add_resources(options.amounts, plan.node.resources); !status.ok()) return status;
+  auto labels = parse_labels("--label", options.labels);
   if (!labels.ok()) return labels.status();
+  for (const auto& [key, value] : *labels) {
+    if (Status status = check_label_value(value); !status.ok()) return status.with_context("--label " + key + "=" + value);
+  }
   plan.node.labels = std::move(*labels);
   plan.node.object_store_bytes = options.object_store_bytes;
   if (const std::uint64_t least = ObjectStoreOptions{}.slab_bytes; options.object_store_bytes != 0 && options.object_store_bytes < least) {

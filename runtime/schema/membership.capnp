@@ -157,6 +157,7 @@ struct JobInfo {
   endedMs @8 :UInt64;
   outcome @9 :UInt16;        # JobOutcome
   end @10 :DeathCause;
+  place @11 :Data;           # a placement group
 }
 
 struct JobFile {
@@ -233,7 +234,7 @@ struct ControlRequest {
     queryCluster @19 :Void;
     createGroup :group { spec @20 :GroupSpec; }
     removeGroup :group { group @21 :Data; }
-    submitJob :group { argv @22 :List(Text); workingDir @23 :Text; env @24 :List(Pair); detached @25 :Bool; files @26 :List(JobFile); program @27 :JobFile; }
+    submitJob :group { argv @22 :List(Text); workingDir @23 :Text; env @24 :List(Pair); detached @25 :Bool; files @26 :List(JobFile); program @27 :JobFile; job @102 :Data; place @103 :Data; }
     cancelJob :group { job @28 :Data; }
     readLog :group { name @29 :Text; offset @30 :UInt64; file @31 :UInt64; }
     stopNode @32 :Void;
@@ -281,6 +282,8 @@ struct ControlRequest {
     queryDemand @100 :Void;
     # To see what the cluster does, to nodes and to the head.
     observe @101 :Observe.ObserveRequest;
+    # From the command line: a job that waits for a place.
+    queueJob :group { job @104 :Data; place @105 :Data; argv @106 :List(Text); resources @107 :List(Amount); labels @108 :List(Pair); }
   }
 }
 

@@ -67,7 +67,7 @@ std::vector<ControlRequest::Body> all_bodies() {
   node.joined_as = 4;
   node.drain = full_drain();
   GroupSpec group{GroupId::random(), "gang", GroupStrategy::kStrictSpread, {{{"CPU", 1}}, {{"GPU", 1}, {"CPU", 2}}}, {{}, {{"zone", "in(a, b)"}}}, "lab", true};
-  JobInfo job{JobId::random(), NodeId::random(), "./driver x", 9, false, true, "alice", 1'700'000'000'000, 1'700'000'001'000, JobOutcome::kStopped, full_cause()};
+  JobInfo job{JobId::random(), NodeId::random(), "./driver x", 9, false, true, "alice", 1'700'000'000'000, 1'700'000'001'000, JobOutcome::kStopped, full_cause(), GroupId::random()};
   const JobFile file{"sub/run", JobFile::Kind::kFile, true, 12, std::string(64, 'a'), ""};
   return {control::Heartbeat{},
           control::RegisterDriver{full_driver()},
@@ -84,6 +84,8 @@ std::vector<ControlRequest::Body> all_bodies() {
           control::RemoveGroup{GroupId::random()},
           control::SubmitJob{{"./driver", "a b"}, "/tmp", {{"K", "V"}}},
           control::SubmitJob{{"./driver"}, "", {}, true, {file, {"link", JobFile::Kind::kLink, false, 0, "", "sub/run"}, {"sub", JobFile::Kind::kFolder, false, 0, "", ""}}, file},
+          control::SubmitJob{{"./driver"}, "", {}, true, {}, {}, JobId::random(), GroupId::random()},
+          control::QueueJob{JobId::random(), GroupId::random(), {"./driver", "a b"}, {{"CPU", 2}, {"x", 0.5}}, {{"zone", "in(a, b)"}}},
           control::QueryJob{JobId::random()},
           control::OfferFiles{1 << 20, 3, {std::string(64, 'a'), "b"}},
           control::StoreFile{std::string(64, 'a'), 12, 4, std::string("\0data", 5)},

@@ -48,6 +48,53 @@ TEST_F(HeadJobs, IsPendingUntilItsProcessRuns) {
   EXPECT_EQ(info(job).user, "alice");
 }
 
+TEST_F(HeadJobs, OneThatWaitedGoesToTheNodeThatHasItsPlace) {
+  const NodeId other = join(0);
+  living(4);  // all that the node has at which it is submitted
+  const NodeId large = join(1);
+  JobInfo waiting;
+  waiting.job = JobId::random();
+  waiting.place = GroupId::random();
+  EXPECT_TRUE(status(ask(control::StartJob{waiting, {}}, waiting.job)).ok());  // at node_, where it was submitted
+  GroupSpec place;
+  place.group = waiting.place;
+  place.bundles = {{{"CPU", 1}}};
+  Answer placed = ask(control::CreateGroup{place}, waiting.job);
+  // Not before it is reserved, and nowhere else.
+  EXPECT_EQ(status(ask(control::StartJob{waiting, {}}, waiting.job, large)).code(), ErrorCode::kInvalidArgument);
+  reserved();
+  ASSERT_TRUE(status(placed).ok());
+  EXPECT_EQ(status(ask(control::StartJob{waiting, {}}, waiting.job, other)).code(), ErrorCode::kInvalidArgument);
+  JobInfo liar = waiting;
+  liar.place = GroupId::random();
+  EXPECT_EQ(status(ask(control::StartJob{liar, {}}, waiting.job, large)).code(), ErrorCode::kInvalidArgument);
+  EXPECT_TRUE(status(ask(control::StartJob{waiting, {}}, waiting.job, large)).ok());
+  EXPECT_EQ(info(waiting.job).node, large);
+  // It is not the first node's any more, whatever that still says.
+  EXPECT_TRUE(status(ask(end(waiting.job, JobOutcome::kStopped))).ok());
+  EXPECT_EQ(job_state(info(waiting.job)), "pending");
+  restart_head();
+  EXPECT_EQ(info(waiting.job).place, waiting.place);
+  EXPECT_TRUE(status(ask(end(waiting.job), {}, large)).ok());
+  EXPECT_EQ(job_state(info(waiting.job)), "failed");
+  EXPECT_EQ(head().tables().group(waiting.place), nullptr);
+}
+
+TEST_F(HeadJobs, OneThatWasStoppedWhileItWaitedDoesNotStart) {
+  JobInfo waiting;
+  waiting.job = JobId::random();
+  waiting.place = GroupId::random();
+  EXPECT_TRUE(status(ask(control::StartJob{waiting, {}}, waiting.job)).ok());
+  GroupSpec place;
+  place.group = waiting.place;
+  place.bundles = {{{"CPU", 1}}};
+  ask(control::CreateGroup{place}, waiting.job);
+  reserved();
+  EXPECT_TRUE(status(ask(end(waiting.job, JobOutcome::kStopped))).ok());
+  EXPECT_EQ(status(ask(control::StartJob{waiting, {}}, waiting.job)).code(), ErrorCode::kCancelled);
+  EXPECT_FALSE(head().tables().job_runs(waiting.job));
+}
+
 TEST_F(HeadJobs, TheEndOfADriverIsNotThatOfItsJob) {
   ActorSpec spec = actor();
   spec.max_restarts = 5;

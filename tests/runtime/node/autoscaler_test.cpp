@@ -373,6 +373,13 @@ TEST_F(AutoscalerCluster, OrphansOfTheProviderAreRemoved) {
   EXPECT_TRUE(wait_until([&] { return asked("remove").contains("w-lost"); }, kPatience)) << status().dump(2);
 }
 
+TEST_F(AutoscalerCluster, AJobThatWaitsForWhatItTakesBringsANode) {
+  start_scaled(", labels: {kind: jobs}");
+  const CommandResult result = starling({"submit", "--num-cpus", "1", "--label", "kind=jobs", "--address", head_, "--", "echo", "ran"});
+  EXPECT_EQ(result.out, "ran\n") << result.err;
+  EXPECT_TRUE(wait_for_nodes(1)) << status().dump(2);  // it is retired when nothing uses it
+}
+
 TEST_F(AutoscalerCluster, MistakesAreRefusedByName) {
   const std::string file = write("bad.yaml", "max_nodes: 4\nmax_node: 3\n");
   for (const std::vector<std::string>& command : {std::vector<std::string>{"autoscaler", "check", file}, {"start", "--head", "--port", "0", "--autoscaler", file}}) {

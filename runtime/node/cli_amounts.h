@@ -1,0 +1,26 @@
+// Resources and labels as the command line has them: --num-cpus, --num-gpus, --resources, --label.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "runtime/control/membership.h"
+#include "runtime/core/result.h"
+
+namespace runtime {
+
+/// As the options gave them.
+struct CliAmounts {
+  std::optional<double> cpus;
+  std::optional<double> gpus;
+  std::string resources;  // a JSON object of others
+};
+
+/// Adds them to `resources`, and drops what is zero. Errors: kInvalidArgument, which names the option.
+Status add_resources(const CliAmounts& amounts, ResourceMap& resources);
+
+/// Lines of KEY=VALUE. Errors: kInvalidArgument, which names the option and the line.
+Result<Labels> parse_labels(const std::string& option, const std::vector<std::string>& lines);
+
+}  // namespace runtime

@@ -1,0 +1,27 @@
+// A job that reserves something waits here for its place, before it is submitted to the node that has it.
+#pragma once
+
+#include <memory>
+
+#include "runtime/node/cli_submit.h"
+#include "runtime/node/node_client.h"
+#include "runtime/node/session.h"
+
+namespace runtime {
+
+struct JobPlace {
+  JobId job;
+  GroupId group;
+  NodeId node;
+  std::string address;  // of the node, HOST:PORT
+};
+
+/// Blocks until a node has what the job takes, and says on stderr what it waits for, from a second on and each time that changes.
+/// The job is over if the client's connection ends before it was submitted to that node. Errors: kInvalidArgument (an option, a selector),
+/// kDeadlineExceeded (names the missing resource and the nearest node), kCancelled (the job was stopped), those of the connection.
+Result<JobPlace> wait_for_place(EventLoop& loop, NodeClient& client, const SubmitOptions& options);
+
+/// How to reach the place's node, when it is another than the one of `asked`: by its socket if it is on this machine.
+ClusterAddress address_of(const JobPlace& place, const ClusterAddress& asked);
+
+}  // namespace runtime
