@@ -178,6 +178,24 @@ TEST_F(DrainTest, AnEarlierDeadlineCountsALaterOneDoesNot) {
   EXPECT_TRUE(has_left(leaving, 10s));
 }
 
+TEST_F(DrainTest, AnEarlierDeadlineReachesActorsOfSharedProcessesThatAreOnTheirWay) {
+  TestNode leaving = add_node();
+  ActorOptions shared = far(-1);
+  shared.isolation = Isolation::kShared;
+  auto keeper = make<Keeper>(shared);
+  get(keeper.call(&Keeper::add, 4));
+  const TestNode other = add_node();
+  (void)keeper.call(&Keeper::sleep, 100'000);  // it cannot be interrupted, and would have until the drain's end
+  ASSERT_EQ(drain(leaving, "100s").exit_code, 0);
+  EXPECT_NE(node(leaving.id)->drain->waits_for.find("is moving"), std::string::npos) << node(leaving.id)->drain->waits_for;
+  ASSERT_EQ(drain(leaving, "5s").exit_code, 0);
+  EXPECT_TRUE(eventually([&] { return state_of(keeper).moves == 1; }));
+  // Not with the node, at its end.
+  EXPECT_NE(state_of(keeper).death.text.find("had not served its calls in time"), std::string::npos) << state_of(keeper).death.text;
+  EXPECT_EQ(get(keeper.call(&Keeper::node)), other.id.hex());
+  EXPECT_TRUE(has_left(leaving));
+}
+
 TEST_F(DrainTest, SigtermDrainsASecondOneEndsAtOnce) {
   TestNode first = add_node();
   auto keeper = make<Keeper>(far(1));
