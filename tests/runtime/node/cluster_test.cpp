@@ -6,6 +6,8 @@
 #include <nlohmann/json.hpp>
 
 #include "runtime/node/file_util.h"
+#include "runtime/node/head_child.h"
+#include "runtime/node/head_link.h"
 #include "tests/runtime/node/cluster_fixture.h"
 
 namespace runtime {
@@ -210,9 +212,29 @@ TEST_F(Cluster, NodesEndWithTheirHead) {
   std::string head = start_head();
   SessionInfo node = session_of(start_node(head));
   ::kill(session_of(head).pid, SIGKILL);
-  EXPECT_TRUE(wait_until([&] { return !process_runs(node.pid); }));
+  EXPECT_TRUE(wait_until([&] { return !process_runs(node.pid); }, 4 * kHeadAwayMax));
   std::string log = *read_file(node.dir / "logs" / "node.log", 1 << 20);
   EXPECT_NE(log.find("the head is gone"), std::string::npos) << log;
+}
+
+TEST_F(Cluster, AHeadThatDiesAgainAndAgainIsStartedBeforeItsNodesGiveItUp) {
+  EXPECT_EQ(HeadLinkOptions{}.patience_brief, HeadChildOptions{}.restart_delay_max + kHeadFoundMax);
+  const std::string head = start_head();
+  const SessionInfo node = session_of(start_node(head));
+  const auto members = [&] {
+    CommandResult list = starling({"list", "nodes", "--json", "--address", head});
+    return list.code == 0 ? nlohmann::json::parse(list.out) : nlohmann::json::array();
+  };
+  // Each pause is twice the one before, up to the longest.
+  for (auto pause = HeadChildOptions{}.restart_delay_first; pause <= 2 * HeadChildOptions{}.restart_delay_max; pause *= 2) {
+    const int child = child_of(session_of(head).pid, "head");
+    ASSERT_GT(child, 0);
+    ::kill(child, SIGKILL);
+    ASSERT_TRUE(wait_until([&] { return child_of(session_of(head).pid, "head") > 0 && members().size() == 2; }, std::chrono::seconds(20)));
+  }
+  EXPECT_TRUE(process_runs(node.pid));
+  const auto now = members();
+  EXPECT_TRUE(std::any_of(now.begin(), now.end(), [&](const auto& one) { return one["id"] == node.node.hex(); })) << "the same member, not one that joined anew";
 }
 
 TEST_F(Cluster, StopEndsANodeThatHangs) {
