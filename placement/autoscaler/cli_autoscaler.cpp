@@ -14,6 +14,7 @@
 #include "runtime/core/asio.h"
 #include "runtime/core/log.h"
 #include "runtime/node/cli_query.h"
+#include "runtime/node/file_util.h"
 
 namespace placement {
 
@@ -66,6 +67,9 @@ Status run(const AutoscalerCommandOptions& options, const AutoscalerConfig& conf
   loop.run_until(over, runtime::Deadline::max());
   runtime::Event gone(loop);
   loop.post([&] {
+    if (stopping && !options.left.empty()) {
+      if (Status written = runtime::write_file_atomic(options.left, autoscaler->left(), 0600); !written.ok()) LOG(error, "{}", written.message());
+    }
     autoscaler.reset();
     gone.set();
   });
@@ -110,6 +114,7 @@ int autoscaler_status_command(const std::string& address, bool json) {
 int autoscaler_check_command(const std::string& file) {
   auto config = read_autoscaler_config(file);
   if (!config.ok()) return runtime::fail(config.status());
+  if (Status status = check_command(config->provider); !status.ok()) return runtime::fail(status.with_context(file));
   std::printf("%s: %zu to %zu nodes, of %zu type%s\n", file.c_str(), config->min_nodes, config->max_nodes, config->types.size(), config->types.size() == 1 ? "" : "s");
   return 0;
 }

@@ -7,10 +7,13 @@
 #include <cstring>
 #include <filesystem>
 #include <string>
+#include <vector>
 
 #include "placement/autoscaler/cli_autoscaler.h"
+#include "placement/autoscaler/command_provider.h"
 #include "placement/autoscaler/config_file.h"
 #include "placement/placement.h"
+#include "runtime/core/nearest.h"
 #include "runtime/core/version.h"
 #include "runtime/head/cli_head.h"
 #include "runtime/metrics/metrics_server.h"
@@ -20,6 +23,7 @@
 #include "runtime/node/cli_list.h"
 #include "runtime/node/cli_logs.h"
 #include "runtime/node/cli_metrics.h"
+#include "runtime/node/cli_query.h"
 #include "runtime/node/cli_stack.h"
 #include "runtime/node/cli_start.h"
 #include "runtime/node/cli_status.h"
@@ -223,11 +227,12 @@ struct Commands {
     autoscaler->require_subcommand(1);
     autoscaler_status = add(*autoscaler, "status", "Show what it wants and why");
     autoscaler_status->add_flag("--json", json, "as one JSON object");
-    autoscaler_check = autoscaler->add_subcommand("check", "Check a configuration");
+    autoscaler_check = autoscaler->add_subcommand("check", "Check a configuration, and that the provider's command can be run");
     autoscaler_check->add_option("file", what, "YAML file")->required();
     autoscaler_run = autoscaler->add_subcommand("run", "The autoscaler's process, which the node beside the head runs by itself.")->group("");
     autoscaler_run->add_option("--config", autoscaler_options.config);
     autoscaler_run->add_option("--address", autoscaler_options.address);
+    autoscaler_run->add_option("--left", autoscaler_options.left);
   }
 
   int run_autoscaler() {
@@ -239,10 +244,8 @@ struct Commands {
   int run_start() {
     if (!start_options.autoscaler.empty()) {
       auto config = placement::read_autoscaler_config(start_options.autoscaler);
-      if (!config.ok()) {
-        std::fprintf(stderr, "error: %s\n", config.status().message().c_str());
-        return 1;
-      }
+      if (!config.ok()) return runtime::fail(config.status());
+      if (runtime::Status status = placement::check_command(config->provider); !status.ok()) return runtime::fail(status.with_context(start_options.autoscaler));
       start_options.autoscaler_stop = config->stop_timeout;
     }
     return runtime::start_command(start_options, runtime::http_metrics());
