@@ -194,6 +194,7 @@ class Head {
   Status check_group_move(GroupId group) const;
   void move_groups(NodeId node);
   bool is_empty(NodeId node) const;
+  /// "2 actors (...), 1 job"; empty: nothing that runs.
   std::string what_keeps(NodeId node) const;
   /// Those that have a bundle on a node that is drained, and find no room elsewhere.
   std::set<GroupId> stranded_groups() const;

@@ -249,9 +249,7 @@ std::string Head::what_keeps(NodeId node) const {
   std::string text;
   if (actors > 0) text = counted(actors, "actor") + " (" + named + (std::ssize(there) > kActorsNamedMax ? "; ..." : "") + ")";
   if (jobs > 0) text += (text.empty() ? "" : ", ") + counted(jobs, "job");
-  if (!text.empty()) return text;
-  const auto drain = drains_.find(node);
-  return drain != drains_.end() && drain->second.told ? "it is leaving" : "its objects are being taken over";
+  return text;
 }
 
 NodeInfo Head::shown(const NodeInfo& info) const {
@@ -260,6 +258,7 @@ NodeInfo Head::shown(const NodeInfo& info) const {
   if (auto drain = drains_.find(info.node); drain != drains_.end() && node.drain) {
     node.drain->left = until(now_(), drain->second.deadline);
     node.drain->waits_for = what_keeps(info.node);
+    if (node.drain->waits_for.empty()) node.drain->waits_for = drain->second.told ? "the end of its process" : "its objects to be taken over";
   }
   return node;
 }
@@ -428,8 +427,8 @@ void Head::leave(NodeId node, const std::string& how) {
   Drain& drain = drains_.at(node);
   drain.told = true;
   const NodeInfo& info = tables_.nodes().at(node);
-  const std::string kept = how == "empty" ? "" : ", and still had " + what_keeps(node);
-  LOG(info, "node {} ({}) is drained ({}) and leaves, {}{}", node.short_hex(), info.address, info.drain->reason, how, kept);
+  const std::string kept = how == "empty" ? "" : what_keeps(node);
+  LOG(info, "node {} ({}) is drained ({}) and leaves, {}{}", node.short_hex(), info.address, info.drain->reason, how, kept.empty() ? "" : ", and still had " + kept);
   mark_moving(node);
   control::Leave body{"node " + node.short_hex() + " was drained (" + info.drain->reason + ") and has left" + (how == "empty" ? "" : " " + how)};
   links_.request(node, ControlRequest{{}, kLeaveTime, std::move(body)}, [](Result<ControlAnswer>) {});

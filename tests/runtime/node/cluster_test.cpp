@@ -187,6 +187,36 @@ TEST_F(Cluster, RefusesNonsense) {
   EXPECT_TRUE(running_sessions().empty());
 }
 
+TEST_F(Cluster, AMistypedWordIsNamedWithWhatMayHaveBeenMeant) {
+  const std::vector<std::pair<std::vector<std::string>, std::string>> mistakes{
+      {{"satus"}, "error: no command 'satus'; did you mean 'status'"},
+      {{"tran"}, "did you mean 'train'"},
+      {{"drain", "x", "--dedline", "1s"}, "unknown argument '--dedline'; did you mean '--deadline'?; see starling drain --help"},
+      {{"drain", "x", "--dedline=1s"}, "did you mean '--deadline'?"},
+      {{"status", "extra"}, "unknown argument 'extra'; see starling status --help"},
+      {{"job", "lst"}, "no command 'lst'; did you mean 'list'?; see starling job --help"},
+      {{"job"}, "a command is missing: list, status, logs, stop; see starling job --help"},
+      {{"autoscaler"}, "a command is missing: status, check; see starling autoscaler --help"},
+      {{"autoscaler", "check"}, "file is required; see starling autoscaler check --help"},
+      {{}, "a command is missing: start, stop, status"},
+      {{"start", "--address", "127.0.0.1:1", "--preemption-command", ""}, "--preemption-command: it is empty; leave the option out"},
+      {{"start", "--head", "--journal", ""}, "--journal: it is empty"},
+      {{"start", "--head", "--autoscaler="}, "--autoscaler"},
+  };
+  for (const auto& [arguments, text] : mistakes) {
+    const CommandResult result = starling(arguments);
+    EXPECT_EQ(result.code, 2) << text;
+    EXPECT_NE(result.err.find(text), std::string::npos) << result.err;
+  }
+  EXPECT_TRUE(running_sessions().empty());
+  start_head();
+  for (const char* wrong : {"nosuch", ""}) {
+    const CommandResult why = starling({"why", wrong});
+    EXPECT_EQ(why.code, 1);
+    EXPECT_NE(why.err.find("the nearest: "), std::string::npos) << why.err;
+  }
+}
+
 TEST_F(Cluster, BlocksInTheForegroundUntilInterrupted) {
   BackgroundCommand head({program(), "start", "--head", "--port", "0", "--block"});
   head.wait_for_output("\n127.0.0.1:");
