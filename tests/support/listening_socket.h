@@ -20,7 +20,7 @@ inline sockaddr_in ipv4_address(const std::string& host, std::uint16_t port) {
   return address;
 }
 
-/// None if the address is taken.
+/// Port 0: any free one. None if the address is taken.
 inline runtime::FileDescriptor listen_at(const std::string& host, std::uint16_t port) {
   constexpr int kWaitingMax = 64;
   runtime::FileDescriptor listener(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
@@ -29,6 +29,13 @@ inline runtime::FileDescriptor listen_at(const std::string& host, std::uint16_t 
   const sockaddr_in address = ipv4_address(host, port);
   if (::bind(listener.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0 || ::listen(listener.get(), kWaitingMax) != 0) return {};
   return listener;
+}
+
+inline std::uint16_t port_of(const runtime::FileDescriptor& listener) {
+  sockaddr_in address{};
+  socklen_t size = sizeof address;
+  ::getsockname(listener.get(), reinterpret_cast<sockaddr*>(&address), &size);
+  return ntohs(address.sin_port);
 }
 
 /// A connection; none if it is refused.
