@@ -6,6 +6,7 @@
 
 #include "placement/autoscaler/status.h"
 #include "runtime/core/clock.h"
+#include "runtime/core/duration.h"
 #include "runtime/core/log.h"
 
 namespace placement {
@@ -266,7 +267,7 @@ std::string Autoscaler::left() const {
   const std::vector<std::string> ids = to_be_removed();
   if (ids.empty()) return "";
   std::string text = "the autoscaler could not remove " + std::to_string(ids.size()) + (ids.size() == 1 ? " machine" : " machines") + " within stop_timeout, " +
-                     std::to_string(options_.config.stop_timeout.count() / 1000) + " s; they may go on, and cost:";
+                     runtime::describe_duration(options_.config.stop_timeout) + "; what is left may go on, and cost:";
   for (std::size_t i = 0; i < std::min(ids.size(), kLeftNamedMax); ++i) {
     const auto why = why_left_.find(ids[i]);
     const std::string by_hand = provider_->removal_by_hand(ids[i]);

@@ -30,6 +30,11 @@ std::unique_ptr<NodeProvider> make_provider(runtime::EventLoop& loop, const Auto
   return std::make_unique<LocalProvider>(loop, config.start_timeout, std::move(start));
 }
 
+void leave_word(const std::string& file, const std::string& text) {
+  if (file.empty()) return;
+  if (Status written = runtime::write_file_atomic(file, text, 0600); !written.ok()) LOG(error, "{}", written.message());
+}
+
 /// Runs until it is told to end. Errors: why it cannot go on.
 Status run(const AutoscalerCommandOptions& options, const AutoscalerConfig& config) {
   auto cluster = runtime::find_cluster(options.address);
@@ -51,6 +56,7 @@ Status run(const AutoscalerCommandOptions& options, const AutoscalerConfig& conf
       why = failed;
       over.set();
     });
+    leave_word(options.left, "the autoscaler has ended, and has not said whether all of its machines are removed");  // unless it comes to say more
     signals.async_wait([&](boost::system::error_code ec, int) {
       if (ec) return;
       stopping = true;
@@ -67,9 +73,7 @@ Status run(const AutoscalerCommandOptions& options, const AutoscalerConfig& conf
   loop.run_until(over, runtime::Deadline::max());
   runtime::Event gone(loop);
   loop.post([&] {
-    if (stopping && !options.left.empty()) {
-      if (Status written = runtime::write_file_atomic(options.left, autoscaler->left(), 0600); !written.ok()) LOG(error, "{}", written.message());
-    }
+    if (stopping) leave_word(options.left, autoscaler->left());
     autoscaler.reset();
     gone.set();
   });

@@ -8,7 +8,7 @@ namespace placement {
 struct AutoscalerCommandOptions {
   std::string address;  // HOST:PORT of the head's node
   std::string config;   // file
-  std::string left;     // file for what could not be removed when the cluster stopped: words for people, empty when nothing is left
+  std::string left;     // file for words about what could not be removed when the cluster stopped; empty when nothing is left
 };
 
 /// `starling autoscaler run`: what the node beside the head starts; not for people. Returns the exit code.

@@ -30,7 +30,7 @@ constexpr auto kReportTimeout = std::chrono::hours(24);
 // How so many processes ended is remembered, for those who ask why an object of theirs is lost.
 constexpr std::size_t kEndsMax = 1000;
 constexpr auto kNodesStopMax = std::chrono::milliseconds(5000);
-constexpr const char* kLeftFile = "autoscaler-left";  // in the session's folder
+constexpr const char* kLeftFile = "logs/autoscaler-left";  // in the session's folder; a node that is killed leaves its logs
 constexpr std::size_t kLeftBytesMax = 64 << 10;
 
 }  // namespace
@@ -295,10 +295,11 @@ Status Node::start_autoscaler() {
 
 void Node::read_what_is_left() {
   const std::filesystem::path file = options_.session_dir / kLeftFile;
+  std::error_code error;
+  if (!std::filesystem::exists(file, error)) return;  // it has not come to begin
   auto text = read_file(file, kLeftBytesMax);
-  std::error_code ignored;
-  std::filesystem::remove(file, ignored);
-  left_ = text.ok() ? std::move(*text) : "the autoscaler has not said what became of its machines: " + text.status().message();
+  std::filesystem::remove(file, error);
+  left_ = text.ok() ? std::move(*text) : "what the autoscaler leaves cannot be read: " + text.status().message();
   if (left_.empty()) return;
   left_ += "\n  see " + (options_.session_dir / "logs" / "autoscaler.log").string();
   LOG(error, "{}", left_);

@@ -380,6 +380,23 @@ TEST_F(AutoscalerCluster, AStopNamesTheMachinesThatItCouldNotRemove) {
   EXPECT_FALSE(std::filesystem::exists(files_.path() / ("node-" + id)));
 }
 
+TEST_F(AutoscalerCluster, AnAutoscalerThatDiesWhileItRemovesIsNotTakenForDone) {
+  start_scaled("", provider("[ $1 = remove ] && [ -e hang ] && { touch removing; sleep 1000; }"));
+  auto program = driver();
+  ASSERT_EQ(create(*program, 2).size(), 2u);
+  const std::string id = asked("add").begin()->first;
+  program.reset();
+  std::ofstream(files_.path() / "hang") << "";
+  BackgroundCommand stop({AutoscalerCluster::program(), "stop", "--address", head_});
+  ASSERT_TRUE(wait_until([&] { return std::filesystem::exists(files_.path() / "removing"); }, kPatience));
+  ::kill(child("autoscaler"), SIGKILL);
+  const CommandResult stopped = stop.finish();
+  EXPECT_EQ(stopped.code, 1);
+  EXPECT_NE(stopped.err.find("has not said whether all of its machines are removed"), std::string::npos) << stopped.err;
+  std::filesystem::remove(files_.path() / "hang");
+  std::filesystem::remove(files_.path() / ("node-" + id));  // its process has ended with the cluster
+}
+
 TEST_F(AutoscalerCluster, ACommandThatCannotBeRunIsRefusedByName) {
   const auto config = [&](const std::string& command) {
     return write("check.yaml", "max_nodes: 4\nprovider: {type: command, command: [" + command + "]}\nnode_types: {w: {resources: {CPU: 1}, max_nodes: 1}}\n");
