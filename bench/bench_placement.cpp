@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "bench/support/machine.h"
+#include "bench/support/options.h"
 #include "bench/support/take.h"
 #include "bench/support/timing.h"
 #include "runtime/actor/local_cluster.h"
@@ -147,13 +148,7 @@ runtime::Status measure(Runtime& rt, const Options& options) {
 
 int main(int argc, char** argv) {
   Options options;
-  for (int i = 1; i < argc; ++i) {
-    const std::string argument = argv[i];
-    if (argument == "--json") options.json = true;
-    else if (argument == "--seconds" && i + 1 < argc) options.seconds = std::atof(argv[++i]);
-    else if (argument == "--nodes" && i + 1 < argc) options.nodes = static_cast<std::size_t>(std::atoi(argv[++i]));
-    else fail(argument + ": expected --json, --seconds S or --nodes N");
-  }
+  read_options(argc, argv, {{"--json", &options.json}, {"--seconds", &options.seconds}, {"--nodes", &options.nodes}});
   if (options.nodes < 1 || options.seconds <= 0) fail("expected at least one node, and some time");
   const std::string folder = "/tmp/starling-bench-" + std::to_string(::getpid()) + "p";
   std::filesystem::create_directories(folder);

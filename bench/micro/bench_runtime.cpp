@@ -17,6 +17,7 @@
 #include "bench/micro/runtime_curve.h"
 #include "bench/micro/runtime_networks.h"
 #include "bench/support/machine.h"
+#include "bench/support/options.h"
 #include "bench/support/raw_socket.h"
 
 namespace {
@@ -158,15 +159,8 @@ Status measure(Runtime& rt, const Options& options, double cluster_start) {
 
 int main(int argc, char** argv) {
   Options options;
-  for (int i = 1; i < argc; ++i) {
-    const std::string argument = argv[i];
-    if (argument == "--json") options.json = true;
-    else if (argument == "--curve") options.curve = true;
-    else if (argument == "--networks-driver") options.networks_driver = true;
-    else if (argument == "--seconds" && i + 1 < argc) options.seconds = std::atof(argv[++i]);
-    else if (argument == "--address") ++i;  // the runtime reads it
-    else fail(argument + ": expected --json, --curve or --seconds S");
-  }
+  bench::read_options(argc, argv, {{"--json", &options.json}, {"--curve", &options.curve}, {"--seconds", &options.seconds},
+                                   {"--networks-driver", &options.networks_driver, false}, {"--address", std::monostate(), false}});  // which the runtime reads
   RuntimeOptions runtime_options;
   runtime_options.start_arguments = {"--object-store-memory", "4294967296"};
   const bool own_sessions = !::getenv("STARLING_WORKER") && !options.networks_driver;

@@ -6,6 +6,7 @@
 
 #include "placement/autoscaler/status.h"
 #include "runtime/core/clock.h"
+#include "runtime/core/duration.h"
 #include "runtime/core/log.h"
 
 namespace placement {
@@ -24,6 +25,8 @@ constexpr auto kListEvery = std::chrono::seconds(30);
 constexpr auto kAgain = std::chrono::milliseconds(10);   // after an outcome: several may come together
 constexpr auto kEndAtOnce = std::chrono::milliseconds(1);
 constexpr auto kRemoveAgain = std::chrono::seconds(1);
+constexpr std::size_t kLeftNamedMax = 20;
+constexpr std::size_t kWhyLeftMax = 500;  // characters
 
 std::string new_id(const std::string& type) { return type + "-" + runtime::NodeId::random().hex().substr(0, 12); }
 
@@ -216,18 +219,14 @@ void Autoscaler::stop(std::function<void()> done) {
   stop_timer_.expires_after(options_.config.stop_timeout);
   stop_timer_.async_wait([this, alive = alive_](boost::system::error_code ec) {
     if (ec || !*alive || !stopped_) return;
-    for (const NodeRecord& node : planner_.records()) LOG(error, "node {} is left with the provider: it could not be removed in time", node.id);
+    LOG(error, "{}", left());
     std::exchange(stopped_, nullptr)();
   });
   remove_all();
 }
 
 void Autoscaler::remove_all() {
-  std::vector<std::string> ids;
-  for (const auto& [id, node] : planner_.nodes()) {
-    const bool ends_by_itself = provider_->ends_with_cluster() && (node.phase == NodePhase::kJoined || node.phase == NodePhase::kRetiring);
-    if (!ends_by_itself) ids.push_back(id);
-  }
+  const std::vector<std::string> ids = to_be_removed();
   LOG(info, "the cluster stops: {} nodes to be removed", ids.size());
   if (ids.empty()) {
     return record([this](const Status& status) {
@@ -239,8 +238,13 @@ void Autoscaler::remove_all() {
   for (const std::string& id : ids) {
     provider_->remove(id, [this, alive = alive_, id](const Status& status) {
       if (!*alive) return;
-      if (status.ok()) planner_.forget(id);
-      else LOG(warn, "node {}: {}", id, status.message());
+      if (status.ok()) {
+        planner_.forget(id);
+        why_left_.erase(id);
+      } else {
+        LOG(warn, "node {}: {}", id, status.message());
+        why_left_[id] = status.message();
+      }
       if (--removing_ > 0 || !stopped_) return;
       timer_.expires_after(status.ok() ? milliseconds(0) : milliseconds(kRemoveAgain));
       timer_.async_wait([this, alive](boost::system::error_code ec) {
@@ -248,6 +252,30 @@ void Autoscaler::remove_all() {
       });
     });
   }
+}
+
+std::vector<std::string> Autoscaler::to_be_removed() const {
+  std::vector<std::string> ids;
+  for (const auto& [id, node] : planner_.nodes()) {
+    const bool ends_by_itself = provider_->ends_with_cluster() && (node.phase == NodePhase::kJoined || node.phase == NodePhase::kRetiring);
+    if (!ends_by_itself) ids.push_back(id);
+  }
+  return ids;
+}
+
+std::string Autoscaler::left() const {
+  const std::vector<std::string> ids = to_be_removed();
+  if (ids.empty()) return "";
+  std::string text = "the autoscaler could not remove " + std::to_string(ids.size()) + (ids.size() == 1 ? " machine" : " machines") + " within stop_timeout, " +
+                     runtime::describe_duration(options_.config.stop_timeout) + "; what is left may go on, and cost:";
+  for (std::size_t i = 0; i < std::min(ids.size(), kLeftNamedMax); ++i) {
+    const auto why = why_left_.find(ids[i]);
+    const std::string by_hand = provider_->removal_by_hand(ids[i]);
+    text += "\n  " + ids[i] + ": " + (why == why_left_.end() ? "its removal has not ended" : why->second.substr(0, kWhyLeftMax));
+    if (!by_hand.empty()) text += "\n    by hand: " + by_hand;
+  }
+  if (ids.size() > kLeftNamedMax) text += "\n  and " + std::to_string(ids.size() - kLeftNamedMax) + " more";
+  return text;
 }
 
 }  // namespace placement

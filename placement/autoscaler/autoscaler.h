@@ -2,6 +2,7 @@
 #pragma once
 
 #include <functional>
+#include <map>
 #include <memory>
 #include <string>
 
@@ -32,6 +33,8 @@ class Autoscaler {
   void start(std::function<void(runtime::Status)> failed);
   /// Removes what does not end with the cluster; `done` once nothing is left, or at the end of stop_timeout.
   void stop(std::function<void()> done);
+  /// Once stopped: what it could not remove, why, and what a person can do, in words; empty: nothing is left.
+  std::string left() const;
 
  private:
   void load();
@@ -45,6 +48,7 @@ class Autoscaler {
   void outcome();  // something has come to an end: look again soon
   void tell(bool at_once);
   void remove_all();
+  std::vector<std::string> to_be_removed() const;
   void log_news();
 
   runtime::EventLoop& loop_;
@@ -60,6 +64,7 @@ class Autoscaler {
   bool again_ = false;
   bool stopping_ = false;
   std::size_t removing_ = 0;         // while stopping
+  std::map<std::string, std::string> why_left_;  // by id: how its last removal has failed
   std::string recorded_;
   std::string told_;
   runtime::Deadline told_at_ = runtime::Deadline::min();

@@ -14,6 +14,7 @@
 #include "runtime/core/asio.h"
 #include "runtime/core/log.h"
 #include "runtime/node/cli_query.h"
+#include "runtime/node/file_util.h"
 
 namespace placement {
 
@@ -27,6 +28,11 @@ constexpr std::int64_t kStaleMs = 20'000;  // the autoscaler reports every 5 s a
 std::unique_ptr<NodeProvider> make_provider(runtime::EventLoop& loop, const AutoscalerConfig& config, NodeStart start) {
   if (config.provider.kind == ProviderOptions::Kind::kCommand) return std::make_unique<CommandProvider>(loop, config.provider, std::move(start));
   return std::make_unique<LocalProvider>(loop, config.start_timeout, std::move(start));
+}
+
+void leave_word(const std::string& file, const std::string& text) {
+  if (file.empty()) return;
+  if (Status written = runtime::write_file_atomic(file, text, 0600); !written.ok()) LOG(error, "{}", written.message());
 }
 
 /// Runs until it is told to end. Errors: why it cannot go on.
@@ -50,6 +56,7 @@ Status run(const AutoscalerCommandOptions& options, const AutoscalerConfig& conf
       why = failed;
       over.set();
     });
+    leave_word(options.left, "the autoscaler has ended, and has not said whether all of its machines are removed");  // unless it comes to say more
     signals.async_wait([&](boost::system::error_code ec, int) {
       if (ec) return;
       stopping = true;
@@ -66,6 +73,7 @@ Status run(const AutoscalerCommandOptions& options, const AutoscalerConfig& conf
   loop.run_until(over, runtime::Deadline::max());
   runtime::Event gone(loop);
   loop.post([&] {
+    if (stopping) leave_word(options.left, autoscaler->left());
     autoscaler.reset();
     gone.set();
   });
@@ -110,6 +118,7 @@ int autoscaler_status_command(const std::string& address, bool json) {
 int autoscaler_check_command(const std::string& file) {
   auto config = read_autoscaler_config(file);
   if (!config.ok()) return runtime::fail(config.status());
+  if (Status status = check_command(config->provider); !status.ok()) return runtime::fail(status.with_context(file));
   std::printf("%s: %zu to %zu nodes, of %zu type%s\n", file.c_str(), config->min_nodes, config->max_nodes, config->types.size(), config->types.size() == 1 ? "" : "s");
   return 0;
 }

@@ -1,5 +1,12 @@
 #include "placement/autoscaler/command_provider.h"
 
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+#include <fstream>
 #include <nlohmann/json.hpp>
 #include <utility>
 
@@ -22,6 +29,39 @@ std::string quoted(const std::vector<std::string>& words) {
     text += "'";
   }
   return text;
+}
+
+/// The folders of PATH, as execvp() takes them.
+std::vector<std::string> path_folders() {
+  const char* variable = std::getenv("PATH");
+  const std::string path = variable ? variable : "/bin:/usr/bin";
+  std::vector<std::string> folders;
+  for (std::size_t at = 0; at <= path.size();) {
+    const std::size_t end = std::min(path.find(':', at), path.size());
+    folders.push_back(end == at ? "." : path.substr(at, end - at));
+    at = end + 1;
+  }
+  return folders;
+}
+
+/// A script's interpreter is looked for by the kernel, whose "no such file" would seem to be about the script.
+Status check_interpreter(const std::string& program) {
+  std::ifstream file(program);
+  std::string line;
+  if (!std::getline(file, line) || !line.starts_with("#!")) return {};
+  const std::size_t begin = line.find_first_not_of(" \t", 2);
+  const std::string interpreter = begin == std::string::npos ? "" : line.substr(begin, line.find_first_of(" \t", begin) - begin);
+  if (interpreter.ends_with('\r')) return runtime::invalid_argument("its first line ends with a carriage return, as on Windows; write its lines with \\n alone");
+  if (::access(interpreter.c_str(), X_OK) == 0) return {};
+  return runtime::invalid_argument("its first line names '" + interpreter + "', which " + (errno == ENOENT ? "does not exist" : "cannot be run"));
+}
+
+Status check_program(const std::string& program) {
+  struct stat info {};
+  if (::stat(program.c_str(), &info) != 0) return runtime::invalid_argument(errno == ENOENT ? "it does not exist" : std::strerror(errno));
+  if (!S_ISREG(info.st_mode)) return runtime::invalid_argument("it is no file");
+  if (::access(program.c_str(), X_OK) != 0) return runtime::invalid_argument("it may not be run; `chmod +x " + program + "` allows that");
+  return check_interpreter(program);
 }
 
 Status failure(const CommandOutcome& outcome, const std::string& operation) {
@@ -82,6 +122,12 @@ void CommandProvider::list(Listed done) {
   });
 }
 
+std::string CommandProvider::removal_by_hand(const std::string& id) const {
+  std::vector<std::string> words = options_.command;
+  words.push_back("remove");
+  return "STARLING_NODE_ID=" + id + " STARLING_CLUSTER=" + start_.cluster + " " + quoted(words);
+}
+
 void CommandProvider::abandon() {
   waiting_.clear();
   runs_.clear();
@@ -104,6 +150,22 @@ void CommandProvider::start_next() {
     };
     runs_[number] = std::make_unique<CommandRun>(loop_, std::move(next.spec), options_.timeout, std::move(ended));
   }
+}
+
+Status check_command(const ProviderOptions& options) {
+  if (options.kind != ProviderOptions::Kind::kCommand) return {};
+  const std::string& program = options.command.front();
+  const std::string name = "provider.command: '" + program + "'";
+  if (program.find('/') != std::string::npos) return check_program(program).with_context(name);
+  std::string folders;
+  for (const std::string& folder : path_folders()) {
+    folders += (folders.empty() ? "" : ", ") + folder;
+    const std::string candidate = folder + "/" + program;
+    // Those that may not be run are passed over.
+    if (::access(candidate.c_str(), X_OK) != 0 || !check_program(candidate).ok()) continue;
+    return {};
+  }
+  return runtime::invalid_argument(name + " is in no folder of PATH (" + folders + "), or may not be run there; a path with a slash is looked for from the configuration's folder");
 }
 
 runtime::Result<std::vector<std::string>> parse_node_list(const std::string& output) {

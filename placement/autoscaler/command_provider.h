@@ -22,6 +22,7 @@ class CommandProvider final : public NodeProvider {
   void add(const NodeRequest& request, Done done) override;
   void remove(const std::string& id, Done done) override;
   void list(Listed done) override;
+  std::string removal_by_hand(const std::string& id) const override;
   void abandon() override;
   bool ends_with_cluster() const override { return false; }
 
@@ -41,6 +42,9 @@ class CommandProvider final : public NodeProvider {
   std::map<std::uint64_t, std::unique_ptr<CommandRun>> runs_;
   std::uint64_t next_ = 1;
 };
+
+/// Whether the command is there and may be run, looked for as when it is run. Errors: kInvalidArgument, with the cure.
+runtime::Status check_command(const ProviderOptions& options);
 
 /// What `list` has printed: a JSON array of ids, or an object with the array "nodes". Errors: kInvalidArgument.
 runtime::Result<std::vector<std::string>> parse_node_list(const std::string& output);

@@ -20,6 +20,7 @@ class LocalProvider final : public NodeProvider {
   void add(const NodeRequest& request, Done done) override;
   void remove(const std::string& id, Done done) override;
   void list(Listed done) override;
+  std::string removal_by_hand(const std::string&) const override { return ""; }
   void abandon() override { runs_.clear(); }
   bool ends_with_cluster() const override { return true; }
 

@@ -33,6 +33,8 @@ class NodeProvider {
   virtual void remove(const std::string& id, Done done) = 0;
   /// The nodes of this cluster that there are, joined or not. kUnimplemented: it cannot say.
   virtual void list(Listed done) = 0;
+  /// How a person removes a node where remove() cannot; empty: nothing to be said.
+  virtual std::string removal_by_hand(const std::string& id) const = 0;
   /// Ends what is under way, without an answer: the cluster stops, and its nodes are to be removed next.
   virtual void abandon() = 0;
   /// True: a node that has joined ends with its cluster, and nothing is left of it. False: it has to be removed.

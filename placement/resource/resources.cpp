@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdio>
 #include <limits>
 
 namespace placement {
@@ -10,33 +9,15 @@ namespace placement {
 using runtime::Result;
 using runtime::ResourceMap;
 
-namespace {
-
-constexpr double kAmountMax = 1e14;
-
-std::string amount_text(std::int64_t units) {
-  char text[40];
-  std::snprintf(text, sizeof text, "%lld", static_cast<long long>(units / Resources::kUnitsPerOne));
-  std::string out = text;
-  if (std::int64_t rest = units % Resources::kUnitsPerOne; rest != 0) {
-    std::snprintf(text, sizeof text, ".%04lld", static_cast<long long>(rest));
-    out += text;
-    out.erase(out.find_last_not_of('0') + 1);
-  }
-  return out;
-}
-
-}  // namespace
-
 Result<Resources> Resources::from_map(const ResourceMap& amounts) {
   Resources resources;
   for (const auto& [name, amount] : amounts) {
     if (name.empty()) return runtime::invalid_argument("a resource needs a name");
-    if (!std::isfinite(amount) || amount < 0 || amount > kAmountMax) {
+    if (!std::isfinite(amount) || amount < 0 || amount > runtime::kResourceAmountMax) {
       return runtime::invalid_argument("resource '" + name + "' is " + std::to_string(amount) +
                                        "; it must be a number from 0 to 1e14");
     }
-    std::int64_t units = std::llround(amount * kUnitsPerOne);
+    std::int64_t units = runtime::resource_units(amount);
     if (units == 0 && amount > 0) {
       return runtime::invalid_argument("resource '" + name + "' is below the smallest share, 0.0001");
     }
@@ -132,7 +113,7 @@ std::string Resources::missing(const Resources& demand, const Resources& total) 
     const std::int64_t has = units(name), all = total.units(name);
     if (has >= wanted) continue;
     if (!text.empty()) text += ", ";
-    text += name + " " + amount_text(wanted) + " (has " + amount_text(has) + (has == all ? ")" : " free of " + amount_text(all) + ")");
+    text += name + " " + runtime::resource_text(wanted) + " (has " + runtime::resource_text(has) + (has == all ? ")" : " free of " + runtime::resource_text(all) + ")");
   }
   return text;
 }
@@ -142,7 +123,7 @@ std::string Resources::missing(const Resources& demand) const {
   for (const auto& [name, wanted] : demand.units_) {
     if (units(name) >= wanted) continue;
     if (!text.empty()) text += ", ";
-    text += name + " " + amount_text(wanted) + " (has " + amount_text(units(name)) + ")";
+    text += name + " " + runtime::resource_text(wanted) + " (has " + runtime::resource_text(units(name)) + ")";
   }
   return text;
 }
@@ -152,7 +133,7 @@ std::string Resources::to_string() const {
   std::string text;
   for (const auto& [name, units] : units_) {
     if (!text.empty()) text += ", ";
-    text += name + " " + amount_text(units);
+    text += name + " " + runtime::resource_text(units);
   }
   return text;
 }

@@ -9,14 +9,15 @@
 
 #include "runtime/core/result.h"
 #include "runtime/control/membership.h"
+#include "runtime/control/resource_units.h"
 
 namespace placement {
 
-/// Amounts by name in units of 1/10000, so that a thousand reservations of 0.1 CPU given back leave exactly what was there.
+/// Amounts by name in units of 1/10000 (runtime/control/resource_units.h).
 /// An absent name is zero; amounts never fall below zero. A value.
 class Resources {
  public:
-  static constexpr std::int64_t kUnitsPerOne = 10000;
+  static constexpr std::int64_t kUnitsPerOne = runtime::kResourceUnitsPerOne;
 
   Resources() = default;
   /// Errors: kInvalidArgument naming the resource: an empty name, not a finite number, below zero, or over 10^14.

@@ -373,6 +373,7 @@ struct ActorsDied {
 };
 struct Shutdown {
   Status reason;
+  std::string left = {};  // what was to end with the cluster and could not be ended, in words; empty: nothing
   bool operator==(const Shutdown&) const = default;
 };
 /// To all nodes, and from each to its processes.

@@ -527,6 +527,7 @@ struct EventWriter {
     auto event = to.initShutdown();
     event.setCode(static_cast<std::uint16_t>(shutdown.reason.code()));
     event.setMessage(text(shutdown.reason.message()));
+    event.setLeft(text(shutdown.left));
   }
   void operator()(const control::NodeDrains& drains) {
     auto event = to.initNodeDrains();
@@ -556,8 +557,8 @@ Result<ControlEvent> load_event(schema::ControlEvent::Reader from) {
       return ControlEvent(control::NodeDrains{load_id<NodeId>(from.getNodeDrains().getNode()), load(from.getNodeDrains().getDrain())});
     case Kind::SHUTDOWN: {
       auto event = from.getShutdown();
-      if (event.getCode() == 0) return ControlEvent(control::Shutdown{});
-      return ControlEvent(control::Shutdown{Status(error_code_from_wire(event.getCode()), load_text(event.getMessage()))});
+      Status reason = event.getCode() == 0 ? Status() : Status(error_code_from_wire(event.getCode()), load_text(event.getMessage()));
+      return ControlEvent(control::Shutdown{std::move(reason), load_text(event.getLeft())});
     }
   }
   return unimplemented("a control event of another version");

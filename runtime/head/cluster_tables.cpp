@@ -15,6 +15,15 @@ auto* lookup(const Map& map, const Key& key) {
   return found == map.end() ? nullptr : &found->second;
 }
 
+/// Of sets by something: none is empty.
+template <class Map, class Key, class Value>
+void remove_from(Map& sets, const Key& key, const Value& value) {
+  auto found = sets.find(key);
+  if (found == sets.end()) return;
+  found->second.erase(value);
+  if (found->second.empty()) sets.erase(found);
+}
+
 }  // namespace
 
 ActorState ActorRecord::state() const {
@@ -81,6 +90,24 @@ const std::set<ActorId>& ClusterTables::members(GroupId id) const {
   static const std::set<ActorId> kNone;
   const std::set<ActorId>* found = lookup(members_, id);
   return found ? *found : kNone;
+}
+
+const std::set<ActorId>& ClusterTables::started_on(NodeId node) const {
+  static const std::set<ActorId> kNone;
+  const std::set<ActorId>* found = lookup(started_on_, node);
+  return found ? *found : kNone;
+}
+
+const std::set<GroupId>& ClusterTables::placed_on(NodeId node) const {
+  static const std::set<GroupId> kNone;
+  const std::set<GroupId>* found = lookup(placed_on_, node);
+  return found ? *found : kNone;
+}
+
+void ClusterTables::leave_node(const ActorRecord& record) { remove_from(started_on_, record.node, record.spec.actor); }
+
+void ClusterTables::leave_nodes(const GroupState& group) {
+  for (const NodeId& node : group.nodes) remove_from(placed_on_, node, group.spec.group);
 }
 
 const std::string* ClusterTables::value(JobId job, const std::string& key) const {
@@ -211,9 +238,11 @@ void ClusterTables::on(const command::ActorPlaced& c) {
   ActorRecord& record = existing(c.actor);
   CHECK(c.incarnation > incarnation_);
   incarnation_ = c.incarnation;
+  leave_node(record);
   record.phase = ActorPhase::kStarting;
   record.pending_reason.clear();
   record.node = c.place.node;
+  started_on_[record.node].insert(c.actor);
   record.gpus = c.place.gpus;
   record.incarnation = c.incarnation;
   record.moving = false;
@@ -253,6 +282,7 @@ void ClusterTables::on(const command::ActorParked& c) {
 void ClusterTables::on(const command::ActorRestarts& c) {
   ActorRecord& record = existing(c.actor);
   CHECK(record.phase == ActorPhase::kStarting || record.phase == ActorPhase::kAlive);
+  leave_node(record);
   record.phase = ActorPhase::kPending;
   record.pending_reason = "its process ended: " + c.cause.text;
   record.death = c.cause;
@@ -271,6 +301,7 @@ void ClusterTables::on(const command::ActorStateSaved& c) {
 void ClusterTables::on(const command::ActorDead& c) {
   ActorRecord& record = existing(c.actor);
   CHECK(record.phase != ActorPhase::kDead);
+  leave_node(record);
   record.phase = ActorPhase::kDead;
   record.pending_reason.clear();
   record.death = c.cause;
@@ -285,14 +316,8 @@ void ClusterTables::on(const command::ActorDead& c) {
   record.address.node_address = {};
   ++record.version;
   if (!record.spec.name.empty()) names_.erase(std::pair(record.spec.name_space, record.spec.name));
-  if (auto owned = owned_.find(record.spec.owner); owned != owned_.end()) {
-    owned->second.erase(c.actor);
-    if (owned->second.empty()) owned_.erase(owned);
-  }
-  if (auto members = record.spec.bundle ? members_.find(record.spec.bundle->group) : members_.end(); members != members_.end()) {
-    members->second.erase(c.actor);
-    if (members->second.empty()) members_.erase(members);
-  }
+  remove_from(owned_, record.spec.owner, c.actor);
+  if (record.spec.bundle) remove_from(members_, record.spec.bundle->group, c.actor);
   if (record.spec.outlives_job && --outliving_.at(record.job) == 0) {
     outliving_.erase(record.job);
     if (!job_runs(record.job)) drop_pairs(record.job);
@@ -341,16 +366,19 @@ void ClusterTables::on(const command::GroupWaits& c) { groups_.at(c.group).pendi
 
 void ClusterTables::on(const command::GroupPlaced& c) {
   GroupState& group = groups_.at(c.group);
+  leave_nodes(group);
   group.placed = true;
   group.pending_reason.clear();
   group.nodes = c.place.nodes;
   group.gpus = c.place.gpus;
   ++group.placements;
+  for (const NodeId& node : group.nodes) placed_on_[node].insert(c.group);
   changed(c.group);
 }
 
 void ClusterTables::on(const command::GroupTorn& c) {
   GroupState& group = groups_.at(c.group);
+  leave_nodes(group);
   group.placed = false;
   group.pending_reason = c.reason;
   group.nodes.clear();
@@ -360,6 +388,7 @@ void ClusterTables::on(const command::GroupTorn& c) {
 
 void ClusterTables::on(const command::RemoveGroup& c) {
   const GroupSpec& spec = groups_.at(c.group).spec;
+  leave_nodes(groups_.at(c.group));
   if (!spec.name.empty()) group_names_.erase(std::pair(spec.name_space, spec.name));
   groups_.erase(c.group);
   changed(c.group);

@@ -218,6 +218,10 @@ class ClusterTables {
   const GroupState* group_named(const std::string& name_space, const std::string& name) const;
   /// The actors in its bundles, or on their way there, that are not dead.
   const std::set<ActorId>& members(GroupId id) const;
+  /// The actors whose processes run on that node, or are about to (kStarting, kAlive).
+  const std::set<ActorId>& started_on(NodeId node) const;
+  /// The placed groups with a bundle there.
+  const std::set<GroupId>& placed_on(NodeId node) const;
   /// Nodes that have gone, oldest first.
   const std::deque<NodeDeparture>& departures() const { return departures_; }
   /// Null: it is not known to have gone.
@@ -262,6 +266,9 @@ class ClusterTables {
   void on(const command::ActorMoves& c);
   void on(const command::MoveCopy& c);
   ActorRecord& existing(ActorId id);
+  /// Its process has ended.
+  void leave_node(const ActorRecord& record);
+  void leave_nodes(const GroupState& group);
   void forget_ended_jobs();
   void drop_pairs(JobId job);
   /// The tables' own count of ends.
@@ -328,6 +335,8 @@ class ClusterTables {
   std::map<GroupId, GroupState> groups_;
   std::map<std::pair<std::string, std::string>, GroupId> group_names_;  // by namespace and name
   std::map<GroupId, std::set<ActorId>> members_;
+  std::map<NodeId, std::set<ActorId>> started_on_;
+  std::map<NodeId, std::set<GroupId>> placed_on_;
   PublishedTable published_;
   std::map<JobId, std::map<std::string, std::string>> pairs_;
   std::deque<ActorId> dead_;        // oldest first

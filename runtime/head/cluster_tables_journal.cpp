@@ -173,6 +173,7 @@ Status ClusterTables::end_restore() {
     if (!record.spec.owner.is_none()) owned_[record.spec.owner].insert(id);
     if (record.spec.outlives_job) ++outliving_[record.job];
     if (record.spec.bundle) members_[record.spec.bundle->group].insert(id);
+    if (record.phase != ActorPhase::kPending) started_on_[record.node].insert(id);
   }
   for (const auto& [id, group] : groups_) {
     const GroupSpec& spec = group.spec;
@@ -180,6 +181,8 @@ Status ClusterTables::end_restore() {
       return invalid_argument("two placement groups are named '" + spec.name + "' in namespace '" + spec.name_space + "'");
     }
     if (group.placed && group.nodes.size() != spec.bundles.size()) return invalid_argument("placement group " + id.hex() + " has a bundle without a node");
+    if (!group.placed) continue;
+    for (const NodeId& node : group.nodes) placed_on_[node].insert(id);
   }
   for (const auto& [order, id] : dead) dead_.push_back(id);
   std::map<std::uint64_t, JobId> ended;

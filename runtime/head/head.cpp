@@ -78,8 +78,8 @@ void Head::reconcile(const control::RegisterNode& body) {
   std::vector<ActorId> torn;
   std::vector<ActorId> unanswered;
   std::vector<ActorId> missing;
-  for (const auto& [id, record] : tables_.actors()) {
-    if (record.node != node || (record.phase != ActorPhase::kStarting && record.phase != ActorPhase::kAlive)) continue;
+  for (const ActorId& id : tables_.started_on(node)) {
+    const ActorRecord& record = *tables_.actor(id);
     expected.insert({id, record.incarnation});
     // Whether the node was ever asked, an earlier head has taken with it. The node knows an incarnation that it has, or had.
     const GroupState* group = record.spec.bundle ? tables_.group(record.spec.bundle->group) : nullptr;

@@ -170,6 +170,7 @@ class Head {
     std::map<std::pair<PublishedTable::Name, std::uint64_t>, std::set<NodeId>> refused;  // who could not take which version
     std::map<ActorId, NodeId> moves_to;          // actors that are ending here, and where their places are kept
     std::map<GroupId, std::string> gangs_stay;   // with a bundle there, and why they cannot move now
+    std::map<GroupId, std::uint32_t> gangs_moving;  // that were torn for it, and of which placement each was
   };
   void begin_drain(NodeId node, std::string reason, std::chrono::milliseconds time);
   void resume_drain(NodeId node, std::chrono::milliseconds left);
@@ -195,6 +196,7 @@ class Head {
   bool has_place_on(const JobInfo& job, GroupId place, NodeId node) const;
   void move_groups(NodeId node);
   bool is_empty(NodeId node) const;
+  /// "2 actors (...), 1 job"; empty: nothing that runs.
   std::string what_keeps(NodeId node) const;
   /// Those that have a bundle on a node that is drained, and find no room elsewhere.
   std::set<GroupId> stranded_groups() const;
@@ -260,8 +262,7 @@ class Head {
   /// Fills in its namespace. Errors: kInvalidArgument, kResourceExhausted (too many wait).
   Status check_new_group(const Call& call, GroupSpec& spec) const;
   std::vector<std::string> group_ids() const;
-  /// With a bundle on that node: those that are placed, and those whose nodes are being asked.
-  std::vector<GroupId> groups_on(NodeId node) const;
+  /// With a bundle on that node: those whose nodes are being asked.
   std::vector<GroupId> groups_prepared_on(NodeId node) const;
   void queue_group(GroupId group, Deadline deadline);
   void unqueue_group(GroupId group);

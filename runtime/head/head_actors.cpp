@@ -349,9 +349,7 @@ void Head::node_lost(NodeId node, const std::string& why) {
   commit(command::RemoveNode{node, text});
   const std::set<GroupId> torn = tear_groups(node, text);
   std::vector<std::pair<ActorId, std::int32_t>> lost;  // and their processes
-  for (const auto& [id, record] : tables_.actors()) {
-    if (record.node == node && is_started(record.phase)) lost.emplace_back(id, record.address.pid);
-  }
+  for (const ActorId& actor : tables_.started_on(node)) lost.emplace_back(actor, tables_.actor(actor)->address.pid);
   {
     DeathNotice notice(*this);
     for (const auto& [actor, pid] : lost) {

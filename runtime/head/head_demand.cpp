@@ -112,10 +112,12 @@ Demand Head::demand() const {
     if (group && !group->placed) continue;  // it is the group that waits
     add(record->spec);
   }
-  for (const auto& [id, record] : tables_.actors()) {
-    // What is to move off a node that is drained, and finds no room.
-    const bool is_on_drained = record.phase == ActorPhase::kAlive && !record.moving && drains_.contains(record.node);
-    if (is_on_drained && !record.spec.bundle && may_move(record)) add(record.spec);
+  for (const auto& [node, drain] : drains_) {
+    // What is to move off it, and finds no room.
+    for (const ActorId& actor : tables_.started_on(node)) {
+      const ActorRecord& record = *tables_.actor(actor);
+      if (record.phase == ActorPhase::kAlive && !record.moving && !record.spec.bundle && may_move(record)) add(record.spec);
+    }
   }
   for (GroupId id : stranded_groups()) {
     const GroupState& group = *tables_.group(id);

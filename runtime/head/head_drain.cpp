@@ -15,7 +15,7 @@ using namespace head_words;
 namespace {
 
 constexpr std::size_t kReasonMax = 200;     // characters
-constexpr std::size_t kActorsNamedMax = 3;  // of those that keep a node
+constexpr std::ptrdiff_t kActorsNamedMax = 3;  // of those that keep a node
 // Between two attempts to have the rest of a node's objects taken over.
 constexpr std::chrono::milliseconds kRoundPause{500};
 constexpr std::chrono::seconds kRoundTime{60};
@@ -101,9 +101,12 @@ void Head::resume_drains() {
     resume_drain(id, std::clamp(info.drain->deadline - std::chrono::milliseconds(unix_milliseconds()), std::chrono::milliseconds(0), info.drain->left));
   }
   // The places that were kept for those that move are kept again, before anybody else looks for one.
-  for (const auto& [id, record] : tables_.actors()) {
-    if (!record.moving || record.phase != ActorPhase::kAlive || record.spec.bundle || !drains_.contains(record.node)) continue;
-    if (auto place = scheduler_->move_actor(record.spec); place.ok()) drains_.at(record.node).moves_to[id] = place->node;
+  for (auto& [node, drain] : drains_) {
+    for (const ActorId& actor : tables_.started_on(node)) {
+      const ActorRecord& record = *tables_.actor(actor);
+      if (!record.moving || record.phase != ActorPhase::kAlive || record.spec.bundle) continue;
+      if (auto place = scheduler_->move_actor(record.spec); place.ok()) drain.moves_to[actor] = place->node;
+    }
   }
 }
 
@@ -163,8 +166,9 @@ bool Head::may_move(const ActorRecord& record) const {
 void Head::move_actors(NodeId node) {
   const std::string drained = drain_text(node);
   std::vector<ActorId> there;
-  for (const auto& [id, record] : tables_.actors()) {
-    if (record.node == node && record.phase == ActorPhase::kAlive && !record.ending && !record.moving) there.push_back(id);
+  for (const ActorId& actor : tables_.started_on(node)) {
+    const ActorRecord& record = *tables_.actor(actor);
+    if (record.phase == ActorPhase::kAlive && !record.ending && !record.moving) there.push_back(actor);
   }
   std::map<ActorShape, std::string> without_place;  // within one look there is only less
   for (const ActorId& actor : there) {
@@ -193,8 +197,18 @@ void Head::move_actors(NodeId node) {
 }
 
 void Head::stop_moving(NodeId node) {
-  for (const auto& [id, record] : tables_.actors()) {
-    if (record.node == node && record.moving && record.phase == ActorPhase::kAlive) stop_for_move(record);
+  for (const ActorId& actor : tables_.started_on(node)) {
+    const ActorRecord& record = *tables_.actor(actor);
+    if (record.moving && record.phase == ActorPhase::kAlive) stop_for_move(record);
+  }
+  // Those of their gangs that end elsewhere.
+  for (const auto& [id, placement] : drains_.at(node).gangs_moving) {
+    const GroupState* group = tables_.group(id);
+    if (!group || group->placed || group->placements != placement) continue;
+    for (const ActorId& actor : tables_.members(id)) {
+      const ActorRecord& record = *tables_.actor(actor);
+      if (is_started(record.phase) && record.node != node && tables_.nodes().contains(record.node)) stop_torn(record, drain_text(node), time_to_move(node));
+    }
   }
 }
 
@@ -212,23 +226,20 @@ std::string Head::drain_text(NodeId node) const {
 }
 
 bool Head::is_empty(NodeId node) const {
-  const bool actors = std::any_of(tables_.actors().begin(), tables_.actors().end(), [&](const auto& entry) {
-    return entry.second.node == node && is_started(entry.second.phase);
-  });
   const bool jobs = std::any_of(tables_.jobs().begin(), tables_.jobs().end(), [&](const auto& entry) {
     return entry.second.info.node == node && entry.second.info.running;
   });
-  return !actors && !jobs;
+  return !jobs && tables_.started_on(node).empty();
 }
 
 std::string Head::what_keeps(NodeId node) const {
-  std::size_t actors = 0;
+  const std::set<ActorId>& there = tables_.started_on(node);
+  const std::size_t actors = there.size();
   std::size_t jobs = 0;
   std::string named;
-  for (const auto& [id, record] : tables_.actors()) {
-    if (record.node != node || !is_started(record.phase)) continue;
-    if (++actors > kActorsNamedMax) continue;
-    named += (named.empty() ? "" : "; ") + record.spec.class_name + " " + id.short_hex();
+  for (auto id = there.begin(); id != there.end() && std::distance(there.begin(), id) < kActorsNamedMax; ++id) {
+    const ActorRecord& record = *tables_.actor(*id);
+    named += (named.empty() ? "" : "; ") + record.spec.class_name + " " + id->short_hex();
     if (record.moving) named += " is moving";
     else if (!record.pending_reason.empty()) named += ": " + record.pending_reason;
   }
@@ -236,11 +247,9 @@ std::string Head::what_keeps(NodeId node) const {
     if (record.info.node == node && record.info.running) ++jobs;
   }
   std::string text;
-  if (actors > 0) text = counted(actors, "actor") + " (" + named + (actors > kActorsNamedMax ? "; ..." : "") + ")";
+  if (actors > 0) text = counted(actors, "actor") + " (" + named + (std::ssize(there) > kActorsNamedMax ? "; ..." : "") + ")";
   if (jobs > 0) text += (text.empty() ? "" : ", ") + counted(jobs, "job");
-  if (!text.empty()) return text;
-  const auto drain = drains_.find(node);
-  return drain != drains_.end() && drain->second.told ? "it is leaving" : "its objects are being taken over";
+  return text;
 }
 
 NodeInfo Head::shown(const NodeInfo& info) const {
@@ -249,6 +258,7 @@ NodeInfo Head::shown(const NodeInfo& info) const {
   if (auto drain = drains_.find(info.node); drain != drains_.end() && node.drain) {
     node.drain->left = until(now_(), drain->second.deadline);
     node.drain->waits_for = what_keeps(info.node);
+    if (node.drain->waits_for.empty()) node.drain->waits_for = drain->second.told ? "the end of its process" : "its objects to be taken over";
   }
   return node;
 }
@@ -273,12 +283,14 @@ void Head::move_groups(NodeId node) {
   auto& stay = drains_.at(node).gangs_stay;
   stay.clear();
   const auto grace = time_to_move(node);
-  for (GroupId id : groups_on(node)) {
+  const std::set<GroupId> there = tables_.placed_on(node);
+  for (GroupId id : there) {
     if (Status status = check_group_move(id); !status.ok()) {
       stay[id] = status.message();
       continue;
     }
     mark_moving(tables_.members(id));
+    drains_.at(node).gangs_moving[id] = tables_.group(id)->placements;
     tear_group(id, drain_text(node), grace);
     try_place_group(id);
   }
@@ -417,21 +429,17 @@ void Head::leave(NodeId node, const std::string& how) {
   Drain& drain = drains_.at(node);
   drain.told = true;
   const NodeInfo& info = tables_.nodes().at(node);
-  const std::string kept = how == "empty" ? "" : ", and still had " + what_keeps(node);
-  LOG(info, "node {} ({}) is drained ({}) and leaves, {}{}", node.short_hex(), info.address, info.drain->reason, how, kept);
+  const std::string kept = how == "empty" ? "" : what_keeps(node);
+  LOG(info, "node {} ({}) is drained ({}) and leaves, {}{}", node.short_hex(), info.address, info.drain->reason, how, kept.empty() ? "" : ", and still had " + kept);
   mark_moving(node);
   control::Leave body{"node " + node.short_hex() + " was drained (" + info.drain->reason + ") and has left" + (how == "empty" ? "" : " " + how)};
   links_.request(node, ControlRequest{{}, kLeaveTime, std::move(body)}, [](Result<ControlAnswer>) {});
 }
 
 void Head::mark_moving(NodeId node) {
-  std::set<ActorId> there;
-  for (const auto& [id, record] : tables_.actors()) {
-    if (record.node == node) there.insert(id);
-  }
-  mark_moving(there);
+  mark_moving(tables_.started_on(node));
   // With it go the gangs that have a bundle there.
-  for (GroupId id : groups_on(node)) mark_moving(tables_.members(id));
+  for (GroupId id : tables_.placed_on(node)) mark_moving(tables_.members(id));
 }
 
 void Head::mark_moving(const std::set<ActorId>& actors) {

@@ -101,14 +101,6 @@ std::vector<std::string> Head::group_ids() const {
   return ids;
 }
 
-std::vector<GroupId> Head::groups_on(NodeId node) const {
-  std::vector<GroupId> found;
-  for (const auto& [id, group] : tables_.groups()) {
-    if (group.placed && std::find(group.nodes.begin(), group.nodes.end(), node) != group.nodes.end()) found.push_back(id);
-  }
-  return found;
-}
-
 std::vector<GroupId> Head::groups_prepared_on(NodeId node) const {
   std::vector<GroupId> found;
   for (const auto& [id, preparation] : preparations_) {
@@ -312,12 +304,9 @@ void Head::renew_reservations(NodeId node) {
   for (GroupId id : groups_prepared_on(node)) stop_preparing(id);
   Reserving renewed;
   renewed.next.reset = true;
-  for (const auto& [id, group] : tables_.groups()) {
-    if (!group.placed) continue;
-    auto holdings = holdings_of(group.spec, group.nodes);
-    auto here = holdings.find(node);
-    if (here == holdings.end()) continue;
-    renewed.next.prepare.push_back({id, std::move(here->second)});
+  for (GroupId id : tables_.placed_on(node)) {
+    const GroupState& group = *tables_.group(id);
+    renewed.next.prepare.push_back({id, holdings_of(group.spec, group.nodes).at(node)});
     renewed.next.commit.push_back(id);
   }
   reserving_[node] = std::move(renewed);
@@ -352,8 +341,7 @@ void Head::drop_group(GroupId id, const Status& why) {
 }
 
 std::set<GroupId> Head::tear_groups(NodeId lost, const std::string& text) {
-  const std::vector<GroupId> on_it = groups_on(lost);
-  const std::set<GroupId> torn(on_it.begin(), on_it.end());
+  std::set<GroupId> torn = tables_.placed_on(lost);
   for (GroupId id : groups_prepared_on(lost)) stop_preparing(id);
   for (GroupId id : torn) tear_group(id, text, kEndGrace);
   reserving_.erase(lost);

@@ -40,6 +40,8 @@ class HeadProcess {
   Status wait();
   /// Any thread.
   void quit(Status reason);
+  /// Of the loop's thread.
+  const ClusterTables& tables() const { return service_->head().tables(); }
 
  private:
   HeadProcess(EventLoop& loop, HeadProcessOptions options);

@@ -2,10 +2,10 @@
 
 #include <algorithm>
 #include <cstdio>
-#include <numeric>
 #include <thread>
 
 #include "runtime/core/duration.h"
+#include "runtime/core/nearest.h"
 #include "runtime/node/cli_query.h"
 
 namespace runtime {
@@ -17,21 +17,6 @@ constexpr std::size_t kNameMax = 256;  // of what is compared with every node
 constexpr auto kPoll = std::chrono::milliseconds(200);
 constexpr auto kPatience = std::chrono::seconds(15);  // beyond the deadline
 
-/// How many characters have to be changed, added or dropped (Levenshtein).
-std::size_t distance(const std::string& a, const std::string& b) {
-  std::vector<std::size_t> row(b.size() + 1);
-  std::iota(row.begin(), row.end(), std::size_t{0});
-  for (std::size_t i = 1; i <= a.size(); ++i) {
-    std::size_t diagonal = std::exchange(row[0], i);
-    for (std::size_t j = 1; j <= b.size(); ++j) {
-      const std::size_t changed = diagonal + (a[i - 1] == b[j - 1] ? 0 : 1);
-      diagonal = row[j];
-      row[j] = std::min({changed, row[j] + 1, row[j - 1] + 1});
-    }
-  }
-  return row.back();
-}
-
 std::string name_of(const NodeInfo& node) { return node.node.short_hex() + " (" + node.address + (node.hostname.empty() ? "" : ", " + node.hostname) + ")"; }
 
 std::string list_of(const std::vector<NodeInfo>& nodes, std::size_t count) {
@@ -41,7 +26,7 @@ std::string list_of(const std::vector<NodeInfo>& nodes, std::size_t count) {
 }
 
 std::size_t distance_to(const NodeInfo& node, const std::string& text) {
-  return std::min({distance(node.node.hex().substr(0, text.size()), text), distance(node.address, text), distance(node.hostname, text)});
+  return std::min({edit_distance(node.node.hex().substr(0, text.size()), text), edit_distance(node.address, text), edit_distance(node.hostname, text)});
 }
 
 void say_what_happens(const NodeInfo& node) {
@@ -51,8 +36,19 @@ void say_what_happens(const NodeInfo& node) {
   std::fflush(stdout);
 }
 
-Result<NodeClient::NodeList> nodes_of(const std::string& address) {
-  return ask_cluster<NodeClient::NodeList>(address, [](NodeClient& client, Deadline deadline, auto done) { client.watch_nodes(0, deadline, done); });
+// What has changed since then is asked for.
+constexpr std::uint64_t kNow = 0;        // those that there are
+constexpr std::uint64_t kBeginning = 1;  // those that have gone, too
+
+Result<NodeClient::NodeList> nodes_of(const std::string& address, std::uint64_t since = kNow) {
+  return ask_cluster<NodeClient::NodeList>(address, [since](NodeClient& client, Deadline deadline, auto done) { client.watch_nodes(since, deadline, done); });
+}
+
+/// The last one that had this name; null: none had.
+const NodeDeparture* find_departed(const std::vector<NodeDeparture>& departed, const std::string& text) {
+  const auto is_it = [&](const NodeDeparture& gone) { return gone.node.address == text || gone.node.node.hex().starts_with(text); };
+  const auto found = std::find_if(departed.rbegin(), departed.rend(), is_it);
+  return found == departed.rend() ? nullptr : &*found;
 }
 
 int wait_until_gone(const DrainOptions& options, const NodeInfo& node, Deadline until) {
@@ -91,10 +87,13 @@ int drain_command(const DrainOptions& options) {
   const auto time = parse_duration(options.deadline);
   if (!time.ok()) return fail(time.status().with_context("--deadline"));
   if (time->count() == 0) return fail(invalid_argument("--deadline 0: a node that is drained needs some time; `starling stop --address HOST:PORT` ends it at once"));
-  const auto nodes = nodes_of(options.address);
+  const auto nodes = nodes_of(options.address, kBeginning);
   if (!nodes.ok()) return fail(nodes.status());
   const auto node = find_node(nodes->nodes, options.node);
-  if (!node.ok()) return fail(node.status());
+  if (!node.ok()) {
+    const NodeDeparture* gone = node.status().code() == ErrorCode::kNotFound ? find_departed(nodes->departed, options.node) : nullptr;
+    return fail(gone ? not_found("node '" + options.node + "' is not in the cluster any more: " + gone->why) : node.status());
+  }
   const Deadline until = deadline_after(*time + kPatience);
   const auto drained = ask_cluster<bool>(options.address, [&](NodeClient& client, Deadline deadline, auto done) {
     client.drain_node(node->node, *time, options.reason, deadline, [done](const Status& status) { done(status.ok() ? Result<bool>(true) : Result<bool>(status)); });

@@ -17,6 +17,7 @@ namespace {
 constexpr auto kAskTimeout = std::chrono::seconds(3);
 constexpr auto kEndMax = std::chrono::seconds(12);  // the head gives its nodes 5 s, each its workers 1 s
 constexpr auto kPoll = std::chrono::milliseconds(10);
+constexpr auto kHearMax = std::chrono::seconds(1);
 
 Status ask_to_stop(EventLoop& loop, const ClusterAddress& address, std::unique_ptr<NodeClient>* kept) {
   auto client = NodeClient::connect(loop, address, Role::kTool, deadline_after(kAskTimeout));
@@ -25,6 +26,17 @@ Status ask_to_stop(EventLoop& loop, const ClusterAddress& address, std::unique_p
   Status asked = wait_done(loop, deadline, [&](auto done) { (*client)->stop(deadline, done); });
   *kept = std::move(*client);
   return asked;
+}
+
+/// What it could not end, once it has closed the connection. True if there was anything.
+bool say_what_is_left(const std::unique_ptr<NodeClient>& client) {
+  if (!client) return false;
+  // What it said last may still be on its way through this process.
+  const Deadline deadline = deadline_after(kHearMax);
+  while (!client->channel()->closed() && std::chrono::steady_clock::now() < deadline) std::this_thread::sleep_for(kPoll);
+  const std::string left = client->left_behind();
+  if (!left.empty()) std::fprintf(stderr, "error: %s\n", left.c_str());
+  return !left.empty();
 }
 
 bool wait_until_gone(const std::vector<SessionInfo>& sessions, Deadline deadline) {
@@ -67,7 +79,7 @@ int stop_here(EventLoop& loop, std::vector<SessionInfo> sessions) {
   }
   for (const SessionInfo& session : sessions) remove_session(session.dir);
   std::printf("stopped cluster %s: %zu node%s\n", sessions[0].cluster.short_hex().c_str(), sessions.size(), sessions.size() == 1 ? "" : "s");
-  return 0;
+  return say_what_is_left(clients[0]) ? 1 : 0;
 }
 
 int stop_elsewhere(EventLoop& loop, const ClusterAddress& address) {
@@ -85,7 +97,7 @@ int stop_elsewhere(EventLoop& loop, const ClusterAddress& address) {
     return 1;
   }
   std::printf("asked %s to stop; it has closed its connection\n", address.address.c_str());
-  return 0;
+  return say_what_is_left(client) ? 1 : 0;
 }
 
 }  // namespace

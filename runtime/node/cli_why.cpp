@@ -155,7 +155,8 @@ int why_command(const std::string& address, const std::string& what) {
   if (!state.ok()) return fail(state.status());
   Found found = look_up(*state, what);
   if (found.matches.empty()) {
-    return fail(not_found("no actor, placement group, node or job is called '" + what + "'" + did_you_mean(what, found.candidates) +
+    const std::string near = what.empty() ? "" : did_you_mean(what, found.candidates);
+    return fail(not_found("no actor, placement group, node or job is called '" + what + "'" + (near.empty() ? offer_closest(what, found.candidates) : near) +
                           " (starling status shows what there is)"));
   }
   // A name may be several things' over time: all of them. First digits mean one.

@@ -12,6 +12,7 @@
 #include "runtime/core/result.h"
 #include "runtime/core/timer.h"
 #include "runtime/node/child_process.h"
+#include "runtime/node/head_restart.h"
 #include "runtime/node/process_output.h"
 #include "runtime/transport/event_loop.h"
 
@@ -27,7 +28,7 @@ struct HeadChildOptions {
   bool durable = false;            // the journal outlives this node
   std::string token_file;
   std::chrono::milliseconds restart_delay_first{20};
-  std::chrono::milliseconds restart_delay_max{2000};
+  std::chrono::milliseconds restart_delay_max = kHeadRestartMax;
 };
 
 /// Lives on the event loop.

@@ -11,6 +11,7 @@
 #include "runtime/control/control.h"
 #include "runtime/core/result.h"
 #include "runtime/core/timer.h"
+#include "runtime/node/head_restart.h"
 #include "runtime/transport/channel.h"
 #include "runtime/transport/endpoint.h"
 #include "runtime/transport/event_loop.h"
@@ -19,13 +20,15 @@
 namespace runtime {
 
 struct HeadLinkOptions {
+  /// Between two signs of life asked for over this connection, beside those that renew the lease (LeaseKeeper): an idle connection that is broken shows when
+  /// something is sent, and a node that was given up ends what it runs that much sooner.
   std::chrono::milliseconds heartbeat{250};
   /// A head that has answered nothing for so long is connected to anew: the connection may be dead in one direction.
   std::chrono::milliseconds silence_max{30000};
   /// How long the head may be away before the node gives up: one whose journal outlives its machine, and another, which can only come back as a process
   /// beside the same node.
   std::chrono::milliseconds patience{600'000};
-  std::chrono::milliseconds patience_brief{3'000};
+  std::chrono::milliseconds patience_brief = kHeadAwayMax;
 };
 
 /// Lives on the event loop. Requests wait while there is no head, and those that were under way when it died are made again: the head knows most of them by

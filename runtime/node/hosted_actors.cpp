@@ -19,6 +19,16 @@ struct HostedActors::Start {
   ControlAnswerer answer;
 };
 
+struct HostedActors::Ending {
+  explicit Ending(EventLoop& loop) : timer(loop.context()) {}
+  Timer timer;  // of the grace
+};
+
+HostedActors::Actor::Actor() = default;
+HostedActors::Actor::Actor(Actor&&) noexcept = default;
+HostedActors::Actor& HostedActors::Actor::operator=(Actor&&) noexcept = default;
+HostedActors::Actor::~Actor() = default;
+
 HostedActors::HostedActors(EventLoop& loop, JobId job, ActorAddress process, Callbacks callbacks)
     : loop_(loop), job_(job), process_(std::move(process)), callbacks_(std::move(callbacks)), timer_(loop.context()) {}
 
@@ -33,7 +43,7 @@ void HostedActors::start(ActorSpec spec, std::uint64_t incarnation, Deadline dea
   }
   Actor& actor = actors_[id];
   if (actor.start) std::exchange(actor.start, nullptr)->answer(cancelled("the actor was started again"));
-  actor.draining = false;
+  actor.ending.reset();
   actor.incarnation = incarnation;
   actor.start = std::make_unique<Start>();
   actor.start->class_name = spec.class_name;
@@ -103,7 +113,7 @@ bool HostedActors::stop(const control::StopActor& stop) {
   if (found == actors_.end()) return false;
   Actor& actor = found->second;
   if (stop.drain && !actor.start && channel_ && !channel_->closed()) {
-    if (!std::exchange(actor.draining, true)) drain(stop.actor, actor, stop.grace, stop.reason);
+    drain(stop.actor, actor, stop.grace, stop.reason);
     return true;
   }
   if (channel_) tell_stop(stop.actor, stop.incarnation);
@@ -111,15 +121,19 @@ bool HostedActors::stop(const control::StopActor& stop) {
   return true;
 }
 
-void HostedActors::drain(ActorId id, Actor& actor, std::chrono::milliseconds grace, std::string reason) {
+void HostedActors::drain(ActorId id, Actor& actor, std::chrono::milliseconds grace, const std::string& reason) {
   const std::uint64_t incarnation = actor.incarnation;
-  auto timer = std::make_shared<Timer>(loop_.context(), grace);
-  timer->async_wait([this, alive = alive_, timer, id, incarnation, reason](boost::system::error_code ec) {
+  const Deadline by = deadline_after(grace);
+  const bool first = !actor.ending;
+  if (!first && by >= actor.ending->timer.expiry()) return;
+  if (first) actor.ending = std::make_unique<Ending>(loop_);
+  actor.ending->timer.expires_at(by);
+  actor.ending->timer.async_wait([this, alive = alive_, id, incarnation, reason](boost::system::error_code ec) {
     if (!ec && *alive) on_drained(id, incarnation, reason, false);
   });
+  if (!first) return;
   ControlRequest request{job_, std::max(grace, std::chrono::milliseconds(1)), control::DrainActor{id, incarnation}};
-  send_request(*channel_, request, [this, alive = alive_, timer, id, incarnation, reason](Result<ControlAnswer> answer) {
-    timer->cancel();
+  send_request(*channel_, request, [this, alive = alive_, id, incarnation, reason](Result<ControlAnswer> answer) {
     if (*alive) on_drained(id, incarnation, reason, answer.ok());
   });
 }

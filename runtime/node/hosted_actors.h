@@ -32,7 +32,7 @@ class HostedActors {
   void start(ActorSpec spec, std::uint64_t incarnation, Deadline deadline, ControlAnswerer answer);
   void on_connected(const std::shared_ptr<Channel>& channel);
   /// Ends the actor if it is one of these: no call reaches it any more, or once those in line have been served, within the grace. A call that it
-  /// runs is told, and ends by itself.
+  /// runs is told, and ends by itself. Of several graces the one that ends first counts.
   bool stop(const control::StopActor& stop);
   /// The process has ended, and all actors with it.
   void on_exit(const DeathCause& cause);
@@ -44,17 +44,22 @@ class HostedActors {
 
  private:
   struct Start;
+  struct Ending;
   struct Actor {
+    Actor();
+    Actor(Actor&&) noexcept;
+    Actor& operator=(Actor&&) noexcept;
+    ~Actor();
     std::uint64_t incarnation = 0;
-    bool draining = false;
-    std::unique_ptr<Start> start;  // until it is answered
+    std::unique_ptr<Start> start;    // until it is answered
+    std::unique_ptr<Ending> ending;  // once it is to serve what waits, and to end
   };
   using Actors = std::unordered_map<ActorId, Actor>;
 
   ActorAddress address_of(ActorId id, std::uint64_t incarnation, const std::string& class_name) const;
   void build(ActorId id, Actor& actor);
   void on_built(ActorId id, std::uint64_t incarnation, const Result<ControlAnswer>& built);
-  void drain(ActorId id, Actor& actor, std::chrono::milliseconds grace, std::string reason);
+  void drain(ActorId id, Actor& actor, std::chrono::milliseconds grace, const std::string& reason);
   void on_drained(ActorId id, std::uint64_t incarnation, std::string reason, bool in_time);
   Actors::iterator find(ActorId id, std::uint64_t incarnation);
   /// Takes the actor out, and says why it is gone.

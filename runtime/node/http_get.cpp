@@ -22,7 +22,8 @@ constexpr std::uint32_t kHeaderBytesMax = 8192;
 class Exchange : public std::enable_shared_from_this<Exchange> {
  public:
   Exchange(EventLoop& loop, HttpRequest request, std::size_t bytes_max, UniqueFunction<void(Result<HttpAnswer>)> done)
-      : request_(std::move(request)), resolver_(loop.context()), socket_(loop.context()), timer_(loop.context()), done_(std::move(done)) {
+      : request_(std::move(request)), resolver_(loop.context()), socket_(loop.context()), timer_(loop.context()),
+        buffer_(kHeaderBytesMax + bytes_max), done_(std::move(done)) {
     parser_.body_limit(bytes_max);
     parser_.header_limit(kHeaderBytesMax);
   }
@@ -108,7 +109,7 @@ class Exchange : public std::enable_shared_from_this<Exchange> {
   Timer timer_;  // of the whole
   std::vector<tcp::endpoint> endpoints_;
   http::request<http::empty_body> message_;
-  beast::flat_buffer buffer_;
+  beast::flat_buffer buffer_;  // bounded: what lies between chunks counts for no limit of the parser's
   http::response_parser<http::string_body> parser_;
   UniqueFunction<void(Result<HttpAnswer>)> done_;
 };

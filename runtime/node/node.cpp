@@ -13,6 +13,7 @@
 #include "runtime/core/simulation.h"
 #include "runtime/node/blocking.h"
 #include "runtime/node/content_hash.h"
+#include "runtime/node/file_util.h"
 #include "runtime/node/gpus.h"
 #include "runtime/node/log_reader.h"
 #include "runtime/node/machine.h"
@@ -29,6 +30,8 @@ constexpr auto kReportTimeout = std::chrono::hours(24);
 // How so many processes ended is remembered, for those who ask why an object of theirs is lost.
 constexpr std::size_t kEndsMax = 1000;
 constexpr auto kNodesStopMax = std::chrono::milliseconds(5000);
+constexpr const char* kLeftFile = "logs/autoscaler-left";  // in the session's folder; a node that is killed leaves its logs
+constexpr std::size_t kLeftBytesMax = 64 << 10;
 
 }  // namespace
 
@@ -285,10 +288,22 @@ Status Node::start_autoscaler() {
   kept.spec.program = options_.program;
   kept.spec.argv = {options_.program};
   kept.spec.argv.insert(kept.spec.argv.end(), options_.autoscaler.begin(), options_.autoscaler.end());
-  kept.spec.argv.insert(kept.spec.argv.end(), {"--address", address_});
+  kept.spec.argv.insert(kept.spec.argv.end(), {"--address", address_, "--left", (options_.session_dir / kLeftFile).string()});
   kept.spec.env = {"STARLING_TOKEN_FILE=" + (options_.session_dir.parent_path() / "token").string()};
   autoscaler_ = std::make_unique<KeptProcess>(loop_, std::move(kept));
   return autoscaler_->start();
+}
+
+void Node::read_what_is_left() {
+  const std::filesystem::path file = options_.session_dir / kLeftFile;
+  std::error_code error;
+  if (!std::filesystem::exists(file, error)) return;  // it has not come to begin
+  auto text = read_file(file, kLeftBytesMax);
+  std::filesystem::remove(file, error);
+  left_ = text.ok() ? std::move(*text) : "what the autoscaler leaves cannot be read: " + text.status().message();
+  if (left_.empty()) return;
+  left_ += "\n  see " + (options_.session_dir / "logs" / "autoscaler.log").string();
+  LOG(error, "{}", left_);
 }
 
 // -- Connections
@@ -503,6 +518,7 @@ void Node::stop_on_loop(Status reason) {
       loop_.post([this, alive, reason] {
         if (!*alive) return;
         autoscaler_.reset();
+        read_what_is_left();
         stop_on_loop(reason);
       });
     });
@@ -514,7 +530,8 @@ void Node::stop_on_loop(Status reason) {
   for (auto& watch : watches_) watch->stop();
   jobs_timer_.cancel();
   for (auto& [channel, client] : clients_) {
-    if (channel->peer().role != Role::kNode) send_event(*client.channel, control::Shutdown{unavailable("the node stops: " + reason.message())});
+    const Role role = channel->peer().role;
+    if (role != Role::kNode) send_event(*client.channel, control::Shutdown{unavailable("the node stops: " + reason.message()), role == Role::kTool ? left_ : ""});
   }
   if (!options_.is_head || !head_->is_up()) return end_everything();
   to_head(ControlRequest{{}, kNodesStopMax, control::StopNode{}}, [this, alive = alive_](Result<ControlAnswer>) {

@@ -158,6 +158,8 @@ class Node {
   void tell_head(ControlRequest::Body body, JobId job, UniqueFunction<void()> confirmed = nullptr);
   Client* driver_of(JobId job);
   Status start_autoscaler();
+  /// It has ended: what does it leave?
+  void read_what_is_left();
   void stop_on_loop(Status reason);
   void end_everything();
   NodeInfo info() const;
@@ -194,6 +196,7 @@ class Node {
   Status stop_reason_;
   bool stopping_ = false;
   bool autoscaler_stops_ = false;
+  std::string left_;  // what the autoscaler could not remove, in words
   bool fenced_ = false;
   static constexpr std::chrono::minutes kDrainsKept{1};  // after their deadline
   std::map<NodeId, std::pair<control::NodeDrains, Deadline>> drains_;  // of all nodes

@@ -35,6 +35,7 @@ struct NodeClient::State : std::enable_shared_from_this<State> {
   Channel::Handler on_message;
   SubmitHandlers submitted;
   std::optional<Status> shutdown_reason;  // once it is known
+  std::string left;
   bool shutdown_told = false;
 
   template <class Handler>
@@ -90,6 +91,10 @@ struct NodeClient::State : std::enable_shared_from_this<State> {
     } else if (auto* drains = std::get_if<control::NodeDrains>(&*event)) {
       if (auto handler = get(&State::on_node_drains)) handler(drains->node, drains->drain);
     } else if (auto* shutdown = std::get_if<control::Shutdown>(&*event)) {
+      {
+        std::lock_guard lock(mutex);
+        left = shutdown->left;
+      }
       tell_shutdown(shutdown->reason);
     }
   }
@@ -406,6 +411,11 @@ void NodeClient::set_on_shutdown(std::function<void(Status)> handler) {
     known = state_->shutdown_reason;
   }
   if (known) state_->tell_shutdown(*known);
+}
+
+std::string NodeClient::left_behind() const {
+  std::lock_guard lock(state_->mutex);
+  return state_->left;
 }
 
 void NodeClient::set_on_message(Channel::Handler handler) {

@@ -147,6 +147,8 @@ class NodeClient {
 
   /// The node wants this process to end (stop, end of the job), or the connection to it broke; called once.
   void set_on_shutdown(std::function<void(Status reason)> handler);
+  /// What the node has said that it could not end with the cluster (Role::kTool only hears); empty: nothing.
+  std::string left_behind() const;
 
   /// A node, this one or another, is about to leave the cluster; may come more than once for the same.
   void set_on_node_drains(std::function<void(NodeId node, const NodeDrain& drain)> handler);

@@ -3,29 +3,17 @@
 #include <cmath>
 #include <utility>
 
+#include "runtime/control/resource_units.h"
+
 namespace runtime {
-
-namespace {
-
-constexpr double kUnitsPerOne = 10000;
-
-std::string text_of(std::int64_t units) {
-  std::string text = std::to_string(static_cast<double>(units) / kUnitsPerOne);
-  text.erase(text.find_last_not_of('0') + 1);
-  if (text.back() == '.') text.pop_back();
-  return text;
-}
-
-}  // namespace
 
 Reservations::Reservations(const ResourceMap& offered) : offered_(amounts_of(offered)) {}
 
 Reservations::Amounts Reservations::amounts_of(const ResourceMap& resources) {
   Amounts amounts;
   for (const auto& [name, amount] : resources) {
-    // What no node has is as good as too much, and does not overflow.
-    constexpr double kMost = 1e14;
-    amounts[name] = std::llround(std::fmin(std::fmax(amount, 0), kMost) * kUnitsPerOne);
+    // What no node has is as good as too much, and does not overflow; what is no number is nothing.
+    amounts[name] = resource_units(std::fmin(std::fmax(amount, 0), kResourceAmountMax));
   }
   return amounts;
 }
@@ -35,7 +23,7 @@ std::string Reservations::missing(const Amounts& wanted) const {
   for (const auto& [name, units] : wanted) {
     auto offered = offered_.find(name), used = used_.find(name);
     const std::int64_t left = (offered == offered_.end() ? 0 : offered->second) - (used == used_.end() ? 0 : used->second);
-    if (units > left) text += (text.empty() ? "" : ", ") + name + " " + text_of(units) + " (has " + text_of(left) + ")";
+    if (units > left) text += (text.empty() ? "" : ", ") + name + " " + resource_text(units) + " (has " + resource_text(left) + ")";
   }
   return text;
 }

@@ -24,7 +24,7 @@ class Reservations {
   std::size_t size() const { return held_.size(); }
 
  private:
-  // In units of 1/10000, as the scheduler counts.
+  // In units of resource_units.h, as the scheduler counts.
   using Amounts = std::map<std::string, std::int64_t>;
   struct Held {
     Amounts amounts;

@@ -7,10 +7,13 @@
 #include <cstring>
 #include <filesystem>
 #include <string>
+#include <vector>
 
 #include "placement/autoscaler/cli_autoscaler.h"
+#include "placement/autoscaler/command_provider.h"
 #include "placement/autoscaler/config_file.h"
 #include "placement/placement.h"
+#include "runtime/core/nearest.h"
 #include "runtime/core/version.h"
 #include "runtime/head/cli_head.h"
 #include "runtime/metrics/metrics_server.h"
@@ -20,6 +23,7 @@
 #include "runtime/node/cli_list.h"
 #include "runtime/node/cli_logs.h"
 #include "runtime/node/cli_metrics.h"
+#include "runtime/node/cli_query.h"
 #include "runtime/node/cli_stack.h"
 #include "runtime/node/cli_start.h"
 #include "runtime/node/cli_status.h"
@@ -52,6 +56,11 @@ CLI::Validator bytes() {
             return text.starts_with('-') ? text + " is below 0" : size(text);
           },
           "BYTES"};
+}
+
+/// Of options that are a file or a command: what a script's unset variable has made of them is no wish to go without.
+CLI::Validator not_empty() {
+  return {[](std::string& text) { return std::string(text.empty() ? "it is empty; leave the option out to go without" : ""); }, ""};
 }
 
 /// The commands' options, and which of them was chosen.
@@ -103,8 +112,8 @@ struct Commands {
     start->add_option("--label", start_options.labels, "KEY=VALUE that says what the node is; may be repeated");
     start->add_option("--object-store-memory", start_options.object_store_bytes, "bytes of shared memory for objects, like 4GiB (default, and 0: 30 % of memory)")->transform(bytes());
     start->add_option("--journal", start_options.journal, "folder where the head records what it knows; one that a cluster has used goes on with that cluster "
-                                                          "(default: one that survives the head's process, not the cluster)");
-    start->add_option("--autoscaler", start_options.autoscaler, "add and remove nodes as this YAML file says; with --head")->type_name("FILE");
+                                                          "(default: one that survives the head's process, not the cluster)")->check(not_empty());
+    start->add_option("--autoscaler", start_options.autoscaler, "add and remove nodes as this YAML file says; with --head")->type_name("FILE")->check(not_empty());
     start->add_option("--spill-dir", start_options.spill_dir, "where objects go that nobody reads while the store is full (default: in the session folder)");
     start->add_option("--spill-limit", start_options.spill_limit, "bytes there at most, like 100GiB (default: half of what the disk has left; 0: spill nothing)")->transform(bytes());
     start->add_option("--memory-threshold", start_options.memory_threshold, "share of the machine's or cgroup's memory in use from which on the worker that grew most is stopped "
@@ -114,9 +123,9 @@ struct Commands {
     start->add_option("--job-user", start_options.job_user, "for a node of root's: the user as whom jobs from other machines run (default: they are refused)");
     start->add_option("--drain-deadline", start_options.drain_deadline, "how long SIGTERM gives the node to move what it has to others, like 30s "
                                                                         "(default: 30s; 0: it stops at once). A second SIGTERM stops it at once");
-    start->add_option("--preemption-file", start_options.preemption_file, "file whose appearance says that this machine is about to be taken away: the node is drained then");
-    start->add_option("--preemption-command", start_options.preemption_command, "command that prints 'preempted', or 'preempted 25s', when that is so");
-    start->add_option("--preemption-url", start_options.preemption_url, "a cloud's metadata endpoint that says so: aws, gcp, aws+http://HOST:PORT or gcp+http://HOST:PORT");
+    start->add_option("--preemption-file", start_options.preemption_file, "file whose appearance says that this machine is about to be taken away: the node is drained then")->check(not_empty());
+    start->add_option("--preemption-command", start_options.preemption_command, "command that prints 'preempted', or 'preempted 25s', when that is so")->check(not_empty());
+    start->add_option("--preemption-url", start_options.preemption_url, "a cloud's metadata endpoint that says so: aws, gcp, aws+http://HOST:PORT or gcp+http://HOST:PORT")->check(not_empty());
     start->add_option("--preemption-poll", start_options.preemption_poll, "how often these are asked (default: 1s)");
     start->add_option("--metrics", start_options.metrics, "who may read http://NODE/metrics: key (whoever shows `starling metrics --key`; the default), open (anybody) or off");
     start->add_flag("--block", start_options.block, "stay in the foreground");
@@ -228,11 +237,12 @@ struct Commands {
     autoscaler->require_subcommand(1);
     autoscaler_status = add(*autoscaler, "status", "Show what it wants and why");
     autoscaler_status->add_flag("--json", json, "as one JSON object");
-    autoscaler_check = autoscaler->add_subcommand("check", "Check a configuration");
+    autoscaler_check = autoscaler->add_subcommand("check", "Check a configuration, and that the provider's command can be run");
     autoscaler_check->add_option("file", what, "YAML file")->required();
     autoscaler_run = autoscaler->add_subcommand("run", "The autoscaler's process, which the node beside the head runs by itself.")->group("");
     autoscaler_run->add_option("--config", autoscaler_options.config);
     autoscaler_run->add_option("--address", autoscaler_options.address);
+    autoscaler_run->add_option("--left", autoscaler_options.left);
   }
 
   int run_autoscaler() {
@@ -244,10 +254,8 @@ struct Commands {
   int run_start() {
     if (!start_options.autoscaler.empty()) {
       auto config = placement::read_autoscaler_config(start_options.autoscaler);
-      if (!config.ok()) {
-        std::fprintf(stderr, "error: %s\n", config.status().message().c_str());
-        return 1;
-      }
+      if (!config.ok()) return runtime::fail(config.status());
+      if (runtime::Status status = placement::check_command(config->provider); !status.ok()) return runtime::fail(status.with_context(start_options.autoscaler));
       start_options.autoscaler_stop = config->stop_timeout;
     }
     return runtime::start_command(start_options, runtime::http_metrics());
@@ -310,6 +318,48 @@ struct Commands {
   bool json = false, follow = false, key = false;
 };
 
+/// The innermost command that was named.
+const CLI::App& named(const CLI::App& app) {
+  const auto subcommands = app.get_subcommands();
+  return subcommands.empty() ? app : named(*subcommands.front());
+}
+
+/// What can be said behind it.
+std::vector<std::string> commands_of(const CLI::App& app) {
+  std::vector<std::string> names;
+  for (const CLI::App* command : app.get_subcommands([](const CLI::App* command) { return !command->get_group().empty(); })) names.push_back(command->get_name());
+  if (app.get_parent() == nullptr) names.insert(names.end(), std::begin(kRlCommands), std::end(kRlCommands));
+  return names;
+}
+
+std::vector<std::string> options_of(const CLI::App& app) {
+  std::vector<std::string> names;
+  for (const CLI::Option* option : app.get_options()) {
+    for (const std::string& name : option->get_lnames()) names.push_back("--" + name);
+  }
+  return names;
+}
+
+std::string joined(const std::vector<std::string>& words) {
+  std::string text;
+  for (const std::string& word : words) text += (text.empty() ? "" : ", ") + word;
+  return text;
+}
+
+/// What is wrong with a command line.
+std::string mistake(const CLI::App& app, const CLI::ParseError& error) {
+  const CLI::App& command = named(app);
+  // A mistyped word leaves something required missing too: the mistake is what to name.
+  if (const auto unknown = app.remaining(/*recurse=*/true); !unknown.empty()) {
+    const std::string& word = unknown.front();
+    const bool is_option = word.starts_with('-');
+    const std::string kind = is_option || commands_of(command).empty() ? "unknown argument" : "no command";
+    return kind + " '" + word + "'" + runtime::did_you_mean(word.substr(0, word.find('=')), is_option ? options_of(command) : commands_of(command));
+  }
+  if (command.get_require_subcommand_min() > 0) return "a command is missing: " + joined(commands_of(command));
+  return error.what();
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -322,13 +372,9 @@ int main(int argc, char** argv) {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
     if (error.get_exit_code() == 0) return app.exit(error);  // --help
-    std::string what = error.what();
-    // A mistyped word leaves something required missing too: the mistake is what to name.
-    if (const auto unknown = app.remaining(/*recurse=*/true); !unknown.empty()) {
-      what = std::string(app.get_subcommands().empty() ? "no command or option '" : "unknown argument '") + unknown.front() + "'";
-    }
-    std::string command = app.get_subcommands().empty() ? "" : " " + app.get_subcommands().front()->get_name();
-    std::fprintf(stderr, "error: %s; see starling%s --help\n", what.c_str(), command.c_str());
+    std::string command;
+    for (const CLI::App* at = &named(app); at->get_parent(); at = at->get_parent()) command = " " + at->get_name() + command;
+    std::fprintf(stderr, "error: %s; see starling%s --help\n", mistake(app, error).c_str(), command.c_str());
     return 2;
   }
   return commands.run();

@@ -321,7 +321,7 @@ struct ControlEvent {        # one way
     jobOutput :group { job @1 :Data; isStderr @2 :Bool; bytes @3 :Data; }
     jobExited :group { job @4 :Data; cause @5 :DeathCause; }
     obsoleteActorDied @6 :ActorState;
-    shutdown :group { code @7 :UInt16; message @8 :Text; }
+    shutdown :group { code @7 :UInt16; message @8 :Text; left @13 :Text; }
     actorsDied :group { job @9 :Data; actors @10 :List(Data); }  # for good
     nodeDrains :group { node @11 :Data; drain @12 :NodeDrain; }   # to all nodes, and from each to its processes
   }

@@ -7,6 +7,7 @@
 #include "placement/scheduler/cluster_scheduler.h"
 #include "runtime/core/simulation.h"
 #include "runtime/head/head_process.h"
+#include "tests/support/table_indexes.h"
 
 namespace sim {
 
@@ -15,7 +16,9 @@ namespace {
 /// Batches reach the disk one after another, each whole; the news of it is a step of its own, so that a crash may come between.
 class SimulatedJournal final : public runtime::Journal {
  public:
-  SimulatedJournal(World& world, runtime::EventLoop& loop, JournalDisk& disk) : world_(world), loop_(loop), disk_(disk) {}
+  /// `turn_ended` runs at the end of every turn of the head's that changed something.
+  SimulatedJournal(World& world, runtime::EventLoop& loop, JournalDisk& disk, std::function<void()> turn_ended)
+      : world_(world), loop_(loop), disk_(disk), turn_ended_(std::move(turn_ended)) {}
   ~SimulatedJournal() override { *alive_ = false; }
 
   runtime::Status load(const std::function<runtime::Status(const std::string& key, const std::string& value)>& entry) override {
@@ -25,6 +28,7 @@ class SimulatedJournal final : public runtime::Journal {
     return {};
   }
   void write(std::vector<runtime::JournalWrite> batch, runtime::UniqueFunction<void()> recorded) override {
+    turn_ended_();
     waiting_.push_back({std::move(batch), std::move(recorded)});
     if (waiting_.size() == 1) record_first();
   }
@@ -61,6 +65,7 @@ class SimulatedJournal final : public runtime::Journal {
   World& world_;
   runtime::EventLoop& loop_;
   JournalDisk& disk_;
+  const std::function<void()> turn_ended_;
   std::deque<Batch> waiting_;
   runtime::Status trouble_;
   std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
@@ -84,12 +89,19 @@ void run_head(World& world, JournalDisk& disk, const std::string& token, const s
   options.token = token;
   options.socket = value_of(argv, "--socket");
   options.scheduler = std::make_unique<placement::ClusterScheduler>();
+  const runtime::ClusterTables* tables = nullptr;  // once it runs
+  const auto check_tables = [&world, &tables] {
+    const std::string wrong = tables ? support::index_errors(*tables) : "";
+    if (!wrong.empty()) world.fail("the head's tables: " + wrong);
+  };
   options.open_journal = [&](runtime::EventLoop& on) -> runtime::Result<std::unique_ptr<runtime::Journal>> {
-    return std::unique_ptr<runtime::Journal>(std::make_unique<SimulatedJournal>(world, on, disk));
+    return std::unique_ptr<runtime::Journal>(std::make_unique<SimulatedJournal>(world, on, disk, check_tables));
   };
   auto head = runtime::HeadProcess::start(loop, std::move(options));
   if (!head.ok()) return world.note("head: " + std::to_string(static_cast<int>(head.status().code())));
   if (process->crashed) return;
+  tables = &(*head)->tables();
+  check_tables();
   process->on_crash = [raw = head->get()] { raw->quit(runtime::cancelled("crashed")); };
   (void)(*head)->wait();
   process->on_crash = nullptr;

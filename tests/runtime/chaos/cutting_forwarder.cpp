@@ -1,6 +1,5 @@
 #include "cutting_forwarder.h"
 
-#include <arpa/inet.h>
 #include <netinet/tcp.h>
 #include <poll.h>
 #include <sys/socket.h>
@@ -8,18 +7,12 @@
 #include <algorithm>
 #include <vector>
 
+#include "tests/support/listening_socket.h"
+
 namespace runtime::test {
 namespace {
 
 constexpr int kPollMs = 20;  // how late a stop may be noticed
-
-sockaddr_in address_of(const std::string& host, std::uint16_t port) {
-  sockaddr_in address{};
-  address.sin_family = AF_INET;
-  address.sin_port = htons(port);
-  ::inet_pton(AF_INET, host.c_str(), &address.sin_addr);
-  return address;
-}
 
 bool write_all(int fd, const char* data, std::size_t size) {
   while (size > 0) {
@@ -35,12 +28,8 @@ bool write_all(int fd, const char* data, std::size_t size) {
 
 CuttingForwarder::CuttingForwarder(const std::string& host, const std::string& target_host, std::uint16_t port, std::uint64_t bytes_max, unsigned seed)
     : target_host_(target_host), port_(port), bytes_max_(bytes_max), random_(seed) {
-  FileDescriptor listener(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
-  const int yes = 1;
-  ::setsockopt(listener.get(), SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes);
-  const sockaddr_in address = address_of(host, port);
-  if (::bind(listener.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0 || ::listen(listener.get(), 64) != 0) return;
-  listener_ = std::move(listener);
+  listener_ = support::listen_at(host, port);
+  if (!listener_) return;
   thread_ = std::thread([this] { serve(); });
 }
 
@@ -63,9 +52,8 @@ void CuttingForwarder::serve() {
 }
 
 void CuttingForwarder::forward(FileDescriptor client, std::uint64_t bytes_left) {
-  FileDescriptor server(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
-  const sockaddr_in address = address_of(target_host_, port_);
-  if (::connect(server.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0) return;
+  FileDescriptor server = support::connect_to(target_host_, port_);
+  if (!server) return;
   const int yes = 1;
   for (int fd : {client.get(), server.get()}) ::setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &yes, sizeof yes);
   char buffer[16 << 10];

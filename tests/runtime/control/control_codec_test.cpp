@@ -295,7 +295,7 @@ TEST(ControlCodec, EveryEventComesBackEqual) {
   ActorState state;
   state.actor = ActorId::random();
   std::vector<ControlEvent> events{lines, control::JobOutput{JobId::random(), true, "bytes\0"}, control::JobExited{JobId::random(), full_cause()},
-                                   control::ActorsDied{JobId::random(), {ActorId::random(), ActorId::random()}}, control::Shutdown{unavailable("bye")},
+                                   control::ActorsDied{JobId::random(), {ActorId::random(), ActorId::random()}}, control::Shutdown{unavailable("bye"), "a machine"},
                                    control::NodeDrains{NodeId::random(), full_drain()}};
   ASSERT_EQ(events.size(), std::variant_size_v<ControlEvent>);
   for (const ControlEvent& event : events) {

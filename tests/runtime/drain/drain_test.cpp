@@ -168,6 +168,22 @@ TEST_F(DrainTest, TheHeadsNodeAndUnknownOnesAreRefused) {
   EXPECT_FALSE(node(other.id)->drain);
 }
 
+TEST_F(DrainTest, WhatItWaitsForIsSaidAndOneThatHasLeftIsNotOfferedAnother) {
+  TestNode leaving = add_node();
+  const CommandResult drained = drain(leaving);
+  EXPECT_EQ(drained.exit_code, 0);
+  const std::set<std::string> may_be{"now it waits for its objects to be taken over", "now it waits for the end of its process"};
+  const bool is_one = drained.output.empty() || std::any_of(may_be.begin(), may_be.end(), [&](const std::string& text) { return drained.output.find(text) != std::string::npos; });
+  EXPECT_TRUE(is_one) << drained.output;  // it may have left already
+  ASSERT_TRUE(has_left(leaving));
+  const std::string address = leaving.address;
+  for (const std::string& name : {address, leaving.id.hex(), leaving.id.short_hex()}) {
+    const CommandResult again = run({kStarling, "drain", name, "--address", address_});
+    EXPECT_EQ(again.exit_code, 1);
+    EXPECT_NE(again.output.find("is not in the cluster any more: node " + leaving.id.short_hex() + " (" + address + ") was drained (preemption) and has left"), std::string::npos) << again.output;
+  }
+}
+
 TEST_F(DrainTest, AnEarlierDeadlineCountsALaterOneDoesNot) {
   TestNode leaving = add_node();
   auto holder = make<Mortal>(far());
@@ -176,6 +192,24 @@ TEST_F(DrainTest, AnEarlierDeadlineCountsALaterOneDoesNot) {
   EXPECT_LE(node(leaving.id)->drain->left, 100s);
   ASSERT_EQ(drain(leaving, "2s").exit_code, 0);
   EXPECT_TRUE(has_left(leaving, 10s));
+}
+
+TEST_F(DrainTest, AnEarlierDeadlineReachesActorsOfSharedProcessesThatAreOnTheirWay) {
+  TestNode leaving = add_node();
+  ActorOptions shared = far(-1);
+  shared.isolation = Isolation::kShared;
+  auto keeper = make<Keeper>(shared);
+  get(keeper.call(&Keeper::add, 4));
+  const TestNode other = add_node();
+  (void)keeper.call(&Keeper::sleep, 100'000);  // it cannot be interrupted, and would have until the drain's end
+  ASSERT_EQ(drain(leaving, "100s").exit_code, 0);
+  EXPECT_NE(node(leaving.id)->drain->waits_for.find("is moving"), std::string::npos) << node(leaving.id)->drain->waits_for;
+  ASSERT_EQ(drain(leaving, "5s").exit_code, 0);
+  EXPECT_TRUE(eventually([&] { return state_of(keeper).moves == 1; }));
+  // Not with the node, at its end.
+  EXPECT_NE(state_of(keeper).death.text.find("had not served its calls in time"), std::string::npos) << state_of(keeper).death.text;
+  EXPECT_EQ(get(keeper.call(&Keeper::node)), other.id.hex());
+  EXPECT_TRUE(has_left(leaving));
 }
 
 TEST_F(DrainTest, SigtermDrainsASecondOneEndsAtOnce) {

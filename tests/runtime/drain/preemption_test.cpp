@@ -1,12 +1,13 @@
 // Nodes that are told that their machine is about to be taken away: by a file, a command, or a metadata endpoint, honest or not.
-#include <arpa/inet.h>
-#include <netinet/in.h>
 #include <sys/socket.h>
 
 #include <atomic>
 #include <mutex>
 
 #include "drain_fixture.h"
+#include "runtime/node/blocking.h"
+#include "runtime/node/http_get.h"
+#include "tests/support/listening_socket.h"
 
 namespace runtime::test {
 namespace {
@@ -16,26 +17,18 @@ class MetadataServer {
  public:
   using Answer = std::function<std::string(const std::string& request)>;
 
-  explicit MetadataServer(Answer answer) : answer_(std::move(answer)) {
-    listener_ = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    sockaddr_in address{};
-    address.sin_family = AF_INET;
-    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    socklen_t size = sizeof address;
-    EXPECT_EQ(::bind(listener_, reinterpret_cast<sockaddr*>(&address), size), 0);
-    EXPECT_EQ(::listen(listener_, 64), 0);
-    ::getsockname(listener_, reinterpret_cast<sockaddr*>(&address), &size);
-    port_ = ntohs(address.sin_port);
+  explicit MetadataServer(Answer answer) : answer_(std::move(answer)), listener_(support::listen_at("127.0.0.1", 0)), port_(support::port_of(listener_)) {
+    EXPECT_TRUE(listener_);
     thread_ = std::thread([this] { serve(); });
   }
   ~MetadataServer() {
     stop_ = true;
-    ::shutdown(listener_, SHUT_RDWR);
+    ::shutdown(listener_.get(), SHUT_RDWR);
     thread_.join();
     for (std::thread& connection : connections_) connection.join();
-    ::close(listener_);
   }
   std::string url(const std::string& kind) const { return kind + "+http://127.0.0.1:" + std::to_string(port_); }
+  std::string port() const { return std::to_string(port_); }
   int requests() const { return requests_; }
   void set(Answer answer) {
     std::lock_guard lock(mutex_);
@@ -47,7 +40,7 @@ class MetadataServer {
  private:
   void serve() {
     while (!stop_) {
-      const int socket = ::accept4(listener_, nullptr, nullptr, SOCK_CLOEXEC);
+      const int socket = ::accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC);
       if (socket < 0) continue;
       connections_.emplace_back([this, socket] {
         talk(socket);
@@ -82,8 +75,8 @@ class MetadataServer {
 
   std::mutex mutex_;
   Answer answer_;
-  int listener_ = -1;
-  int port_ = 0;
+  const FileDescriptor listener_;
+  const std::uint16_t port_;
   std::atomic<bool> stop_{false};
   std::atomic<int> requests_{0};
   std::thread thread_;
@@ -263,6 +256,19 @@ TEST_F(PreemptionTest, EndpointsThatLieAreNotBelieved) {
   // Once it tells the truth, that counts.
   server.set(gcp("TRUE"));
   EXPECT_TRUE(has_left(of_gcp)) << log(of_gcp);
+}
+
+TEST(HttpRequest, AnswersThatDoNotEndAreGivenUpAtTheirLimit) {
+  const std::string huge(1 << 20, 'x');
+  const std::string begin = "HTTP/1.1 200 OK\r\n";
+  EventLoop loop;
+  for (const std::string& answer : std::vector<std::string>{begin + "Content-Length: 9000000\r\n\r\n" + huge, begin + "\r\n" + huge, begin + "X: " + huge, huge,
+                                                           begin + "Transfer-Encoding: chunked\r\n\r\nfffffff\r\n" + huge, begin + "Transfer-Encoding: chunked\r\n\r\n1;" + huge}) {
+    MetadataServer server([&](const std::string&) { return answer; });
+    const Deadline deadline = deadline_after(10s);
+    auto heard = wait_for<HttpAnswer>(loop, deadline, [&](auto done) { http_request(loop, HttpRequest{false, "127.0.0.1", server.port(), "/"}, 4096, deadline, std::move(done)); });
+    EXPECT_EQ(heard.status().code(), ErrorCode::kInvalidArgument) << heard.status().message() << ", for " << answer.substr(0, 60);
+  }
 }
 
 TEST_F(PreemptionTest, EndpointsThatHangOrDripAreGivenUp) {

@@ -426,6 +426,41 @@ TEST_F(HeadDrainTest, ASecondDrainHastensThoseThatAreOnTheirWay) {
   EXPECT_LT(std::get<control::StopActor>(second->request.body).grace, 30s);
 }
 
+TEST_F(HeadDrainTest, ASecondDrainHastensTheGangThatMovesOnItsOtherNodesToo) {
+  join(4);
+  const GroupSpec gang = gang_on(other_);
+  const std::uint32_t there = head().tables().group(gang.group)->nodes[0] == other_ ? 0 : 1;
+  const ActorSpec leaving = member(gang, there, 1), staying = member(gang, 1 - there, 1);
+  const auto graces = [&] {
+    std::map<ActorId, std::chrono::milliseconds> graces;
+    while (auto stop = links_.take<control::StopActor>()) {
+      const auto& body = std::get<control::StopActor>(stop->request.body);
+      EXPECT_EQ(stop->node, record(body.actor == leaving.actor ? leaving : staying).node);
+      graces[body.actor] = body.grace;
+    }
+    return graces;
+  };
+  graces();
+  drain(other_, 600s);
+  auto first = graces();
+  ASSERT_TRUE(head().tables().group(gang.group)->is_torn());
+  EXPECT_GT(first[leaving.actor], 500s);
+  EXPECT_GT(first[staying.actor], 500s);
+  drain(other_, 30s);
+  auto second = graces();
+  for (const ActorId& actor : {leaving.actor, staying.actor}) {
+    ASSERT_TRUE(second.contains(actor));
+    EXPECT_LT(second[actor], 30s);
+  }
+  // Placed anew, it is no concern of that drain's any more.
+  exited(leaving);
+  exited(staying);
+  reserved();
+  ASSERT_TRUE(head().tables().group(gang.group)->placed);
+  drain(other_, 10s);
+  EXPECT_TRUE(graces().empty());
+}
+
 TEST_F(HeadDrainTest, AnotherHeadKeepsThePlaceOfAnActorThatMoves) {
   const ActorSpec spec = living_on(other_, -1, 3);
   drain(other_, 30s);

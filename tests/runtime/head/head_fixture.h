@@ -8,6 +8,7 @@
 
 #include "runtime/head/cluster_tables.h"
 #include "runtime/head/head.h"
+#include "tests/support/table_indexes.h"
 
 namespace runtime {
 
@@ -160,6 +161,7 @@ class HeadTest : public ::testing::Test {
       ASSERT_TRUE(restarted_->restore(*entry).ok()) << key;
     }
     ASSERT_TRUE(restarted_->end_restore().ok());
+    EXPECT_EQ(support::index_errors(restarted_->tables()), "");
     restarted_->follow();
   }
   /// A node comes back, with these actors and jobs.
@@ -194,8 +196,10 @@ class HeadTest : public ::testing::Test {
     const Status status = restored.end_restore();
     ASSERT_TRUE(status.ok()) << status.to_string();
     expect_equal(restored, head().tables());
+    EXPECT_EQ(support::index_errors(restored), "");
   }
   void record_changes() {
+    EXPECT_EQ(support::index_errors(head().tables()), "");
     for (const JournalWrite& write : head().changes()) {
       if (write.value) journal_[write.key] = *write.value;
       else journal_.erase(write.key);

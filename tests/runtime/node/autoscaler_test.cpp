@@ -104,18 +104,7 @@ esac
     }
     return actors;
   }
-  /// The process that the head's node runs with this as its first argument.
-  int child(const std::string& command) {
-    const int node = session_of(head_).pid;
-    for (const auto& entry : std::filesystem::directory_iterator("/proc")) {
-      const int pid = std::atoi(entry.path().filename().c_str());
-      auto stat = pid > 0 ? read_file(entry.path() / "stat", 1 << 16) : Result<std::string>(not_found(""));
-      auto words = stat.ok() ? read_file(entry.path() / "cmdline", 1 << 16) : stat;
-      if (!words.ok() || words->find(std::string(1, '\0') + command + std::string(1, '\0')) == std::string::npos) continue;
-      if (std::atoi(stat->c_str() + stat->rfind(')') + 4) == node) return pid;
-    }
-    return 0;
-  }
+  int child(const std::string& command) { return child_of(session_of(head_).pid, command); }
   void TearDown() override {
     ClusterTest::TearDown();
     for (const auto& entry : std::filesystem::directory_iterator(files_.path())) {
@@ -365,6 +354,76 @@ TEST_F(AutoscalerCluster, AStopRemovesWhatIsOnItsWay) {
   EXPECT_LT(stopped.took, seconds(8));
   waiting.join();
   for (const auto& [id, times] : asked("add")) EXPECT_EQ(asked("remove")[id], 1) << id;
+}
+
+TEST_F(AutoscalerCluster, AStopNamesTheMachinesThatItCouldNotRemove) {
+  start_scaled("", "stop_timeout: 2s\n" + provider("[ $1 = remove ] && [ -e refuse ] && { echo 'API rate exceeded' >&2; exit 7; }"));
+  auto program = driver();
+  ASSERT_EQ(create(*program, 2).size(), 2u);
+  ASSERT_EQ(asked("add").size(), 1u);
+  const std::string id = asked("add").begin()->first;
+  program.reset();
+  std::ofstream(files_.path() / "refuse") << "";
+  const CommandResult stopped = starling({"stop", "--address", head_});
+  EXPECT_EQ(stopped.code, 1) << "something is left that costs";
+  EXPECT_NE(stopped.out.find("stopped cluster"), std::string::npos) << stopped.out;
+  for (const std::string& part : std::vector<std::string>{"could not remove 1 machine within stop_timeout, 2 s", id, "remove " + id + ": the provider's command exited with code 7; it said: API rate exceeded",
+                                  "by hand: STARLING_NODE_ID=" + id + " STARLING_CLUSTER=", "provider.sh' 'remove'", "autoscaler.log"}) {
+    EXPECT_NE(stopped.err.find(part), std::string::npos) << part << " is not in:\n" << stopped.err;
+  }
+  EXPECT_FALSE(asked("remove").empty());
+  // As it says.
+  std::filesystem::remove(files_.path() / "refuse");
+  const std::size_t at = stopped.err.find("STARLING_NODE_ID=");
+  const CommandResult by_hand = run_command({"sh", "-c", stopped.err.substr(at, stopped.err.find('\n', at) - at)});
+  EXPECT_EQ(by_hand.code, 0) << by_hand.err;
+  EXPECT_FALSE(std::filesystem::exists(files_.path() / ("node-" + id)));
+}
+
+TEST_F(AutoscalerCluster, AnAutoscalerThatDiesWhileItRemovesIsNotTakenForDone) {
+  start_scaled("", provider("[ $1 = remove ] && [ -e hang ] && { touch removing; sleep 1000; }"));
+  auto program = driver();
+  ASSERT_EQ(create(*program, 2).size(), 2u);
+  const std::string id = asked("add").begin()->first;
+  program.reset();
+  std::ofstream(files_.path() / "hang") << "";
+  BackgroundCommand stop({AutoscalerCluster::program(), "stop", "--address", head_});
+  ASSERT_TRUE(wait_until([&] { return std::filesystem::exists(files_.path() / "removing"); }, kPatience));
+  ::kill(child("autoscaler"), SIGKILL);
+  const CommandResult stopped = stop.finish();
+  EXPECT_EQ(stopped.code, 1);
+  EXPECT_NE(stopped.err.find("has not said whether all of its machines are removed"), std::string::npos) << stopped.err;
+  std::filesystem::remove(files_.path() / "hang");
+  std::filesystem::remove(files_.path() / ("node-" + id));  // its process has ended with the cluster
+}
+
+TEST_F(AutoscalerCluster, ACommandThatCannotBeRunIsRefusedByName) {
+  const auto config = [&](const std::string& command) {
+    return write("check.yaml", "max_nodes: 4\nprovider: {type: command, command: [" + command + "]}\nnode_types: {w: {resources: {CPU: 1}, max_nodes: 1}}\n");
+  };
+  const std::string plain = write("plain.sh", "#!/bin/sh\n"), script = write("nodes.sh", "#!/bin/sh\n"), foreign = write("foreign.sh", "#!/no/such/shell -e\n"), windows = write("windows.sh", "#!/bin/sh\r\n");
+  ::chmod(plain.c_str(), 0600);
+  const std::string folder = (files_.path() / "folder").string();
+  std::filesystem::create_directory(folder);
+  const std::map<std::string, std::string> refused{{"./missing.sh", "missing.sh': it does not exist"},
+                                                   {"./plain.sh", "`chmod +x " + plain + "` allows that"},
+                                                   {"./folder", "it is no file"},
+                                                   {"./foreign.sh", "its first line names '/no/such/shell', which does not exist"},
+                                                   {"./windows.sh", "carriage return"},
+                                                   {"no-such-command", "'no-such-command' is in no folder of PATH (/"}};
+  for (const auto& [command, text] : refused) {
+    const std::string file = config(command);
+    for (const std::vector<std::string>& arguments : {std::vector<std::string>{"autoscaler", "check", file}, {"start", "--head", "--port", "0", "--autoscaler", file}}) {
+      const CommandResult result = starling(arguments);
+      EXPECT_EQ(result.code, 1) << command;
+      EXPECT_NE(result.err.find(text), std::string::npos) << result.err;
+      EXPECT_NE(result.err.find("check.yaml: provider.command: '"), std::string::npos) << result.err;
+    }
+  }
+  for (const char* good : {"./nodes.sh, --zone, b", "sh"}) EXPECT_EQ(starling({"autoscaler", "check", config(good)}).code, 0) << good;
+  const support::ScopedVariable path("PATH", files_.path().c_str());
+  EXPECT_EQ(starling({"autoscaler", "check", config("nodes.sh")}).code, 0);
+  EXPECT_EQ(starling({"autoscaler", "check", config("plain.sh")}).code, 1);
 }
 
 TEST_F(AutoscalerCluster, OrphansOfTheProviderAreRemoved) {

@@ -7,6 +7,8 @@
 
 #include <csignal>
 #include <cstdio>
+#include <cstdlib>
+#include <filesystem>
 #include <fstream>
 
 #include "runtime/node/file_util.h"
@@ -97,6 +99,17 @@ CommandResult run_command(std::vector<std::string> argv) {
 }
 
 bool process_runs(int pid) { return process_start_time(pid) != 0; }
+
+int child_of(int parent, const std::string& argument) {
+  for (const auto& entry : std::filesystem::directory_iterator("/proc")) {
+    const int pid = std::atoi(entry.path().filename().c_str());
+    auto stat = pid > 0 ? read_file(entry.path() / "stat", 1 << 16) : Result<std::string>(not_found(""));
+    auto words = stat.ok() ? read_file(entry.path() / "cmdline", 1 << 16) : stat;
+    if (!words.ok() || words->find(std::string(1, '\0') + argument + std::string(1, '\0')) == std::string::npos) continue;
+    if (std::atoi(stat->c_str() + stat->rfind(')') + 4) == parent) return pid;
+  }
+  return 0;
+}
 
 bool wait_until(const std::function<bool()>& condition, std::chrono::milliseconds patience) {
   auto deadline = std::chrono::steady_clock::now() + patience;

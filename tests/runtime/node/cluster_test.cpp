@@ -6,6 +6,8 @@
 #include <nlohmann/json.hpp>
 
 #include "runtime/node/file_util.h"
+#include "runtime/node/head_child.h"
+#include "runtime/node/head_link.h"
 #include "tests/runtime/node/cluster_fixture.h"
 
 namespace runtime {
@@ -185,6 +187,36 @@ TEST_F(Cluster, RefusesNonsense) {
   EXPECT_TRUE(running_sessions().empty());
 }
 
+TEST_F(Cluster, AMistypedWordIsNamedWithWhatMayHaveBeenMeant) {
+  const std::vector<std::pair<std::vector<std::string>, std::string>> mistakes{
+      {{"satus"}, "error: no command 'satus'; did you mean 'status'"},
+      {{"tran"}, "did you mean 'train'"},
+      {{"drain", "x", "--dedline", "1s"}, "unknown argument '--dedline'; did you mean '--deadline'?; see starling drain --help"},
+      {{"drain", "x", "--dedline=1s"}, "did you mean '--deadline'?"},
+      {{"status", "extra"}, "unknown argument 'extra'; see starling status --help"},
+      {{"job", "lst"}, "no command 'lst'; did you mean 'list'?; see starling job --help"},
+      {{"job"}, "a command is missing: list, status, logs, stop; see starling job --help"},
+      {{"autoscaler"}, "a command is missing: status, check; see starling autoscaler --help"},
+      {{"autoscaler", "check"}, "file is required; see starling autoscaler check --help"},
+      {{}, "a command is missing: start, stop, status"},
+      {{"start", "--address", "127.0.0.1:1", "--preemption-command", ""}, "--preemption-command: it is empty; leave the option out"},
+      {{"start", "--head", "--journal", ""}, "--journal: it is empty"},
+      {{"start", "--head", "--autoscaler="}, "--autoscaler"},
+  };
+  for (const auto& [arguments, text] : mistakes) {
+    const CommandResult result = starling(arguments);
+    EXPECT_EQ(result.code, 2) << text;
+    EXPECT_NE(result.err.find(text), std::string::npos) << result.err;
+  }
+  EXPECT_TRUE(running_sessions().empty());
+  start_head();
+  for (const char* wrong : {"nosuch", ""}) {
+    const CommandResult why = starling({"why", wrong});
+    EXPECT_EQ(why.code, 1);
+    EXPECT_NE(why.err.find("the nearest: "), std::string::npos) << why.err;
+  }
+}
+
 TEST_F(Cluster, BlocksInTheForegroundUntilInterrupted) {
   BackgroundCommand head({program(), "start", "--head", "--port", "0", "--block"});
   head.wait_for_output("\n127.0.0.1:");
@@ -210,9 +242,29 @@ TEST_F(Cluster, NodesEndWithTheirHead) {
   std::string head = start_head();
   SessionInfo node = session_of(start_node(head));
   ::kill(session_of(head).pid, SIGKILL);
-  EXPECT_TRUE(wait_until([&] { return !process_runs(node.pid); }));
+  EXPECT_TRUE(wait_until([&] { return !process_runs(node.pid); }, 4 * kHeadAwayMax));
   std::string log = *read_file(node.dir / "logs" / "node.log", 1 << 20);
   EXPECT_NE(log.find("the head is gone"), std::string::npos) << log;
+}
+
+TEST_F(Cluster, AHeadThatDiesAgainAndAgainIsStartedBeforeItsNodesGiveItUp) {
+  EXPECT_EQ(HeadLinkOptions{}.patience_brief, HeadChildOptions{}.restart_delay_max + kHeadFoundMax);
+  const std::string head = start_head();
+  const SessionInfo node = session_of(start_node(head));
+  const auto members = [&] {
+    CommandResult list = starling({"list", "nodes", "--json", "--address", head});
+    return list.code == 0 ? nlohmann::json::parse(list.out) : nlohmann::json::array();
+  };
+  // Each pause is twice the one before, up to the longest.
+  for (auto pause = HeadChildOptions{}.restart_delay_first; pause <= 2 * HeadChildOptions{}.restart_delay_max; pause *= 2) {
+    const int child = child_of(session_of(head).pid, "head");
+    ASSERT_GT(child, 0);
+    ::kill(child, SIGKILL);
+    ASSERT_TRUE(wait_until([&] { return child_of(session_of(head).pid, "head") > 0 && members().size() == 2; }, std::chrono::seconds(20)));
+  }
+  EXPECT_TRUE(process_runs(node.pid));
+  const auto now = members();
+  EXPECT_TRUE(std::any_of(now.begin(), now.end(), [&](const auto& one) { return one["id"] == node.node.hex(); })) << "the same member, not one that joined anew";
 }
 
 TEST_F(Cluster, StopEndsANodeThatHangs) {

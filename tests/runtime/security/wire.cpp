@@ -1,7 +1,5 @@
 #include "wire.h"
 
-#include <arpa/inet.h>
-#include <netinet/in.h>
 #include <poll.h>
 #include <sodium/crypto_auth_hmacsha256.h>
 #include <sys/socket.h>
@@ -9,6 +7,7 @@
 #include <algorithm>
 
 #include "runtime/transport/frame.h"
+#include "tests/support/listening_socket.h"
 
 namespace runtime::test {
 namespace {
@@ -16,22 +15,9 @@ namespace {
 constexpr int kPollMs = 20;
 constexpr std::size_t kBlockBytes = 64 << 10;
 
-sockaddr_in address_of(const std::string& host, int port) {
-  sockaddr_in address{};
-  address.sin_family = AF_INET;
-  address.sin_port = htons(static_cast<std::uint16_t>(port));
-  ::inet_pton(AF_INET, host.c_str(), &address.sin_addr);
-  return address;
-}
-
 }  // namespace
 
-FileDescriptor dial(const std::string& host, int port) {
-  FileDescriptor socket(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
-  const sockaddr_in address = address_of(host, port);
-  if (!socket || ::connect(socket.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0) return {};
-  return socket;
-}
+FileDescriptor dial(const std::string& host, int port) { return support::connect_to(host, static_cast<std::uint16_t>(port)); }
 
 bool say(const FileDescriptor& socket, std::string_view bytes) {
   while (!bytes.empty()) {
@@ -95,12 +81,8 @@ std::string hello_frame(std::string meta) {
 }
 
 Recorder::Recorder(const std::string& host, int port, const std::string& target_host, int target_port) : target_host_(target_host), target_port_(target_port) {
-  FileDescriptor listener(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
-  const int yes = 1;
-  ::setsockopt(listener.get(), SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes);
-  const sockaddr_in address = address_of(host, port);
-  if (::bind(listener.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0 || ::listen(listener.get(), 64) != 0) return;
-  listener_ = std::move(listener);
+  listener_ = support::listen_at(host, static_cast<std::uint16_t>(port));
+  if (!listener_) return;
   thread_ = std::thread([this] { serve(); });
 }
 
