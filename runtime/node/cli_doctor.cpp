@@ -109,7 +109,7 @@ Finding all_reduce(NodeSet& set, std::uint64_t bytes) {
   std::error_code error;
   const fs::path program = fs::read_symlink("/proc/self/exe", error).parent_path() / "starling-rl";
   if (!fs::exists(program, error)) {
-    return {"all-reduce", State::kNote, "not run: starling-rl, which has Gloo, is not beside starling", "install it, or build with LibTorch (make deps)"};
+    return {"all-reduce", State::kNote, "not run: starling-rl, which has Gloo and uses NCCL, is not beside starling", "install it, or build with LibTorch (make deps)"};
   }
   ProcessSpec spec;
   spec.program = program.string();
@@ -122,12 +122,13 @@ Finding all_reduce(NodeSet& set, std::uint64_t bytes) {
   const std::string last = output.substr(output.rfind('\n') + 1);
   const Json result = Json::parse(last, nullptr, false);
   if (ran->exit_code != 0 || !result.is_object()) {
-    return {"all-reduce", State::kFailure, last, "the connections above say which pair is broken; Gloo uses ports of its own between workers, which a firewall may close"};
+    return {"all-reduce", State::kFailure, last, "the connections above say which pair is broken; Gloo and NCCL use ports of their own between workers, which a firewall may close"};
   }
   char text[200];
   std::snprintf(text, sizeof text, "%s over %d nodes: %.0f MiB in %.1f ms, %.0f MB/s per node", result.value("backend", "?").c_str(), result.value("nodes", 0),
                 static_cast<double>(bytes) / (1 << 20), result.value("seconds", 0.0) * 1e3, result.value("bus_bytes_per_s", 0.0) / 1e6);
-  return {"all-reduce", State::kGood, text, ""};
+  const std::string without_nccl = result.value("why_not_nccl", "");
+  return {"all-reduce", State::kGood, text + (without_nccl.empty() ? "" : "; not by NCCL: " + without_nccl), ""};
 }
 
 void append(std::vector<Finding>& to, std::vector<Finding> more) { to.insert(to.end(), std::make_move_iterator(more.begin()), std::make_move_iterator(more.end())); }

@@ -190,8 +190,9 @@ TEST_F(DoctorCluster, MeasuresEachPairOfNodes) {
       reduced = true;
       const bool there = std::filesystem::exists(std::filesystem::path(program()).parent_path() / "starling-rl");
       EXPECT_EQ(state, there ? "ok" : "note") << what;
-      EXPECT_NE(what.find(there ? "over 3 nodes: 4 MiB" : "starling-rl, which has Gloo, is not beside"), std::string::npos) << what;
+      EXPECT_NE(what.find(there ? "over 3 nodes: 4 MiB" : "starling-rl, which has Gloo and uses NCCL, is not beside"), std::string::npos) << what;
       if (there) EXPECT_NE(what.find("MB/s per node"), std::string::npos) << what;
+      if (there && what.starts_with("Gloo")) EXPECT_NE(what.find("; not by NCCL: "), std::string::npos) << what;
     }
   }
   EXPECT_EQ(connections, 6);
