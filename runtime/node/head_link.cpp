@@ -116,8 +116,6 @@ void HeadLink::on_closed(const Status& why) {
   if (state_ == State::kUp) {
     LOG(warn, "the head is away: {}", why.message());
     down_since_ = steady_now();
-    const bool any_urgent = std::any_of(outstanding_.begin(), outstanding_.end(), [](const auto& entry) { return entry.second.urgency == Urgency::kNow; });
-    if (any_urgent) arm_expiry(down_since_ + options_.away_max);
   }
   std::vector<ControlAnswerer> unsure;
   for (auto at = outstanding_.begin(); at != outstanding_.end();) {
@@ -133,6 +131,8 @@ void HeadLink::on_closed(const Status& why) {
 void HeadLink::again_later(const Status& why) {
   state_ = State::kDown;
   why_down_ = why;
+  const bool any_urgent = std::any_of(outstanding_.begin(), outstanding_.end(), [](const auto& entry) { return entry.second.urgency == Urgency::kNow; });
+  if (any_urgent) arm_expiry(too_long_away_at());
   const Deadline now = steady_now();
   // A wrong token, or another cluster, stays wrong; a head that is being started again is not there for a moment.
   const bool passing = why.code() == ErrorCode::kUnavailable || why.code() == ErrorCode::kDeadlineExceeded || joined_;
@@ -257,7 +257,7 @@ void HeadLink::arm_expiry(Deadline at) {
 
 Deadline HeadLink::too_long_away_at() const {
   if (state_ == State::kUp) return heard_ + options_.mute_max;
-  return down_since_ + (state_ == State::kRegistering ? options_.mute_max : options_.away_max);
+  return down_since_ + (state_ == State::kRegistering || head_.is_unix() ? options_.mute_max : options_.away_max);
 }
 
 Status HeadLink::describe_absence() const {

@@ -27,8 +27,8 @@ struct HeadLinkOptions {
   std::chrono::milliseconds patience{600'000};
   std::chrono::milliseconds patience_brief{3'000};
   /// For whoever wants to know rather than to wait (Urgency::kNow): so long the head may have been away; and so long it may have been silent while its connection is open,
-  /// or while it reads its journal.
-  std::chrono::milliseconds away_max{1500};
+  /// or while it reads its journal or is started by this node.
+  std::chrono::milliseconds away_max{2000};
   std::chrono::milliseconds mute_max{5000};
 };
 
