@@ -81,8 +81,8 @@ class MissingPart {
     if (chunk.position > printed_) {
       std::fflush(stdout);
       const std::string where = printed_ == 0 ? "begins after its first " : "lacks, from byte " + std::to_string(printed_) + " on, ";
-      std::fprintf(stderr, "note: the log of %s %s%llu bytes: they were rotated away (the last %llu MiB and those before them are kept)\n", label_.c_str(), where.c_str(),
-                   static_cast<unsigned long long>(chunk.position - printed_), static_cast<unsigned long long>(LogFile::kBytesMax >> 20));
+      std::fprintf(stderr, "note: the log of %s %s%llu bytes: they were rotated away (at most the last %llu MiB of a log are kept)\n", label_.c_str(), where.c_str(),
+                   static_cast<unsigned long long>(chunk.position - printed_), static_cast<unsigned long long>(2 * LogFile::kBytesMax >> 20));
       printed_ = chunk.position;
     }
     printed_ += chunk.text.size();

@@ -329,7 +329,7 @@ TEST_F(Job, LogsSayWhatWasRotatedAway) {
     EXPECT_EQ(logs.code, 0) << logs.err;
     EXPECT_LT(logs.out.size(), kBytes);
     EXPECT_GT(logs.out.size(), kBytes / 4);
-    EXPECT_NE(logs.err.find("note: the log of job " + id.substr(0, 8) + " begins after its first " + std::to_string(kBytes - logs.out.size()) + " bytes"), std::string::npos) << logs.err;
+    EXPECT_NE(logs.err.find("note: the log of job " + id.substr(0, 8) + " begins after its first " + std::to_string(kBytes - logs.out.size()) + " bytes: "), std::string::npos) << logs.err;
     EXPECT_EQ(std::count(logs.err.begin(), logs.err.end(), '\n'), 1) << logs.err;
   }
 }
