@@ -183,7 +183,7 @@ ObjectList full_list() {
   object.borrowers = {{NodeId::random(), 13, 6, "driver"}};
   object.published = {"team/weights@7"};
   object.copies = {NodeId::random()};
-  return {{object, {}}, {{NodeId::random(), 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11}}, true};
+  return {{object, {}}, {{NodeId::random(), 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11}}, true, {"a node is silent"}};
 }
 
 TEST(ControlCodec, EveryRequestComesBackEqual) {
