@@ -142,6 +142,11 @@ function(starling_tests)
   target_link_libraries(wall_clock PRIVATE dl)
   add_dependencies(test_runtime_cluster wall_clock)
   add_dependencies(test_runtime_cluster_long wall_clock)
+  if(TARGET test_rl_cuda)  # stands in for libnccl.so.2 and libcuda.so.1
+    add_library(fake_nccl MODULE ${CMAKE_SOURCE_DIR}/tests/support/fake_nccl.cpp)
+    set_target_properties(fake_nccl PROPERTIES PREFIX "" LIBRARY_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
+    add_dependencies(test_rl_cuda fake_nccl)
+  endif()
   if(TARGET test_sim)  # 100,000 seeds, beside the 1,000 that its own tests run
     foreach(part RANGE 1 40)
       math(EXPR first "1001 + (${part} - 1) * 2500")

@@ -27,6 +27,10 @@ class AllReduceProbe {
 
   /// All ranks call it at the same time, with the same arguments. Errors: as make_gloo_communicator; those of the collective.
   runtime::Result<AllReduceResult> measure(std::uint64_t elements, int rounds);
+  /// The version of the NCCL that this process can use. Errors: as NcclLibrary::load.
+  runtime::Result<std::string> nccl_version();
+  /// As measure(), on the GPU that this actor was given, by NCCL.
+  runtime::Result<AllReduceResult> measure_nccl(std::uint64_t elements, int rounds);
 
  private:
   runtime::Runtime& runtime_;

@@ -75,11 +75,11 @@ const char* name_of(int signal) {
 void write_frame(int i, bool demangle) {
   auto address = reinterpret_cast<std::uintptr_t>(frames[i]);
   // A return address may be the start of the next function; the call is before it.
-  Symbol symbol = symbol_at(i == 0 ? address : address - 1);
+  const Symbol symbol = symbol_at(i == 0 ? address : address - 1);
   Line line;
   line.text("  #").number(static_cast<std::uintptr_t>(i), 10).text(" ");
   char* readable = nullptr;
-  if (symbol.name) {
+  if (symbol.name[0] != '\0') {
     int status = 0;
     if (demangle) readable = abi::__cxa_demangle(symbol.name, nullptr, nullptr, &status);
     line.text(readable ? readable : symbol.name).text(" +0x").number(symbol.offset, 16);
@@ -96,7 +96,7 @@ void write_frame(int i, bool demangle) {
     }
     const char* file = std::strrchr(path, '/');
     line.text(" (").text(file ? file + 1 : path);
-    if (!symbol.name) line.text(" +0x").number(symbol.offset, 16);
+    if (symbol.name[0] == '\0') line.text(" +0x").number(symbol.offset, 16);
     line.text(")");
   }
   line.write();

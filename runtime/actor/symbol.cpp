@@ -42,16 +42,17 @@ Symbol symbol_at(std::uintptr_t address) {
   Module module{.wanted = address};
   dl_iterate_phdr(match_module, &module);
   if (!module.found) return {};
-  Symbol result{.name = nullptr, .offset = address - module.base, .module = module.path};
+  Symbol result{.offset = address - module.base, .module = module.path};
   std::uintptr_t file_address = address - module.base;
   SymbolTable table(module.path);
-  table.for_each_function([&](std::uintptr_t start, std::size_t size, const char* name) {
+  table.for_each_function([&](std::uintptr_t start, std::size_t size, SymbolTable::NamePlace place) {
     if (file_address < start || file_address >= start + std::max<std::size_t>(size, 1)) return;
-    if (result.name && std::strcmp(result.name, name) <= 0) return;
-    result.name = name;
+    char name[sizeof result.name];
+    table.copy_name(place, name);
+    if (result.name[0] != '\0' && std::strcmp(result.name, name) <= 0) return;
+    std::memcpy(result.name, name, sizeof name);
     result.offset = file_address - start;
   });
-  if (result.name) table.keep();
   return result;
 }
 
@@ -65,8 +66,11 @@ std::vector<std::string> function_names(std::span<const std::uintptr_t> sorted) 
       ++at;
       continue;
     }
-    SymbolTable(module.path).for_each_function([&](std::uintptr_t start, std::size_t, const char* name) {
+    const SymbolTable table(module.path);
+    table.for_each_function([&](std::uintptr_t start, std::size_t, SymbolTable::NamePlace place) {
       auto [first, last] = std::equal_range(sorted.begin(), sorted.end(), start + module.base);
+      if (first == last) return;
+      const std::string name = table.name(place);
       for (; first != last; ++first) {
         std::string& known = names[static_cast<std::size_t>(first - sorted.begin())];
         if (known.empty() || name < known) known = name;

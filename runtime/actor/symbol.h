@@ -9,9 +9,9 @@
 
 namespace runtime {
 
-/// The symbol that an address lies in. Texts point into a file mapping that stays.
+/// The symbol that an address lies in.
 struct Symbol {
-  const char* name = nullptr;    // mangled; null: unknown
+  char name[2048] = {};          // mangled, cut; empty: unknown
   std::uintptr_t offset = 0;     // of the address behind the symbol's start, or behind the module's without a name
   const char* module = nullptr;  // path of the program or library; null: the address is in none
 };

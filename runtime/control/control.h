@@ -352,6 +352,7 @@ struct LogChunk {
   std::string text;
   std::uint64_t next_offset = 0;
   std::uint64_t file = 0;  // which of the files that a log consists of, as they are rotated
+  std::uint64_t position = 0;  // of the text's first byte in all that was ever written to the log, also to files that are gone; 0: not known
   bool operator==(const LogChunk&) const = default;
 };
 struct JobOutput {

@@ -439,6 +439,7 @@ struct AnswerWriter {
     log.setText(data(chunk.text));
     log.setNextOffset(chunk.next_offset);
     log.setFile(chunk.file);
+    log.setPosition(chunk.position);
   }
   void operator()(const control::NodeList& list) {
     auto nodes = to.initNodes();
@@ -481,7 +482,7 @@ Result<ControlAnswer> load_reply(schema::ControlReply::Reader from) {
     case Kind::NUMBER: return ControlAnswer(from.getNumber());
     case Kind::CLUSTER: return ControlAnswer(load(from.getCluster()));
     case Kind::GROUP: return ControlAnswer(load(from.getGroup()));
-    case Kind::LOG: return ControlAnswer(control::LogChunk{load_bytes(from.getLog().getText()), from.getLog().getNextOffset(), from.getLog().getFile()});
+    case Kind::LOG: return ControlAnswer(control::LogChunk{load_bytes(from.getLog().getText()), from.getLog().getNextOffset(), from.getLog().getFile(), from.getLog().getPosition()});
     case Kind::OBJECTS: return ControlAnswer(load(from.getObjects()));
     case Kind::REFUSALS: return ControlAnswer(load_refusals(from.getRefusals()));
     case Kind::JOB_INFO: return ControlAnswer(load(from.getJobInfo()));

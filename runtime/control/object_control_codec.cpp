@@ -157,6 +157,8 @@ struct AnswerWriter {
     auto stores = out.initStores(count(list.stores));
     for (unsigned i = 0; i < stores.size(); ++i) store_store(list.stores[i], stores[i]);
     out.setTruncated(list.truncated);
+    auto troubles = out.initTroubles(count(list.troubles));
+    for (unsigned i = 0; i < troubles.size(); ++i) troubles.set(i, list.troubles[i]);
   }
 };
 
@@ -218,6 +220,7 @@ ObjectControlAnswer load(schema::ObjectControlReply::Reader from) {
       for (auto object : from.getList().getObjects()) list.objects.push_back(load_object(object));
       for (auto info : from.getList().getStores()) list.stores.push_back(load_store(info));
       list.truncated = from.getList().getTruncated();
+      for (auto trouble : from.getList().getTroubles()) list.troubles.push_back(load_text(trouble));
       return list;
     }
   }

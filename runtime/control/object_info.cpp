@@ -40,6 +40,22 @@ std::string_view to_string(ObjectPlace place) {
   return "unknown";
 }
 
+bool lacks_owner(const ObjectInfo& object) { return object.owner.empty() && !object.borrowers.empty(); }
+
+void settle_owners(ObjectList& now, const ObjectList& before) {
+  std::map<ObjectId, const ObjectInfo*> known;
+  for (const ObjectInfo& object : before.objects) known.emplace(object.id, &object);
+  std::erase_if(now.objects, [&](ObjectInfo& object) {
+    if (!lacks_owner(object)) return false;
+    const auto earlier = known.find(object.id);
+    if (earlier == known.end()) return true;
+    object.owner = earlier->second->owner;
+    object.owner_pid = earlier->second->owner_pid;
+    object.owner_node = earlier->second->owner_node;
+    return false;
+  });
+}
+
 void merge(ObjectList& into, ObjectList from) {
   std::map<ObjectId, ObjectInfo> all;
   for (ObjectList* list : {&into, &from}) {
@@ -52,6 +68,7 @@ void merge(ObjectList& into, ObjectList from) {
   into.objects.clear();
   for (auto& [id, object] : all) into.objects.push_back(std::move(object));
   for (StoreInfo& store : from.stores) into.stores.push_back(store);
+  for (std::string& trouble : from.troubles) into.troubles.push_back(std::move(trouble));
   into.truncated = into.truncated || from.truncated;
 }
 

@@ -37,7 +37,7 @@ struct ObjectInfo {
   std::uint64_t size = 0;
   ObjectPlace place = ObjectPlace::kUnknown;
   NodeId owner_node;
-  std::int32_t owner_pid = 0;  // 0: the cluster owns it (published), or the owner is gone
+  std::int32_t owner_pid = 0;  // 0: the cluster owns it (published), or nobody (any more)
   std::string owner;           // "Counter 7f3a0011", "driver", "cluster"
   std::chrono::milliseconds age{0};  // since it was made
   std::uint32_t handles = 0;    // values in its owner that refer to it: references, arguments and results that are kept for others
@@ -76,9 +76,16 @@ struct ObjectList {
   std::vector<ObjectInfo> objects;  // ordered by id
   std::vector<StoreInfo> stores;
   bool truncated = false;  // there are more
+  std::vector<std::string> troubles;  // nodes and processes that have not answered: what they own and refer to may be missing
 
   bool operator==(const ObjectList&) const = default;
 };
+
+/// Somebody refers to it, and no process has said that it owns it.
+bool lacks_owner(const ObjectInfo& object);
+/// Processes answer at different moments: an object may have been made after its owner had answered, or let go before. `before` is another list, taken earlier:
+/// what lacks an owner in both has lost it; of the others, those that are new are left out, and the rest have the owner that they had.
+void settle_owners(ObjectList& now, const ObjectList& before);
 
 /// Puts together what several have said about the same objects.
 void merge(ObjectList& into, ObjectList from);

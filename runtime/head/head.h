@@ -141,6 +141,8 @@ class Head {
   void serve(const Call& call, control::FindPublished& body, ControlAnswerer answer);
   void serve(const Call& call, control::Unpublish& body, ControlAnswerer answer);
   void serve(const Call& call, control::ListObjects& body, ControlAnswerer answer);
+  /// `before`: a list that was taken before, of which not all objects had an owner.
+  void list_objects(Deadline deadline, std::shared_ptr<const ObjectList> before, ControlAnswerer answer);
   void serve(const Call& call, control::AdoptObject& body, ControlAnswerer answer);
   void serve(const Call& call, control::DropObject& body, ControlAnswerer answer);
   void serve(const Call& call, control::FindObject& body, ControlAnswerer answer);

@@ -1,5 +1,7 @@
 // The head's part in objects: published versions, and the list of everything.
 #include <algorithm>
+#include <map>
+#include <memory>
 
 #include "runtime/core/log.h"
 #include "runtime/head/head.h"
@@ -178,7 +180,9 @@ void Head::find_published(const PublishedTable::Name& name, PublishedWaiter wait
 
 // -- For people
 
-void Head::serve(const Call& call, control::ListObjects&, ControlAnswerer answer) {
+void Head::serve(const Call& call, control::ListObjects&, ControlAnswerer answer) { list_objects(call.deadline, nullptr, std::move(answer)); }
+
+void Head::list_objects(Deadline deadline, std::shared_ptr<const ObjectList> before, ControlAnswerer answer) {
   struct Asking {
     ControlAnswerer answer;
     ObjectList list;
@@ -186,19 +190,26 @@ void Head::serve(const Call& call, control::ListObjects&, ControlAnswerer answer
   };
   auto asking = std::make_shared<Asking>();
   asking->answer = std::move(answer);
-  auto end = [this, asking] {
+  auto end = [this, asking, deadline, before] {
     if (--asking->outstanding > 0) return;
     finish_list(asking->list);
+    ObjectList& list = asking->list;
+    if (!before && list.troubles.empty() && std::any_of(list.objects.begin(), list.objects.end(), lacks_owner)) {
+      return list_objects(deadline, std::make_shared<const ObjectList>(std::move(list)), std::move(asking->answer));
+    }
+    if (before) settle_owners(list, *before);
     asking->answer(ControlAnswer{ObjectControlAnswer{std::move(asking->list)}});
   };
   for (const auto& [node, info] : tables_.nodes()) {
     ++asking->outstanding;
     // In time for the others' answers to go out when one node is silent.
-    const auto patience = std::chrono::duration_cast<std::chrono::milliseconds>(call.deadline - now_()) / 2;
+    const auto patience = std::chrono::duration_cast<std::chrono::milliseconds>(deadline - now_()) / 2;
     ControlRequest request{{}, patience, ObjectControl{control::ListObjects{}}};
-    links_.request(node, std::move(request), [asking, end](Result<ControlAnswer> answer) {
+    const std::string name = "node " + node.short_hex() + " at " + info.address;
+    links_.request(node, std::move(request), [asking, end, name](Result<ControlAnswer> answer) {
       auto* objects = answer.ok() ? std::get_if<ObjectControlAnswer>(&*answer) : nullptr;
       if (auto* list = objects ? std::get_if<ObjectList>(objects) : nullptr) merge(asking->list, std::move(*list));
+      else asking->list.troubles.push_back(name + " has not answered: " + answer.status().message());
       end();
     });
   }

@@ -20,6 +20,7 @@ using Read = std::function<void(std::function<void(Result<std::string>)>)>;
 /// Strangers get so many connections, and so long for each.
 constexpr std::size_t kConnectionsMax = 16;
 constexpr std::chrono::seconds kPatience{10};
+constexpr std::size_t kDrainedMax = 4 << 20;
 
 class HttpMetricsServer final : public MetricsServer {
  public:
@@ -61,6 +62,7 @@ class HttpMetricsServer final : public MetricsServer {
     Timer timer;
     std::string bytes;  // read so far
     std::string response;
+    std::size_t drained = 0;  // after the response
 
     void close() {
       server = nullptr;
@@ -76,7 +78,7 @@ class HttpMetricsServer final : public MetricsServer {
     }
     void look() {
       auto request = parse_http_request(bytes);
-      if (!request.ok()) return send(http_response(400, request.status().message() + "\n"));
+      if (!request.ok()) return send(http_refusal(request.status()));
       if (!request->complete) return read_more();
       if (std::string refusal = http_refusal(*request, server->key_); !refusal.empty()) return send(std::move(refusal));
       server->read_([self = shared_from_this(), with_body = request->wants_body](Result<std::string> text) {
@@ -89,6 +91,7 @@ class HttpMetricsServer final : public MetricsServer {
       bytes.resize(kHttpRequestBytesMax);
       socket.async_read_some(asio::buffer(bytes.data() + before, bytes.size() - before), [self = shared_from_this(), before](boost::system::error_code ec, std::size_t count) {
         if (!self->server) return;
+        if (ec == asio::error::eof) return self->send(http_refusal(invalid_argument("the request ends in the middle of its head")));
         if (ec) return self->end();
         self->bytes.resize(before + count);
         self->look();
@@ -105,10 +108,11 @@ class HttpMetricsServer final : public MetricsServer {
     }
     /// Bytes that were not read would turn the close into a reset, which may overtake the response.
     void drain() {
-      bytes.resize(1024);
-      socket.async_read_some(asio::buffer(bytes), [self = shared_from_this()](boost::system::error_code ec, std::size_t) {
+      bytes.resize(16 << 10);
+      socket.async_read_some(asio::buffer(bytes), [self = shared_from_this()](boost::system::error_code ec, std::size_t count) {
         if (!self->server) return;
-        if (ec) return self->end();
+        self->drained += count;
+        if (ec || self->drained > kDrainedMax) return self->end();
         self->drain();  // until the timer at the latest
       });
     }

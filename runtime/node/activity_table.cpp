@@ -9,30 +9,42 @@
 namespace runtime {
 
 namespace {
+
 constexpr std::size_t kEndedTracesMax = 64;
+constexpr std::size_t kEndedTraceBytesMax = 16 << 20;  // nobody may ever ask for them
+
+std::size_t bytes_of(const TraceOfProcess& trace) {
+  std::size_t bytes = trace.events.size();
+  for (const std::string& name : trace.names) bytes += name.size() + sizeof(std::uint64_t);
+  return bytes;
 }
 
-Status ActivityTable::adopt(const Channel& channel, Message& message) {
-  if (message.fds.size() != 1) return invalid_argument("an activity page comes with one descriptor");
-  auto view = ActivityView::open(std::move(message.fds.front()));
+}  // namespace
+
+Status ActivityTable::adopt(Process process, FileDescriptor page) {
+  auto view = ActivityView::open(std::move(page));
   if (!view.ok()) return view.status();
-  entries_.erase(channel.serial());
-  const std::string role = channel.peer().role == Role::kDriver ? "driver" : "worker";
-  auto [entry, added] = entries_.emplace(channel.serial(), Entry{*std::move(view), channel.peer().pid, role});
+  retire(process.connection);
+  const std::uint64_t connection = process.connection;
+  auto [entry, added] = entries_.emplace(connection, Entry{*std::move(view), std::move(process)});
   if (record_until_ns_ > activity_now()) entry->second.view.record_until(record_until_ns_);
   return {};
 }
 
-void ActivityTable::retire(const Channel& channel) {
-  auto found = entries_.find(channel.serial());
+void ActivityTable::retire(std::uint64_t connection) {
+  auto found = entries_.find(connection);
   if (found == entries_.end()) return;
   Entry& entry = found->second;
   add(ended_, entry.view.snapshot(false).classes, false);
   if (record_until_ns_ != 0 && ended_traces_.size() < kEndedTracesMax) {
-    TraceOfProcess trace = entry.view.trace(entry.trace_after);
-    trace.pid = entry.pid;
-    trace.name = entry.role;
-    if (!trace.events.empty()) ended_traces_.push_back(std::move(trace));
+    TraceOfProcess trace = take_trace(entry);
+    if (const std::size_t bytes = bytes_of(trace); ended_trace_bytes_ + bytes > kEndedTraceBytesMax) {
+      trace.lost += trace.events.size() / sizeof(activity::TraceEvent);
+      trace.events.clear();
+      trace.names.clear();
+    }
+    ended_trace_bytes_ += bytes_of(trace);
+    if (!trace.events.empty() || trace.lost > 0) ended_traces_.push_back(std::move(trace));
   }
   entries_.erase(found);
 }
@@ -40,7 +52,8 @@ void ActivityTable::retire(const Channel& channel) {
 void ActivityTable::add(Classes& to, const std::vector<ClassLoad>& from, bool living) {
   for (const ClassLoad& load : from) {
     if (load.calls == 0 && load.actors == 0) continue;
-    const bool fits = to.contains(load.name) || to.size() < kClassesMax;
+    if (named_.size() < kClassesMax) named_.insert(load.name);
+    const bool fits = named_.contains(load.name);
     ClassLoad& sum = to[fits ? load.name : "other"];
     sum.name = fits ? load.name : "other";
     sum.calls += load.calls;
@@ -54,8 +67,8 @@ void ActivityTable::add(Classes& to, const std::vector<ClassLoad>& from, bool li
   }
 }
 
-std::vector<ClassLoad> ActivityTable::classes() const {
-  Classes all = ended_;  // first: a class keeps its place for as long as the node lives
+std::vector<ClassLoad> ActivityTable::classes() {
+  Classes all = ended_;
   for (const auto& [serial, entry] : entries_) add(all, entry.view.snapshot(false).classes, true);
   std::vector<ClassLoad> list;
   for (auto& [name, load] : all) list.push_back(std::move(load));
@@ -70,7 +83,7 @@ std::vector<ActorLoad> ActivityTable::actors(std::size_t most, std::uint64_t* le
     std::map<ActorId, const ActivitySnapshot::Running*> running;
     for (const auto& run : snapshot.running) running[run.actor] = &run;
     for (ActorLoad& load : snapshot.actors) {
-      load.pid = entry.pid;
+      load.pid = entry.process.pid;
       if (auto run = running.find(load.actor); run != running.end()) {
         load.running = run->second->method;
         load.running_ns = now > run->second->begun_ns ? now - run->second->begun_ns : 0;
@@ -89,7 +102,7 @@ std::vector<ActorLoad> ActivityTable::actors(std::size_t most, std::uint64_t* le
 
 const ActivityView* ActivityTable::of(std::int32_t pid) const {
   for (const auto& [serial, entry] : entries_) {
-    if (entry.pid == pid) return &entry.view;
+    if (entry.process.pid == pid) return &entry.view;
   }
   return nullptr;
 }
@@ -104,13 +117,31 @@ void ActivityTable::record_until(std::uint64_t ns) {
   for (auto& [serial, entry] : entries_) entry.view.record_until(record_until_ns_);
 }
 
-std::vector<TraceOfProcess> ActivityTable::take_traces() {
-  std::vector<TraceOfProcess> traces = std::exchange(ended_traces_, {});
-  for (auto& [serial, entry] : entries_) {
-    TraceOfProcess trace = entry.view.trace(entry.trace_after);
+TraceOfProcess ActivityTable::take_trace(Entry& entry) {
+  TraceOfProcess trace = entry.view.trace(entry.trace_after);
+  trace.pid = entry.process.pid;
+  trace.name = entry.process.role;
+  return trace;
+}
+
+std::vector<TraceOfProcess> ActivityTable::take_traces(std::size_t bytes_max) {
+  std::vector<TraceOfProcess> traces;
+  std::size_t bytes = 0;
+  while (!ended_traces_.empty() && bytes < bytes_max) {
+    const std::size_t more = bytes_of(ended_traces_.front());
+    bytes += more;
+    ended_trace_bytes_ -= more;
+    traces.push_back(std::move(ended_traces_.front()));
+    ended_traces_.pop_front();
+  }
+  // Round and round, so that it is not always the same ones for which there is no room.
+  auto at = entries_.upper_bound(last_traced_);
+  for (std::size_t left = entries_.size(); left > 0 && bytes < bytes_max; --left, ++at) {
+    if (at == entries_.end()) at = entries_.begin();
+    last_traced_ = at->first;
+    TraceOfProcess trace = take_trace(at->second);
     if (trace.events.empty() && trace.lost == 0) continue;
-    trace.pid = entry.pid;
-    trace.name = entry.role;
+    bytes += bytes_of(trace);
     traces.push_back(std::move(trace));
   }
   return traces;

@@ -2,10 +2,10 @@
 
 #include <algorithm>
 #include <cstdio>
-#include <ctime>
 #include <thread>
 
 #include "runtime/core/nearest.h"
+#include "runtime/core/time_text.h"
 #include "runtime/node/cli_logs.h"
 #include "runtime/node/cli_query.h"
 
@@ -17,19 +17,6 @@ using Json = nlohmann::ordered_json;
 
 constexpr auto kStopTimeout = std::chrono::seconds(20);  // a job has 5 s between SIGTERM and SIGKILL
 constexpr auto kPoll = std::chrono::milliseconds(100);
-
-/// "2026-01-31T12:00:00.123Z"; empty for 0.
-std::string time_text(std::uint64_t milliseconds) {
-  if (milliseconds == 0) return "";
-  const std::time_t seconds = static_cast<std::time_t>(milliseconds / 1000);
-  std::tm parts{};
-  ::gmtime_r(&seconds, &parts);
-  char text[40];
-  const std::size_t size = std::strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%S", &parts);
-  char fraction[16];
-  std::snprintf(fraction, sizeof fraction, ".%03uZ", static_cast<unsigned>(milliseconds % 1000));
-  return std::string(text, size) + fraction;
-}
 
 Result<ClusterState> fetch(const std::string& address) {
   return ask_cluster<ClusterState>(address, [](NodeClient& client, Deadline deadline, auto done) { client.cluster_state(deadline, done); });

@@ -8,6 +8,7 @@
 
 #include "runtime/core/nearest.h"
 #include "runtime/node/cli_query.h"
+#include "runtime/node/process_output.h"
 
 namespace runtime {
 
@@ -71,6 +72,27 @@ bool has_ended(EventLoop& loop, NodeClient& client, JobId id) {
   return job.ok() ? !job->running : job.status().code() == ErrorCode::kNotFound;
 }
 
+/// Says once on stderr what is missing between what was printed and what comes now.
+class MissingPart {
+ public:
+  explicit MissingPart(std::string label) : label_(std::move(label)) {}
+
+  void before(const NodeClient::LogChunk& chunk) {
+    if (chunk.position > printed_) {
+      std::fflush(stdout);
+      const std::string where = printed_ == 0 ? "begins after its first " : "lacks, from byte " + std::to_string(printed_) + " on, ";
+      std::fprintf(stderr, "note: the log of %s %s%llu bytes: they were rotated away (at most the last %llu MiB of a log are kept)\n", label_.c_str(), where.c_str(),
+                   static_cast<unsigned long long>(chunk.position - printed_), static_cast<unsigned long long>(2 * LogFile::kBytesMax >> 20));
+      printed_ = chunk.position;
+    }
+    printed_ += chunk.text.size();
+  }
+
+ private:
+  const std::string label_;
+  std::uint64_t printed_ = 0;
+};
+
 }  // namespace
 
 int logs_command(const std::string& address, const std::string& what, bool follow) {
@@ -103,6 +125,7 @@ int logs_command(const std::string& address, const std::string& what, bool follo
   if (!place.job.is_none() && !wrote_here(*state, place.job)) {
     return fail(not_found(place.label + " was not submitted: its driver was simply run, and has written where it was run"));
   }
+  MissingPart missing(place.label.empty() ? "node " + place.node.short_hex() : place.label);
   std::uint64_t file = 0;
   std::uint64_t offset = 0;
   bool is_over = !follow;
@@ -112,6 +135,7 @@ int logs_command(const std::string& address, const std::string& what, bool follo
     if (!chunk.ok()) return fail(chunk.status());
     offset = chunk->next_offset;
     file = chunk->file;
+    if (!chunk->text.empty()) missing.before(*chunk);
     std::fwrite(chunk->text.data(), 1, chunk->text.size(), stdout);
     if (!chunk->text.empty()) continue;
     std::fflush(stdout);

@@ -45,37 +45,49 @@ NodeSet::Entry* NodeSet::find(const NodeId& node) {
   return found == nodes_.end() ? nullptr : &*found;
 }
 
-std::vector<Result<ObserveAnswer>> NodeSet::ask_all(const ObserveControl& request, std::chrono::milliseconds patience) {
+std::vector<Result<ObserveAnswer>> NodeSet::ask_each(std::vector<Question> questions, std::chrono::milliseconds patience) {
   struct Asking {
     explicit Asking(EventLoop& loop) : all(loop) {}
     std::mutex mutex;
     std::vector<Result<ObserveAnswer>> answers;
-    std::size_t outstanding = 0;
+    std::size_t outstanding = 1;  // this call itself, until it has asked everything
     Event all;
+
+    void answered() {
+      if (--outstanding == 0) all.set();
+    }
   };
   auto asking = std::make_shared<Asking>(loop_);
   const Deadline deadline = deadline_after(patience);
-  for (const Entry& entry : nodes_) asking->answers.emplace_back(entry.client ? deadline_exceeded("no answer in time") : entry.trouble);
-  asking->outstanding = 1 + static_cast<std::size_t>(std::count_if(nodes_.begin(), nodes_.end(), [](const Entry& entry) { return entry.client != nullptr; }));
-  const auto answered = [asking] {
-    if (--asking->outstanding == 0) asking->all.set();
-  };
-  for (std::size_t i = 0; i < nodes_.size(); ++i) {
-    if (!nodes_[i].client) continue;
-    nodes_[i].client->observe(request, deadline, [asking, i, answered](Result<ObserveAnswer> answer) {
+  for (const Question& question : questions) {
+    const Entry& entry = nodes_[question.node];
+    asking->answers.emplace_back(entry.client ? deadline_exceeded("no answer in time") : entry.trouble);
+    asking->outstanding += entry.client ? 1 : 0;
+  }
+  for (std::size_t i = 0; i < questions.size(); ++i) {
+    const auto& client = nodes_[questions[i].node].client;
+    if (!client) continue;
+    client->observe(std::move(questions[i].request), deadline, [asking, i](Result<ObserveAnswer> answer) {
       std::lock_guard lock(asking->mutex);
       asking->answers[i] = std::move(answer);
-      answered();
+      asking->answered();
     });
   }
   {
     std::lock_guard lock(asking->mutex);
-    answered();
+    asking->answered();
   }
   loop_.run_until(asking->all, deadline + std::chrono::seconds(1));
   std::lock_guard lock(asking->mutex);
-  for (std::size_t i = 0; i < nodes_.size(); ++i) nodes_[i].trouble = asking->answers[i].ok() ? Status() : asking->answers[i].status();
   return asking->answers;
+}
+
+std::vector<Result<ObserveAnswer>> NodeSet::ask_all(const ObserveControl& request, std::chrono::milliseconds patience) {
+  std::vector<Question> questions;
+  for (std::size_t i = 0; i < nodes_.size(); ++i) questions.push_back({i, request});
+  auto answers = ask_each(std::move(questions), patience);
+  for (std::size_t i = 0; i < nodes_.size(); ++i) nodes_[i].trouble = answers[i].ok() ? Status() : answers[i].status();
+  return answers;
 }
 
 bool NodeSet::report_silent() const {

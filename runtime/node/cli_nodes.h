@@ -52,6 +52,12 @@ class NodeSet {
       else nodes_[i].trouble = internal_error("the node answered something else than was asked");
     }
   }
+  struct Question {
+    std::size_t node = 0;  // which of nodes()
+    ObserveControl request;
+  };
+  /// Asks all of them at the same time; their answers in that order.
+  std::vector<Result<ObserveAnswer>> ask_each(std::vector<Question> questions, std::chrono::milliseconds patience);
   /// Names on stderr the nodes that have not answered. False: there are none.
   bool report_silent() const;
 

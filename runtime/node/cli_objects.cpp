@@ -65,12 +65,20 @@ std::string keepers(const ObjectInfo& object) {
   return text;
 }
 
+/// Of an object without an owner, why it has none.
+const char* missing_owner(const ObjectInfo& object, const ObjectList& list) {
+  if (!list.troubles.empty()) return "owner unknown, not all have answered";
+  // Copies in other nodes' stores stay for a while after the object itself.
+  const bool is_wanted = !object.borrowers.empty() || !object.published.empty() || object.readers > 0;
+  return is_wanted ? "owner gone" : "nobody refers to it";
+}
+
 void print(const ObjectList& list) {
   for (const ObjectInfo& object : list.objects) {
     const std::string owner = object.owner_pid != 0 ? object.owner + " (pid " + std::to_string(object.owner_pid) + ")" : object.owner;
     std::printf("  %s  %10.3f MiB  node %s  %-7s  %6.1f s  %s: %s\n", object.id.is_none() ? "-                               " : object.id.hex().c_str(),
                 static_cast<double>(object.size) / (1 << 20), object.node.is_none() ? "-       " : object.node.short_hex().c_str(),
-                std::string(to_string(object.place)).c_str(), static_cast<double>(object.age.count()) / 1000, owner.empty() ? "owner gone" : owner.c_str(),
+                std::string(to_string(object.place)).c_str(), static_cast<double>(object.age.count()) / 1000, owner.empty() ? missing_owner(object, list) : owner.c_str(),
                 keepers(object).c_str());
   }
   if (list.truncated) std::printf("  (and more: a node names at most %zu)\n", ObjectList::kObjectsMax);
@@ -89,12 +97,14 @@ int list_objects_command(const std::string& address, bool json, const Filters& f
   auto list = ask_cluster<ObjectList>(address, [](NodeClient& client, Deadline deadline, auto done) { client.list_objects(deadline, done); });
   if (!list.ok()) return fail(list.status());
   std::erase_if(list->objects, [&](const ObjectInfo& object) { return !matches(to_json(object), filters); });
-  if (!json) return print(*list), 0;
+  for (const std::string& trouble : list->troubles) std::fprintf(stderr, "%s\n", trouble.c_str());
+  const int code = list->troubles.empty() ? 0 : 1;
+  if (!json) return print(*list), code;
   Json objects = Json::array(), stores = Json::array();
   for (const ObjectInfo& object : list->objects) objects.push_back(to_json(object));
   for (const StoreInfo& store : list->stores) stores.push_back(to_json(store));
-  print_json(Json{{"objects", objects}, {"stores", stores}, {"truncated", list->truncated}});
-  return 0;
+  print_json(Json{{"objects", objects}, {"stores", stores}, {"truncated", list->truncated}, {"troubles", list->troubles}});
+  return code;
 }
 
 }  // namespace runtime

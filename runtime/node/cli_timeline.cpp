@@ -15,6 +15,7 @@ namespace runtime {
 namespace {
 
 constexpr int kClockQuestions = 8;
+constexpr int kLastReads = 64;
 constexpr std::chrono::milliseconds kReadEvery{100};  // a process keeps its last 32,768 events only
 
 volatile std::sig_atomic_t interrupted = 0;
@@ -54,11 +55,14 @@ int timeline_command(const TimelineOptions& options) {
   const auto length = std::chrono::milliseconds(std::max(1l, static_cast<long>(options.seconds * 1000)));
   const auto from = static_cast<std::uint64_t>(own_clock());
   const auto read = [&](std::chrono::milliseconds record, bool keep) {
+    bool any = false;
     (*nodes)->ask_all<TraceChunk>(control::Trace{record, true}, [&](const NodeInfo& info, const TraceChunk& chunk) {
+      any = any || !chunk.processes.empty();
       for (const TraceOfProcess& process : chunk.processes) {
         if (keep) trace.add(info.node.short_hex(), behind[info.node], from, process);
       }
     });
+    return any;
   };
   ::signal(SIGINT, on_signal);  // a Ctrl-C ends the recording, and what there is is written
   read(length, false);          // what an earlier recording left is not ours
@@ -66,6 +70,8 @@ int timeline_command(const TimelineOptions& options) {
   while (interrupted == 0 && steady_now() < until) {
     std::this_thread::sleep_for(std::min<Deadline::duration>(kReadEvery, std::max<Deadline::duration>(until - steady_now(), std::chrono::milliseconds(1))));
     read({}, true);
+  }
+  for (int i = 0; i < kLastReads && read({}, true); ++i) {  // a node tells so much at once, and keeps the rest
   }
   if (Status status = trace.end(); !status.ok()) return fail(status.with_context(options.output));
   std::printf("%s: %llu calls and %llu transfers of %zu nodes in %.1f s, clocks within %.0f µs; open it at ui.perfetto.dev\n", options.output.c_str(),

@@ -6,7 +6,9 @@
 
 #include "runtime/control/control_channel.h"
 #include "runtime/control/control_codec.h"
+#include "runtime/core/duration.h"
 #include "runtime/core/log.h"
+#include "runtime/core/time_text.h"
 #include "runtime/transport/listener.h"
 
 namespace runtime {
@@ -130,6 +132,8 @@ void HeadLink::on_closed(const Status& why) {
 void HeadLink::again_later(const Status& why) {
   state_ = State::kDown;
   why_down_ = why;
+  const bool any_urgent = std::any_of(outstanding_.begin(), outstanding_.end(), [](const auto& entry) { return entry.second.urgency == Urgency::kNow; });
+  if (any_urgent) arm_expiry(too_long_away_at());
   const Deadline now = steady_now();
   // A wrong token, or another cluster, stays wrong; a head that is being started again is not there for a moment.
   const bool passing = why.code() == ErrorCode::kUnavailable || why.code() == ErrorCode::kDeadlineExceeded || joined_;
@@ -182,15 +186,15 @@ void HeadLink::on_message(const std::shared_ptr<Channel>& channel, Message messa
   callbacks_.request(std::move(*request), std::move(answer));
 }
 
-void HeadLink::request(ControlRequest request, ControlAnswerer answer) {
+void HeadLink::request(ControlRequest request, ControlAnswerer answer, Urgency urgency) {
   if (state_ == State::kClosed) {
     return loop_.post([answer = std::move(answer)]() mutable { answer(unavailable("the node has left its cluster")); });
   }
   const std::uint64_t number = next_++;
   const Deadline deadline = deadline_after(request.timeout + kControlGrace);
-  outstanding_.emplace(number, Outstanding{std::move(request), std::move(answer), deadline, 0});
+  outstanding_.emplace(number, Outstanding{std::move(request), std::move(answer), deadline, urgency, 0});
   if (state_ == State::kUp) send(number);
-  arm_expiry(deadline);
+  arm_expiry(urgency == Urgency::kNow ? std::min(deadline, too_long_away_at()) : deadline);
 }
 
 void HeadLink::send(std::uint64_t number) {
@@ -252,17 +256,47 @@ void HeadLink::arm_expiry(Deadline at) {
   });
 }
 
+Deadline HeadLink::too_long_away_at() const {
+  if (state_ == State::kUp) return heard_ + options_.mute_max;
+  return down_since_ + (state_ == State::kRegistering || head_.is_unix() ? options_.mute_max : options_.away_max);
+}
+
+Status HeadLink::describe_absence() const {
+  const bool is_up = state_ == State::kUp;
+  const auto milliseconds = [](Deadline::duration time) { return std::chrono::duration_cast<std::chrono::milliseconds>(time); };
+  const auto away = milliseconds(steady_now() - (is_up ? heard_ : down_since_));
+  const bool is_beside = head_.is_unix();
+  std::string text = is_beside ? "the head beside this node" : "the head at " + head_.for_worker({}).to_string();
+  text += " has not answered since " + time_text(unix_milliseconds() - static_cast<std::uint64_t>(away.count())) + " (" + describe_duration(away) + ")";
+  if (!is_up && !why_down_.ok()) text += ": " + why_down_.message();
+  text += "; meanwhile what runs goes on: actors, calls between them, and objects; whatever has to be asked of the head waits";
+  if (is_beside) return unavailable(text + "; its node starts it again by itself: head.log in the session's logs says what keeps it from staying");
+  if (!is_up) {
+    const auto left = std::max(std::chrono::milliseconds(0), milliseconds(down_since_ + (durable_ ? options_.patience : options_.patience_brief) - steady_now()));
+    text += "; this node waits another " + describe_duration(left) + " and ends then";
+  }
+  const char* cure = durable_ ? "; start it again at the same address, with its journal (starling start --head --journal), or end this node with starling stop"
+                              : "; its cluster had no journal that outlives its node (starling start --head --journal): start a new one";
+  return unavailable(text + cure);
+}
+
 // While the head is there, its own reason at the deadline comes first.
 void HeadLink::expire() {
   const Deadline now = steady_now();
+  const Deadline too_long = too_long_away_at();
   Deadline next = Deadline::max();
+  std::vector<ControlAnswerer> in_vain;
   std::vector<ControlAnswerer> late;
   for (auto at = outstanding_.begin(); at != outstanding_.end();) {
-    const bool is_late = at->second.deadline <= now;
-    if (!is_late) next = std::min(next, at->second.deadline);
-    if (is_late) late.push_back(std::move(at->second.answer));
-    at = is_late ? outstanding_.erase(at) : std::next(at);
+    Outstanding& outstanding = at->second;
+    const bool urgent = outstanding.urgency == Urgency::kNow, is_late = outstanding.deadline <= now, is_vain = urgent && too_long <= now;
+    if (is_vain) in_vain.push_back(std::move(outstanding.answer));
+    else if (is_late) late.push_back(std::move(outstanding.answer));
+    else next = std::min({next, outstanding.deadline, urgent ? too_long : Deadline::max()});
+    at = is_late || is_vain ? outstanding_.erase(at) : std::next(at);
   }
+  const Status absence = in_vain.empty() ? Status() : describe_absence();
+  for (ControlAnswerer& answer : in_vain) answer(absence);
   const std::string why = state_ == State::kUp ? "the head does not answer" : "the head is away: " + why_down_.message();
   for (ControlAnswerer& answer : late) answer(deadline_exceeded(why));
   arm_expiry(next);

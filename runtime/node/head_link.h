@@ -29,6 +29,10 @@ struct HeadLinkOptions {
   /// beside the same node.
   std::chrono::milliseconds patience{600'000};
   std::chrono::milliseconds patience_brief = kHeadAwayMax;
+  /// For whoever wants to know rather than to wait (Urgency::kNow): so long the head may have been away; and so long it may have been silent while its connection is open,
+  /// or while it reads its journal or is started by this node.
+  std::chrono::milliseconds away_max{2000};
+  std::chrono::milliseconds mute_max{5000};
 };
 
 /// Lives on the event loop. Requests wait while there is no head, and those that were under way when it died are made again: the head knows most of them by
@@ -55,8 +59,9 @@ class HeadLink {
   /// Connections after the first.
   std::uint64_t reconnects() const { return life_ > 0 ? life_ - 1 : 0; }
 
-  /// Errors besides the head's: kDeadlineExceeded, kUnavailable (see above; or closed).
-  void request(ControlRequest request, ControlAnswerer answer);
+  enum class Urgency { kWaits, kNow };
+  /// Errors besides the head's: kDeadlineExceeded, kUnavailable (see above; or closed). kNow: also kUnavailable that tells of a head that is away, long before the deadline.
+  void request(ControlRequest request, ControlAnswerer answer, Urgency urgency = Urgency::kWaits);
   /// Not while the head is away: then it is dropped.
   void event(const ControlEvent& event);
   /// Hands on a connection that came in for the head. Errors: kUnavailable.
@@ -71,6 +76,7 @@ class HeadLink {
     ControlRequest request;
     ControlAnswerer answer;
     Deadline deadline;
+    Urgency urgency = Urgency::kWaits;
     std::uint64_t sent = 0;  // in this life of the connection; 0: not yet
   };
 
@@ -87,6 +93,9 @@ class HeadLink {
   void beat();
   void arm_expiry(Deadline at);
   void expire();
+  /// When the head has been away for too long for whom it is urgent.
+  Deadline too_long_away_at() const;
+  Status describe_absence() const;
 
   EventLoop& loop_;
   const Endpoint head_;

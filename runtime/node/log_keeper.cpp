@@ -12,6 +12,7 @@
 #include "runtime/core/log.h"
 #include "runtime/node/daemon.h"
 #include "runtime/node/file_util.h"
+#include "runtime/node/log_position.h"
 #include "runtime/transport/file_descriptor.h"
 
 namespace runtime {
@@ -24,6 +25,10 @@ constexpr const char* kNodeLog = "node.log";
 
 bool is_in_use(const fs::path& file) {
   if (file.filename() == kNodeLog) return true;
+  if (const fs::path log = log_of_position(file); !log.empty()) {  // goes with its log
+    std::error_code ignored;
+    return fs::exists(log, ignored);
+  }
   // Who writes to it holds a lock (LogFile).
   FileDescriptor fd(::open(file.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW));
   return fd && ::flock(fd.get(), LOCK_EX | LOCK_NB) != 0;
@@ -58,7 +63,8 @@ void LogKeeper::rotate_node_log() {
   old += ".1";
   std::error_code error;
   fs::rename(log, old, error);
-  if (Status status = redirect_output(log.string()); !status.ok()) LOG(warn, "{}", status.message());
+  if (Status status = redirect_output(log.string()); !status.ok()) return LOG(warn, "{}", status.message());
+  note_rotation(log);
 }
 
 }  // namespace runtime

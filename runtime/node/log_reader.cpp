@@ -8,6 +8,7 @@
 #include <cctype>
 #include <cerrno>
 
+#include "runtime/node/log_position.h"
 #include "runtime/transport/file_descriptor.h"
 
 namespace runtime {
@@ -18,7 +19,9 @@ constexpr std::size_t kChunkBytes = 256 << 10;
 
 struct Piece {
   FileDescriptor fd;
-  std::uint64_t inode = 0;
+  std::uint64_t identity = 0;
+  std::uint64_t bytes = 0;
+  std::uint64_t begins_at = 0;  // so many bytes of the log came before it, as far as is known
   int error = 0;
 };
 
@@ -27,8 +30,17 @@ Piece open_piece(const std::filesystem::path& path) {
   piece.fd.reset(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW));
   struct stat info;
   if (!piece.fd || ::fstat(piece.fd.get(), &info) != 0) piece.error = errno;
-  else piece.inode = info.st_ino;
+  else piece.identity = log_file_identity(piece.fd.get()), piece.bytes = static_cast<std::uint64_t>(info.st_size);
   return piece;
+}
+
+/// The log may be rotated between the looks at its files: then the position is of the file before.
+void place(Piece& now, Piece& before, const std::filesystem::path& path) {
+  const auto known = read_log_position(path);
+  if (known && before.fd && known->file == before.identity) before.begins_at = known->bytes_before;
+  else if (known && before.fd && known->file == now.identity) before.begins_at = known->bytes_before - std::min(known->bytes_before, before.bytes);
+  if (known && known->file == now.identity) now.begins_at = known->bytes_before;
+  else if (before.fd) now.begins_at = before.begins_at + before.bytes;
 }
 
 Result<control::LogChunk> read_piece(const Piece& piece, std::uint64_t offset, const std::string& log) {
@@ -38,7 +50,8 @@ Result<control::LogChunk> read_piece(const Piece& piece, std::uint64_t offset, c
   if (got < 0) return errno_status(errno, "log " + log);
   chunk.text.resize(static_cast<std::size_t>(got));
   chunk.next_offset = offset + static_cast<std::uint64_t>(got);
-  chunk.file = piece.inode;
+  chunk.file = piece.identity;
+  chunk.position = piece.begins_at + offset;
   return chunk;
 }
 
@@ -53,15 +66,17 @@ Result<control::LogChunk> read_log_chunk(const std::filesystem::path& folder, co
   Piece now = open_piece(folder / log);
   Piece before = open_piece(folder / (log + ".1"));
   if (!now.fd && !before.fd) return errno_status(now.error, "log " + log);
-  // Where the reader is: in the older file, or in the newer one; files that are gone are passed over.
-  const bool in_older = before.fd && (file == 0 || before.inode == file);
-  if (!in_older && now.inode != file) offset = 0;
+  place(now, before, folder / log);
+  // Where the reader is: in the newer file, or in the older one; if in one that is gone, at the beginning of what is left.
+  const bool in_newer = now.fd && file != 0 && now.identity == file;
+  const bool in_older = before.fd && !in_newer;
+  if (!in_newer && !(in_older && before.identity == file)) offset = 0;
   if (in_older) {
     auto chunk = read_piece(before, offset, log);
     if (!chunk.ok() || !chunk->text.empty() || !now.fd) return chunk;
     offset = 0;
   }
-  if (!now.fd) return control::LogChunk{"", offset, file};
+  if (!now.fd) return control::LogChunk{"", offset, file, 0};
   return read_piece(now, offset, log);
 }
 

@@ -361,7 +361,7 @@ void Node::on_closed(const std::shared_ptr<Channel>& channel, const Status& why)
 
 // -- Requests
 
-void Node::to_head(ControlRequest request, ControlAnswerer answer) { head_->request(std::move(request), std::move(answer)); }
+void Node::to_head(ControlRequest request, ControlAnswerer answer, HeadLink::Urgency urgency) { head_->request(std::move(request), std::move(answer), urgency); }
 
 void Node::tell_head(ControlRequest::Body body, JobId job, UniqueFunction<void()> confirmed) {
   to_head(ControlRequest{job, kReportTimeout, std::move(body)}, [confirmed = std::move(confirmed)](Result<ControlAnswer> answer) mutable {
@@ -416,7 +416,8 @@ void Node::serve_client(const std::shared_ptr<Channel>& channel, ControlRequest 
                   std::holds_alternative<ObserveControl>(request.body);
   if (!for_head) return answer(unimplemented("a node does not serve this to its clients"));
   request.job = client.job;
-  to_head(std::move(request), std::move(answer));
+  // Who types a command wants to hear that the head is away; programs wait for it.
+  to_head(std::move(request), std::move(answer), channel->peer().role == Role::kTool ? HeadLink::Urgency::kNow : HeadLink::Urgency::kWaits);
 }
 
 void Node::serve_node(ControlRequest& request, ControlAnswerer answer) {

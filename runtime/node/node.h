@@ -153,7 +153,7 @@ class Node {
   /// Where an object is whose node was drained.
   void find_moved(const ObjectLocation& lost, UniqueFunction<void(Result<ObjectLocation>)> done);
 
-  void to_head(ControlRequest request, ControlAnswerer answer);
+  void to_head(ControlRequest request, ControlAnswerer answer, HeadLink::Urgency urgency = HeadLink::Urgency::kWaits);
   /// What the head has to hear, however long it is away.
   void tell_head(ControlRequest::Body body, JobId job, UniqueFunction<void()> confirmed = nullptr);
   Client* driver_of(JobId job);

@@ -460,7 +460,7 @@ void NodeClient::driver_done(std::int32_t exit_code) {
 void NodeClient::read_log(std::string name, std::uint64_t file, std::uint64_t offset, Deadline deadline, Callback<LogChunk> done) {
   state_->ask<control::LogChunk>(control::ReadLog{std::move(name), offset, file}, deadline,
                                  [done = std::move(done)](Result<control::LogChunk> chunk) {
-                                   if (chunk.ok()) done(LogChunk{std::move(chunk->text), chunk->next_offset, chunk->file});
+                                   if (chunk.ok()) done(LogChunk{std::move(chunk->text), chunk->next_offset, chunk->file, chunk->position});
                                    else done(chunk.status());
                                  });
 }

@@ -190,6 +190,7 @@ class NodeClient {
     std::string text;
     std::uint64_t next_offset = 0;
     std::uint64_t file = 0;  // which of the files that a rotated log consists of
+    std::uint64_t position = 0;  // of the text in all that was ever written to the log; 0: not known
   };
   /// A piece of the log of a node's worker, job or (empty name) of the node itself: `name` is a file of its logs folder. `file` and `offset` are what
   /// the piece before said, at first 0.

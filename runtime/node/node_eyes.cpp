@@ -88,7 +88,12 @@ void NodeEyes::serve(ObserveControl& request, std::chrono::milliseconds timeout,
 }
 
 void NodeEyes::on_activity(const Channel& channel, Message& message) {
-  if (Status status = activity_.adopt(channel, message); !status.ok()) LOG(warn, "{}: {}", channel.describe_peer(), status.message());
+  Status status = invalid_argument("an activity page comes with one descriptor");
+  if (message.fds.size() == 1) {
+    const char* role = channel.peer().role == Role::kDriver ? "driver" : "worker";
+    status = activity_.adopt({channel.serial(), channel.peer().pid, role}, std::move(message.fds.front()));
+  }
+  if (!status.ok()) LOG(warn, "{}: {}", channel.describe_peer(), status.message());
 }
 
 void NodeEyes::on_http(FileDescriptor socket, std::string begun) {

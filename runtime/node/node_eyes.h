@@ -46,7 +46,7 @@ class NodeEyes {
   void serve(ObserveControl& request, std::chrono::milliseconds timeout, ControlAnswerer answer);
   /// A process's page came over its connection.
   void on_activity(const Channel& channel, Message& message);
-  void on_closed(const Channel& channel) { activity_.retire(channel); }
+  void on_closed(const Channel& channel) { activity_.retire(channel.serial()); }
   /// Somebody speaks HTTP at the node's port.
   void on_http(FileDescriptor socket, std::string begun);
   void on_refused() { ++refused_; }

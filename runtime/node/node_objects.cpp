@@ -7,9 +7,12 @@ namespace runtime {
 
 namespace {
 
+std::string name_of(Role role, const WorkerId& worker) { return role == Role::kDriver ? "driver" : "worker " + worker.short_hex(); }
+
 /// What the store's report says, object by object.
 ObjectList to_list(NodeId node, const StoreList& store) {
   std::map<ObjectId, ObjectInfo> all;
+  std::map<ObjectId, StoreList::Process> holders;  // of their memory
   const auto object_at = [&](const ObjectLocation& location) -> ObjectInfo& {
     auto [object, fresh] = all.try_emplace(location.id);
     if (!fresh) return object->second;
@@ -19,13 +22,14 @@ ObjectList to_list(NodeId node, const StoreList& store) {
     if (auto extent = store.extents.find(location.extent); location.node == node && extent != store.extents.end()) {
       object->second.place = extent->second.resident ? ObjectPlace::kMemory : ObjectPlace::kDisk;
       object->second.readers = static_cast<std::uint32_t>(extent->second.pins);
+      if (extent->second.holder.pid != 0) holders[location.id] = extent->second.holder;
     }
     return object->second;
   };
   ObjectList list;
   StoreInfo info;
   for (const auto& process : store.processes) {
-    const std::string name = process.role == Role::kDriver ? "driver" : "worker " + process.worker.short_hex();
+    const std::string name = name_of(process.role, process.worker);
     info.inline_objects += process.report.inline_objects;
     for (const auto& said : process.report.objects) {
       if (all.size() >= ObjectList::kObjectsMax && !all.contains(said.location.id)) {
@@ -46,6 +50,18 @@ ObjectList to_list(NodeId node, const StoreList& store) {
       }
       object.in_flight += said.in_flight;
     }
+  }
+  // An owner that has not answered, or had not made the object yet when it did.
+  for (const auto& [id, holder] : holders) {
+    ObjectInfo& object = all[id];
+    if (!object.owner.empty() || (holder.role != Role::kDriver && holder.role != Role::kWorker)) continue;
+    object.owner_node = node;
+    object.owner_pid = holder.pid;
+    object.owner = name_of(holder.role, holder.worker);
+  }
+  for (const StoreList::Process& silent : store.silent) {
+    list.troubles.push_back(name_of(silent.role, silent.worker) + " (pid " + std::to_string(silent.pid) + ") on node " + node.short_hex() +
+                            " does not answer: stopped, or held up for seconds (starling list workers)");
   }
   for (const ObjectLocation& location : store.adopted) {
     if (ObjectInfo& object = object_at(location); object.owner.empty()) object.owner = "cluster";

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "runtime/core/log.h"
+#include "runtime/node/log_position.h"
 
 namespace runtime {
 
@@ -75,6 +76,7 @@ void LogFile::append(std::string_view bytes) {
     std::filesystem::rename(path_, old, ignored);
     fd_.reset();
     bytes_ = 0;
+    if (reopen().ok()) note_rotation(path_);  // else write() tries again
   }
   Status status;
   if (lost_ > 0) status = write("\n[" + std::to_string(lost_) + " bytes could not be written here]\n");

@@ -51,9 +51,9 @@ std::vector<Mapped> mappings(pid_t pid) {
   return found;
 }
 
-std::string readable(const char* symbol) {
+std::string readable(const std::string& symbol) {
   int status = 0;
-  char* text = abi::__cxa_demangle(symbol, nullptr, nullptr, &status);
+  char* text = abi::__cxa_demangle(symbol.c_str(), nullptr, nullptr, &status);
   std::string name = text ? text : symbol;
   std::free(text);
   return name;
@@ -81,10 +81,10 @@ struct Wanted {
 
 void name_in_file(pid_t pid, const std::string& path, const std::vector<Wanted>& wanted, std::vector<std::string>& names) {
   const std::string file = path.substr(path.rfind('/') + 1);
-  SymbolTable table(openable(pid, path).c_str());
+  const SymbolTable table(openable(pid, path).c_str());
   struct Found {
     std::uintptr_t address = 0, offset = 0;
-    const char* name = nullptr;
+    std::string name{};
   };
   std::vector<Found> found(wanted.size());
   std::vector<std::pair<std::uintptr_t, std::size_t>> sorted;  // addresses, and which they are of
@@ -92,16 +92,17 @@ void name_in_file(pid_t pid, const std::string& path, const std::vector<Wanted>&
     if (auto address = table.address_of(wanted[i].file_offset)) sorted.emplace_back(*address, i);
   }
   std::sort(sorted.begin(), sorted.end());
-  table.for_each_function([&](std::uintptr_t start, std::size_t size, const char* name) {
+  table.for_each_function([&](std::uintptr_t start, std::size_t size, SymbolTable::NamePlace place) {
     auto at = std::lower_bound(sorted.begin(), sorted.end(), std::pair<std::uintptr_t, std::size_t>(start, 0));
     for (; at != sorted.end() && at->first < start + std::max<std::size_t>(size, 1); ++at) {
       Found& entry = found[at->second];
-      if (entry.name && std::strcmp(entry.name, name) <= 0) continue;
-      entry = {at->first, at->first - start, name};
+      std::string name = table.name(place);
+      if (!entry.name.empty() && entry.name <= name) continue;
+      entry = {at->first, at->first - start, std::move(name)};
     }
   });
   for (std::size_t i = 0; i < wanted.size(); ++i) {
-    names[wanted[i].place] = (found[i].name ? readable(found[i].name) + offset_text(found[i].offset) : "?" + offset_text(wanted[i].file_offset)) + " (" + file + ")";
+    names[wanted[i].place] = (!found[i].name.empty() ? readable(found[i].name) + offset_text(found[i].offset) : "?" + offset_text(wanted[i].file_offset)) + " (" + file + ")";
   }
 }
 

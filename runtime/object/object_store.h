@@ -88,11 +88,18 @@ struct StoreList {
     pid_t pid = 0;
     object_wire::ProcessReport report;
   };
+  struct Process {
+    Role role = Role::kTool;
+    WorkerId worker;
+    pid_t pid = 0;
+  };
   struct OfExtent {  // one that processes have said objects of, or an adopted one
     bool resident = true;
     std::uint64_t pins = 0;
+    Process holder;  // pid 0: no process, or one that has ended
   };
   std::vector<OfProcess> processes;
+  std::vector<Process> silent;  // that have not answered in time
   std::map<std::uint64_t, OfExtent> extents;
   std::vector<ObjectLocation> adopted;
   std::vector<ObjectLocation> copies;  // of other nodes' objects

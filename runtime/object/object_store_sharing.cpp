@@ -425,6 +425,8 @@ void ObjectStore::State::list(std::chrono::milliseconds timeout, UniqueFunction<
       auto reply = message.ok() ? object_wire::decode_reply(message->meta) : message.status();
       if (auto* report = reply.ok() ? std::get_if<object_wire::ProcessReport>(&*reply) : nullptr) {
         asking->list.processes.push_back({peer.role, peer.worker, peer.pid, std::move(*report)});
+      } else if (reply.status().code() != ErrorCode::kUnavailable) {  // else it has ended
+        asking->list.silent.push_back({peer.role, peer.worker, peer.pid});
       }
       end();
     });
@@ -433,9 +435,16 @@ void ObjectStore::State::list(std::chrono::milliseconds timeout, UniqueFunction<
 }
 
 void ObjectStore::State::list_own(StoreList& list) const {
+  std::map<Client, StoreList::Process> holders;
+  for (const auto& [serial, connected] : clients) {
+    const auto channel = connected.channel.lock();
+    if (channel && !channel->closed()) holders[connected.client] = {channel->peer().role, channel->peer().worker, channel->peer().pid};
+  }
   auto add = [&](const ObjectLocation& location) {
     if (!is_here(location) || !memory->table.find(location.extent)) return;
-    list.extents[location.extent] = {memory->table.is_resident(location.extent), memory->table.pins_of(location.extent)};
+    list.extents[location.extent] = {memory->table.is_resident(location.extent), memory->table.pins_of(location.extent), {}};
+    const auto holder = holders.find(memory->table.holder_of(location.extent));
+    if (holder != holders.end()) list.extents[location.extent].holder = holder->second;
   };
   for (const auto& process : list.processes) {
     for (const auto& object : process.report.objects) add(object.location);

@@ -1,61 +1,87 @@
 #include "runtime/observe/symbol_table.h"
 
 #include <fcntl.h>
-#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <cerrno>
 #include <cstring>
+#include <limits>
 
 namespace runtime {
 
 namespace {
 
-bool lies_in(const ElfW(Shdr)& section, std::span<const std::byte> file) {
-  return section.sh_offset <= file.size() && section.sh_size <= file.size() - section.sh_offset;
-}
+constexpr std::size_t kNameBytesMax = 64 << 10;  // templates have long ones
 
 }  // namespace
 
 SymbolTable::SymbolTable(const char* path) {
-  int fd = ::open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);  // whatever lies there now: a pipe would be waited for
-  if (fd < 0) return;
-  struct stat info{};
-  if (::fstat(fd, &info) == 0 && S_ISREG(info.st_mode) && info.st_size > 0) {
-    void* mapped = ::mmap(nullptr, static_cast<std::size_t>(info.st_size), PROT_READ, MAP_PRIVATE, fd, 0);
-    if (mapped != MAP_FAILED) file_ = {static_cast<const std::byte*>(mapped), static_cast<std::size_t>(info.st_size)};
-  }
-  ::close(fd);
-  find_tables(file_);
+  file_.reset(::open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK));  // whatever lies there now: a pipe would be waited for
+  struct stat info {};
+  if (!file_ || ::fstat(file_.get(), &info) != 0 || !S_ISREG(info.st_mode)) file_.reset();
+  if (file_) find_tables();
 }
 
-SymbolTable::~SymbolTable() {
-  if (!file_.empty()) ::munmap(const_cast<std::byte*>(file_.data()), file_.size());
+std::size_t SymbolTable::read(std::uint64_t offset, std::span<std::byte> into) const {
+  std::size_t done = 0;
+  while (done < into.size()) {
+    if (offset + done > static_cast<std::uint64_t>(std::numeric_limits<off_t>::max()) || offset + done < offset) break;
+    const ssize_t got = ::pread(file_.get(), into.data() + done, into.size() - done, static_cast<off_t>(offset + done));
+    if (got < 0 && errno == EINTR) continue;
+    if (got <= 0) break;
+    done += static_cast<std::size_t>(got);
+  }
+  return done;
+}
+
+std::size_t SymbolTable::read_symbols(std::uint64_t first, std::span<ElfW(Sym)> into) const {
+  const std::uint64_t count = symbols_.bytes / sizeof(ElfW(Sym));
+  if (first >= count) return 0;
+  into = into.first(static_cast<std::size_t>(std::min<std::uint64_t>(into.size(), count - first)));
+  return read(symbols_.offset + first * sizeof(ElfW(Sym)), std::as_writable_bytes(into)) / sizeof(ElfW(Sym));
+}
+
+void SymbolTable::copy_name(NamePlace place, std::span<char> into) const {
+  std::size_t size = place < names_.bytes ? static_cast<std::size_t>(std::min<std::uint64_t>(names_.bytes - place, into.size() - 1)) : 0;
+  size = read(names_.offset + place, std::as_writable_bytes(into.first(size)));
+  into[size] = '\0';
+}
+
+std::string SymbolTable::name(NamePlace place) const {
+  std::string text(256, '\0');
+  while (true) {
+    copy_name(place, text);
+    const std::size_t size = std::strlen(text.data());
+    if (size + 1 < text.size() || text.size() >= kNameBytesMax) {
+      text.resize(size);
+      return text;
+    }
+    text.resize(4 * text.size());
+  }
 }
 
 std::optional<std::uintptr_t> SymbolTable::address_of(std::uint64_t file_offset) const {
-  for (const ElfW(Phdr)& segment : segments_) {
+  ElfW(Phdr) segment;
+  for (std::uint64_t at = 0; at < segments_.bytes && read(segments_.offset + at, segment); at += sizeof segment) {
     if (segment.p_type != PT_LOAD || file_offset < segment.p_offset || file_offset - segment.p_offset >= segment.p_filesz) continue;
     return static_cast<std::uintptr_t>(file_offset - segment.p_offset + segment.p_vaddr);
   }
   return std::nullopt;
 }
 
-void SymbolTable::find_tables(std::span<const std::byte> file) {
-  auto header = reinterpret_cast<const ElfW(Ehdr)*>(file.data());
-  if (file.size() < sizeof *header || std::memcmp(header->e_ident, ELFMAG, SELFMAG) != 0) return;
-  if (header->e_phoff <= file.size() && header->e_phnum <= (file.size() - header->e_phoff) / sizeof(ElfW(Phdr))) {
-    segments_ = {reinterpret_cast<const ElfW(Phdr)*>(file.data() + header->e_phoff), header->e_phnum};
-  }
-  if (header->e_shoff > file.size() || header->e_shnum > (file.size() - header->e_shoff) / sizeof(ElfW(Shdr))) return;
-  std::span sections(reinterpret_cast<const ElfW(Shdr)*>(file.data() + header->e_shoff), header->e_shnum);
+void SymbolTable::find_tables() {
+  ElfW(Ehdr) header;
+  if (!read(0, header) || std::memcmp(header.e_ident, ELFMAG, SELFMAG) != 0) return;
+  segments_ = {header.e_phoff, header.e_phnum * sizeof(ElfW(Phdr))};
+  const auto read_section = [&](std::size_t index, ElfW(Shdr)& into) { return index < header.e_shnum && read(header.e_shoff + index * sizeof into, into); };
+  ElfW(Shdr) section, strings;
   for (unsigned type : {SHT_SYMTAB, SHT_DYNSYM}) {  // the second is all that a stripped file has
-    for (const ElfW(Shdr)& section : sections) {
-      if (section.sh_type != type || section.sh_link >= sections.size()) continue;
-      const ElfW(Shdr)& strings = sections[section.sh_link];
-      if (!lies_in(section, file) || !lies_in(strings, file) || strings.sh_size == 0) continue;
-      symbols_ = {reinterpret_cast<const ElfW(Sym)*>(file.data() + section.sh_offset), section.sh_size / sizeof(ElfW(Sym))};
-      names_ = {reinterpret_cast<const char*>(file.data() + strings.sh_offset), strings.sh_size};
+    for (std::size_t i = 0; read_section(i, section); ++i) {
+      if (section.sh_type != type || !read_section(section.sh_link, strings) || strings.sh_size == 0) continue;
+      symbols_ = {section.sh_offset, section.sh_size};
+      names_ = {strings.sh_offset, strings.sh_size};
       return;
     }
   }

@@ -303,7 +303,7 @@ struct ControlReply {
     number @7 :Int64;
     cluster @8 :ClusterState;
     group @9 :GroupState;
-    log :group { text @10 :Data; nextOffset @11 :UInt64; file @12 :UInt64; }
+    log :group { text @10 :Data; nextOffset @11 :UInt64; file @12 :UInt64; position @24 :UInt64; }  # position: of the text in all that was ever written; 0: not known
     nodes :group { version @13 :UInt64; nodes @14 :List(NodeInfo); departed @15 :List(NodeDeparture); }
     objects @16 :Published.ObjectControlReply;
     refusals @17 :List(Refusal);

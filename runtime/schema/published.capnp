@@ -65,6 +65,7 @@ struct ObjectList {
   objects @0 :List(ObjectInfo);
   stores @1 :List(StoreInfo);
   truncated @2 :Bool;          # there are more
+  troubles @3 :List(Text);     # nodes and processes that have not answered
 }
 
 struct ObjectInfo {

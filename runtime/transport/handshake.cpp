@@ -262,7 +262,12 @@ asio::awaitable<Result<PeerInfo>> handshake_caller(Channel::Socket& socket, Work
 
 // ---- callee
 
-bool is_http(std::string_view begun) { return begun.starts_with("GET ") || begun.starts_with("HEAD "); }
+bool is_http(std::string_view begun) {
+  constexpr std::size_t kMethodMax = 7;  // OPTIONS; a preamble's magic has one letter more
+  std::size_t letters = 0;
+  while (letters < begun.size() && begun[letters] >= 'A' && begun[letters] <= 'Z') ++letters;
+  return letters >= 3 && letters <= kMethodMax && letters < begun.size() && begun[letters] == ' ';
+}
 
 asio::awaitable<Result<std::string>> read_first_bytes(Channel::Socket& socket) {
   std::string begun(Preamble::kBytes, '\0');

@@ -98,7 +98,7 @@ asio::awaitable<Result<PeerInfo>> handshake_callee(Channel::Socket& socket, Prea
                                                    std::string address, const SessionAnswer& answer, SessionTerms& terms);
 /// Reads what a connection begins with, nothing more: as many bytes as a preamble has, or what a peer that speaks HTTP has sent of them.
 asio::awaitable<Result<std::string>> read_first_bytes(Channel::Socket& socket);
-/// Whether a connection that begins with these bytes is of a peer that speaks HTTP.
+/// Whether a connection that begins with these bytes is of a peer that speaks HTTP: a method, and a space.
 bool is_http(std::string_view begun);
 /// Tells the caller why it is turned away, in the place of the first answer, and lets it read that before the close.
 asio::awaitable<void> refuse(Channel::Socket& socket, Status why);

@@ -1,5 +1,9 @@
 // Seeing what actors do: stacks, top, timelines, metrics by class.
+#include <fstream>
+#include <map>
 #include <nlohmann/json.hpp>
+#include <set>
+#include <sstream>
 
 #include "cluster_fixture.h"
 
@@ -18,6 +22,130 @@ class ObserveTest : public ClusterTest {
   /// The beginning of the output is for people on stderr, perhaps; JSON begins with a brace or a bracket.
   static Json json_of(const std::string& output) { return Json::parse(output.substr(output.find_first_of("[{")), nullptr, false); }
 };
+
+/// The fields that the guide's table names: what there is of them always, and what there may be.
+struct Documented {
+  std::set<std::string> always, sometimes;
+};
+std::map<std::string, Documented> documented_fields() {
+  std::map<std::string, Documented> fields;
+  const auto words = [](const std::string& cell) {
+    std::set<std::string> found;
+    std::string inside = cell.find('`') == std::string::npos ? "" : cell.substr(cell.find('`') + 1);
+    std::istringstream text(inside.substr(0, inside.find('`')));
+    for (std::string word; text >> word;) found.insert(word);
+    return found;
+  };
+  std::ifstream guide(STARLING_SOURCE_DIR "/docs/guide/observe.md");
+  bool in_table = false;
+  for (std::string line; std::getline(guide, line);) {
+    if (line.starts_with("| of |")) in_table = true;
+    else if (in_table && !line.starts_with("|")) break;
+    if (!in_table || line.starts_with("| of |") || line.starts_with("|--")) continue;
+    std::vector<std::string> cells;
+    std::istringstream row(line.substr(2));
+    for (std::string cell; std::getline(row, cell, '|');) cells.push_back(cell);
+    if (cells.size() != 3) {
+      ADD_FAILURE() << line;
+      continue;
+    }
+    fields[cells[0].substr(0, cells[0].find_last_not_of(' ') + 1)] = {words(cells[1]), words(cells[2])};
+  }
+  return fields;
+}
+
+TEST_F(ObserveTest, TheGuideNamesTheFieldsThatArePrinted) {
+  // Something of everything.
+  auto idle = counter(0, {.name = "idle"}), dead = counter();
+  ASSERT_TRUE(rt_->kill(dead).ok());
+  auto keeper = broker("keeper");
+  auto large = rt_->put(std::vector<float>(1 << 20));
+  ASSERT_TRUE(large.ok());
+  ASSERT_TRUE(rt_->get(keeper.call(&Broker::keep, *large), 20s).ok());
+  GroupSpec group;
+  group.bundles = {{{"CPU", 0.1}}};
+  ASSERT_TRUE(rt_->create_placement_group(group).ok());
+  const std::string job = starling({"submit", "--detach", "--", "true"}).output;
+  Command second({STARLING_BIN_DIR "/starling", "start", "--address", address(), "--num-cpus", "1", "--block"});
+  std::string drained;
+  ASSERT_TRUE(eventually([&] {
+    const auto state = rt_->cluster_state();
+    if (!state.ok()) return false;
+    for (const NodeInfo& node : state->nodes) {
+      if (!node.is_head) drained = node.node.hex();
+    }
+    return !drained.empty();
+  })) << second.output();
+  ActorOptions there;
+  there.node = *NodeId::from_hex(drained);
+  auto held_up = counter(0, there);
+  auto sleeping = held_up.call(&Counter::sleep_ms, 60'000);
+
+  const auto fields = documented_fields();
+  std::set<std::string> seen;
+  const auto expect_documented = [&](const std::string& kind, const Json& printed) {
+    ASSERT_TRUE(fields.contains(kind)) << kind;
+    ASSERT_TRUE(printed.is_object()) << kind << ": " << printed;
+    const Documented& documented = fields.at(kind);
+    seen.insert(kind);
+    for (const std::string& field : documented.always) EXPECT_TRUE(printed.contains(field)) << "the guide names " << field << " of " << kind << ": " << printed;
+    for (const auto& [field, value] : printed.items()) {
+      EXPECT_TRUE(documented.always.contains(field) || documented.sometimes.contains(field)) << "the guide does not name " << field << " of " << kind;
+      if (documented.sometimes.contains(field)) seen.insert(kind + "." + field);
+    }
+  };
+  const auto expect_each = [&](const std::string& kind, const Json& list) {
+    EXPECT_TRUE(list.is_array() && !list.empty()) << kind << ": " << list;
+    for (const Json& item : list) expect_documented(kind, item);
+  };
+  const auto print = [&](std::vector<std::string> arguments) {
+    arguments.push_back("--json");
+    const CommandResult result = starling(arguments);
+    return result.output.find_first_of("[{") == std::string::npos ? Json() : json_of(result.output);
+  };
+  const Json stack = print({"stack", "idle"});
+  expect_documented("stack", stack);
+  expect_each("threads", stack["threads"]);
+  Command drain({STARLING_BIN_DIR "/starling", "drain", drained, "--deadline", "50s", "--address", address()});
+  Json nodes;
+  ASSERT_TRUE(eventually([&] {
+    nodes = print({"list", "nodes", "--state", "draining"});
+    return nodes.is_array() && !nodes.empty();
+  })) << drain.output();
+  expect_each("nodes", nodes);
+  expect_documented("drain", nodes[0]["drain"]);
+  expect_each("nodes", print({"list", "nodes"}));
+  expect_each("actors", print({"list", "actors"}));
+  expect_each("workers", print({"list", "workers"}));
+  const Json groups = print({"list", "placement-groups"});
+  expect_each("placement-groups", groups);
+  expect_each("bundles", groups[0]["bundles"]);
+  const Json jobs = print({"list", "jobs"});
+  expect_each("jobs", jobs);
+  EXPECT_EQ(print({"job", "list"}).size(), jobs.size());
+  expect_documented("job status", print({"job", "status", jobs[0]["id"]}));
+  const Json objects = print({"list", "objects"});
+  expect_documented("list objects", objects);
+  expect_each("objects", objects["objects"]);
+  for (const Json& object : objects["objects"]) {
+    for (const Json& borrowed : object["borrowers"]) expect_documented("borrowers", borrowed);
+  }
+  expect_each("stores", objects["stores"]);
+  const Json status = print({"status"});
+  expect_documented("status", status);
+  expect_each("nodes", status["nodes"]);
+  expect_each("actors", status["actors"]);
+  expect_each("placement-groups", status["placement_groups"]);
+  expect_each("jobs", status["jobs"]);
+  const Json doctor = print({"doctor"});
+  expect_documented("doctor", doctor);
+  expect_each("findings", doctor["findings"]);
+  // And nothing that is not there.
+  for (const auto& [kind, documented] : fields) {
+    EXPECT_TRUE(seen.contains(kind)) << kind << " was not printed";
+    for (const std::string& field : documented.sometimes) EXPECT_TRUE(seen.contains(kind + "." + field)) << field << " of " << kind << " was not printed";
+  }
+}
 
 TEST_F(ObserveTest, AStackShowsTheMethodThatRuns) {
   auto busy = counter(0, {.name = "busy"});

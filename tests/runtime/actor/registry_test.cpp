@@ -162,10 +162,9 @@ extern "C" void starling_test_landmark() { asm volatile("nop; nop; nop"); }
 TEST(Symbol, NamesAnAddressInsideOfAFunction) {
   auto address = reinterpret_cast<std::uintptr_t>(&starling_test_landmark);
   Symbol symbol = symbol_at(address + 1);
-  ASSERT_NE(symbol.name, nullptr);
   EXPECT_STREQ(symbol.name, "starling_test_landmark");
   EXPECT_EQ(symbol.offset, 1u);
-  EXPECT_EQ(symbol_at(1).name, nullptr);
+  EXPECT_STREQ(symbol_at(1).name, "");
   EXPECT_EQ(symbol_at(1).module, nullptr);
 }
 

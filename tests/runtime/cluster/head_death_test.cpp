@@ -43,5 +43,66 @@ TEST_F(HeadDeathTest, CallsGoOnAndCreationWorksAgainWithinThreeSeconds) {
   expect_promises_kept(3);
 }
 
+class HeadAwayTest : public NetworkTest {
+ protected:
+  /// What a command says that cannot be answered, within that time.
+  std::string refusal(int machine, std::vector<std::string> arguments, std::chrono::milliseconds patience) {
+    const std::string name = arguments[0] + " " + (arguments.size() > 1 ? arguments[1] : "");
+    const std::int64_t begin = now_us();
+    const Finished finished = cluster_->starling(machine, std::move(arguments));
+    const auto took = std::chrono::milliseconds((now_us() - begin) / 1000);
+    EXPECT_EQ(finished.code, 1) << name << ": " << finished.output;
+    EXPECT_LT(took, patience) << name;
+    return name + ": " + finished.output;
+  }
+  void expect_explained(const std::string& text, const std::string& cure) const {
+    EXPECT_NE(text.find("the head at " + cluster_->address(0) + " has not answered since 20"), std::string::npos) << text;
+    EXPECT_NE(text.find("meanwhile what runs goes on"), std::string::npos) << text;
+    EXPECT_NE(text.find(cure), std::string::npos) << text;
+  }
+  void kill_head_node() {
+    const pid_t head = cluster_->head();
+    ASSERT_GT(head, 0);
+    cluster_->kill_node(0);
+    ::kill(head, SIGKILL);
+  }
+};
+
+TEST_F(HeadAwayTest, CommandsOnOtherNodesSayWhatGoesOn) {
+  start({.machines = 3, .arguments = {"--num-cpus", "2"}});
+  if (IsSkipped()) return;
+  kill_head_node();
+  const std::vector<std::vector<std::string>> commands{{"status"},      {"list", "nodes"}, {"list", "actors"}, {"list", "workers"}, {"list", "objects", "--json"},
+                                                       {"why", "abcd"}, {"job", "list"},   {"stack", "abcd"},  {"top", "--once"},   {"drain", cluster_->address(2)}};
+  for (const auto& command : commands) {
+    const std::string text = refusal(1, command, 4s);
+    expect_explained(text, "starling start --head --journal");
+    EXPECT_NE(text.find("this node waits another"), std::string::npos) << text;
+  }
+  EXPECT_NE(cluster_->starling(1, {"metrics"}).output.find("starling_head_up 0"), std::string::npos) << "what the node itself knows, it tells";
+  expect_started(0);
+  EXPECT_TRUE(eventually(20s, [&] { return cluster_->starling(1, {"status"}).code == 0; }));
+}
+
+TEST_F(HeadAwayTest, AHeadThatNoPacketReachesIsNamedToo) {
+  start({.machines = 2, .arguments = {"--num-cpus", "2"}});
+  if (IsSkipped()) return;
+  network_->isolate(0);
+  const std::string text = refusal(1, {"status"}, 8s);
+  expect_explained(text, "starling start --head --journal");
+}
+
+TEST_F(HeadAwayTest, AHeadThatIsBackInAMomentIsWaitedFor) {
+  start({.machines = 2, .arguments = {"--num-cpus", "2"}});
+  if (IsSkipped()) return;
+  const pid_t head = cluster_->head();
+  ASSERT_GT(head, 0);
+  ::kill(head, SIGKILL);
+  for (int machine = 0; machine < 2; ++machine) {
+    const Finished status = cluster_->starling(machine, {"status"});
+    EXPECT_EQ(status.code, 0) << status.output;
+  }
+}
+
 }  // namespace
 }  // namespace runtime::test

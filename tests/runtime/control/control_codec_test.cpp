@@ -185,7 +185,7 @@ ObjectList full_list() {
   object.borrowers = {{NodeId::random(), 13, 6, "driver"}};
   object.published = {"team/weights@7"};
   object.copies = {NodeId::random()};
-  return {{object, {}}, {{NodeId::random(), 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11}}, true};
+  return {{object, {}}, {{NodeId::random(), 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11}}, true, {"a node is silent"}};
 }
 
 TEST(ControlCodec, EveryRequestComesBackEqual) {
@@ -272,7 +272,7 @@ TEST(ControlCodec, EveryAnswerComesBackEqual) {
   cluster.groups = {group};
   cluster.jobs.resize(1);
   std::vector<ControlAnswer> answers{std::monostate{}, JobId::random(), address, state, std::string("a\0b", 3), std::int64_t{-3},
-                                     cluster, group, control::LogChunk{"text\xff", 99, 7},
+                                     cluster, group, control::LogChunk{"text\xff", 99, 7, 1ull << 40},
                                      control::NodeList{3, cluster.nodes, {{cluster.nodes[1], "it was drained", true, 5}}}, ObjectControlAnswer(full_list()),
                                      control::Refusals{{{GroupId::random(), "it is stopping"}}},
                                      JobInfo{JobId::random(), NodeId::random(), "x", 3, false, true, "bob", 1, 2, JobOutcome::kFailed, full_cause()}, control::FilesWanted{{1, 5}},

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <csignal>
+#include <filesystem>
 #include <set>
 #include <nlohmann/json.hpp>
 
@@ -85,7 +86,7 @@ TEST(Doctor, NamesTheBrokenAndTheSlowPair) {
   std::vector<PairSpeed> pairs;
   for (const char* from : {"a:1", "b:2", "c:3"}) {
     for (const char* to : {"a:1", "b:2", "c:3"}) {
-      if (std::string(from) != to) pairs.push_back({from, to, 1e9, 1e-4, ""});
+      if (std::string(from) != to) pairs.push_back({from, to, 1e9, 1e-4});
     }
   }
   for (const Finding& finding : judge_pairs(pairs)) EXPECT_EQ(finding.state, State::kGood) << finding.what;
@@ -100,6 +101,12 @@ TEST(Doctor, NamesTheBrokenAndTheSlowPair) {
   EXPECT_NE(findings[4].what.find("c:3 -> a:1: connection refused"), std::string::npos) << findings[4].what;
   EXPECT_NE(findings[4].cure.find("--advertise"), std::string::npos);
   EXPECT_EQ(findings[0].state, State::kGood);
+  pairs[0] = {.from = "a:1", .to = "b:2", .skipped = true};
+  const auto late = judge_pairs(pairs);
+  EXPECT_EQ(late[0].state, State::kNote) << late[0].what;
+  EXPECT_NE(late[0].what.find("not measured"), std::string::npos) << late[0].what;
+  EXPECT_NE(late[0].cure.find("--bytes"), std::string::npos);
+  EXPECT_EQ(late[1].state, State::kWarning) << "the pair that was not measured counts as one of no speed";
 }
 
 TEST(Doctor, JudgesClocks) {
@@ -179,7 +186,14 @@ TEST_F(DoctorCluster, MeasuresEachPairOfNodes) {
       EXPECT_NE(what.find("MB/s"), std::string::npos) << what;
     }
     clocks += check.starts_with("clock of ") && state == "ok";
-    if (check == "all-reduce") reduced = state == "ok" || what.find("starling-rl") != std::string::npos;
+    if (check == "all-reduce") {
+      reduced = true;
+      const bool there = std::filesystem::exists(std::filesystem::path(program()).parent_path() / "starling-rl");
+      EXPECT_EQ(state, there ? "ok" : "note") << what;
+      EXPECT_NE(what.find(there ? "over 3 nodes: 4 MiB" : "starling-rl, which has Gloo and uses NCCL, is not beside"), std::string::npos) << what;
+      if (there) EXPECT_NE(what.find("MB/s per node"), std::string::npos) << what;
+      if (there && what.starts_with("Gloo")) EXPECT_NE(what.find("; not by NCCL: "), std::string::npos) << what;
+    }
   }
   EXPECT_EQ(connections, 6);
   EXPECT_EQ(clocks, 3);

@@ -316,6 +316,24 @@ TEST_F(Job, BinaryOutputIsKeptAsItIs) {
   fs::remove(written);
 }
 
+TEST_F(Job, LogsSayWhatWasRotatedAway) {
+  start_head();
+  const std::string short_one = submit({"--", "echo", "all of it"});
+  wait_for_end(short_one);
+  EXPECT_EQ(starling({"job", "logs", short_one}).err, "");
+  constexpr std::uint64_t kBytes = 200'000'000;
+  const std::string id = submit({"--", "sh", "-c", "yes 123456789abcdef | head -c " + std::to_string(kBytes)});
+  wait_for_end(id);
+  for (const std::vector<std::string>& command : {std::vector<std::string>{"job", "logs", id}, {"logs", id}, {"job", "logs", "-f", id}}) {
+    CommandResult logs = starling(command);
+    EXPECT_EQ(logs.code, 0) << logs.err;
+    EXPECT_LT(logs.out.size(), kBytes);
+    EXPECT_GT(logs.out.size(), kBytes / 4);
+    EXPECT_NE(logs.err.find("note: the log of job " + id.substr(0, 8) + " begins after its first " + std::to_string(kBytes - logs.out.size()) + " bytes: "), std::string::npos) << logs.err;
+    EXPECT_EQ(std::count(logs.err.begin(), logs.err.end(), '\n'), 1) << logs.err;
+  }
+}
+
 TEST_F(Job, LogsAreFollowedToItsEnd) {
   start_head();
   const std::string id = submit({"--", "sh", "-c", "for i in 1 2 3; do echo line $i; sleep 0.3; done"});

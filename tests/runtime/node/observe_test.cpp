@@ -4,7 +4,10 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <cerrno>
 #include <csignal>
+#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
@@ -223,7 +226,7 @@ TEST_F(Observe, MetricsCanBeOpenOrOff) {
 
 TEST_F(Observe, StrangersAtThePortAreBounded) {
   const std::string address = start_head();
-  EXPECT_TRUE(converse(address, "GET /metrics HTTP/1.1\r\n" + std::string(20'000, 'x')).starts_with("HTTP/1.1 400"));
+  EXPECT_TRUE(converse(address, "GET /metrics HTTP/1.1\r\nX: " + std::string(20'000, 'x')).starts_with("HTTP/1.1 431"));
   EXPECT_TRUE(converse(address, "GET \xff\xfe nonsense\r\n\r\n                        ").starts_with("HTTP/1.1 400"));
   // More half requests than are served at once; the others are closed.
   std::vector<FileDescriptor> halves;
@@ -236,6 +239,48 @@ TEST_F(Observe, StrangersAtThePortAreBounded) {
   halves.clear();
   const std::string bearer = "Authorization: Bearer " + key() + "\r\n";
   EXPECT_TRUE(wait_until([&] { return get(address, "/metrics", bearer).starts_with("HTTP/1.1 200"); }, std::chrono::seconds(15)));
+}
+
+TEST_F(Observe, WhatIsNoScrapeIsRefusedInOrder) {
+  const std::string address = start_head({"--metrics", "open"});
+  // The whole answer, and then the end of the connection rather than a reset, whatever has not been read.
+  const auto refused = [&](const std::string& request, const std::string& status) {
+    FileDescriptor socket = connect_to(address);
+    ASSERT_TRUE(socket);
+    for (std::size_t sent = 0; sent < request.size();) {
+      const ssize_t put = ::send(socket.get(), request.data() + sent, request.size() - sent, MSG_NOSIGNAL);
+      ASSERT_GT(put, 0) << std::strerror(errno) << " after " << sent << " bytes of " << request.substr(0, 30);
+      sent += static_cast<std::size_t>(put);
+    }
+    ::shutdown(socket.get(), SHUT_WR);
+    std::string response;
+    char block[4096];
+    ssize_t got = 0;
+    while ((got = ::recv(socket.get(), block, sizeof block, 0)) > 0) response.append(block, static_cast<std::size_t>(got));
+    EXPECT_EQ(got, 0) << std::strerror(errno) << " after " << request.substr(0, 30);
+    EXPECT_TRUE(response.starts_with("HTTP/1.1 " + status)) << request.substr(0, 30) << ": " << response;
+    EXPECT_NE(response.find("Connection: close"), std::string::npos) << response;
+    if (status.starts_with("405")) EXPECT_NE(response.find("Allow: GET, HEAD\r\n"), std::string::npos) << response;
+  };
+  for (const char* method : {"POST", "PUT", "DELETE", "OPTIONS", "PATCH", "TRACE", "CONNECT", "BREW"}) {
+    refused(std::string(method) + " /metrics HTTP/1.1\r\nHost: x\r\n\r\n", "405 Method Not Allowed");
+  }
+  const std::string body(2 << 20, 'b');
+  refused("POST /metrics HTTP/1.1\r\nContent-Length: " + std::to_string(body.size()) + "\r\n\r\n" + body, "405");
+  refused("POST /metrics HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n200000\r\n" + body + "\r\n0\r\n\r\n", "405");
+  refused("GET /metrics HTTP/1.1\r\nX: " + body, "431 Request Header Fields Too Large");
+  refused("GET /" + body + " HTTP/1.1\r\n\r\n", "431");
+  refused("GET nonsense", "400 Bad Request");
+  refused("GET /metrics HTTP/1.1\r\nContent-Length: 1, 2\r\n\r\n", "400");
+  EXPECT_TRUE(get(address, "/metrics").starts_with("HTTP/1.1 200"));
+  // Nobody can have it read for ever.
+  FileDescriptor endless = connect_to(address);
+  ASSERT_TRUE(endless);
+  std::size_t sent = 0;
+  const std::string head = "POST /metrics HTTP/1.1\r\nContent-Length: 99999999999\r\n\r\n";
+  ASSERT_EQ(::send(endless.get(), head.data(), head.size(), MSG_NOSIGNAL), static_cast<ssize_t>(head.size()));
+  for (ssize_t put = 1; put > 0 && sent < (256u << 20); sent += static_cast<std::size_t>(std::max<ssize_t>(put, 0))) put = ::send(endless.get(), body.data(), body.size(), MSG_NOSIGNAL);
+  EXPECT_LT(sent, 256u << 20);
 }
 
 TEST_F(Observe, PrometheusScrapesEveryNode) {

@@ -3,6 +3,9 @@
 #include <gtest/gtest.h>
 #include <sys/mount.h>
 
+#include <chrono>
+#include <thread>
+
 #include "runtime/node/file_util.h"
 #include "runtime/node/log_keeper.h"
 #include "runtime/node/log_reader.h"
@@ -124,6 +127,27 @@ TEST(LogReader, GoesOnAfterARotation) {
   read_on();
   EXPECT_GT(read.size(), 100u);
   EXPECT_TRUE(written.ends_with(read)) << read;
+  // What was rotated away before it, also for whoever has fallen behind, and after the writer's own end.
+  EXPECT_EQ(read_log_chunk(folder.path(), "x.log", 0, 0)->position, written.size() - read.size());
+  auto behind = read_log_chunk(folder.path(), "x.log", 0, 0);
+  std::this_thread::sleep_for(std::chrono::milliseconds(20));  // files of one tick of the kernel's clock may have the same number and birth
+  LogFile again(folder.path() / "x.log", 100);
+  for (int i = 200; i < 250; ++i) {
+    const std::string line = "line " + std::to_string(i) + "\n";
+    again.append(line);
+    written += line;
+  }
+  behind = read_log_chunk(folder.path(), "x.log", behind->file, behind->next_offset);
+  ASSERT_TRUE(behind.ok()) << behind.status().to_string();
+  EXPECT_EQ(behind->text, written.substr(behind->position, behind->text.size()));
+  EXPECT_GT(behind->text.size(), 50u) << "it goes on with the oldest that is left";
+  auto last = read_log_chunk(folder.path(), "x.log", behind->file, behind->next_offset);
+  ASSERT_TRUE(last.ok()) << last.status().to_string();
+  EXPECT_EQ(last->position, behind->position + behind->text.size());
+  EXPECT_EQ(last->text, written.substr(last->position));
+  // Its older half removed for room: the position does not come from there.
+  std::filesystem::remove(folder.path() / "x.log.1");
+  EXPECT_EQ(read_log_chunk(folder.path(), "x.log", 0, 0)->position, last->position);
   EXPECT_EQ(read_log_chunk(folder.path(), "../x.log", 0, 0).status().code(), ErrorCode::kInvalidArgument);
   EXPECT_EQ(read_log_chunk(folder.path(), "y.log", 0, 0).status().code(), ErrorCode::kNotFound);
 }

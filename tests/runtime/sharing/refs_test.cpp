@@ -65,6 +65,48 @@ TEST_F(RefsTest, SaysWhoKeepsAnObject) {
   EXPECT_NE(help.output.find("objects"), std::string::npos) << help.output;
 }
 
+TEST_F(RefsTest, AnOwnerThatIsStoppedIsNamedAndNotGone) {
+  NodeId second = add_node();
+  auto maker = keeper(second), near = keeper(second), far = keeper(rt_->node_id());
+  Parcel parcel;
+  parcel.list.push_back(get(maker.call(&Keeper::make, std::uint64_t{4}, std::uint64_t{kLarge})));
+  get(near.call(&Keeper::keep, parcel));
+  get(far.call(&Keeper::keep, parcel));
+  ASSERT_EQ(::kill(maker.pid(), SIGSTOP), 0);
+  auto text = run({STARLING_BIN_DIR "/starling", "list", "objects", "--address", address()});
+  auto result = run({STARLING_BIN_DIR "/starling", "list", "objects", "--address", address(), "--json"});
+  ASSERT_EQ(::kill(maker.pid(), SIGCONT), 0);
+  EXPECT_EQ(text.exit_code, 1) << text.output;
+  EXPECT_EQ(text.output.find("owner gone"), std::string::npos) << text.output;
+  EXPECT_NE(text.output.find("Keeper " + maker.id().short_hex() + " (pid " + std::to_string(maker.pid()) + "): "), std::string::npos) << text.output;
+  EXPECT_NE(text.output.find("(pid " + std::to_string(maker.pid()) + ") on node " + second.short_hex() + " does not answer"), std::string::npos) << text.output;
+  const auto json = nlohmann::json::parse(result.output.substr(std::min(result.output.find('{'), result.output.size())), nullptr, false);
+  ASSERT_TRUE(json.is_object()) << result.output;
+  EXPECT_EQ(json["troubles"].size(), 1u) << result.output;
+  auto whole = run({STARLING_BIN_DIR "/starling", "list", "objects", "--address", address()});
+  EXPECT_EQ(whole.exit_code, 0) << whole.output;
+}
+
+TEST_F(RefsTest, ACopyThatIsLeftOfALivingOwnersObjectSaysSo) {
+  NodeId second = add_node();
+  auto far = keeper(second);
+  {
+    auto ref = rt_->put(numbers(1, kLarge));
+    ASSERT_TRUE(ref.ok());
+    Parcel parcel;
+    parcel.list.push_back({1, *ref});
+    get(far.call(&Keeper::keep, parcel));
+    EXPECT_EQ(get(far.call(&Keeper::read_all)), std::vector<std::string>());  // copied there
+    get(far.call(&Keeper::drop_all));
+  }
+  // The copy may go at any time; as long as it is shown, nobody is called gone.
+  for (int look = 0; look < 20; ++look) {
+    auto text = run({STARLING_BIN_DIR "/starling", "list", "objects", "--address", address()});
+    EXPECT_EQ(text.exit_code, 0) << text.output;
+    EXPECT_EQ(text.output.find("owner gone"), std::string::npos) << text.output;
+  }
+}
+
 TEST_F(RefsTest, TheOwnerKeepsWhatADeadBorrowerPassedOn) {
   NodeId second = add_node();
   auto middle = keeper(second), last = keeper(second);

@@ -1,0 +1,26 @@
+// How many bytes of a log came before the files that are kept of it: in "<name>.begin" beside them, since neither knows what was there before.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+
+namespace runtime {
+
+/// Tells a log's file from the others that it consists of, under whatever name: by its inode, and by when it was made, since inodes are used again. 0: unknown.
+std::uint64_t log_file_identity(int fd);
+
+/// Of one of a log's files.
+struct LogPosition {
+  std::uint64_t bytes_before = 0;
+  std::uint64_t file = 0;  // log_file_identity()
+};
+
+/// Where the file began that was the current one when a log was last rotated; nothing before that.
+std::optional<LogPosition> read_log_position(const std::filesystem::path& log);
+/// After "<name>" has become "<name>.1" and a new one has begun; no harm otherwise.
+void note_rotation(const std::filesystem::path& log);
+/// The log that such a file belongs to; empty for every other file.
+std::filesystem::path log_of_position(const std::filesystem::path& file);
+
+}  // namespace runtime
