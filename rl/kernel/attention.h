@@ -13,6 +13,8 @@ struct AttentionShape {
   std::int64_t kv_heads = 0;  // of the keys and values
   std::int64_t head_dim = 0;
   float scale = 1.0f;         // usually 1 / sqrt(head_dim)
+  float softcap = 0.0f;       // scores become softcap * tanh(score / softcap); 0: as they are
+  std::int64_t window = 0;    // a query sees itself and the window - 1 tokens before it; 0: all before it
 };
 
 /// One sequence's keys, values and the queries that read them.
@@ -27,7 +29,7 @@ struct AttentionSequence {
   std::int64_t block_stride = 0;
   std::int64_t query_row = 0;       // the first query's row in q
   std::int64_t query_count = 0;
-  std::int64_t first_position = 0;  // query i sees tokens 0 .. first_position + i
+  std::int64_t first_position = 0;  // query i sees tokens 0 .. first_position + i, of which the window keeps the last ones
 };
 
 /// Keys are visited in chunks of this many, counted from the sequence's start.

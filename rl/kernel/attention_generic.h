@@ -1,6 +1,6 @@
 // Private to rl/kernel: attention of a block of queries, written once over a Lanes type.
 // A "row" is one query with one of its heads; all rows of a block read the same key/value head. Each row's numbers depend on its
-// own query and on the keys from 0 to its position alone: the rows of a tile share loads, never sums.
+// own query and on the keys that it sees alone: the rows of a tile share loads, never sums.
 #pragma once
 
 #include <cmath>
@@ -26,7 +26,7 @@ struct HeadView {
 /// scores[16] of one row against 16 keys; `last` is the last of them that exists and stands in for those after it.
 template <class L>
 [[gnu::always_inline]] inline void score_chunk(const float* q, const float* keys, std::int64_t stride, std::int64_t last,
-                                               std::int64_t head_dim, float scale, float* scores) {
+                                               std::int64_t head_dim, float scale, float softcap, float* scores) {
   L sums[16];
   const float* key[16];
 #pragma GCC unroll 16
@@ -48,17 +48,20 @@ template <class L>
   float folded[16];
 #pragma GCC unroll 4
   for (int i = 0; i < 16; i += 4) L::fold4(sums[i], sums[i + 1], sums[i + 2], sums[i + 3], folded + i);
-  (L::load(folded) * L::all(scale)).store(scores);
+  const L scaled = L::load(folded) * L::all(scale);
+  (softcap == 0.0F ? scaled : softcap_lanes(scaled, softcap)).store(scores);
 }
 
-/// Turns scores[0, count) into exp(score - maximum) and returns (maximum, sum). Writes zeros up to the end of the chunk.
+/// Turns scores[first, count) into exp(score - maximum) and returns (maximum, sum). Writes zeros around them up to the borders of their chunks.
 template <class L>
-SoftmaxSums exponentiate(float* scores, std::int64_t count) {
+SoftmaxSums exponentiate(float* scores, std::int64_t first, std::int64_t count) {
+  const std::int64_t begin = first / kAttentionChunk * kAttentionChunk;
   const std::int64_t end = (count + kAttentionChunk - 1) / kAttentionChunk * kAttentionChunk;
+  for (std::int64_t t = begin; t < first; ++t) scores[t] = kMinusInfinity;
   for (std::int64_t t = count; t < end; ++t) scores[t] = kMinusInfinity;
-  const float maximum = maximum_of<L>(scores, end, 1.0F);
+  const float maximum = maximum_of<L>(scores + begin, end - begin, 1.0F);
   L sum = L::zero();
-  for (std::int64_t t = 0; t < end; t += 16) {
+  for (std::int64_t t = begin; t < end; t += 16) {
     const L e = exp_lanes(L::load(scores + t) - L::all(maximum));
     e.store(scores + t);
     sum = sum + e;
@@ -114,36 +117,39 @@ void add_values_rows(const HeadView& values, const float* const* weights, std::i
   }
 }
 
-/// Rows [0, rows) of a tile; row r sees keys [0, seen[r]), with seen growing.
+/// Rows [0, rows) of a tile; row r sees keys [first[r], seen[r]), both growing.
 template <class L>
 void attention_rows(const AttentionBlock& block, const HeadView& keys, const HeadView& values, int rows, const float* const* q,
-                    float* const* out, float* const* log_normalizer, const std::int64_t* seen) {
+                    float* const* out, float* const* log_normalizer, const std::int64_t* first, const std::int64_t* seen) {
   const std::int64_t head_dim = block.shape->head_dim;
   const std::int64_t stride = block.sequence->token_stride;
   const std::int64_t longest = seen[rows - 1];
   const std::int64_t scratch_row = (longest + kAttentionChunk - 1) / kAttentionChunk * kAttentionChunk;
-  for (std::int64_t t = 0; t < longest; t += kAttentionChunk) {
+  for (std::int64_t t = first[0] / kAttentionChunk * kAttentionChunk; t < longest; t += kAttentionChunk) {
     const float* chunk = keys.chunk(t);
     const std::int64_t last = (longest - t < kAttentionChunk ? longest - t : kAttentionChunk) - 1;
     for (int r = 0; r < rows; ++r) {
-      if (t < seen[r]) score_chunk<L>(q[r], chunk, stride, last, head_dim, block.shape->scale, block.scratch + r * scratch_row + t);
+      if (t + kAttentionChunk <= first[r] || t >= seen[r]) continue;
+      score_chunk<L>(q[r], chunk, stride, last, head_dim, block.shape->scale, block.shape->softcap, block.scratch + r * scratch_row + t);
     }
   }
   SoftmaxSums sums[kAttentionRows];
   const float* weights[kAttentionRows];
   for (int r = 0; r < rows; ++r) {
     weights[r] = block.scratch + r * scratch_row;
-    sums[r] = exponentiate<L>(block.scratch + r * scratch_row, seen[r]);
+    sums[r] = exponentiate<L>(block.scratch + r * scratch_row, first[r], seen[r]);
+    // What its neighbours in the tile still see and it does not weighs nothing.
+    for (std::int64_t t = first[0]; t < first[r] / kAttentionChunk * kAttentionChunk; ++t) block.scratch[r * scratch_row + t] = 0.0F;
     for (std::int64_t d = 0; d < head_dim; ++d) out[r][d] = 0.0F;
   }
   int done = 0;
-  for (; done + 4 <= rows; done += 4) add_values_rows<L, 4>(values, weights + done, 0, seen[done], head_dim, out + done);
+  for (; done + 4 <= rows; done += 4) add_values_rows<L, 4>(values, weights + done, first[done], seen[done], head_dim, out + done);
   if (done + 2 <= rows) {
-    add_values_rows<L, 2>(values, weights + done, 0, seen[done], head_dim, out + done);
+    add_values_rows<L, 2>(values, weights + done, first[done], seen[done], head_dim, out + done);
     done += 2;
   }
   const int paired = done;
-  if (done < rows) add_values_rows<L, 1>(values, weights + done, 0, seen[done], head_dim, out + done);
+  if (done < rows) add_values_rows<L, 1>(values, weights + done, first[done], seen[done], head_dim, out + done);
   for (int r = 0; r < rows; ++r) {
     // What the rows of a group see beyond its first row, each for itself.
     const int group_first = r >= paired ? r : r < paired / 4 * 4 ? r / 4 * 4 : paired / 4 * 4;
@@ -169,6 +175,7 @@ void attention_block(const AttentionBlock& block) {
   const float* q[kAttentionRows];
   float* out[kAttentionRows];
   float* log_normalizer[kAttentionRows];
+  std::int64_t first[kAttentionRows];
   std::int64_t seen[kAttentionRows];
   int rows = 0;
   for (std::int64_t query = block.query_begin; query < block.query_end; ++query) {
@@ -179,9 +186,10 @@ void attention_block(const AttentionBlock& block) {
       out[rows] = block.out + row * block.out_stride + head * shape.head_dim;
       log_normalizer[rows] = block.log_normalizer == nullptr ? nullptr : block.log_normalizer + row * shape.heads + head;
       seen[rows] = sequence.first_position + query + 1;
+      first[rows] = shape.window > 0 && seen[rows] > shape.window ? seen[rows] - shape.window : 0;
       const bool last = query + 1 == block.query_end && g + 1 == group;
       if (++rows < kAttentionRows && !last) continue;
-      attention_rows<L>(block, keys, values, rows, q, out, log_normalizer, seen);
+      attention_rows<L>(block, keys, values, rows, q, out, log_normalizer, first, seen);
       rows = 0;
     }
   }

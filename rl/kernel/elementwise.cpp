@@ -11,10 +11,16 @@ constexpr std::int64_t kElementsPerRange = 16 << 10;  // a multiple of the 16 la
 
 }  // namespace
 
-void silu_mul(ThreadPool& pool, const float* gate, const float* up, std::int64_t count, float* y) {
-  const auto kernel = kernels().silu_mul;
-  pool.parallel_for(count, kElementsPerRange,
-                    [&](std::int64_t begin, std::int64_t end) { kernel(gate + begin, up + begin, end - begin, y + begin); });
+void activate(ThreadPool& pool, Activation activation, const float* gate, const float* up, std::int64_t count, float* y) {
+  const auto kernel = kernels().activate;
+  pool.parallel_for(count, kElementsPerRange, [&](std::int64_t begin, std::int64_t end) {
+    kernel(activation, gate + begin, up == nullptr ? nullptr : up + begin, end - begin, y + begin);
+  });
+}
+
+void softcap(ThreadPool& pool, const float* x, std::int64_t count, float cap, float* y) {
+  const auto kernel = kernels().softcap;
+  pool.parallel_for(count, kElementsPerRange, [&](std::int64_t begin, std::int64_t end) { kernel(x + begin, end - begin, cap, y + begin); });
 }
 
 void exp(ThreadPool& pool, const float* x, std::int64_t count, float* y) {

@@ -5,6 +5,7 @@
 #include <cstdint>
 
 #include "rl/kernel/attention.h"
+#include "rl/kernel/elementwise.h"
 #include "rl/kernel/isa.h"
 
 namespace rl::kernel {
@@ -51,8 +52,10 @@ struct KernelTable {
   void (*linear)(const LinearBlock& block);
   void (*attention)(const AttentionBlock& block);
   float (*rms_norm)(const float* x, std::int64_t size, const float* weight, float eps, float* y);  // one row; returns 1 / rms
+  void (*layer_norm)(const float* x, std::int64_t size, const float* weight, const float* bias, float eps, float* y, float* moments);  // one row
   void (*rope_head)(const float* x, std::int64_t half, const float* cos, const float* sin, float* y);
-  void (*silu_mul)(const float* gate, const float* up, std::int64_t count, float* y);
+  void (*activate)(Activation activation, const float* gate, const float* up, std::int64_t count, float* y);
+  void (*softcap)(const float* x, std::int64_t count, float cap, float* y);
   void (*exp)(const float* x, std::int64_t count, float* y);
   void (*add)(const float* a, const float* b, std::int64_t count, float* y);
   SoftmaxSums (*softmax_sums)(const float* logits, std::int64_t count, float scale);

@@ -13,8 +13,10 @@ constexpr KernelTable make_table() {
   return {.linear = &linear_block<L>,
           .attention = &attention_block<L>,
           .rms_norm = &rms_norm_row<L>,
+          .layer_norm = &layer_norm_row<L>,
           .rope_head = &rope_head<L>,
-          .silu_mul = &silu_mul_values<L>,
+          .activate = &activate_values<L>,
+          .softcap = &softcap_values<L>,
           .exp = &exp_values<L>,
           .add = &add_values<L>,
           .softmax_sums = &softmax_sums<L>};

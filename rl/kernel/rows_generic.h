@@ -49,18 +49,71 @@ void exp_values(const float* x, std::int64_t count, float* y) {
 }
 
 template <class L>
-[[gnu::always_inline]] inline L silu_mul_lanes(L gate, L up) {
-  const L one = L::all(1.0F);
-  return gate / (one + exp_lanes(L::zero() - gate)) * up;
+[[gnu::always_inline]] inline L silu_lanes(L x) {
+  return x / (L::all(1.0F) + exp_lanes(L::zero() - x));
+}
+
+/// 0.5 x (1 + tanh(u)) = x / (1 + exp(-2 u)) with u = sqrt(2 / pi) (x + 0.044715 x^3).
+template <class L>
+[[gnu::always_inline]] inline L gelu_tanh_lanes(L x) {
+  const L cubic = L::fma(x * x * L::all(0.044715F), x, x);
+  return x / (L::all(1.0F) + exp_lanes(cubic * L::all(-1.59576912F)));
+}
+
+/// max(x, 0) - |x| erfc(|x| / sqrt 2) / 2, with erfc by Abramowitz and Stegun 7.1.26.
+template <class L>
+[[gnu::always_inline]] inline L gelu_lanes(L x) {
+  const L size = L::max(x, L::zero() - x);
+  const L z = size * L::all(0.707106781F);
+  const L t = L::all(1.0F) / L::fma(z, L::all(0.3275911F), L::all(1.0F));
+  L p = L::fma(t, L::all(1.061405429F), L::all(-1.453152027F));
+  p = L::fma(p, t, L::all(1.421413741F));
+  p = L::fma(p, t, L::all(-0.284496736F));
+  p = L::fma(p, t, L::all(0.254829592F));
+  const L erfc = p * t * exp_lanes(L::zero() - z * z);
+  return L::max(L::zero(), x) - size * L::all(0.5F) * erfc;
+}
+
+template <class L, Activation A>
+[[gnu::always_inline]] inline L activate_lanes(L x) {
+  if constexpr (A == Activation::kSilu) return silu_lanes(x);
+  else if constexpr (A == Activation::kGelu) return gelu_lanes(x);
+  else if constexpr (A == Activation::kGeluTanh) return gelu_tanh_lanes(x);
+  else return L::max(L::zero(), x);
+}
+
+template <class L, Activation A>
+void activate_loop(const float* gate, const float* up, std::int64_t count, float* y) {
+  for (std::int64_t i = 0; i < count; i += 16) {
+    const std::int64_t rest = count - i < 16 ? count - i : 16;
+    const bool whole = rest == 16;
+    L v = activate_lanes<L, A>(whole ? L::load(gate + i) : L::load_first(gate + i, rest));
+    if (up != nullptr) v = v * (whole ? L::load(up + i) : L::load_first(up + i, rest));
+    whole ? v.store(y + i) : v.store_first(y + i, rest);
+  }
 }
 
 template <class L>
-void silu_mul_values(const float* gate, const float* up, std::int64_t count, float* y) {
+void activate_values(Activation activation, const float* gate, const float* up, std::int64_t count, float* y) {
+  switch (activation) {
+    case Activation::kSilu: return activate_loop<L, Activation::kSilu>(gate, up, count, y);
+    case Activation::kGelu: return activate_loop<L, Activation::kGelu>(gate, up, count, y);
+    case Activation::kGeluTanh: return activate_loop<L, Activation::kGeluTanh>(gate, up, count, y);
+    case Activation::kRelu: return activate_loop<L, Activation::kRelu>(gate, up, count, y);
+  }
+}
+
+/// cap tanh(x / cap) = cap - 2 cap / (1 + exp(2 x / cap)).
+template <class L>
+[[gnu::always_inline]] inline L softcap_lanes(L x, float cap) {
+  return L::all(cap) - L::all(2.0F * cap) / (L::all(1.0F) + exp_lanes(x * L::all(2.0F / cap)));
+}
+
+template <class L>
+void softcap_values(const float* x, std::int64_t count, float cap, float* y) {
   std::int64_t i = 0;
-  for (; i + 16 <= count; i += 16) silu_mul_lanes(L::load(gate + i), L::load(up + i)).store(y + i);
-  if (i == count) return;
-  const std::int64_t rest = count - i;
-  silu_mul_lanes(L::load_first(gate + i, rest), L::load_first(up + i, rest)).store_first(y + i, rest);
+  for (; i + 16 <= count; i += 16) softcap_lanes(L::load(x + i), cap).store(y + i);
+  if (i < count) softcap_lanes(L::load_first(x + i, count - i), cap).store_first(y + i, count - i);
 }
 
 template <class L>
@@ -90,6 +143,43 @@ float rms_norm_row(const float* x, std::int64_t size, const float* weight, float
     ((L::load_first(x + whole, rest) * scale) * L::load_first(weight + whole, rest)).store_first(y + whole, rest);
   }
   return inverse_rms;
+}
+
+/// The mean first, then the squares of what is left of it: one pass over both would lose what they have in common.
+/// `moments`, unless null, receives the mean and 1 / standard deviation.
+template <class L>
+void layer_norm_row(const float* x, std::int64_t size, const float* weight, const float* bias, float eps, float* y, float* moments) {
+  const std::int64_t whole = size / 16 * 16;
+  const std::int64_t rest = size - whole;
+  L sum = L::zero();
+  for (std::int64_t i = 0; i < whole; i += 16) sum = sum + L::load(x + i);
+  if (rest > 0) sum = sum + L::load_first(x + whole, rest);
+  const float mean = fold(sum) / static_cast<float>(size);
+  const L centre = L::all(mean);
+  L squares = L::zero();
+  for (std::int64_t i = 0; i < whole; i += 16) {
+    const L v = L::load(x + i) - centre;
+    squares = L::fma(v, v, squares);
+  }
+  if (rest > 0) {
+    float padded[16];
+    for (int lane = 0; lane < 16; ++lane) padded[lane] = lane < rest ? x[whole + lane] : mean;
+    const L v = L::load(padded) - centre;
+    squares = L::fma(v, v, squares);
+  }
+  const float inverse = 1.0F / __builtin_sqrtf(fold(squares) / static_cast<float>(size) + eps);
+  const L scale = L::all(inverse);
+  for (std::int64_t i = 0; i < whole; i += 16) {
+    L::fma((L::load(x + i) - centre) * scale, L::load(weight + i), L::load(bias + i)).store(y + i);
+  }
+  if (rest > 0) {
+    L::fma((L::load_first(x + whole, rest) - centre) * scale, L::load_first(weight + whole, rest), L::load_first(bias + whole, rest))
+        .store_first(y + whole, rest);
+  }
+  if (moments != nullptr) {
+    moments[0] = mean;
+    moments[1] = inverse;
+  }
 }
 
 /// y = (a cos - b sin, b cos + a sin) for the halves a, b of a head.

@@ -1,5 +1,5 @@
-// What one model family adds: how its config reads, which parameters it has, and how other formats name them.
-// A new family is one file that defines a Family, and its line in family.cpp.
+// What one model family adds: how its config reads, and which parameters it has for which part.
+// A new family is one file that defines a Family, and its line in family.cpp (docs/guide/new-family.md).
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>
@@ -8,47 +8,27 @@
 #include <vector>
 
 #include "rl/model/model_config.h"
+#include "rl/model/model_plan.h"
 #include "runtime/core/result.h"
 
 namespace rl {
 
 class JsonFields;
 
-/// How the rows of a weight must be re-ordered on the way from GGUF.
-enum class GgufRows {
-  kSame,
-  kUnpermuteQueries,  // llama.cpp interleaves the two halves of each head's rows; undo it, `heads` heads
-  kUnpermuteKeys,     // the same with `kv_heads` heads
-};
-
-/// One parameter of a family, before it has a place in an arena.
-struct FamilyParameter {
-  std::string name;                 // Hugging Face's
-  std::vector<std::int64_t> shape;  // as Hugging Face stores it
-  std::string gguf_name;
-  GgufRows gguf_rows = GgufRows::kSame;
-  bool is_norm = false;  // starts at one instead of at random
-};
-
 struct Family {
-  std::string_view model_type;         // config.json's "model_type"
-  std::string_view architecture;       // config.json's "architectures"
-  std::string_view gguf_architecture;  // "general.architecture"
+  std::string_view model_type;                   // config.json's "model_type"
+  std::string_view architecture;                 // config.json's "architectures"
+  std::string_view gguf_architecture = {};       // "general.architecture"; empty: GGUF files of it are not read
 
-  /// Adds to `config`, whose common fields are read, what is particular; refuses through `fields` what we can't compute.
-  void (*read)(JsonFields& fields, ModelConfig& config);
+  /// Reads a whole config.json; refuses through `fields` what we can't compute. `where` begins messages about nested objects.
+  void (*read)(JsonFields& fields, const std::string& where, ModelConfig& config);
 
-  /// Adds the family's particular keys to a config.json whose common keys are written.
-  void (*write)(const ModelConfig& config, nlohmann::json& json);
-
-  /// All parameters in the order of the arena.
-  std::vector<FamilyParameter> (*parameters)(const ModelConfig& config);
+  /// All parameters in the order of the arena, and their parts.
+  void (*plan)(PlanBuilder& builder);
 
   /// Tensors that checkpoints of this family carry without need, such as buffers of old versions or a copy of tied weights.
   bool (*ignorable)(const ModelConfig& config, std::string_view tensor);
 };
-
-extern const Family kLlamaFamily;
 
 /// The family of that `model_type`, or nullptr.
 const Family* find_family(std::string_view model_type);
@@ -57,7 +37,36 @@ const Family* find_gguf_family(std::string_view architecture);
 /// The family of a config that was read, so that must exist.
 const Family& family_of(const ModelConfig& config);
 
+ModelPlan plan_of(const ModelConfig& config);
+
 /// "llama, ...": for error messages.
 std::string supported_families();
+
+// -- What families share.
+
+/// The keys that most families have in common, under their usual names: sizes, norm, rope, window, ids.
+void read_common(JsonFields& fields, const std::string& where, ModelConfig& config);
+/// `key` names an activation; kSilu etc. by Hugging Face's names.
+void read_activation(JsonFields& fields, std::string_view key, std::string_view otherwise, ModelConfig& config);
+/// `sliding_window`, `use_sliding_window`, `max_window_layers` and `layer_types` as Mistral, Qwen and Gemma have them.
+void read_windows(JsonFields& fields, ModelConfig& config, bool windows_by_default);
+
+/// What the layers of Llama's descendants have in different ways.
+struct LlamaLayerOptions {
+  bool qkv_bias = false;
+  bool out_bias = false;
+  bool mlp_bias = false;
+  bool fused_qkv = false;      // one qkv_proj, rows q, k, v
+  bool fused_gate_up = false;  // one gate_up_proj, rows gate, up
+};
+/// model.embed_tokens ... lm_head.weight, in Hugging Face's order.
+void plan_llama(PlanBuilder& builder, const LlamaLayerOptions& options = {});
+/// PREFIX.gate_proj, .up_proj and .down_proj.
+MlpPlan plan_gated_mlp(PlanBuilder& builder, const std::string& prefix, std::int64_t intermediate, bool bias = false, const std::string& gguf = {});
+/// PREFIX.gate (the router), PREFIX.experts.N and PREFIX.shared_experts.
+ExpertsPlan plan_experts(PlanBuilder& builder, const std::string& prefix);
+
+/// Buffers of old versions of transformers, and the copy of a tied output layer.
+bool ignorable_usual(const ModelConfig& config, std::string_view tensor);
 
 }  // namespace rl

@@ -1,19 +1,24 @@
 #include "rl/model/forward.h"
 
 #include <ATen/TensorOperators.h>
+#include <ATen/ops/addmm.h>
 #include <ATen/ops/arange.h>
 #include <ATen/ops/bmm.h>
 #include <ATen/ops/cat.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/from_blob.h>
+#include <ATen/ops/gelu.h>
 #include <ATen/ops/logsumexp.h>
 #include <ATen/ops/mm.h>
+#include <ATen/ops/relu.h>
 #include <ATen/ops/rsqrt.h>
 #include <ATen/ops/silu.h>
 #include <ATen/ops/softmax.h>
+#include <ATen/ops/stack.h>
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 
 #include "rl/kernel/kernel.h"
 #include "runtime/core/check.h"
@@ -34,17 +39,18 @@ at::Tensor to_device(std::span<const T> host, at::ScalarType type, at::Device de
 
 // The device's version of kernel::rope.
 at::Tensor rope_aten(const Rows& rows, const at::Tensor& x, std::int64_t heads, bool backwards) {
-  const std::int64_t half = x.size(1) / heads / 2;
-  const at::Tensor positions = to_device<std::int32_t>(rows.positions, at::kInt, x.device());
+  const std::int64_t half = rows.rope->half;
+  const at::Tensor positions = to_device<std::int32_t>(rows.rope_rows, at::kInt, x.device());
   const auto table = [&](const std::vector<float>& host) {
     return to_device<float>(host, at::kFloat, x.device()).view({-1, half}).index_select(0, positions).unsqueeze(1);  // [T, 1, half]
   };
   const at::Tensor cos = table(rows.rope->cos);
   const at::Tensor sin = backwards ? table(rows.rope->sin).neg() : table(rows.rope->sin);
-  const at::Tensor pairs = x.view({x.size(0), heads, 2, half});
-  const at::Tensor first = pairs.select(2, 0);
-  const at::Tensor second = pairs.select(2, 1);
-  return at::cat({first * cos - second * sin, second * cos + first * sin}, 2).view(x.sizes());
+  const at::Tensor whole = x.view({x.size(0), heads, -1});
+  const at::Tensor first = whole.narrow(2, 0, half);
+  const at::Tensor second = whole.narrow(2, half, half);
+  const at::Tensor rest = whole.narrow(2, 2 * half, whole.size(2) - 2 * half);
+  return at::cat({first * cos - second * sin, second * cos + first * sin, rest}, 2).view(x.sizes());
 }
 
 // The device's version of kernel::attention: scores of one sequence at a time.
@@ -59,9 +65,12 @@ Attended attention_aten(const Rows& rows, const AttentionShape& shape, const at:
     };
     const at::Tensor keys = heads(k, shape.kv_heads).repeat_interleave(group, 0);
     const at::Tensor values = heads(v, shape.kv_heads).repeat_interleave(group, 0);
-    at::Tensor scores = at::bmm(heads(q, shape.heads), keys.transpose(1, 2)).mul_(shape.scale());
+    at::Tensor scores = at::bmm(heads(q, shape.heads), keys.transpose(1, 2)).mul_(shape.scale);
+    if (shape.softcap > 0.0F) scores.div_(shape.softcap).tanh_().mul_(shape.softcap);
     const at::Tensor order = at::arange(length, q.options().dtype(at::kLong));
-    scores.masked_fill_(order.unsqueeze(0) > order.unsqueeze(1), -INFINITY);
+    at::Tensor hidden = order.unsqueeze(0) > order.unsqueeze(1);
+    if (shape.window > 0) hidden = hidden.logical_or(order.unsqueeze(0) <= order.unsqueeze(1) - shape.window);
+    scores.masked_fill_(hidden, -INFINITY);
     out.log_normalizer.narrow(0, begin, length).copy_(at::logsumexp(scores, 2).transpose(0, 1));
     const at::Tensor mixed = at::bmm(at::softmax(scores, 2), values);  // [H, length, D]
     out.y.narrow(0, begin, length).view({length, shape.heads, shape.head_dim}).copy_(mixed.transpose(0, 1));
@@ -71,17 +80,47 @@ Attended attention_aten(const Rows& rows, const AttentionShape& shape, const at:
 
 }  // namespace
 
-float AttentionShape::scale() const { return 1.0F / std::sqrt(static_cast<float>(head_dim)); }
-
 Rows::Rows(const PackedBatch& batch, const Rope& rotary) : ids(batch.ids), cu_seqlens(batch.cu_seqlens) {
-  std::int64_t longest = 0;
+  std::vector<std::int64_t> lengths;
   positions.reserve(ids.size());
+  lengths.reserve(ids.size());
   for (std::size_t b = 0; b + 1 < cu_seqlens.size(); ++b) {
     const std::int64_t length = cu_seqlens[b + 1] - cu_seqlens[b];
-    longest = std::max(longest, length);
     for (std::int64_t i = 0; i < length; ++i) positions.push_back(static_cast<std::int32_t>(i));
+    lengths.insert(lengths.end(), static_cast<std::size_t>(length), length);
   }
-  rope = rotary.tables(longest);
+  find_angles(lengths, rotary);
+}
+
+Rows::Rows(std::vector<std::int32_t> ids_of, std::vector<std::int32_t> positions_of, std::span<const std::int64_t> lengths, const Rope& rotary)
+    : ids(std::move(ids_of)), positions(std::move(positions_of)) {
+  CHECK(ids.size() == positions.size() && ids.size() == lengths.size());
+  find_angles(lengths, rotary);
+}
+
+void Rows::find_angles(std::span<const std::int64_t> lengths, const Rope& rotary) {
+  std::int32_t last = 0;
+  std::map<std::int64_t, std::int64_t> first_row;  // of each stretch's tables
+  for (std::size_t i = 0; i < positions.size(); ++i) {
+    last = std::max(last, positions[i]);
+    first_row.emplace(rotary.stretch_of(lengths[i]), 0);
+  }
+  rope_rows = positions;
+  if (first_row.size() <= 1) {
+    rope = rotary.tables(last + 1, first_row.empty() ? 0 : first_row.begin()->first);
+    return;
+  }
+  auto all = std::make_shared<RopeTables>();
+  for (auto& [stretch, first] : first_row) {
+    const auto tables = rotary.tables(last + 1, stretch);
+    first = all->positions;
+    all->half = tables->half;
+    all->positions += tables->positions;
+    all->cos.insert(all->cos.end(), tables->cos.begin(), tables->cos.end());
+    all->sin.insert(all->sin.end(), tables->sin.begin(), tables->sin.end());
+  }
+  for (std::size_t i = 0; i < positions.size(); ++i) rope_rows[i] += static_cast<std::int32_t>(first_row.at(rotary.stretch_of(lengths[i])));
+  rope = std::move(all);
 }
 
 at::Tensor embedding(kernel::ThreadPool& pool, const at::Tensor& table, std::span<const std::int32_t> ids) {
@@ -91,24 +130,25 @@ at::Tensor embedding(kernel::ThreadPool& pool, const at::Tensor& table, std::spa
   return y;
 }
 
-std::vector<at::Tensor> linear(kernel::ThreadPool& pool, const at::Tensor& x, std::span<const at::Tensor> weights) {
+std::vector<at::Tensor> linear(kernel::ThreadPool& pool, const at::Tensor& x, std::span<const Linear> layers) {
   std::vector<at::Tensor> outputs;
   if (!on_cpu(x)) {
-    for (const at::Tensor& weight : weights) outputs.push_back(at::mm(x, weight.t()));
+    for (const Linear& layer : layers) outputs.push_back(layer.bias.defined() ? at::addmm(layer.bias, x, layer.weight.t()) : at::mm(x, layer.weight.t()));
     return outputs;
   }
   std::vector<kernel::LinearOutput> products;
-  for (const at::Tensor& weight : weights) {
-    outputs.push_back(like(x, {x.size(0), weight.size(0)}));
-    products.push_back({.weight = weight.const_data_ptr<float>(), .out = weight.size(0), .y = outputs.back().mutable_data_ptr<float>()});
+  for (const Linear& layer : layers) {
+    outputs.push_back(like(x, {x.size(0), layer.weight.size(0)}));
+    products.push_back({.weight = layer.weight.const_data_ptr<float>(),
+                        .bias = layer.bias.defined() ? layer.bias.const_data_ptr<float>() : nullptr,
+                        .out = layer.weight.size(0),
+                        .y = outputs.back().mutable_data_ptr<float>()});
   }
-  kernel::linear(pool, x.const_data_ptr<float>(), x.size(0), x.size(1), 0, products);
+  if (x.size(0) > 0) kernel::linear(pool, x.const_data_ptr<float>(), x.size(0), x.size(1), 0, products);
   return outputs;
 }
 
-at::Tensor linear(kernel::ThreadPool& pool, const at::Tensor& x, const at::Tensor& weight) {
-  return linear(pool, x, std::span(&weight, 1)).front();
-}
+at::Tensor linear(kernel::ThreadPool& pool, const at::Tensor& x, const Linear& layer) { return linear(pool, x, std::span(&layer, 1)).front(); }
 
 Normed rms_norm(kernel::ThreadPool& pool, const at::Tensor& x, const at::Tensor& weight, float eps) {
   if (!on_cpu(x)) {
@@ -117,15 +157,47 @@ Normed rms_norm(kernel::ThreadPool& pool, const at::Tensor& x, const at::Tensor&
   }
   Normed out{like(x, x.sizes()), like(x, {x.size(0)})};
   kernel::rms_norm(pool, x.const_data_ptr<float>(), x.size(0), x.size(1), weight.const_data_ptr<float>(), eps,
-                   out.y.mutable_data_ptr<float>(), out.inverse_rms.mutable_data_ptr<float>());
+                   out.y.mutable_data_ptr<float>(), out.moments.mutable_data_ptr<float>());
   return out;
 }
 
-at::Tensor silu_mul(kernel::ThreadPool& pool, const at::Tensor& gate, const at::Tensor& up) {
-  if (!on_cpu(gate)) return at::silu(gate).mul_(up);
+Normed layer_norm(kernel::ThreadPool& pool, const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias, float eps) {
+  if (!on_cpu(x)) {
+    const at::Tensor mean = x.mean(1);
+    const at::Tensor inverse = at::rsqrt((x - mean.unsqueeze(1)).square().mean(1) + eps);
+    return {(x - mean.unsqueeze(1)) * inverse.unsqueeze(1) * weight + bias, at::stack({mean, inverse}, 1)};
+  }
+  Normed out{like(x, x.sizes()), like(x, {x.size(0), 2})};
+  kernel::layer_norm(pool, x.const_data_ptr<float>(), x.size(0), x.size(1), weight.const_data_ptr<float>(), bias.const_data_ptr<float>(), eps,
+                     out.y.mutable_data_ptr<float>(), out.moments.mutable_data_ptr<float>());
+  return out;
+}
+
+at::Tensor activate(kernel::ThreadPool& pool, Activation activation, const at::Tensor& gate, const at::Tensor& up) {
+  if (!on_cpu(gate)) {
+    at::Tensor y;
+    switch (activation) {
+      case Activation::kSilu: y = at::silu(gate); break;
+      case Activation::kGelu: y = at::gelu(gate); break;
+      case Activation::kGeluTanh: y = at::gelu(gate, "tanh"); break;
+      case Activation::kRelu: y = at::relu(gate); break;
+    }
+    return up.defined() ? y.mul_(up) : y;
+  }
   at::Tensor y = like(gate, gate.sizes());
-  kernel::silu_mul(pool, gate.const_data_ptr<float>(), up.const_data_ptr<float>(), gate.numel(), y.mutable_data_ptr<float>());
+  kernel::activate(pool, activation, gate.const_data_ptr<float>(), up.defined() ? up.const_data_ptr<float>() : nullptr, gate.numel(),
+                   y.mutable_data_ptr<float>());
   return y;
+}
+
+void softcap_(kernel::ThreadPool& pool, const at::Tensor& x, float cap) {
+  if (cap == 0.0F) return;
+  if (!on_cpu(x)) {
+    x.div_(cap).tanh_().mul_(cap);
+    return;
+  }
+  float* values = x.mutable_data_ptr<float>();
+  kernel::softcap(pool, values, x.numel(), cap, values);
 }
 
 at::Tensor add(kernel::ThreadPool& pool, const at::Tensor& a, const at::Tensor& b) {
@@ -138,7 +210,7 @@ at::Tensor add(kernel::ThreadPool& pool, const at::Tensor& a, const at::Tensor& 
 at::Tensor rope(kernel::ThreadPool& pool, const Rows& rows, const at::Tensor& x, std::int64_t heads, bool backwards) {
   if (!on_cpu(x)) return rope_aten(rows, x, heads, backwards);
   const std::int64_t head_dim = x.size(1) / heads;
-  const kernel::RopeShape shape{.heads = heads, .head_dim = head_dim, .half = head_dim / 2};
+  const kernel::RopeShape shape{.heads = heads, .head_dim = head_dim, .half = rows.rope->half};
   std::vector<float> negated;
   const float* sin = rows.rope->sin.data();
   if (backwards) {
@@ -147,7 +219,7 @@ at::Tensor rope(kernel::ThreadPool& pool, const Rows& rows, const at::Tensor& x,
     sin = negated.data();
   }
   at::Tensor y = like(x, x.sizes());
-  kernel::rope(pool, shape, x.const_data_ptr<float>(), x.size(0), x.size(1), rows.positions.data(), rows.rope->cos.data(), sin,
+  kernel::rope(pool, shape, x.const_data_ptr<float>(), x.size(0), x.size(1), rows.rope_rows.data(), rows.rope->cos.data(), sin,
                y.mutable_data_ptr<float>());
   return y;
 }
@@ -165,9 +237,7 @@ Attended attention(kernel::ThreadPool& pool, const Rows& rows, const AttentionSh
                          .query_count = rows.cu_seqlens[b + 1] - begin});
   }
   Attended out{like(q, q.sizes()), like(q, {q.size(0), shape.heads})};
-  const kernel::AttentionShape sizes{
-      .heads = shape.heads, .kv_heads = shape.kv_heads, .head_dim = shape.head_dim, .scale = shape.scale()};
-  kernel::attention(pool, sizes, q.const_data_ptr<float>(), 0, sequences, out.y.mutable_data_ptr<float>(), 0,
+  kernel::attention(pool, shape.of_kernel(), q.const_data_ptr<float>(), 0, sequences, out.y.mutable_data_ptr<float>(), 0,
                     out.log_normalizer.mutable_data_ptr<float>());
   return out;
 }

@@ -10,22 +10,30 @@
 #include <span>
 #include <vector>
 
+#include "rl/kernel/attention.h"
+#include "rl/kernel/elementwise.h"
 #include "rl/kernel/thread_pool.h"
 #include "rl/model/packed_batch.h"
 #include "rl/model/rope.h"
 
 namespace rl::forward {
 
-/// What a pass knows about the layout of its rows, computed once.
+/// What a pass knows about its rows, computed once.
 struct Rows {
   std::vector<std::int32_t> ids;         // [T]
   std::vector<std::int32_t> positions;   // [T] within the sequence
-  std::vector<std::int64_t> cu_seqlens;  // [B + 1]
+  std::vector<std::int64_t> cu_seqlens;  // [B + 1]; empty when the keys are not those of these rows alone
+  std::vector<std::int32_t> rope_rows;   // [T] of the tables below
   std::shared_ptr<const RopeTables> rope;
 
   Rows(const PackedBatch& batch, const Rope& rotary);
+  /// Rows wherever they are in their sequences. `lengths` [T]: how long each one's sequence is (or may become), for angles that depend on it.
+  Rows(std::vector<std::int32_t> ids, std::vector<std::int32_t> positions, std::span<const std::int64_t> lengths, const Rope& rotary);
 
   std::int64_t count() const { return static_cast<std::int64_t>(ids.size()); }
+
+ private:
+  void find_angles(std::span<const std::int64_t> lengths, const Rope& rotary);
 };
 
 using RowsPtr = std::shared_ptr<const Rows>;  // backward passes keep it
@@ -33,33 +41,54 @@ using RowsPtr = std::shared_ptr<const Rows>;  // backward passes keep it
 /// Rows of the table [V, O] -> [T, O].
 at::Tensor embedding(kernel::ThreadPool& pool, const at::Tensor& table, std::span<const std::int32_t> ids);
 
-/// x [T, I] times each weight [O_i, I] transposed -> [T, O_i] each.
-std::vector<at::Tensor> linear(kernel::ThreadPool& pool, const at::Tensor& x, std::span<const at::Tensor> weights);
-at::Tensor linear(kernel::ThreadPool& pool, const at::Tensor& x, const at::Tensor& weight);
+/// A weight [O, I], and a bias [O] or undefined.
+struct Linear {
+  at::Tensor weight;
+  at::Tensor bias;
+};
+
+/// x [T, I] times each weight transposed, plus its bias -> [T, O_i] each.
+std::vector<at::Tensor> linear(kernel::ThreadPool& pool, const at::Tensor& x, std::span<const Linear> layers);
+at::Tensor linear(kernel::ThreadPool& pool, const at::Tensor& x, const Linear& layer);
 
 struct Normed {
-  at::Tensor y;            // [T, O]
-  at::Tensor inverse_rms;  // [T]
+  at::Tensor y;        // [T, O]
+  at::Tensor moments;  // what backward needs: 1 / rms [T], or mean and 1 / standard deviation [T, 2]
 };
 
 /// Root mean square norm; Zhang and Sennrich 2019, arXiv:1910.07467.
 Normed rms_norm(kernel::ThreadPool& pool, const at::Tensor& x, const at::Tensor& weight, float eps);
 
-/// silu(gate) * up, all [T, O]; Shazeer 2020, arXiv:2002.05202.
-at::Tensor silu_mul(kernel::ThreadPool& pool, const at::Tensor& gate, const at::Tensor& up);
+/// Ba, Kiros and Hinton 2016, arXiv:1607.06450.
+Normed layer_norm(kernel::ThreadPool& pool, const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias, float eps);
+
+using kernel::Activation;
+
+/// activation(gate) * up, all [T, O] (gated linear units, Shazeer 2020, arXiv:2002.05202); without `up` (undefined) the activation alone.
+at::Tensor activate(kernel::ThreadPool& pool, Activation activation, const at::Tensor& gate, const at::Tensor& up);
+
+/// cap * tanh(x / cap), in place; nothing for a cap of 0.
+void softcap_(kernel::ThreadPool& pool, const at::Tensor& x, float cap);
 
 /// a + b of one shape.
 at::Tensor add(kernel::ThreadPool& pool, const at::Tensor& a, const at::Tensor& b);
 
-/// Rotates each head of x [T, heads * D] by its row's position; `backwards` rotates the other way.
+/// Rotates the first dimensions of each head of x [T, heads * D], as many as there are angles, by its row's position; `backwards` the other way.
 at::Tensor rope(kernel::ThreadPool& pool, const Rows& rows, const at::Tensor& x, std::int64_t heads, bool backwards = false);
 
 struct AttentionShape {
   std::int64_t heads = 0;
   std::int64_t kv_heads = 0;
   std::int64_t head_dim = 0;
+  float scale = 0;          // of the scores
+  float softcap = 0;        // see kernel::AttentionShape
+  std::int64_t window = 0;
 
-  float scale() const;  // 1 / sqrt(head_dim)
+  kernel::AttentionShape of_kernel() const {
+    return {.heads = heads, .kv_heads = kv_heads, .head_dim = head_dim, .scale = scale, .softcap = softcap, .window = window};
+  }
+  /// The first token that the one at `query` sees.
+  std::int64_t first_key(std::int64_t query) const { return window > 0 && query + 1 > window ? query + 1 - window : 0; }
 };
 
 struct Attended {

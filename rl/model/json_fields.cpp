@@ -93,6 +93,34 @@ std::vector<std::int32_t> JsonFields::token_ids(std::string_view key) {
   return ids;
 }
 
+std::vector<std::string> JsonFields::texts(std::string_view key) {
+  const json* value = find(key);
+  if (value == nullptr) return {};
+  std::vector<std::string> list;
+  for (const json& item : value->is_array() ? *value : json::array({nullptr})) {
+    if (!item.is_string()) {
+      wrong(key, "a list of strings");
+      return {};
+    }
+    list.push_back(item.get<std::string>());
+  }
+  return list;
+}
+
+std::vector<float> JsonFields::numbers(std::string_view key, std::size_t count, double least) {
+  std::vector<float> list;
+  const json* value = find(key);
+  const bool is_list = value != nullptr && value->is_array() && value->size() == count;
+  for (std::size_t i = 0; is_list && i < count; ++i) {
+    const double number = (*value)[i].is_number() ? (*value)[i].get<double>() : std::nan("");
+    if (!std::isfinite(number) || number < least) break;
+    list.push_back(static_cast<float>(number));
+  }
+  if (list.size() == count) return list;
+  wrong(key, "a list of " + std::to_string(count) + " numbers from " + std::to_string(least) + " up");
+  return std::vector<float>(count, 1.0F);
+}
+
 const json& JsonFields::object(std::string_view key) {
   static const json kEmpty = json::object();
   const json* value = find(key);

@@ -37,6 +37,12 @@ class JsonFields {
   /// One integer or a list of them: Hugging Face's `eos_token_id`. Empty when absent.
   std::vector<std::int32_t> token_ids(std::string_view key);
 
+  /// A list of strings; empty when absent.
+  std::vector<std::string> texts(std::string_view key);
+
+  /// A list of exactly `count` finite numbers, each at least `least`; it must be there.
+  std::vector<float> numbers(std::string_view key, std::size_t count, double least);
+
   /// The object there; an empty one when absent.
   const nlohmann::json& object(std::string_view key);
 

@@ -8,6 +8,7 @@
 #include "rl/model/family.h"
 #include "rl/model/json_fields.h"
 #include "rl/weights/gguf.h"
+#include "runtime/core/check.h"
 
 namespace rl {
 namespace {
@@ -16,12 +17,7 @@ using nlohmann::json;
 using runtime::Result;
 using runtime::Status;
 
-// Limits on what a file may claim: far above any model, low enough that no product of sizes overflows.
-constexpr std::int64_t kLayersMax = 10'000;
 constexpr std::int64_t kWidthMax = std::int64_t{1} << 20;
-constexpr std::int64_t kHeadsMax = std::int64_t{1} << 14;
-constexpr std::int64_t kVocabMax = std::int64_t{1} << 24;
-constexpr std::int64_t kPositionsMax = std::int64_t{1} << 26;
 constexpr std::uintmax_t kConfigBytesMax = std::uintmax_t{16} << 20;
 
 Result<json> read_json(const std::filesystem::path& path) {
@@ -38,58 +34,15 @@ Result<json> read_json(const std::filesystem::path& path) {
   return parsed;
 }
 
-// The newer `rope_parameters` holds theta and the scaling; before, `rope_theta` stood beside `rope_scaling`.
-RopeConfig read_rope(JsonFields& fields, const json& object, const std::string& where, std::int64_t positions) {
-  RopeConfig rope;
-  rope.theta = fields.number("rope_theta", rope.theta, 1.0);
-  const std::string key = fields.has("rope_parameters") ? "rope_parameters" : "rope_scaling";
-  if (!fields.has(key)) return rope;
-  JsonFields scaling(fields.object(key), where + ": " + key);
-  rope.theta = scaling.number("rope_theta", rope.theta, 1.0);
-  const std::string kind = scaling.text(scaling.has("rope_type") ? "rope_type" : "type", "default");
-  scaling.only("partial_rotary_factor", 1.0, "1 is");
-  if (kind == "linear") {
-    rope.kind = RopeConfig::Kind::kLinear;
-    rope.factor = scaling.number("factor", 1.0, 1.0);
-  } else if (kind == "llama3") {
-    rope.kind = RopeConfig::Kind::kLlama3;
-    rope.factor = scaling.number("factor", 8.0, 1.0);
-    rope.low_freq_factor = scaling.number("low_freq_factor", 1.0, 1e-6);
-    rope.high_freq_factor = scaling.number("high_freq_factor", 4.0, 1e-6);
-    rope.original_max_position_embeddings = scaling.integer("original_max_position_embeddings", positions, 1, kPositionsMax);
-    if (rope.high_freq_factor <= rope.low_freq_factor) {
-      scaling.refuse("high_freq_factor", "one above low_freq_factor is");
-    }
-  } else if (kind != "default") {
-    scaling.refuse(scaling.has("rope_type") ? "rope_type" : "type", "default, linear and llama3 are");
-  }
-  fields.merge(scaling);
-  return rope;
-}
-
-void write_rope(const RopeConfig& rope, json& out) {
-  out["rope_theta"] = rope.theta;
-  switch (rope.kind) {
-    case RopeConfig::Kind::kDefault: out["rope_scaling"] = nullptr; break;
-    case RopeConfig::Kind::kLinear: out["rope_scaling"] = {{"rope_type", "linear"}, {"factor", rope.factor}}; break;
-    case RopeConfig::Kind::kLlama3:
-      out["rope_scaling"] = {{"rope_type", "llama3"},
-                             {"factor", rope.factor},
-                             {"low_freq_factor", rope.low_freq_factor},
-                             {"high_freq_factor", rope.high_freq_factor},
-                             {"original_max_position_embeddings", rope.original_max_position_embeddings}};
-  }
-}
-
 // What holds for every family, and would otherwise be computed wrongly.
 Status check_consistent(const ModelConfig& config, const std::string& where) {
   if (config.heads % config.kv_heads != 0) {
     return runtime::invalid_argument(where + ": num_attention_heads " + std::to_string(config.heads) +
                                      " is no multiple of num_key_value_heads " + std::to_string(config.kv_heads));
   }
-  if (config.head_dim % 2 != 0) {
-    return runtime::invalid_argument(where + ": head_dim " + std::to_string(config.head_dim) +
-                                     " is odd, rotary embeddings turn pairs");
+  if (config.rotated() % 2 != 0 || config.rotated() > config.head_dim) {
+    return runtime::invalid_argument(where + ": head_dim " + std::to_string(config.head_dim) + " with " + std::to_string(config.rotated()) +
+                                     " dimensions that turn: rotary embeddings turn pairs");
   }
   if (config.query_size() > kWidthMax) return runtime::invalid_argument(where + ": num_attention_heads * head_dim is too large");
   return {};
@@ -109,27 +62,16 @@ Result<ModelConfig> ModelConfig::from_json(const json& object, std::string_view 
     return runtime::unimplemented(where + ": model family \"" + config.family.substr(0, 60) + "\" is not supported (" +
                                   supported_families() + " is)");
   }
-  config.hidden_size = fields.integer("hidden_size", 1, kWidthMax);
-  config.layers = fields.integer("num_hidden_layers", 1, kLayersMax);
-  config.heads = fields.integer("num_attention_heads", 1, kHeadsMax);
-  config.kv_heads = fields.integer("num_key_value_heads", config.heads, 1, kHeadsMax);
-  config.head_dim = fields.integer("head_dim", config.hidden_size / config.heads, 1, kWidthMax);
-  config.intermediate_size = fields.integer("intermediate_size", 1, kWidthMax);
-  config.vocab_size = fields.integer("vocab_size", 1, kVocabMax);
-  config.max_position_embeddings = fields.integer("max_position_embeddings", 2048, 1, kPositionsMax);
-  config.rms_norm_eps = static_cast<float>(fields.number("rms_norm_eps", 1e-6, 0.0));
-  config.rope = read_rope(fields, object, where, config.max_position_embeddings);
-  config.tie_word_embeddings = fields.boolean("tie_word_embeddings", false);
-  config.initializer_range = static_cast<float>(fields.number("initializer_range", 0.02, 0.0));
   if (const auto ids = fields.token_ids("bos_token_id"); !ids.empty()) config.bos_id = ids.front();
   if (const auto ids = fields.token_ids("pad_token_id"); !ids.empty()) config.pad_id = ids.front();
   config.eos_ids = fields.token_ids("eos_token_id");
   if (fields.has("quantization_config")) {
     fields.refuse("quantization_config", "fp32, fp16 and bf16 weights are; or take the model as a .gguf file");
   }
-  family->read(fields, config);
+  family->read(fields, where, config);
   if (!fields.status().ok()) return fields.status();
   if (Status status = check_consistent(config, where); !status.ok()) return status;
+  config.original.json = std::make_shared<const json>(object);
   return config;
 }
 
@@ -164,32 +106,47 @@ Result<ModelConfig> ModelConfig::load(const std::filesystem::path& model) {
   return config;
 }
 
-json ModelConfig::to_json() const {
-  const Family& family = family_of(*this);
+namespace {
+
+// What a config that no file was behind says.
+json written(const ModelConfig& config) {
+  CHECK(config.family == "llama");
   json out = {
-      {"architectures", {family.architecture}},
-      {"model_type", family.model_type},
-      {"dtype", "float32"},
-      {"torch_dtype", "float32"},  // what transformers 4 calls dtype
-      {"hidden_size", hidden_size},
-      {"num_hidden_layers", layers},
-      {"num_attention_heads", heads},
-      {"num_key_value_heads", kv_heads},
-      {"head_dim", head_dim},
-      {"intermediate_size", intermediate_size},
-      {"vocab_size", vocab_size},
-      {"max_position_embeddings", max_position_embeddings},
-      {"rms_norm_eps", shortest_decimal(rms_norm_eps)},
-      {"tie_word_embeddings", tie_word_embeddings},
-      {"initializer_range", shortest_decimal(initializer_range)},
+      {"architectures", {family_of(config).architecture}},
+      {"model_type", config.family},
+      {"hidden_size", config.hidden_size},
+      {"num_hidden_layers", config.layers},
+      {"num_attention_heads", config.heads},
+      {"num_key_value_heads", config.kv_heads},
+      {"head_dim", config.head_dim},
+      {"intermediate_size", config.intermediate_size},
+      {"vocab_size", config.vocab_size},
+      {"max_position_embeddings", config.max_position_embeddings},
+      {"rms_norm_eps", shortest_decimal(config.norm_eps)},
+      {"tie_word_embeddings", config.tie_word_embeddings},
+      {"initializer_range", shortest_decimal(config.initializer_range)},
+      {"hidden_act", "silu"},
+      {"attention_bias", config.attention_bias},
+      {"attention_dropout", 0.0},
+      {"mlp_bias", config.mlp_bias},
       {"use_cache", true},
   };
-  write_rope(rope, out);
+  write_rope(config.rope, out);
+  return out;
+}
+
+}  // namespace
+
+json ModelConfig::to_json() const {
+  json out = original.json ? *original.json : written(*this);
+  out["dtype"] = "float32";
+  out["torch_dtype"] = "float32";  // what transformers 4 calls dtype
+  if (!out.contains("architectures")) out["architectures"] = {family_of(*this).architecture};
+  out.erase("auto_map");  // code beside the checkpoint, which is not copied
   if (bos_id) out["bos_token_id"] = *bos_id;
   if (pad_id) out["pad_token_id"] = *pad_id;
   if (eos_ids.size() == 1) out["eos_token_id"] = eos_ids.front();
   if (eos_ids.size() > 1) out["eos_token_id"] = eos_ids;
-  family.write(*this, out);
   return out;
 }
 

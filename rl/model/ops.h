@@ -14,6 +14,7 @@
 
 #include "rl/kernel/thread_pool.h"
 #include "rl/model/forward.h"
+#include "rl/model/model_config.h"
 
 namespace rl::ops {
 
@@ -25,20 +26,33 @@ struct Weight {
   bool trained() const { return grad.defined(); }
 };
 
+/// A weight [O, I], and a bias [O] whose value may be undefined.
+struct Linear {
+  Weight weight;
+  Weight bias;
+};
+
+struct Norm {
+  NormKind kind = NormKind::kRms;
+  float eps = 0;
+  Weight weight;  // [O]
+  Weight bias;    // [O], of kLayer alone
+};
+
 /// Rows of `table`. The result requires a gradient when the table is trained or `track` says that something behind it is.
 at::Tensor embedding(kernel::ThreadPool& pool, const Weight& table, std::span<const std::int32_t> ids, bool track);
 
-/// x [T, I] times each weight transposed, one gradient of x for all of them (q, k and v; gate and up).
-std::vector<at::Tensor> linear(kernel::ThreadPool& pool, const at::Tensor& x, std::span<const Weight> weights);
+/// x [T, I] times each weight transposed, plus its bias; one gradient of x for all of them (q, k and v; gate and up).
+std::vector<at::Tensor> linear(kernel::ThreadPool& pool, const at::Tensor& x, std::span<const Linear> layers);
+at::Tensor linear(kernel::ThreadPool& pool, const at::Tensor& x, const Linear& layer);
 
-/// linear(rms_norm(x)), keeping only x and one number a row.
-std::vector<at::Tensor> norm_linear(kernel::ThreadPool& pool, const at::Tensor& x, const Weight& norm, float eps,
-                                    std::span<const Weight> weights);
+/// linear(norm(x)), keeping only x and a number or two a row.
+std::vector<at::Tensor> norm_linear(kernel::ThreadPool& pool, const at::Tensor& x, const Norm& norm, std::span<const Linear> layers);
 
-at::Tensor rms_norm(kernel::ThreadPool& pool, const at::Tensor& x, const Weight& norm, float eps);
+at::Tensor norm(kernel::ThreadPool& pool, const at::Tensor& x, const Norm& norm);
 
-/// linear(silu(gate) * up), keeping only gate and up.
-at::Tensor silu_mul_linear(kernel::ThreadPool& pool, const at::Tensor& gate, const at::Tensor& up, const Weight& down);
+/// linear(activation(gate) * up), keeping only gate and up; `up` may be undefined.
+at::Tensor activate_linear(kernel::ThreadPool& pool, forward::Activation activation, const at::Tensor& gate, const at::Tensor& up, const Linear& down);
 
 at::Tensor add(kernel::ThreadPool& pool, const at::Tensor& a, const at::Tensor& b);
 
@@ -53,14 +67,15 @@ at::Tensor select_rows(const at::Tensor& x, std::span<const std::int64_t> rows);
 
 struct LmHeadOptions {
   float temperature = 1.0F;
+  float softcap = 0.0F;  // of the logits, before the temperature; 0: none
   bool with_entropy = false;
   std::int64_t rows_max = 256;       // logits alive at a time, in rows
   std::int64_t kept_bytes_max = 0;  // logits kept for backward; beyond this it computes them again
 };
 
-/// Log-probability of each row's target under softmax(x weight^T / temperature), and the entropy (undefined unless asked for).
+/// Log-probability of each row's target under softmax(linear(x) / temperature), and the entropy (undefined unless asked for).
 /// Never holds more logits than the options say.
-std::pair<at::Tensor, at::Tensor> lm_head_logprobs(kernel::ThreadPool& pool, const at::Tensor& x, const Weight& weight,
+std::pair<at::Tensor, at::Tensor> lm_head_logprobs(kernel::ThreadPool& pool, const at::Tensor& x, const Linear& layer,
                                                    std::span<const std::int32_t> targets, const LmHeadOptions& options);
 
 }  // namespace rl::ops

@@ -59,7 +59,8 @@ void backward_strip(const AttentionShape& shape, const Tensors& t, const Strip& 
   const at::Tensor order = at::arange(strip.length, k.options().dtype(at::kLong));
   for (std::int64_t first = 0; first < strip.length; first += kBackwardQueries) {
     const std::int64_t count = std::min(kBackwardQueries, strip.length - first);
-    const std::int64_t visible = first + count;  // keys that the block's last query sees
+    const std::int64_t from = shape.first_key(first);
+    const std::int64_t visible = first + count - from;  // keys that the block's queries see, from that one on
     const auto flat = [&](const at::Tensor& x) { return query_rows(x, strip, shape, first, count).reshape({count * group, shape.head_dim}); };
     const at::Tensor q = flat(t.q);
     const at::Tensor dy = flat(t.dy);
@@ -67,13 +68,24 @@ void backward_strip(const AttentionShape& shape, const Tensors& t, const Strip& 
     const at::Tensor lse = t.log_normalizer.narrow(0, strip.begin + first, count)
                                .narrow(1, strip.kv_head * group, group)
                                .reshape({count * group, 1});
-    const at::Tensor keys = k.narrow(0, 0, visible);
-    at::Tensor p = at::mm(q, keys.t()).mul_(shape.scale()).sub_(lse).exp_();  // [count * G, visible]
-    const at::Tensor hidden = order.narrow(0, 0, visible).unsqueeze(0) > order.narrow(0, first, count).unsqueeze(1);
+    const at::Tensor keys = k.narrow(0, from, visible);
+    at::Tensor scores = at::mm(q, keys.t()).mul_(shape.scale);  // [count * G, visible]
+    at::Tensor slope;                                          // of the capped scores
+    if (shape.softcap > 0.0F) {
+      const at::Tensor bent = scores.div_(shape.softcap).tanh_();
+      slope = 1 - bent * bent;
+      scores = bent * shape.softcap;
+    }
+    at::Tensor p = scores.sub_(lse).exp_();
+    const at::Tensor keys_at = order.narrow(0, from, visible).unsqueeze(0);
+    const at::Tensor queries_at = order.narrow(0, first, count).unsqueeze(1);
+    at::Tensor hidden = keys_at > queries_at;
+    if (shape.window > 0) hidden.logical_or_(keys_at <= queries_at - shape.window);
     p.view({count, group, visible}).masked_fill_(hidden.unsqueeze(1), 0.0);
-    dv.narrow(0, 0, visible).addmm_(p.t(), dy);
-    const at::Tensor ds = at::mm(dy, v.narrow(0, 0, visible).t()).sub_(delta).mul_(p).mul_(shape.scale());
-    dk.narrow(0, 0, visible).addmm_(ds.t(), q);
+    dv.narrow(0, from, visible).addmm_(p.t(), dy);
+    at::Tensor ds = at::mm(dy, v.narrow(0, from, visible).t()).sub_(delta).mul_(p).mul_(shape.scale);
+    if (slope.defined()) ds.mul_(slope);
+    dk.narrow(0, from, visible).addmm_(ds.t(), q);
     query_rows(t.dq, strip, shape, first, count).copy_(at::mm(ds, keys).view({count, group, shape.head_dim}));
   }
   key_rows(t.dk, strip, shape).copy_(dk);

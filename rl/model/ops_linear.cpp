@@ -3,8 +3,11 @@
 #include <ATen/ops/from_blob.h>
 #include <ATen/ops/index_add.h>
 #include <ATen/ops/empty.h>
+#include <ATen/ops/gelu.h>
+#include <ATen/ops/gelu_backward.h>
 #include <ATen/ops/mm.h>
 #include <ATen/ops/mul.h>
+#include <ATen/ops/relu.h>
 #include <ATen/ops/silu.h>
 #include <ATen/ops/silu_backward.h>
 #include <ATen/ops/zeros.h>
@@ -19,9 +22,9 @@
 namespace rl::ops {
 namespace {
 
-std::vector<at::Tensor> values(std::span<const Weight> weights) {
-  std::vector<at::Tensor> list;
-  for (const Weight& weight : weights) list.push_back(weight.value);
+std::vector<forward::Linear> values(std::span<const Linear> layers) {
+  std::vector<forward::Linear> list;
+  for (const Linear& layer : layers) list.push_back({layer.weight.value, layer.bias.value});
   return list;
 }
 
@@ -31,27 +34,31 @@ constexpr std::int64_t kRowsLeast = 64;
 at::Tensor rows_of(const at::Tensor& t, const Block& block) { return t.narrow(0, block.first, block.count); }
 
 // sum_i dy_i W_i over some rows.
-at::Tensor input_gradient(std::span<const Weight> weights, const std::vector<at::Tensor>& dys, const Block& block) {
+at::Tensor input_gradient(std::span<const Linear> layers, const std::vector<at::Tensor>& dys, const Block& block) {
   at::Tensor dx;
-  for (std::size_t i = 0; i < weights.size(); ++i) {
+  for (std::size_t i = 0; i < layers.size(); ++i) {
     if (!dys[i].defined()) continue;
     if (dx.defined()) {
-      dx.addmm_(rows_of(dys[i], block), weights[i].value);
+      dx.addmm_(rows_of(dys[i], block), layers[i].weight.value);
     } else {
-      dx = at::mm(rows_of(dys[i], block), weights[i].value);
+      dx = at::mm(rows_of(dys[i], block), layers[i].weight.value);
     }
   }
   return dx;
 }
 
-// dW += dy^T x for every trained weight.
-void add_weight_gradients(kernel::ThreadPool& pool, const at::Tensor& x, std::span<const Weight> weights,
+// dW += dy^T x and db += sum of dy, for everything that is trained.
+void add_weight_gradients(kernel::ThreadPool& pool, const at::Tensor& x, std::span<const Linear> layers,
                           const std::vector<at::Tensor>& dys) {
   std::vector<std::function<void()>> tasks;
-  for (std::size_t i = 0; i < weights.size(); ++i) {
-    if (!dys[i].defined() || !weights[i].trained()) continue;
-    for (const Block& block : cut(weights[i].value.size(0), kRowsLeast)) {
-      tasks.emplace_back([grad = rows_of(weights[i].grad, block), dy = dys[i].narrow(1, block.first, block.count), &x]() mutable {
+  for (std::size_t i = 0; i < layers.size(); ++i) {
+    if (!dys[i].defined()) continue;
+    if (layers[i].bias.trained()) {
+      tasks.emplace_back([grad = layers[i].bias.grad, dy = dys[i]]() mutable { grad.add_(dy.sum(0)); });
+    }
+    if (!layers[i].weight.trained()) continue;
+    for (const Block& block : cut(layers[i].weight.value.size(0), kRowsLeast)) {
+      tasks.emplace_back([grad = rows_of(layers[i].weight.grad, block), dy = dys[i].narrow(1, block.first, block.count), &x]() mutable {
         grad.addmm_(dy.t(), x);
       });
     }
@@ -65,25 +72,68 @@ std::vector<at::Tensor> contiguous(const std::vector<at::Tensor>& grads) {
   return dense;
 }
 
-// Gradient through y = n w with n = x s, in some rows: dx = s (dy w - n mean(dy w n)). Adds sum_t dy n to `d_weight`, if defined.
-void rms_norm_backward_rows(const at::Tensor& n, const at::Tensor& inverse_rms, const at::Tensor& weight, const at::Tensor& dy,
-                            at::Tensor dx, at::Tensor d_weight) {
-  if (d_weight.defined()) d_weight.copy_((dy * n).sum(0));
-  at::mul_out(dx, dy, weight);
+// What multiplies the normed rows.
+at::Tensor scale_of(const Norm& norm) { return norm.kind == NormKind::kRmsPlusOne ? norm.weight.value + 1 : norm.weight.value; }
+
+forward::Normed normed(kernel::ThreadPool& pool, const at::Tensor& x, const Norm& norm) {
+  if (norm.kind == NormKind::kLayer) return forward::layer_norm(pool, x, norm.weight.value, norm.bias.value, norm.eps);
+  return forward::rms_norm(pool, x, scale_of(norm), norm.eps);
+}
+
+// Some rows of x, brought to one size: n in y = n * weight (+ bias).
+at::Tensor unscaled(const Norm& norm, const at::Tensor& x, const at::Tensor& moments) {
+  if (norm.kind != NormKind::kLayer) return x * moments.unsqueeze(1);
+  return (x - moments.narrow(1, 0, 1)).mul_(moments.narrow(1, 1, 1));
+}
+
+// The gradients of a norm's weight and bias: a row per block, to be summed in order.
+struct NormSums {
+  at::Tensor weight, bias;
+};
+
+NormSums partial_sums(const Norm& norm, const std::vector<Block>& blocks) {
+  const auto rows = [&](const Weight& weight) {
+    return weight.trained() ? at::empty({static_cast<std::int64_t>(blocks.size()), weight.value.size(0)}, weight.value.options()) : at::Tensor();
+  };
+  return {rows(norm.weight), rows(norm.bias)};
+}
+
+void add_partial_sums(const Norm& norm, const NormSums& sums) {
+  if (sums.weight.defined()) at::Tensor(norm.weight.grad).add_(sums.weight.sum(0));
+  if (sums.bias.defined()) at::Tensor(norm.bias.grad).add_(sums.bias.sum(0));
+}
+
+// Gradient through y = n w (+ b) with n = x s or (x - mean) s, in some rows: dx = s (dy w - n mean(dy w n)), and for layer norms less
+// its mean. Writes what the block adds to the gradients of w and b into row `index` of `sums`.
+void norm_backward_rows(const Norm& norm, const at::Tensor& scale, const at::Tensor& n, const at::Tensor& moments, const at::Tensor& dy, at::Tensor dx,
+                        const NormSums& sums, std::int64_t index) {
+  if (sums.weight.defined()) sums.weight[index].copy_((dy * n).sum(0));
+  if (sums.bias.defined()) sums.bias[index].copy_(dy.sum(0));
+  at::mul_out(dx, dy, scale);
   const at::Tensor along = (dx * n).mean(1, /*keepdim=*/true);
-  dx.addcmul_(n, along, -1).mul_(inverse_rms.unsqueeze(1));
+  if (norm.kind == NormKind::kLayer) dx.sub_(dx.mean(1, /*keepdim=*/true));
+  dx.addcmul_(n, along, -1).mul_(norm.kind == NormKind::kLayer ? moments.narrow(1, 1, 1) : moments.unsqueeze(1));
 }
 
-// A row per block, to be summed in order.
-at::Tensor partial_sums(const Weight& norm, const std::vector<Block>& blocks) {
-  if (!norm.trained()) return {};
-  return at::empty({static_cast<std::int64_t>(blocks.size()), norm.value.size(0)}, norm.value.options());
+// d activation(x) / dx times `dy`, in place of it.
+at::Tensor activation_backward(forward::Activation activation, const at::Tensor& dy, const at::Tensor& x) {
+  switch (activation) {
+    case forward::Activation::kSilu: return at::silu_backward(dy, x);
+    case forward::Activation::kGelu: return at::gelu_backward(dy, x);
+    case forward::Activation::kGeluTanh: return at::gelu_backward(dy, x, "tanh");
+    case forward::Activation::kRelu: break;
+  }
+  return dy * (x > 0);
 }
 
-void add_partial_sums(const Weight& norm, const at::Tensor& partials) {
-  if (!partials.defined()) return;
-  at::Tensor grad = norm.grad;
-  grad.add_(partials.sum(0));
+at::Tensor activated_rows(forward::Activation activation, const at::Tensor& x) {
+  switch (activation) {
+    case forward::Activation::kSilu: return at::silu(x);
+    case forward::Activation::kGelu: return at::gelu(x);
+    case forward::Activation::kGeluTanh: return at::gelu(x, "tanh");
+    case forward::Activation::kRelu: break;
+  }
+  return at::relu(x);
 }
 
 }  // namespace
@@ -106,106 +156,111 @@ at::Tensor embedding(kernel::ThreadPool& pool, const Weight& table, std::span<co
   return y;
 }
 
-std::vector<at::Tensor> linear(kernel::ThreadPool& pool, const at::Tensor& x, std::span<const Weight> weights) {
+std::vector<at::Tensor> linear(kernel::ThreadPool& pool, const at::Tensor& x, std::span<const Linear> layers) {
   std::vector<at::Tensor> y;
   {
     c10::AutoGradMode off(false);
-    y = forward::linear(pool, x, values(weights));
+    y = forward::linear(pool, x, values(layers));
   }
   if (!autograd::needed({x})) return y;
-  autograd::connect(y, {x}, [&pool, x = x.detach(), weights = std::vector<Weight>(weights.begin(), weights.end())](const auto& grads) {
+  autograd::connect(y, {x}, [&pool, x = x.detach(), layers = std::vector<Linear>(layers.begin(), layers.end())](const auto& grads) {
     const std::vector<at::Tensor> dys = contiguous(grads);
     at::Tensor dx = at::empty(x.sizes(), x.options());
-    for_blocks(pool, cut(x.size(0), kRowsLeast), [&](const Block& block) { rows_of(dx, block).copy_(input_gradient(weights, dys, block)); });
-    add_weight_gradients(pool, x, weights, dys);
+    for_blocks(pool, cut(x.size(0), kRowsLeast), [&](const Block& block) { rows_of(dx, block).copy_(input_gradient(layers, dys, block)); });
+    add_weight_gradients(pool, x, layers, dys);
     return std::vector<at::Tensor>{dx};
   });
   return y;
 }
 
-std::vector<at::Tensor> norm_linear(kernel::ThreadPool& pool, const at::Tensor& x, const Weight& norm, float eps,
-                                    std::span<const Weight> weights) {
+at::Tensor linear(kernel::ThreadPool& pool, const at::Tensor& x, const Linear& layer) { return linear(pool, x, std::span(&layer, 1)).front(); }
+
+std::vector<at::Tensor> norm_linear(kernel::ThreadPool& pool, const at::Tensor& x, const Norm& norm, std::span<const Linear> layers) {
   std::vector<at::Tensor> y;
   forward::Normed inner;
   {
     c10::AutoGradMode off(false);
-    inner = forward::rms_norm(pool, x, norm.value, eps);
-    y = forward::linear(pool, inner.y, values(weights));
+    inner = normed(pool, x, norm);
+    y = forward::linear(pool, inner.y, values(layers));
   }
   if (!autograd::needed({x})) return y;
-  autograd::connect(y, {x}, [&pool, x = x.detach(), inverse = inner.inverse_rms, norm,
-                             weights = std::vector<Weight>(weights.begin(), weights.end())](const auto& grads) {
+  autograd::connect(y, {x}, [&pool, x = x.detach(), moments = inner.moments, norm, layers = std::vector<Linear>(layers.begin(), layers.end())](const auto& grads) {
     const std::vector<at::Tensor> dys = contiguous(grads);
     const std::vector<Block> blocks = cut(x.size(0), kRowsLeast);
     at::Tensor dx = at::empty(x.sizes(), x.options());
-    at::Tensor normed = at::empty(x.sizes(), x.options());  // computed again rather than kept
-    const at::Tensor partials = partial_sums(norm, blocks);
+    at::Tensor y = at::empty(x.sizes(), x.options());  // the normed rows, computed again rather than kept
+    const at::Tensor scale = scale_of(norm);
+    const NormSums sums = partial_sums(norm, blocks);
     for_blocks(pool, blocks, [&](const Block& block) {
-      const at::Tensor scale = rows_of(inverse, block);
-      const at::Tensor n = rows_of(x, block) * scale.unsqueeze(1);
-      at::Tensor normed_rows = rows_of(normed, block);
-      at::mul_out(normed_rows, n, norm.value);
-      const std::int64_t index = &block - blocks.data();
-      rms_norm_backward_rows(n, scale, norm.value, input_gradient(weights, dys, block), rows_of(dx, block),
-                             partials.defined() ? partials[index] : at::Tensor());
+      const at::Tensor n = unscaled(norm, rows_of(x, block), rows_of(moments, block));
+      at::Tensor y_rows = rows_of(y, block);
+      at::mul_out(y_rows, n, scale);
+      if (norm.bias.value.defined()) y_rows.add_(norm.bias.value);
+      norm_backward_rows(norm, scale, n, rows_of(moments, block), input_gradient(layers, dys, block), rows_of(dx, block), sums, &block - blocks.data());
     });
-    add_partial_sums(norm, partials);
-    add_weight_gradients(pool, normed, weights, dys);
+    add_partial_sums(norm, sums);
+    add_weight_gradients(pool, y, layers, dys);
     return std::vector<at::Tensor>{dx};
   });
   return y;
 }
 
-at::Tensor rms_norm(kernel::ThreadPool& pool, const at::Tensor& x, const Weight& norm, float eps) {
+at::Tensor norm(kernel::ThreadPool& pool, const at::Tensor& x, const Norm& norm) {
   forward::Normed out;
   {
     c10::AutoGradMode off(false);
-    out = forward::rms_norm(pool, x, norm.value, eps);
+    out = normed(pool, x, norm);
   }
   if (!autograd::needed({x})) return out.y;
-  autograd::connect(out.y, {x}, [&pool, x = x.detach(), inverse = out.inverse_rms, norm](const auto& grads) {
+  autograd::connect(out.y, {x}, [&pool, x = x.detach(), moments = out.moments, norm](const auto& grads) {
+    const std::vector<at::Tensor> dys = contiguous(grads);
     const std::vector<Block> blocks = cut(x.size(0), kRowsLeast);
     at::Tensor dx = at::empty(x.sizes(), x.options());
-    const at::Tensor partials = partial_sums(norm, blocks);
+    const at::Tensor scale = scale_of(norm);
+    const NormSums sums = partial_sums(norm, blocks);
     for_blocks(pool, blocks, [&](const Block& block) {
-      const at::Tensor scale = rows_of(inverse, block);
-      const std::int64_t index = &block - blocks.data();
-      rms_norm_backward_rows(rows_of(x, block) * scale.unsqueeze(1), scale, norm.value, rows_of(grads[0], block), rows_of(dx, block),
-                             partials.defined() ? partials[index] : at::Tensor());
+      const at::Tensor n = unscaled(norm, rows_of(x, block), rows_of(moments, block));
+      norm_backward_rows(norm, scale, n, rows_of(moments, block), rows_of(dys[0], block), rows_of(dx, block), sums, &block - blocks.data());
     });
-    add_partial_sums(norm, partials);
+    add_partial_sums(norm, sums);
     return std::vector<at::Tensor>{dx};
   });
   return out.y;
 }
 
-at::Tensor silu_mul_linear(kernel::ThreadPool& pool, const at::Tensor& gate, const at::Tensor& up, const Weight& down) {
+at::Tensor activate_linear(kernel::ThreadPool& pool, forward::Activation activation, const at::Tensor& gate, const at::Tensor& up, const Linear& down) {
   at::Tensor y;
   {
     c10::AutoGradMode off(false);
-    y = forward::linear(pool, forward::silu_mul(pool, gate, up), down.value);
+    y = forward::linear(pool, forward::activate(pool, activation, gate, up), forward::Linear{down.weight.value, down.bias.value});
   }
   if (!autograd::needed({gate, up})) return y;
-  autograd::connect(y, {gate, up}, [&pool, gate = gate.detach(), up = up.detach(), down](const auto& grads) {
+  const auto backward = [&pool, activation, gate = gate.detach(), up = up.defined() ? up.detach() : at::Tensor(), down](const auto& grads) {
     const std::vector<at::Tensor> dys = contiguous(grads);
     at::Tensor product = at::empty(gate.sizes(), gate.options());  // computed again rather than kept
     at::Tensor d_gate = at::empty(gate.sizes(), gate.options());
-    at::Tensor d_up = at::empty(gate.sizes(), gate.options());
+    at::Tensor d_up = up.defined() ? at::empty(gate.sizes(), gate.options()) : at::Tensor();
     for_blocks(pool, cut(gate.size(0), kRowsLeast), [&](const Block& block) {
       const at::Tensor g = rows_of(gate, block);
-      const at::Tensor u = rows_of(up, block);
-      const at::Tensor activated = at::silu(g);
+      const at::Tensor activated = activated_rows(activation, g);
+      at::Tensor d_product = at::mm(rows_of(dys[0], block), down.weight.value);
       at::Tensor product_rows = rows_of(product, block);
-      at::mul_out(product_rows, activated, u);
-      at::Tensor d_product = at::mm(rows_of(dys[0], block), down.value);
-      at::Tensor d_up_rows = rows_of(d_up, block);
-      at::mul_out(d_up_rows, activated, d_product);
-      at::Tensor d_gate_rows = rows_of(d_gate, block);
-      at::silu_backward_out(d_gate_rows, d_product.mul_(u), g);
+      if (up.defined()) {
+        const at::Tensor u = rows_of(up, block);
+        at::mul_out(product_rows, activated, u);
+        at::Tensor d_up_rows = rows_of(d_up, block);
+        at::mul_out(d_up_rows, activated, d_product);
+        d_product.mul_(u);
+      } else {
+        product_rows.copy_(activated);
+      }
+      rows_of(d_gate, block).copy_(activation_backward(activation, d_product, g));
     });
     add_weight_gradients(pool, product, std::span(&down, 1), dys);
-    return std::vector<at::Tensor>{d_gate, d_up};
-  });
+    return up.defined() ? std::vector<at::Tensor>{d_gate, d_up} : std::vector<at::Tensor>{d_gate};
+  };
+  if (up.defined()) autograd::connect(y, {gate, up}, backward);
+  else autograd::connect(y, {gate}, backward);
   return y;
 }
 

@@ -28,7 +28,7 @@ struct Chunk {
 
 struct Head {
   at::Tensor x;  // [N, I]
-  Weight weight;
+  Linear layer;
   std::vector<std::int32_t> targets;
   LmHeadOptions options;
   std::vector<Chunk> chunks;
@@ -39,6 +39,12 @@ struct OutputGradients {
   at::Tensor d_logprob;
   at::Tensor d_entropy;
 };
+
+at::Tensor logits_of(kernel::ThreadPool& pool, const Head& head, std::int64_t first, std::int64_t rows) {
+  const at::Tensor logits = forward::linear(pool, head.x.narrow(0, first, rows), forward::Linear{head.layer.weight.value, head.layer.bias.value});
+  forward::softcap_(pool, logits, head.options.softcap);
+  return logits;
+}
 
 // In place: some rows of logits become their gradient. With z = logits / temperature and p = softmax(z),
 // d logprob / dz = onehot - p and d entropy / dz = -p (log p + entropy).
@@ -67,15 +73,19 @@ void backward_chunk(kernel::ThreadPool& pool, const Head& head, const Chunk& chu
   for_blocks(pool, cut(chunk.rows, kRowsLeast), [&](const Block& block) {
     const auto part = [&](const at::Tensor& t) { return rows_of(t, block.first, block.count); };
     const at::Tensor d_logits = part(logits);
+    // d capped / dx = 1 - (capped / cap)^2
+    const at::Tensor slope = head.options.softcap > 0.0F ? (d_logits / head.options.softcap).square_().neg_().add_(1) : at::Tensor();
     logits_to_gradient(d_logits, {{}, part(chunk.out.log_normalizer), part(chunk.out.entropy)}, part(targets), head.options.temperature,
                        {part(grads.d_logprob), part(grads.d_entropy)});
+    if (slope.defined()) d_logits.mul_(slope);
     at::Tensor dx_rows = dx.narrow(0, chunk.first + block.first, block.count);
-    at::mm_out(dx_rows, d_logits, head.weight.value);
+    at::mm_out(dx_rows, d_logits, head.layer.weight.value);
   });
-  if (!head.weight.trained()) return;
+  if (head.layer.bias.trained()) at::Tensor(head.layer.bias.grad).add_(logits.sum(0));
+  if (!head.layer.weight.trained()) return;
   const at::Tensor x = head.x.narrow(0, chunk.first, chunk.rows);
-  for_blocks(pool, cut(head.weight.value.size(0), kRowsLeast), [&](const Block& block) {
-    head.weight.grad.narrow(0, block.first, block.count).addmm_(logits.narrow(1, block.first, block.count).t(), x);
+  for_blocks(pool, cut(head.layer.weight.value.size(0), kRowsLeast), [&](const Block& block) {
+    head.layer.weight.grad.narrow(0, block.first, block.count).addmm_(logits.narrow(1, block.first, block.count).t(), x);
   });
 }
 
@@ -84,7 +94,7 @@ at::Tensor backward(kernel::ThreadPool& pool, Head& head, const OutputGradients&
   for (Chunk& chunk : head.chunks) {
     at::Tensor logits = chunk.logits.defined()
                             ? std::move(chunk.logits)
-                            : forward::linear(pool, head.x.narrow(0, chunk.first, chunk.rows), head.weight.value);
+                            : logits_of(pool, head, chunk.first, chunk.rows);
     const OutputGradients part{rows_of(grads.d_logprob, chunk.first, chunk.rows), rows_of(grads.d_entropy, chunk.first, chunk.rows)};
     backward_chunk(pool, head, chunk, std::move(logits), part, dx);
   }
@@ -93,20 +103,20 @@ at::Tensor backward(kernel::ThreadPool& pool, Head& head, const OutputGradients&
 
 }  // namespace
 
-std::pair<at::Tensor, at::Tensor> lm_head_logprobs(kernel::ThreadPool& pool, const at::Tensor& x, const Weight& weight,
+std::pair<at::Tensor, at::Tensor> lm_head_logprobs(kernel::ThreadPool& pool, const at::Tensor& x, const Linear& layer,
                                                    std::span<const std::int32_t> targets, const LmHeadOptions& options) {
   const bool build = autograd::needed({x});
-  auto head = std::make_shared<Head>(Head{x.detach(), weight, {targets.begin(), targets.end()}, options, {}});
+  auto head = std::make_shared<Head>(Head{x.detach(), layer, {targets.begin(), targets.end()}, options, {}});
   std::vector<at::Tensor> outputs = {at::empty({x.size(0)}, head->x.options())};
   if (options.with_entropy) outputs.push_back(at::empty({x.size(0)}, head->x.options()));
   {
     c10::AutoGradMode off(false);
-    const std::int64_t kept_rows = options.kept_bytes_max / (weight.value.size(0) * static_cast<std::int64_t>(sizeof(float)));
+    const std::int64_t kept_rows = options.kept_bytes_max / (layer.weight.value.size(0) * static_cast<std::int64_t>(sizeof(float)));
     for (std::int64_t first = 0; first < x.size(0); first += options.rows_max) {
       Chunk chunk;
       chunk.first = first;
       chunk.rows = std::min(options.rows_max, x.size(0) - first);
-      at::Tensor logits = forward::linear(pool, head->x.narrow(0, first, chunk.rows), weight.value);
+      at::Tensor logits = logits_of(pool, *head, first, chunk.rows);
       chunk.out = forward::row_logprobs(pool, logits, targets.subspan(static_cast<std::size_t>(first), static_cast<std::size_t>(chunk.rows)),
                                         options.temperature, options.with_entropy);
       outputs[0].narrow(0, first, chunk.rows).copy_(chunk.out.logprob);

@@ -37,6 +37,11 @@ std::int64_t arena_elements(std::span<const ParameterSpec> specs) {
   return specs.empty() ? 0 : aligned(specs.back().offset + specs.back().count);
 }
 
+// As a checkpoint has it.
+std::vector<std::int64_t> stored_shape(const FamilyParameter& parameter) {
+  return parameter.transposed ? std::vector<std::int64_t>(parameter.shape.rbegin(), parameter.shape.rend()) : parameter.shape;
+}
+
 std::string shape_text(const std::vector<std::int64_t>& shape) {
   std::string text = "[";
   for (const std::int64_t size : shape) text += (text.size() > 1 ? ", " : "") + std::to_string(size);
@@ -60,10 +65,11 @@ Status check_tensors(const ModelConfig& config, const std::vector<FamilyParamete
     const std::string& name = gguf_names ? parameter.gguf_name : parameter.name;
     expected.insert(name);
     const TensorInfo* info = source.find(name);
+    const std::vector<std::int64_t> shape = stored_shape(parameter);
     if (info == nullptr) {
-      missing.push_back(name);
-    } else if (info->shape != parameter.shape) {
-      misshaped.push_back(name + " " + shape_text(info->shape) + " instead of " + shape_text(parameter.shape));
+      missing.push_back(name.empty() ? parameter.name : name);
+    } else if (info->shape != shape) {
+      misshaped.push_back(name + " " + shape_text(info->shape) + " instead of " + shape_text(shape));
     }
   }
   const Family& family = family_of(config);
@@ -93,8 +99,20 @@ void unpermute_heads(std::span<float> weight, std::int64_t heads, std::int64_t c
   }
 }
 
+Status read_transposed(const FamilyParameter& parameter, const WeightSource& source, std::span<float> out) {
+  const std::int64_t rows = parameter.shape[0];
+  const std::int64_t columns = parameter.shape[1];
+  std::vector<float> stored(out.size());
+  if (Status status = source.read_f32(parameter.name, stored); !status.ok()) return status;
+  for (std::int64_t r = 0; r < rows; ++r) {
+    for (std::int64_t c = 0; c < columns; ++c) out[static_cast<std::size_t>(r * columns + c)] = stored[static_cast<std::size_t>(c * rows + r)];
+  }
+  return {};
+}
+
 Status read_parameter(const ModelConfig& config, const FamilyParameter& parameter, const WeightSource& source, bool gguf_names,
                       std::span<float> out) {
+  if (parameter.transposed) return read_transposed(parameter, source, out);
   const Status status = source.read_f32(gguf_names ? parameter.gguf_name : parameter.name, out);
   if (!status.ok() || !gguf_names) return status;
   if (parameter.gguf_rows == GgufRows::kUnpermuteQueries) unpermute_heads(out, config.heads, parameter.shape.back());
@@ -124,10 +142,15 @@ void zero_gaps(std::span<const ParameterSpec> specs, std::span<float> arena) {
 std::vector<ParameterSpec> parameter_layout(const ModelConfig& config) {
   std::vector<ParameterSpec> specs;
   std::int64_t offset = 0;
-  for (FamilyParameter& parameter : family_of(config).parameters(config)) {
+  for (FamilyParameter& parameter : plan_of(config).parameters) {
     const std::int64_t count = product(parameter.shape);
-    const auto init = parameter.is_norm ? ParameterSpec::Init::kOnes : ParameterSpec::Init::kNormal;
-    specs.push_back({std::move(parameter.name), std::move(parameter.shape), offset, count, init});
+    specs.push_back({.name = std::move(parameter.name),
+                     .shape = std::move(parameter.shape),
+                     .offset = offset,
+                     .count = count,
+                     .transposed = parameter.transposed,
+                     .frozen = parameter.frozen,
+                     .init = parameter.init});
     offset = aligned(offset + count);
   }
   return specs;
@@ -149,7 +172,7 @@ Result<Parameters> Parameters::load(const ModelConfig& config, const std::filesy
 }
 
 Result<Parameters> Parameters::load(const ModelConfig& config, const WeightSource& source, bool gguf_names) {
-  const std::vector<FamilyParameter> wanted = family_of(config).parameters(config);
+  const std::vector<FamilyParameter> wanted = plan_of(config).parameters;
   if (Status status = check_tensors(config, wanted, source, gguf_names); !status.ok()) return status;
   std::vector<ParameterSpec> specs = parameter_layout(config);
   Result<at::Tensor> arena = allocate(arena_elements(specs));
@@ -179,10 +202,10 @@ Parameters Parameters::random(const ModelConfig& config, std::uint64_t seed) {
   at::Generator generator = at::make_generator<at::CPUGeneratorImpl>(seed);
   for (const ParameterSpec& spec : parameters.specs()) {
     at::Tensor view = parameters.view(spec);
-    if (spec.init == ParameterSpec::Init::kOnes) {
-      view.fill_(1.0);
-    } else {
-      view.normal_(0.0, config.initializer_range, generator);
+    switch (spec.init) {
+      case FamilyParameter::Init::kOnes: view.fill_(1.0); break;
+      case FamilyParameter::Init::kZeros: break;
+      case FamilyParameter::Init::kNormal: view.normal_(0.0, config.initializer_range, generator); break;
     }
   }
   return parameters;

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "rl/model/model_config.h"
+#include "rl/model/model_plan.h"
 #include "runtime/core/result.h"
 
 namespace rl {
@@ -22,13 +23,13 @@ class WeightSource;
 
 /// Where one parameter lies in the arena.
 struct ParameterSpec {
-  enum class Init { kNormal, kOnes };
-
   std::string name;                 // Hugging Face's, "model.layers.0.self_attn.q_proj.weight"
   std::vector<std::int64_t> shape;  // row-major; a linear layer's is [out, in]
   std::int64_t offset = 0;          // in elements from the start of the arena
   std::int64_t count = 0;           // product of shape
-  Init init = Init::kNormal;
+  bool transposed = false;          // checkpoints store it the other way round
+  bool frozen = false;              // a buffer, without a gradient
+  FamilyParameter::Init init = FamilyParameter::Init::kNormal;
 
   bool operator==(const ParameterSpec&) const = default;
 };
@@ -47,7 +48,7 @@ class Parameters {
   /// The same from an open source; `gguf_names` says that tensors are named (and q/k rows ordered) as in GGUF.
   static runtime::Result<Parameters> load(const ModelConfig& config, const WeightSource& source, bool gguf_names);
 
-  /// Linear layers and embeddings from N(0, initializer_range^2), norms one. Equal seeds give equal bits.
+  /// Linear layers and embeddings from N(0, initializer_range^2), norms one, biases zero. Equal seeds give equal bits.
   static Parameters random(const ModelConfig& config, std::uint64_t seed);
 
   /// All zeros: the layout for gradients, or for weights that will be received.

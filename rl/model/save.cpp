@@ -2,9 +2,11 @@
 
 #include <ATen/core/Tensor.h>
 
+#include <algorithm>
 #include <array>
 #include <cstdio>
 #include <cstring>
+#include <deque>
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <sstream>
@@ -79,8 +81,16 @@ Status write_weights(const Parameters& parameters, const std::vector<Shard>& sha
   std::int64_t total_bytes = 0;
   for (const Shard& shard : shards) {
     std::vector<TensorView> tensors;
+    std::deque<at::Tensor> turned;  // what is stored the other way round than it lies here
     for (const ParameterSpec& spec : parameters.specs().subspan(shard.first, shard.last - shard.first)) {
-      tensors.push_back({spec.name, spec.shape, std::span(arena + spec.offset, static_cast<std::size_t>(spec.count))});
+      const float* values = arena + spec.offset;
+      std::vector<std::int64_t> shape = spec.shape;
+      if (spec.transposed) {
+        turned.push_back(host.narrow(0, spec.offset, spec.count).view(spec.shape).t().contiguous());
+        values = turned.back().const_data_ptr<float>();
+        std::reverse(shape.begin(), shape.end());
+      }
+      tensors.push_back({spec.name, std::move(shape), std::span(values, static_cast<std::size_t>(spec.count))});
       map[spec.name] = shard.file;
       total_bytes += bytes_of(spec);
     }

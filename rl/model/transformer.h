@@ -17,6 +17,8 @@
 
 namespace rl {
 
+class Graph;
+
 /// How token_logprobs() computes.
 struct LogprobOptions {
   float temperature = 1.0F;              // logits are divided by it, as in sampling; above 0
@@ -59,6 +61,9 @@ class Transformer {
   const Parameters& parameters() const { return parameters_; }
   const Rope& rope() const { return rope_; }
 
+  /// The pass itself, for who brings keys of its own.
+  const Graph& graph() const { return *graph_; }
+
   /// The threads that the kernels run on; a rollout engine over the same weights can share them.
   kernel::ThreadPool& pool() const { return *pool_; }
 
@@ -79,9 +84,6 @@ class Transformer {
   runtime::Result<at::Tensor> logits(const PackedBatch& batch) const;
 
  private:
-  struct Weights;  // every parameter with its gradient, as the operations take them
-
-  void bind_weights();
   at::Tensor hidden_states(const PackedBatch& batch) const;  // [T, hidden] before the last norm
 
   ModelConfig config_;
@@ -89,7 +91,7 @@ class Transformer {
   Rope rope_;
   std::unique_ptr<kernel::ThreadPool> pool_;
   std::optional<Parameters> gradients_;
-  std::unique_ptr<Weights> weights_;
+  std::unique_ptr<Graph> graph_;
 };
 
 }  // namespace rl

@@ -24,13 +24,12 @@ bool contains(std::span<const std::int32_t> ids, std::int32_t id) { return std::
 
 class Engine::Impl {
  public:
-  Impl(const Transformer& model, const EngineOptions& options, DecoderWeights weights, std::unique_ptr<KvCache> cache)
+  Impl(const Transformer& model, const EngineOptions& options, std::unique_ptr<KvCache> cache)
       : model_(model),
         pool_(model.pool()),
         options_(options),
-        weights_(std::move(weights)),
         cache_(std::move(cache)),
-        decoder_(model.rope(), *cache_, model.pool()),
+        decoder_(model, *cache_),
         scheduler_(*cache_, {.sequences_max = options.sequences_max, .step_tokens_max = options.step_tokens_max}) {}
 
   runtime::Result<std::vector<Completion>> generate(std::span<const Request> requests, const OnStep& on_step);
@@ -59,7 +58,6 @@ class Engine::Impl {
   const Transformer& model_;
   kernel::ThreadPool& pool_;
   EngineOptions options_;
-  DecoderWeights weights_;
   std::unique_ptr<KvCache> cache_;
   Decoder decoder_;
   Scheduler scheduler_;
@@ -81,9 +79,9 @@ runtime::Status Engine::Impl::validate(const Request& request) const {
   if (length == 0) return runtime::invalid_argument("request: the prompt is empty");
   if (request.n < 1) return runtime::invalid_argument("request: n is " + std::to_string(request.n) + "; at least 1");
   for (std::int32_t id : request.prompt_ids) {
-    if (id < 0 || id >= weights_.shape.vocab) {
+    if (id < 0 || id >= model_.config().vocab_size) {
       return runtime::invalid_argument("request: token id " + std::to_string(id) + " is outside the vocabulary of " +
-                                       std::to_string(weights_.shape.vocab));
+                                       std::to_string(model_.config().vocab_size));
     }
   }
   if (runtime::Status status = request.sampling.validate(); !status.ok()) return status;
@@ -140,9 +138,6 @@ void Engine::Impl::admit(std::span<const Request> requests) {
 }
 
 runtime::Result<std::vector<Completion>> Engine::Impl::generate(std::span<const Request> requests, const OnStep& on_step) {
-  runtime::Result<DecoderWeights> weights = decoder_weights(model_.config(), model_.parameters());
-  if (!weights.ok()) return weights.status();
-  weights_ = std::move(*weights);
   try {
     admit(requests);
     while (!scheduler_.idle()) {
@@ -165,9 +160,10 @@ void Engine::Impl::step() {
     const Sequence& sequence = *part.sequence;
     inputs.push_back({.tokens = std::span(sequence.tokens).subspan(static_cast<std::size_t>(sequence.computed), static_cast<std::size_t>(part.count)),
                       .blocks = sequence.blocks,
-                      .first_position = sequence.computed});
+                      .first_position = sequence.computed,
+                      .length_max = std::min(context_max(), sequence.prompt_tokens() + sequence.request->sampling.max_new_tokens)});
   }
-  decoder_.forward(weights_, inputs);
+  decoder_.forward(inputs);
   ++stats_.steps;
   stats_.blocks_peak = std::max(stats_.blocks_peak, cache_->blocks() - cache_->free_blocks());
   stats_.preemptions = scheduler_.preemptions();
@@ -202,11 +198,11 @@ void Engine::Impl::score_prompt(const ScheduledTokens& part, std::int64_t first_
       rows.push_back(first_row + position - sequence.computed);
       targets.push_back(sequence.tokens[static_cast<std::size_t>(position + 1)]);
     }
-    const std::span<const float> logits = decoder_.logits(weights_, rows);
+    const std::span<const float> logits = decoder_.logits(rows);
     const std::size_t before = scores.size();
     scores.resize(before + rows.size());
     const kernel::LogSoftmaxOutputs outputs{.logprob = scores.data() + before};
-    kernel::log_softmax_gather(pool_, logits.data(), static_cast<std::int64_t>(rows.size()), weights_.shape.vocab, 0, 1.0F,
+    kernel::log_softmax_gather(pool_, logits.data(), static_cast<std::int64_t>(rows.size()), model_.config().vocab_size, 0, 1.0F,
                                targets.data(), outputs);
   }
 }
@@ -236,8 +232,8 @@ void Engine::Impl::choose(std::span<const Choice> choices) {
   }
   if (rows.empty()) return;
 
-  const std::span<const float> logits = decoder_.logits(weights_, rows);
-  const auto vocab = static_cast<std::size_t>(weights_.shape.vocab);
+  const std::span<const float> logits = decoder_.logits(rows);
+  const auto vocab = static_cast<std::size_t>(model_.config().vocab_size);
   std::vector<SampleRow> samples;
   std::vector<std::vector<std::int32_t>> forbidden(sampled.size());
   std::size_t at = 0;
@@ -299,11 +295,11 @@ runtime::Result<std::unique_ptr<Engine>> Engine::create(const Transformer& model
   if (options.sequences_max < 1 || options.step_tokens_max < 1) {
     return runtime::invalid_argument("engine: sequences_max and step_tokens_max must be at least 1");
   }
-  runtime::Result<DecoderWeights> weights = decoder_weights(model.config(), model.parameters());
-  if (!weights.ok()) return weights.status();
-  auto cache = KvCache::create(weights->shape, options.cache);
+  if (!model.parameters().arena().device().is_cpu()) return runtime::unimplemented("the rollout engine runs on the CPU; the model is on another device");
+  const ModelConfig& config = model.config();
+  auto cache = KvCache::create({.layers = config.layers, .width = config.kv_size()}, options.cache);
   if (!cache.ok()) return cache.status();
-  return std::unique_ptr<Engine>(new Engine(std::make_unique<Impl>(model, options, std::move(*weights), std::move(*cache))));
+  return std::unique_ptr<Engine>(new Engine(std::make_unique<Impl>(model, options, std::move(*cache))));
 }
 
 Engine::Engine(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}

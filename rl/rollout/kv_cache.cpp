@@ -13,12 +13,12 @@
 
 namespace rl {
 
-runtime::Result<std::unique_ptr<KvCache>> KvCache::create(const DecoderShape& shape, const KvCacheOptions& options) {
+runtime::Result<std::unique_ptr<KvCache>> KvCache::create(const KvShape& shape, const KvCacheOptions& options) {
   if (options.block_tokens <= 0 || options.block_tokens % kernel::kAttentionChunk != 0) {
     return runtime::invalid_argument("kv cache: block_tokens is " + std::to_string(options.block_tokens) + ", not a multiple of " +
                                      std::to_string(kernel::kAttentionChunk));
   }
-  const std::int64_t block_bytes = shape.layers * 2 * options.block_tokens * shape.kv_size() * static_cast<std::int64_t>(sizeof(float));
+  const std::int64_t block_bytes = shape.layers * 2 * options.block_tokens * shape.width * static_cast<std::int64_t>(sizeof(float));
   const std::int64_t blocks = std::min<std::int64_t>(options.bytes_max / block_bytes, std::numeric_limits<std::int32_t>::max());
   if (blocks <= 0) {
     return runtime::resource_exhausted("kv cache: one block takes " + std::to_string(block_bytes) + " bytes, the limit is " +
@@ -32,10 +32,10 @@ runtime::Result<std::unique_ptr<KvCache>> KvCache::create(const DecoderShape& sh
   return std::unique_ptr<KvCache>(new KvCache(shape, options.block_tokens, blocks, static_cast<float*>(memory)));
 }
 
-KvCache::KvCache(const DecoderShape& shape, std::int64_t block_tokens, std::int64_t blocks, float* arena)
+KvCache::KvCache(const KvShape& shape, std::int64_t block_tokens, std::int64_t blocks, float* arena)
     : layers_(shape.layers),
       block_tokens_(block_tokens),
-      token_stride_(shape.kv_size()),
+      token_stride_(shape.width),
       layer_part_(block_tokens * token_stride_),
       block_stride_(layers_ * 2 * layer_part_),
       arena_(arena),

@@ -8,10 +8,15 @@
 #include <optional>
 #include <vector>
 
-#include "rl/rollout/decoder_weights.h"
 #include "runtime/core/result.h"
 
 namespace rl {
+
+/// What a model keeps of a token.
+struct KvShape {
+  std::int64_t layers = 0;
+  std::int64_t width = 0;  // elements of the keys of a layer, and of its values
+};
 
 struct KvCacheOptions {
   std::int64_t bytes_max = std::int64_t{1} << 30;
@@ -24,7 +29,7 @@ struct KvCacheOptions {
 class KvCache {
  public:
   /// kResourceExhausted: not a single block fits, or the system refuses the address space. kInvalidArgument: block_tokens.
-  static runtime::Result<std::unique_ptr<KvCache>> create(const DecoderShape& shape, const KvCacheOptions& options);
+  static runtime::Result<std::unique_ptr<KvCache>> create(const KvShape& shape, const KvCacheOptions& options);
   ~KvCache();
   KvCache(const KvCache&) = delete;
   KvCache& operator=(const KvCache&) = delete;
@@ -51,7 +56,7 @@ class KvCache {
   std::int64_t token_stride() const { return token_stride_; }
 
  private:
-  KvCache(const DecoderShape& shape, std::int64_t block_tokens, std::int64_t blocks, float* arena);
+  KvCache(const KvShape& shape, std::int64_t block_tokens, std::int64_t blocks, float* arena);
 
   std::int64_t layers_;
   std::int64_t block_tokens_;

@@ -17,13 +17,17 @@ struct Case {
   std::int64_t kv_heads;
   std::int64_t head_dim;
   std::int64_t tokens;
+  std::int64_t window = 0;
+  float softcap = 0.0F;
 };
 
-const std::vector<Case> kCases = {{4, 2, 12, 20}, {9, 3, 64, 77}, {2, 2, 80, 33}, {4, 1, 128, 50}, {1, 1, 16, 1}, {3, 1, 40, 16}};
+const std::vector<Case> kCases = {{4, 2, 12, 20},    {9, 3, 64, 77},       {2, 2, 80, 33},         {4, 1, 128, 50},   {1, 1, 16, 1},
+                                  {3, 1, 40, 16},    {4, 2, 12, 20, 8},    {9, 3, 64, 77, 1},      {1, 1, 16, 70, 5}, {4, 4, 24, 90, 33},
+                                  {4, 1, 128, 50, 17, 2.0F}, {4, 2, 16, 20, 0, 0.5F}};
 
 struct Inputs {
   explicit Inputs(const Case& c)
-      : shape{.heads = c.heads, .kv_heads = c.kv_heads, .head_dim = c.head_dim, .scale = 1.0F / std::sqrt(static_cast<float>(c.head_dim))},
+      : shape{.heads = c.heads, .kv_heads = c.kv_heads, .head_dim = c.head_dim, .scale = 1.0F / std::sqrt(static_cast<float>(c.head_dim)), .softcap = c.softcap, .window = c.window},
         tokens(c.tokens),
         q(random_values(tokens * c.heads * c.head_dim, 1, 3.0F)),
         k(random_values(tokens * c.kv_heads * c.head_dim, 2)),
@@ -62,12 +66,15 @@ TEST(Attention, EqualsSoftmaxInDoublePrecision) {
           const std::int64_t kv = h / (c.heads / c.kv_heads) * c.head_dim;
           std::vector<double> p;
           double sum = 0;
+          const std::int64_t first = c.window > 0 ? std::max<std::int64_t>(0, r + 1 - c.window) : 0;
           for (std::int64_t t = 0; t <= r; ++t) {
             double score = 0;
             for (std::int64_t d = 0; d < c.head_dim; ++d) {
               score += double{in.q[r * in.q_width() + h * c.head_dim + d]} * double{in.k[t * in.kv_width() + kv + d]};
             }
-            p.push_back(std::exp(score * double{in.shape.scale}));
+            score *= double{in.shape.scale};
+            if (c.softcap > 0.0F) score = double{c.softcap} * std::tanh(score / double{c.softcap});
+            p.push_back(t < first ? 0.0 : std::exp(score));
             sum += p.back();
           }
           ASSERT_NEAR(log_normalizer[r * c.heads + h], std::log(sum), 1e-5);

@@ -1,6 +1,7 @@
 // Norms, rotary embedding, element-wise functions and the log-softmax.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <numeric>
@@ -91,16 +92,67 @@ TEST(Exp, KeepsTheEdges) {
   });
 }
 
-TEST(SiluMul, EqualsTheFormulaAtEveryLength) {
+TEST(Activate, EqualsTheFormulasAtEveryLength) {
+  const auto exact = [](Activation activation, double x) {
+    switch (activation) {
+      case Activation::kSilu: return x / (1.0 + std::exp(-x));
+      case Activation::kGelu: return 0.5 * x * std::erfc(-x / std::sqrt(2.0));
+      case Activation::kGeluTanh: return 0.5 * x * (1.0 + std::tanh(std::sqrt(2.0 / M_PI) * (x + 0.044715 * x * x * x)));
+      case Activation::kRelu: break;
+    }
+    return std::max(x, 0.0);
+  };
+  for_each_isa([&] {
+    ThreadPool pool(2);
+    for (const Activation activation : {Activation::kSilu, Activation::kGelu, Activation::kGeluTanh, Activation::kRelu}) {
+      for (std::int64_t count : {1, 15, 16, 17, 40000}) {
+        const auto gate = random_values(count, 5, 20.0F), up = random_values(count, 6);
+        std::vector<float> y(gate.size()), alone(gate.size());
+        activate(pool, activation, gate.data(), up.data(), count, y.data());
+        activate(pool, activation, gate.data(), nullptr, count, alone.data());
+        for (std::size_t i = 0; i < y.size(); ++i) {
+          const double expected = exact(activation, double{gate[i]});
+          ASSERT_NEAR(alone[i], expected, 1e-6 * (1.0 + std::abs(expected))) << gate[i] << " " << static_cast<int>(activation);
+          ASSERT_NEAR(y[i], expected * double{up[i]}, 2e-6 * (1.0 + std::abs(expected)));
+        }
+      }
+      float broken = std::nanf("");
+      activate(pool, activation, &broken, nullptr, 1, &broken);
+      EXPECT_TRUE(std::isnan(broken)) << static_cast<int>(activation);
+    }
+  });
+}
+
+TEST(Softcap, BoundsWithoutChangingWhatIsSmall) {
   for_each_isa([] {
     ThreadPool pool(2);
-    for (std::int64_t count : {1, 15, 16, 17, 40000}) {
-      const auto gate = random_values(count, 5, 20.0F), up = random_values(count, 6);
-      std::vector<float> y(gate.size());
-      silu_mul(pool, gate.data(), up.data(), count, y.data());
-      for (std::size_t i = 0; i < y.size(); ++i) {
-        const double expected = double{gate[i]} / (1.0 + std::exp(-double{gate[i]})) * double{up[i]};
-        ASSERT_NEAR(y[i], expected, 1e-6 * (1.0 + std::abs(expected)));
+    const auto x = random_values(1003, 11, 300.0F);
+    std::vector<float> y(x.size());
+    softcap(pool, x.data(), 1003, 30.0F, y.data());
+    for (std::size_t i = 0; i < x.size(); ++i) ASSERT_NEAR(y[i], 30.0 * std::tanh(double{x[i]} / 30.0), 1e-5);
+    EXPECT_TRUE(std::all_of(y.begin(), y.end(), [](float v) { return std::abs(v) <= 30.0F; }));
+  });
+}
+
+TEST(LayerNorm, EqualsTheFormulaAtEveryWidth) {
+  for_each_isa([] {
+    ThreadPool pool(2);
+    for (std::int64_t size : {1, 15, 16, 17, 48, 1000}) {
+      const std::int64_t rows = 5;
+      auto x = random_values(rows * size, 12, 3.0F);
+      for (float& value : x) value += 50.0F;  // a mean that would swallow the variance
+      const auto weight = random_values(size, 13), bias = random_values(size, 14);
+      std::vector<float> y(x.size()), moments(static_cast<std::size_t>(2 * rows));
+      layer_norm(pool, x.data(), rows, size, weight.data(), bias.data(), 1e-5F, y.data(), moments.data());
+      for (std::int64_t r = 0; r < rows; ++r) {
+        double mean = 0, variance = 0;
+        for (std::int64_t i = 0; i < size; ++i) mean += double{x[r * size + i]} / static_cast<double>(size);
+        for (std::int64_t i = 0; i < size; ++i) variance += std::pow(double{x[r * size + i]} - mean, 2) / static_cast<double>(size);
+        const double inverse = 1.0 / std::sqrt(variance + 1e-5);
+        ASSERT_NEAR(moments[2 * r], mean, 1e-4);
+        for (std::int64_t i = 0; i < size; ++i) {
+          ASSERT_NEAR(y[r * size + i], (double{x[r * size + i]} - mean) * inverse * double{weight[i]} + double{bias[i]}, size == 1 ? 2e-2 : 2e-4);
+        }
       }
     }
   });
@@ -173,7 +225,16 @@ TEST(RowKernels, GiveTheSameBitsOnEveryInstructionSet) {
     const auto x = random_values(rows * size, 9, 30.0F), weight = random_values(size, 10);
     std::vector<float> normed(x.size()), gated(x.size()), powers(x.size()), logprob(rows), entropy(rows);
     rms_norm(pool, x.data(), rows, size, weight.data(), 1e-6F, normed.data());
-    silu_mul(pool, x.data(), normed.data(), rows * size, gated.data());
+    activate(pool, Activation::kSilu, x.data(), normed.data(), rows * size, gated.data());
+    std::vector<float> others;
+    for (const Activation activation : {Activation::kGelu, Activation::kGeluTanh, Activation::kRelu}) {
+      std::vector<float> y(x.size());
+      activate(pool, activation, x.data(), nullptr, rows * size, y.data());
+      others.insert(others.end(), y.begin(), y.end());
+    }
+    std::vector<float> centred(x.size()), capped(x.size());
+    layer_norm(pool, x.data(), rows, size, weight.data(), weight.data(), 1e-6F, centred.data());
+    softcap(pool, x.data(), rows * size, 20.0F, capped.data());
     exp(pool, x.data(), rows * size, powers.data());
     const std::vector<std::int32_t> targets = {1, 2, 3, 4, 5};
     log_softmax_gather(pool, x.data(), rows, size, 0, 0.9F, targets.data(), {.logprob = logprob.data(), .entropy = entropy.data()});
@@ -181,7 +242,7 @@ TEST(RowKernels, GiveTheSameBitsOnEveryInstructionSet) {
     rope_tables(std::span(weight).first(6), 10, 1.0F, cos.data(), sin.data());
     rope(pool, {.heads = 2, .head_dim = 12, .half = 6}, x.data(), rows, 0, targets.data(), cos.data(), sin.data(), turned.data());
     std::vector<float> all;
-    for (const auto* part : {&normed, &gated, &powers, &logprob, &entropy, &turned}) all.insert(all.end(), part->begin(), part->end());
+    for (const auto* part : {&normed, &gated, &powers, &logprob, &entropy, &turned, &others, &centred, &capped}) all.insert(all.end(), part->begin(), part->end());
     results.push_back(std::move(all));
   });
   for (const std::vector<float>& result : results) ASSERT_EQ(result, results.front());

@@ -1,6 +1,8 @@
 #include "rl/model/model_config.h"
 
 #include <gtest/gtest.h>
+
+#include <cmath>
 #include <unistd.h>
 
 #include <fstream>
@@ -30,7 +32,7 @@ TEST(ModelConfig, DefaultsAreThoseOfHuggingFace) {
   EXPECT_EQ(config->head_dim, 12);
   EXPECT_EQ(config->kv_heads, 4);
   EXPECT_EQ(config->rope.theta, 10000.0);
-  EXPECT_EQ(config->rms_norm_eps, 1e-6F);
+  EXPECT_EQ(config->norm_eps, 1e-6F);
   EXPECT_FALSE(config->tie_word_embeddings);
   EXPECT_EQ(config->eos_ids, std::vector<std::int32_t>{2});
   EXPECT_FALSE(config->bos_id.has_value());
@@ -79,9 +81,8 @@ TEST(ModelConfig, UnsupportedIsRefusedByName) {
     EXPECT_EQ(config.status().code(), ErrorCode::kUnimplemented) << config.status().to_string();
     EXPECT_NE(config.status().message().find(key), std::string::npos) << config.status().message();
   };
-  refused("attention_bias", true);
-  refused("mlp_bias", true);
-  refused("hidden_act", "gelu");
+  refused("hidden_act", "tanh");
+  refused("rope_interleaved", true);
   refused("attention_dropout", 0.1);
   refused("quantization_config", {{"bits", 4}});
   json object = minimal();
@@ -90,10 +91,41 @@ TEST(ModelConfig, UnsupportedIsRefusedByName) {
   EXPECT_EQ(family.status().code(), ErrorCode::kUnimplemented);
   EXPECT_NE(family.status().message().find("mamba"), std::string::npos);
   object = minimal();
-  object["rope_scaling"] = {{"rope_type", "yarn"}, {"factor", 4.0}};
+  object["rope_scaling"] = {{"rope_type", "spiral"}, {"factor", 4.0}};
   const auto rope = ModelConfig::from_json(object, "config.json");
   EXPECT_EQ(rope.status().code(), ErrorCode::kUnimplemented);
-  EXPECT_NE(rope.status().message().find("yarn"), std::string::npos) << rope.status().message();
+  EXPECT_NE(rope.status().message().find("spiral"), std::string::npos) << rope.status().message();
+}
+
+TEST(ModelConfig, WhatItDoesNotNeedIsKeptWhenItIsSaved) {
+  json object = minimal();
+  object["made_up"] = {1, 2};
+  object["torch_dtype"] = "bfloat16";
+  object["eos_token_id"] = 7;
+  auto config = ModelConfig::from_json(object, "config.json");
+  ASSERT_TRUE(config.ok()) << config.status().to_string();
+  config->eos_ids = {7, 8};
+  const json written = config->to_json();
+  EXPECT_EQ(written["made_up"], json({1, 2}));
+  EXPECT_EQ(written["torch_dtype"], "float32");
+  EXPECT_EQ(written["eos_token_id"], json({7, 8}));
+}
+
+TEST(ModelConfig, WindowsGoByLayer) {
+  json object = minimal();
+  object["model_type"] = "qwen2";
+  object["num_hidden_layers"] = 3;
+  object["sliding_window"] = 16;
+  EXPECT_TRUE(ModelConfig::from_json(object, "c").value().windows.empty());  // Qwen's configs name one that they do not use
+  object["use_sliding_window"] = true;
+  object["max_window_layers"] = 2;
+  EXPECT_EQ(ModelConfig::from_json(object, "c").value().windows, (std::vector<std::int64_t>{0, 0, 16}));
+  object["layer_types"] = {"sliding_attention", "full_attention", "full_attention"};
+  EXPECT_EQ(ModelConfig::from_json(object, "c").value().windows, (std::vector<std::int64_t>{16, 0, 0}));
+  object["layer_types"] = {"full_attention"};
+  EXPECT_EQ(ModelConfig::from_json(object, "c").status().code(), ErrorCode::kUnimplemented);
+  object["layer_types"] = {"full_attention", "full_attention", "linear_attention"};
+  EXPECT_EQ(ModelConfig::from_json(object, "c").status().code(), ErrorCode::kUnimplemented);
 }
 
 TEST(ModelConfig, BadValuesNameTheKey) {
@@ -168,6 +200,46 @@ TEST(Rope, Llama3KeepsHighAndSlowsLowFrequencies) {
   EXPECT_GE(tables->positions, 10);
   EXPECT_EQ(tables->cos[0], 1.0F);
   EXPECT_EQ(stretched.tables(5), tables);  // no smaller tables are made
+}
+
+TEST(Rope, YarnKeepsFastPairsDividesSlowOnesAndIsTempered) {
+  json object = minimal();
+  object["max_position_embeddings"] = 4096;
+  object["head_dim"] = 64;
+  object["rope_scaling"] = {{"rope_type", "yarn"}, {"factor", 4.0}, {"original_max_position_embeddings", 1024}};
+  const ModelConfig config = ModelConfig::from_json(object, "config.json").value();
+  EXPECT_NEAR(config.rope.attention_factor, 0.1 * std::log(4.0) + 1.0, 1e-12);
+  const Rope plain(RopeConfig{}, 64);
+  const Rope stretched(config.rope, 64);
+  const auto before = plain.inverse_frequencies();
+  const auto after = stretched.inverse_frequencies();
+  EXPECT_FLOAT_EQ(after.front(), before.front());
+  EXPECT_FLOAT_EQ(after.back(), before.back() / 4.0F);
+  for (std::size_t i = 0; i < after.size(); ++i) {
+    EXPECT_LE(after[i], before[i] * 1.0001F);
+    EXPECT_GE(after[i], before[i] / 4.0001F);
+  }
+  EXPECT_FLOAT_EQ(stretched.tables(4)->cos[0], static_cast<float>(config.rope.attention_factor));
+}
+
+TEST(Rope, LongSequencesHaveAnglesOfTheirOwn) {
+  json object = minimal();
+  object["max_position_embeddings"] = 256;
+  object["head_dim"] = 8;
+  object["rope_scaling"] = {{"rope_type", "longrope"}, {"short_factor", {1, 1, 1, 1}}, {"long_factor", {1, 2, 4, 8}}, {"original_max_position_embeddings", 64}};
+  const Rope rope(ModelConfig::from_json(object, "config.json").value().rope, 8);
+  EXPECT_EQ(rope.stretch_of(64), 0);
+  EXPECT_EQ(rope.stretch_of(65), rope.stretch_of(256));
+  const auto near = rope.inverse_frequencies(0);
+  const auto far = rope.inverse_frequencies(rope.stretch_of(65));
+  for (std::size_t i = 0; i < 4; ++i) EXPECT_FLOAT_EQ(far[i], near[i] / static_cast<float>(1 << i));
+  object["rope_scaling"]["long_factor"] = {1, 2};
+  EXPECT_EQ(ModelConfig::from_json(object, "config.json").status().code(), ErrorCode::kInvalidArgument);
+
+  object["rope_scaling"] = {{"rope_type", "dynamic"}, {"factor", 2.0}, {"original_max_position_embeddings", 64}};
+  const Rope dynamic(ModelConfig::from_json(object, "config.json").value().rope, 8);
+  EXPECT_EQ(dynamic.inverse_frequencies(dynamic.stretch_of(64)), dynamic.inverse_frequencies(0));
+  EXPECT_LT(dynamic.inverse_frequencies(dynamic.stretch_of(200)).back(), dynamic.inverse_frequencies(dynamic.stretch_of(100)).back());
 }
 
 }  // namespace

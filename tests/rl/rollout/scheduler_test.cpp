@@ -12,8 +12,7 @@ namespace {
 class SchedulerTest : public ::testing::Test {
  protected:
   void make(std::int64_t blocks, const SchedulerOptions& options = {}) {
-    const DecoderShape shape{.layers = 1, .hidden = 1, .heads = 1, .kv_heads = 1, .head_dim = 1, .intermediate = 1, .vocab = 1};
-    auto cache = KvCache::create(shape, {.bytes_max = blocks * 16 * 2 * 4, .block_tokens = 16});
+    auto cache = KvCache::create({.layers = 1, .width = 1}, {.bytes_max = blocks * 16 * 2 * 4, .block_tokens = 16});
     ASSERT_TRUE(cache.ok()) << cache.status().to_string();
     cache_ = std::move(*cache);
     ASSERT_EQ(cache_->blocks(), blocks);

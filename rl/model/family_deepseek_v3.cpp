@@ -1,0 +1,96 @@
+// DeepSeek-V3 (arXiv:2412.19437) and Kimi K2: latent attention, and experts in groups with a shared one, chosen without a loss to balance them.
+#include <cmath>
+#include <cstdlib>
+#include <nlohmann/json.hpp>
+
+#include "rl/model/family_list.h"
+#include "rl/model/json_fields.h"
+
+namespace rl {
+namespace {
+
+constexpr std::int64_t kWidthMax = std::int64_t{1} << 20;
+
+void read(JsonFields& fields, const std::string& where, ModelConfig& config) {
+  LatentConfig latent;
+  latent.query_rank = fields.has("q_lora_rank") ? fields.integer("q_lora_rank", 1, kWidthMax) : 0;
+  latent.kv_rank = fields.integer("kv_lora_rank", 512, 1, kWidthMax);
+  latent.nope_dim = fields.integer("qk_nope_head_dim", 128, 1, kWidthMax);
+  latent.value_dim = fields.integer("v_head_dim", 128, 1, kWidthMax);
+  config.rotary_dim = fields.integer("qk_rope_head_dim", 64, 2, kWidthMax);
+  config.rope_interleaved = fields.boolean("rope_interleave", true);
+  read_common(fields, where, config);
+  config.kv_heads = config.heads;  // whatever the file says: there is one set of latents
+  config.head_dim = latent.nope_dim + config.rotary_dim;
+  config.latent = latent;
+  if (latent.value_dim > config.head_dim) fields.refuse("v_head_dim", "one up to qk_nope_head_dim + qk_rope_head_dim is");
+  read_activation(fields, "hidden_act", "silu", config);
+  config.attention_bias = fields.boolean("attention_bias", false);
+  if (config.rope.kind == RopeConfig::Kind::kYarn && config.rope.mscale_all_dim > 0.0) {
+    const double mscale = RopeConfig::yarn_mscale(config.rope.factor, config.rope.mscale_all_dim);
+    config.attention_scale = mscale * mscale / std::sqrt(static_cast<double>(config.head_dim));
+  }
+
+  MoeConfig moe;
+  moe.experts = fields.integer("n_routed_experts", 256, 1, 4096);
+  moe.experts_per_token = fields.integer("num_experts_per_tok", 8, 1, moe.experts);
+  moe.intermediate_size = fields.integer("moe_intermediate_size", 2048, 1, kWidthMax);
+  moe.shared_intermediate_size = fields.integer("n_shared_experts", 1, 0, 64) * moe.intermediate_size;
+  moe.score = MoeConfig::Score::kSigmoid;
+  moe.corrected = true;
+  moe.normalized = fields.boolean("norm_topk_prob", true);
+  moe.scaling = fields.number("routed_scaling_factor", 1.0, 0.0);
+  moe.groups = fields.integer("n_group", 1, 1, moe.experts);
+  moe.groups_per_token = fields.integer("topk_group", 1, 1, moe.groups);
+  if (moe.experts % moe.groups != 0 || moe.experts / moe.groups < 2) fields.refuse("n_group", "a divisor of n_routed_experts that leaves two or more in a group is");
+  if (moe.groups_per_token * (moe.experts / moe.groups) < moe.experts_per_token) fields.refuse("topk_group", "enough groups for num_experts_per_tok are");
+  fields.only("scoring_func", "sigmoid", "sigmoid is");
+  fields.only("topk_method", "noaux_tc", "noaux_tc is");
+  fields.only("moe_layer_freq", 1, "1 is");
+  config.moe = moe;
+  const std::int64_t dense = fields.integer("first_k_dense_replace", 3, 0, 10'000);
+  for (std::int64_t layer = 0; layer < config.layers && fields.status().ok(); ++layer) config.dense_layers.push_back(layer < dense);
+}
+
+void plan(PlanBuilder& builder) {
+  const ModelConfig& c = builder.config();
+  const LatentConfig& latent = *c.latent;
+  builder.embedding("model.embed_tokens");
+  for (std::int64_t layer = 0; layer < c.layers; ++layer) {
+    const std::string at = "model.layers." + std::to_string(layer) + ".";
+    LayerPlan plan;
+    plan.attention_norm = builder.norm(at + "input_layernorm", c.hidden_size);
+    AttentionPlan& attention = plan.attention;
+    if (latent.query_rank > 0) {
+      attention.q_down = builder.linear(at + "self_attn.q_a_proj", latent.query_rank, c.hidden_size, {.bias = c.attention_bias});
+      attention.q_down_norm = builder.rms_norm(at + "self_attn.q_a_layernorm", latent.query_rank);
+      attention.q = builder.linear(at + "self_attn.q_b_proj", c.query_size(), latent.query_rank);
+    } else {
+      attention.q = builder.linear(at + "self_attn.q_proj", c.query_size(), c.hidden_size);
+    }
+    attention.kv_down = builder.linear(at + "self_attn.kv_a_proj_with_mqa", latent.kv_rank + c.rotary_dim, c.hidden_size, {.bias = c.attention_bias});
+    attention.kv_down_norm = builder.rms_norm(at + "self_attn.kv_a_layernorm", latent.kv_rank);
+    attention.kv_up = builder.linear(at + "self_attn.kv_b_proj", c.heads * (latent.nope_dim + latent.value_dim), latent.kv_rank);
+    attention.o = builder.linear(at + "self_attn.o_proj", c.hidden_size, c.heads * latent.value_dim, {.bias = c.attention_bias});
+    plan.mlp_norm = builder.norm(at + "post_attention_layernorm", c.hidden_size);
+    if (c.has_experts(layer)) plan.experts = plan_experts(builder, at + "mlp");
+    else plan.mlp = plan_gated_mlp(builder, at + "mlp", c.intermediate_size);
+    builder.plan.layers.push_back(std::move(plan));
+  }
+  builder.plan.last_norm = builder.norm("model.norm", c.hidden_size);
+  builder.lm_head("lm_head");
+}
+
+/// Layers beyond the model's predict further tokens, in training alone.
+bool ignorable(const ModelConfig& config, std::string_view tensor) {
+  constexpr std::string_view kLayers = "model.layers.";
+  if (tensor.starts_with(kLayers) && std::atoll(tensor.substr(kLayers.size()).data()) >= config.layers) return true;
+  return ignorable_usual(config, tensor);
+}
+
+}  // namespace
+
+const Family kDeepseekV3Family{.model_type = "deepseek_v3", .architecture = "DeepseekV3ForCausalLM", .read = read, .plan = plan, .ignorable = ignorable};
+const Family kKimiK2Family{.model_type = "kimi_k2", .architecture = "DeepseekV3ForCausalLM", .read = read, .plan = plan, .ignorable = ignorable};
+
+}  // namespace rl

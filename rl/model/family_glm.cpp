@@ -1,0 +1,43 @@
+// GLM-4 and its 2025 revision ("glm4", with norms after the blocks too): half of each head turns, in interleaved pairs; arXiv:2406.12793.
+#include <nlohmann/json.hpp>
+
+#include "rl/model/family_list.h"
+#include "rl/model/json_fields.h"
+
+namespace rl {
+namespace {
+
+void read(JsonFields& fields, const std::string& where, ModelConfig& config) {
+  config.head_dim = fields.integer("head_dim", 128, 2, std::int64_t{1} << 20);
+  const bool says_share = fields.has("partial_rotary_factor") || fields.has("rope_parameters");
+  config.rotary_dim = says_share ? -1 : config.head_dim / 2;
+  config.rope_interleaved = true;
+  read_common(fields, where, config);
+  read_activation(fields, "hidden_act", "silu", config);
+  config.attention_bias = fields.boolean("attention_bias", true);
+}
+
+void read_glm4(JsonFields& fields, const std::string& where, ModelConfig& config) {
+  config.norm_place = NormPlace::kBoth;
+  read(fields, where, config);
+}
+
+void plan(PlanBuilder& builder) { plan_llama(builder, {.qkv_bias = builder.config().attention_bias, .fused_gate_up = true}); }
+
+void plan_glm4(PlanBuilder& builder) {
+  plan(builder);
+  const std::int64_t hidden = builder.config().hidden_size;
+  for (std::size_t layer = 0; layer < builder.plan.layers.size(); ++layer) {
+    const std::string at = "model.layers." + std::to_string(layer) + ".";
+    LayerPlan& plan = builder.plan.layers[layer];
+    plan.attention_norm_after = builder.norm(at + "post_self_attn_layernorm", hidden);
+    plan.mlp_norm_after = builder.norm(at + "post_mlp_layernorm", hidden);
+  }
+}
+
+}  // namespace
+
+const Family kGlmFamily{.model_type = "glm", .architecture = "GlmForCausalLM", .read = read, .plan = plan, .ignorable = ignorable_usual};
+const Family kGlm4Family{.model_type = "glm4", .architecture = "Glm4ForCausalLM", .read = read_glm4, .plan = plan_glm4, .ignorable = ignorable_usual};
+
+}  // namespace rl

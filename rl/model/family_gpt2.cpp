@@ -1,0 +1,66 @@
+// GPT-2: layer norms, learned positions, biases everywhere, weights stored the other way round; Radford et al. 2019.
+#include <nlohmann/json.hpp>
+
+#include "rl/model/family_list.h"
+#include "rl/model/json_fields.h"
+
+namespace rl {
+namespace {
+
+constexpr std::int64_t kWidthMax = std::int64_t{1} << 20;
+
+void read(JsonFields& fields, const std::string& where, ModelConfig& config) {
+  config.hidden_size = fields.integer("n_embd", 768, 1, kWidthMax);
+  config.layers = fields.integer("n_layer", 12, 1, 10'000);
+  config.heads = config.kv_heads = fields.integer("n_head", 12, 1, 1 << 14);
+  config.head_dim = config.hidden_size / config.heads;
+  config.intermediate_size = fields.has("n_inner") ? fields.integer("n_inner", 1, 4 * kWidthMax) : 4 * config.hidden_size;
+  config.vocab_size = fields.integer("vocab_size", 50257, 1, std::int64_t{1} << 24);
+  config.max_position_embeddings = config.learned_positions = fields.integer("n_positions", 1024, 1, std::int64_t{1} << 26);
+  config.rotary_dim = 0;
+  config.norm = NormKind::kLayer;
+  config.norm_eps = static_cast<float>(fields.number("layer_norm_epsilon", 1e-5, 0.0));
+  config.tie_word_embeddings = fields.boolean("tie_word_embeddings", true);
+  config.initializer_range = static_cast<float>(fields.number("initializer_range", 0.02, 0.0));
+  config.attention_bias = config.mlp_bias = true;
+  read_activation(fields, "activation_function", "gelu_new", config);
+  fields.only("scale_attn_weights", true, "true is");
+  fields.only("scale_attn_by_inverse_layer_idx", false, "false is");
+  fields.only("reorder_and_upcast_attn", false, "false is");
+  fields.only("add_cross_attention", false, "false is");
+  if (config.head_dim * config.heads != config.hidden_size) fields.refuse("n_head", "a divisor of n_embd is");
+}
+
+void plan(PlanBuilder& builder) {
+  const ModelConfig& c = builder.config();
+  const PlanBuilder::LinearOptions conv{.bias = true, .transposed = true};
+  builder.embedding("transformer.wte");
+  builder.plan.positions = builder.tensor({.name = "transformer.wpe.weight", .shape = {c.learned_positions, c.hidden_size}});
+  for (std::int64_t layer = 0; layer < c.layers; ++layer) {
+    const std::string at = "transformer.h." + std::to_string(layer) + ".";
+    LayerPlan plan;
+    plan.attention_norm = builder.norm(at + "ln_1", c.hidden_size);
+    const LinearPlan qkv = builder.linear(at + "attn.c_attn", 3 * c.hidden_size, c.hidden_size, conv);
+    plan.attention.q = qkv.part(0, c.hidden_size);
+    plan.attention.k = qkv.part(c.hidden_size, c.hidden_size);
+    plan.attention.v = qkv.part(2 * c.hidden_size, c.hidden_size);
+    plan.attention.o = builder.linear(at + "attn.c_proj", c.hidden_size, c.hidden_size, conv);
+    plan.mlp_norm = builder.norm(at + "ln_2", c.hidden_size);
+    plan.mlp.up = builder.linear(at + "mlp.c_fc", c.intermediate_size, c.hidden_size, conv);
+    plan.mlp.down = builder.linear(at + "mlp.c_proj", c.hidden_size, c.intermediate_size, conv);
+    builder.plan.layers.push_back(std::move(plan));
+  }
+  builder.plan.last_norm = builder.norm("transformer.ln_f", c.hidden_size);
+  builder.lm_head("lm_head");
+}
+
+/// The causal mask was once saved with every layer.
+bool ignorable(const ModelConfig& config, std::string_view tensor) {
+  return ignorable_usual(config, tensor) || tensor.ends_with(".attn.bias") || tensor.ends_with(".attn.masked_bias");
+}
+
+}  // namespace
+
+const Family kGpt2Family{.model_type = "gpt2", .architecture = "GPT2LMHeadModel", .read = read, .plan = plan, .ignorable = ignorable};
+
+}  // namespace rl

@@ -1,0 +1,22 @@
+// Mistral: Llama whose tokens see a window (Jiang et al. 2023, arXiv:2310.06825).
+#include <nlohmann/json.hpp>
+
+#include "rl/model/family_list.h"
+#include "rl/model/json_fields.h"
+
+namespace rl {
+namespace {
+
+void read(JsonFields& fields, const std::string& where, ModelConfig& config) {
+  read_common(fields, where, config);
+  read_activation(fields, "hidden_act", "silu", config);
+  read_windows(fields, config, /*windows_by_default=*/true);
+}
+
+void plan(PlanBuilder& builder) { plan_llama(builder); }
+
+}  // namespace
+
+const Family kMistralFamily{.model_type = "mistral", .architecture = "MistralForCausalLM", .read = read, .plan = plan, .ignorable = ignorable_usual};
+
+}  // namespace rl

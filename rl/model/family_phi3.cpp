@@ -1,0 +1,24 @@
+// Phi-3 and Phi-4-mini: Llama with one weight for queries, keys and values and one for gate and up; Abdin et al. 2024, arXiv:2404.14219.
+#include <nlohmann/json.hpp>
+
+#include "rl/model/family_list.h"
+#include "rl/model/json_fields.h"
+
+namespace rl {
+namespace {
+
+void read(JsonFields& fields, const std::string& where, ModelConfig& config) {
+  read_common(fields, where, config);
+  read_activation(fields, "hidden_act", "silu", config);
+  read_windows(fields, config, /*windows_by_default=*/true);
+  fields.only("embd_pdrop", 0.0, "0 is");
+  fields.only("resid_pdrop", 0.0, "0 is");
+}
+
+void plan(PlanBuilder& builder) { plan_llama(builder, {.fused_qkv = true, .fused_gate_up = true}); }
+
+}  // namespace
+
+const Family kPhi3Family{.model_type = "phi3", .architecture = "Phi3ForCausalLM", .read = read, .plan = plan, .ignorable = ignorable_usual};
+
+}  // namespace rl

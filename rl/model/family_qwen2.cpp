@@ -1,0 +1,22 @@
+// Qwen2 and Qwen2.5: Llama with biases in queries, keys and values; Yang et al. 2024, arXiv:2407.10671.
+#include <nlohmann/json.hpp>
+
+#include "rl/model/family_list.h"
+#include "rl/model/json_fields.h"
+
+namespace rl {
+namespace {
+
+void read(JsonFields& fields, const std::string& where, ModelConfig& config) {
+  read_common(fields, where, config);
+  read_activation(fields, "hidden_act", "silu", config);
+  read_windows(fields, config, /*windows_by_default=*/false);
+}
+
+void plan(PlanBuilder& builder) { plan_llama(builder, {.qkv_bias = true}); }
+
+}  // namespace
+
+const Family kQwen2Family{.model_type = "qwen2", .architecture = "Qwen2ForCausalLM", .gguf_architecture = "qwen2", .read = read, .plan = plan, .ignorable = ignorable_usual};
+
+}  // namespace rl

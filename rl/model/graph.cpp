@@ -1,0 +1,336 @@
+#include "rl/model/graph.h"
+
+#include <ATen/TensorOperators.h>
+#include <ATen/ops/cat.h>
+#include <ATen/ops/constant_pad_nd.h>
+#include <ATen/ops/empty.h>
+#include <ATen/ops/sigmoid.h>
+#include <ATen/ops/softmax.h>
+#include <ATen/ops/topk.h>
+#include <ATen/ops/zeros_like.h>
+#include <c10/core/GradMode.h>
+
+#include <array>
+#include <cmath>
+#include <utility>
+#include <vector>
+
+#include "rl/model/family.h"
+#include "rl/model/model_plan.h"
+#include "rl/model/ops.h"
+
+namespace rl {
+
+using ops::Linear;
+using ops::Norm;
+using ops::Weight;
+
+namespace {
+
+struct Attention {
+  Linear q, k, v, o;
+  Norm q_norm, k_norm;
+  Linear q_down, kv_down, kv_up;
+  Norm q_down_norm, kv_down_norm;
+};
+
+struct Mlp {
+  Linear gate, up, down;
+};
+
+struct Experts {
+  Linear router;
+  at::Tensor correction;
+  std::vector<Mlp> experts;
+  std::optional<Mlp> shared;
+};
+
+struct Layer {
+  Norm attention_norm, attention_norm_after;
+  Attention attention;
+  Norm mlp_norm, mlp_norm_after;
+  Mlp mlp;
+  std::optional<Experts> experts;
+};
+
+bool exists(const Linear& linear) { return linear.weight.value.defined(); }
+bool exists(const Norm& norm) { return norm.weight.value.defined(); }
+
+// Turns what a plan names into views of the arenas.
+class Binder {
+ public:
+  Binder(const ModelConfig& config, const ModelPlan& plan, const Parameters& values, const Parameters* gradients)
+      : config_(config), plan_(plan), values_(values), gradients_(gradients) {}
+
+  Weight weight(ParameterIndex index, std::int64_t first = 0, std::int64_t rows = -1) const {
+    if (index == kNoParameter) return {};
+    const FamilyParameter& parameter = plan_.parameters[static_cast<std::size_t>(index)];
+    const auto part = [&](const Parameters& arena) {
+      const at::Tensor whole = arena.view(parameter.name);
+      return rows < 0 ? whole : whole.narrow(0, first, rows);
+    };
+    return {part(values_), gradients_ != nullptr && !parameter.frozen ? part(*gradients_) : at::Tensor()};
+  }
+  Linear linear(const LinearPlan& plan) const { return {weight(plan.weight, plan.first, plan.rows), weight(plan.bias, plan.first, plan.rows)}; }
+  Norm norm(const NormPlan& plan) const { return {config_.norm, config_.norm_eps, weight(plan.weight), weight(plan.bias)}; }
+  Norm rms_norm(const NormPlan& plan) const { return {NormKind::kRms, config_.norm_eps, weight(plan.weight), {}}; }
+  Mlp mlp(const MlpPlan& plan) const { return {linear(plan.gate), linear(plan.up), linear(plan.down)}; }
+
+  Layer layer(const LayerPlan& plan) const {
+    Layer layer;
+    layer.attention_norm = norm(plan.attention_norm);
+    layer.attention_norm_after = norm(plan.attention_norm_after);
+    const AttentionPlan& a = plan.attention;
+    layer.attention = {linear(a.q),       linear(a.k),       linear(a.v),     linear(a.o),           rms_norm(a.q_norm),
+                       rms_norm(a.k_norm), linear(a.q_down), linear(a.kv_down), linear(a.kv_up), rms_norm(a.q_down_norm), rms_norm(a.kv_down_norm)};
+    layer.mlp_norm = norm(plan.mlp_norm);
+    layer.mlp_norm_after = norm(plan.mlp_norm_after);
+    layer.mlp = mlp(plan.mlp);
+    if (plan.experts) {
+      Experts experts{linear(plan.experts->router), weight(plan.experts->correction).value, {}, {}};
+      for (const MlpPlan& expert : plan.experts->experts) experts.experts.push_back(mlp(expert));
+      if (plan.experts->shared) experts.shared = mlp(*plan.experts->shared);
+      layer.experts = std::move(experts);
+    }
+    return layer;
+  }
+
+ private:
+  const ModelConfig& config_;
+  const ModelPlan& plan_;
+  const Parameters& values_;
+  const Parameters* gradients_;
+};
+
+// One pass over some rows.
+class Pass {
+ public:
+  Pass(const ModelConfig& config, kernel::ThreadPool& pool, const forward::RowsPtr& rows, const Graph::Attend& attend)
+      : config_(config), pool_(pool), rows_(rows), attend_(attend) {}
+
+  at::Tensor layer(std::int64_t index, const Layer& w, const at::Tensor& x) const {
+    if (config_.norm_place == NormPlace::kAfter) {
+      const at::Tensor middle = ops::norm(pool_, ops::add(pool_, x, attention(index, w, x)), w.attention_norm_after);
+      return ops::norm(pool_, ops::add(pool_, middle, feed_forward(w, middle)), w.mlp_norm_after);
+    }
+    const at::Tensor middle = ops::add(pool_, x, after(attention(index, w, x), w.attention_norm_after));
+    return ops::add(pool_, middle, after(feed_forward(w, middle), w.mlp_norm_after));
+  }
+
+ private:
+  at::Tensor after(at::Tensor y, const Norm& norm) const { return exists(norm) ? ops::norm(pool_, y, norm) : y; }
+
+  // The layers of the block's normed input.
+  std::vector<at::Tensor> project(const at::Tensor& x, const Norm& norm, std::span<const Linear> layers) const {
+    return exists(norm) ? ops::norm_linear(pool_, x, norm, layers) : ops::linear(pool_, x, layers);
+  }
+
+  at::Tensor attention(std::int64_t index, const Layer& w, const at::Tensor& x) const {
+    const Attention& a = w.attention;
+    at::Tensor q, k, v;
+    if (config_.latent) {
+      std::tie(q, k, v) = latent_heads(w, x);
+    } else {
+      const std::array<Linear, 3> qkv{a.q, a.k, a.v};
+      std::vector<at::Tensor> projected = project(x, w.attention_norm, qkv);
+      q = turned(of_each_head(std::exchange(projected[0], {}), config_.heads, a.q_norm), config_.heads);
+      k = turned(of_each_head(std::exchange(projected[1], {}), config_.kv_heads, a.k_norm), config_.kv_heads);
+      v = std::move(projected[2]);
+    }
+    at::Tensor y = attend_(index, attention_shape(config_, index), q, k, v);
+    if (config_.latent && config_.latent->value_dim < config_.head_dim) {
+      y = y.view({y.size(0), config_.heads, config_.head_dim}).narrow(2, 0, config_.latent->value_dim).reshape({y.size(0), -1});
+    }
+    return ops::linear(pool_, y, a.o);
+  }
+
+  at::Tensor of_each_head(at::Tensor x, std::int64_t heads, const Norm& norm) const {
+    if (!exists(norm)) return x;
+    return ops::norm(pool_, x.view({x.size(0) * heads, -1}), norm).view({x.size(0), -1});
+  }
+
+  // Queries or keys with their positions. Where pairs are interleaved the dimensions come out of it sorted: the same for queries and keys,
+  // which is all that their products ask for.
+  at::Tensor turned(at::Tensor x, std::int64_t heads) const {
+    const std::int64_t rotary = config_.rotated();
+    if (rotary == 0) return x;
+    if (config_.rope_interleaved) {
+      const at::Tensor all = x.view({x.size(0), heads, -1});
+      const at::Tensor pairs = all.narrow(2, 0, rotary).view({x.size(0), heads, rotary / 2, 2});
+      x = at::cat({pairs.transpose(2, 3).reshape({x.size(0), heads, rotary}), all.narrow(2, rotary, all.size(2) - rotary)}, 2).view({x.size(0), -1});
+    }
+    return ops::rope(pool_, rows_, x, heads);
+  }
+
+  // Queries, keys and values as of ordinary attention, with the rotary dimensions first and values filled up to the width of keys.
+  std::tuple<at::Tensor, at::Tensor, at::Tensor> latent_heads(const Layer& w, const at::Tensor& x) const {
+    const Attention& a = w.attention;
+    const LatentConfig& latent = *config_.latent;
+    const std::int64_t rows = x.size(0);
+    const std::int64_t rotary = config_.rotary_dim;
+    const bool narrow_queries = exists(a.q_down);
+    const std::array<Linear, 2> first{narrow_queries ? a.q_down : a.q, a.kv_down};
+    const std::vector<at::Tensor> down = project(x, w.attention_norm, first);
+    at::Tensor q = narrow_queries ? ops::norm_linear(pool_, down[0], a.q_down_norm, std::span(&a.q, 1)).front() : down[0];
+    q = q.view({rows, config_.heads, config_.head_dim});
+    q = at::cat({q.narrow(2, latent.nope_dim, rotary), q.narrow(2, 0, latent.nope_dim)}, 2).view({rows, -1});
+
+    const at::Tensor compressed = down[1].narrow(1, 0, latent.kv_rank).contiguous();
+    const at::Tensor kv =
+        ops::norm_linear(pool_, compressed, a.kv_down_norm, std::span(&a.kv_up, 1)).front().view({rows, config_.heads, latent.nope_dim + latent.value_dim});
+    const at::Tensor positions = turned(down[1].narrow(1, latent.kv_rank, rotary).contiguous(), 1).view({rows, 1, rotary});
+    const at::Tensor k = at::cat({positions.expand({rows, config_.heads, rotary}), kv.narrow(2, 0, latent.nope_dim)}, 2).view({rows, -1});
+    const at::Tensor v = at::constant_pad_nd(kv.narrow(2, latent.nope_dim, latent.value_dim), {0, config_.head_dim - latent.value_dim}).reshape({rows, -1});
+    return {turned(q, config_.heads), k, v};
+  }
+
+  at::Tensor feed_forward(const Layer& w, const at::Tensor& x) const {
+    if (w.experts) return experts(*w.experts, exists(w.mlp_norm) ? ops::norm(pool_, x, w.mlp_norm) : x);
+    if (!exists(w.mlp.gate)) {
+      const at::Tensor up = project(x, w.mlp_norm, std::span(&w.mlp.up, 1)).front();
+      return ops::activate_linear(pool_, config_.activation, up, {}, w.mlp.down);
+    }
+    const std::array<Linear, 2> gate_up{w.mlp.gate, w.mlp.up};
+    const std::vector<at::Tensor> projected = project(x, w.mlp_norm, gate_up);
+    return ops::activate_linear(pool_, config_.activation, projected[0], projected[1], w.mlp.down);
+  }
+
+  at::Tensor gated(const Mlp& mlp, const at::Tensor& x) const {
+    const std::array<Linear, 2> gate_up{mlp.gate, mlp.up};
+    const std::vector<at::Tensor> projected = ops::linear(pool_, x, gate_up);
+    return ops::activate_linear(pool_, config_.activation, projected[0], projected[1], mlp.down);
+  }
+
+  // Which experts each row takes, [T, k].
+  at::Tensor choose(const Experts& w, const at::Tensor& scores) const {
+    const MoeConfig& moe = *config_.moe;
+    at::Tensor choice = w.correction.defined() ? scores + w.correction : scores;
+    if (moe.groups > 1) {
+      // A group is as good as its two best.
+      const std::int64_t size = moe.experts / moe.groups;
+      const at::Tensor grouped = choice.view({-1, moe.groups, size});
+      const at::Tensor best = std::get<1>(at::topk(std::get<0>(at::topk(grouped, 2, 2)).sum(2), moe.groups_per_token, 1));
+      const at::Tensor open = at::zeros_like(grouped.select(2, 0)).scatter(1, best, 1.0).unsqueeze(2);
+      choice = (grouped * open).view({-1, moe.experts});
+    }
+    return std::get<1>(at::topk(choice, moe.experts_per_token, 1));
+  }
+
+  at::Tensor experts(const Experts& w, const at::Tensor& x) const {
+    const MoeConfig& moe = *config_.moe;
+    const std::int64_t rows = x.size(0);
+    const at::Tensor logits = ops::linear(pool_, x, w.router);
+    const at::Tensor scores = moe.score == MoeConfig::Score::kSigmoid ? at::sigmoid(logits) : at::softmax(logits, 1);
+    at::Tensor chosen;
+    {
+      c10::AutoGradMode off(false);
+      chosen = choose(w, scores);
+    }
+    at::Tensor shares = scores.gather(1, chosen);
+    if (moe.normalized) shares = shares / (shares.sum(1, /*keepdim=*/true) + 1e-20);
+    if (moe.scaling != 1.0) shares = shares * moe.scaling;
+
+    // Rows go to their experts, expert by expert, and come back in the order of each row's choices.
+    const at::Tensor on_host = chosen.cpu().contiguous();
+    const std::int64_t* expert_of = on_host.const_data_ptr<std::int64_t>();
+    std::vector<std::vector<std::int64_t>> takers(w.experts.size());
+    for (std::int64_t row = 0; row < rows; ++row) {
+      for (std::int64_t slot = 0; slot < moe.experts_per_token; ++slot) takers[static_cast<std::size_t>(expert_of[row * moe.experts_per_token + slot])].push_back(row);
+    }
+    std::vector<at::Tensor> parts;
+    std::vector<std::int64_t> next(w.experts.size(), 0);  // where an expert's next row is among all parts
+    std::int64_t total = 0;
+    for (std::size_t expert = 0; expert < w.experts.size(); ++expert) {
+      next[expert] = total;
+      if (takers[expert].empty()) continue;
+      parts.push_back(gated(w.experts[expert], ops::select_rows(x, takers[expert])));
+      total += static_cast<std::int64_t>(takers[expert].size());
+    }
+    std::vector<std::int64_t> back;
+    back.reserve(static_cast<std::size_t>(total));
+    for (std::int64_t i = 0; i < rows * moe.experts_per_token; ++i) back.push_back(next[static_cast<std::size_t>(expert_of[i])]++);
+    const at::Tensor outputs = ops::select_rows(at::cat(parts), back).view({rows, moe.experts_per_token, -1});
+    at::Tensor y = (outputs * shares.unsqueeze(2)).sum(1);
+    return w.shared ? ops::add(pool_, y, gated(*w.shared, x)) : y;
+  }
+
+  const ModelConfig& config_;
+  kernel::ThreadPool& pool_;
+  const forward::RowsPtr& rows_;
+  const Graph::Attend& attend_;
+};
+
+}  // namespace
+
+struct Graph::Weights {
+  Weight embedding, positions;
+  Linear project_in, project_out;
+  std::vector<Layer> layers;
+  Norm last_norm;
+  Linear lm_head;  // the embedding when tied: both uses add to one gradient
+  bool trained = false;
+};
+
+Graph::Graph(const ModelConfig& config, const Parameters& values, const Parameters* gradients, kernel::ThreadPool& pool) : config_(config), pool_(pool) {
+  const ModelPlan plan = plan_of(config);
+  const Binder bind(config, plan, values, gradients);
+  weights_ = std::make_unique<Weights>();
+  weights_->embedding = bind.weight(plan.embedding);
+  weights_->positions = bind.weight(plan.positions);
+  weights_->project_in = bind.linear(plan.project_in);
+  weights_->project_out = bind.linear(plan.project_out);
+  for (const LayerPlan& layer : plan.layers) weights_->layers.push_back(bind.layer(layer));
+  weights_->last_norm = bind.norm(plan.last_norm);
+  weights_->lm_head = bind.linear(plan.lm_head);
+  weights_->trained = gradients != nullptr;
+}
+
+Graph::~Graph() = default;
+
+at::Tensor Graph::hidden_states(const forward::RowsPtr& rows, const Attend& attend) const {
+  at::Tensor x = ops::embedding(pool_, weights_->embedding, rows->ids, weights_->trained);
+  if (config_.embedding_scale != 1.0) x = x * static_cast<float>(config_.embedding_scale);
+  if (exists(weights_->project_in)) x = ops::linear(pool_, x, weights_->project_in);
+  if (weights_->positions.value.defined()) {
+    std::vector<std::int32_t> at = rows->positions;
+    for (std::int32_t& position : at) position += static_cast<std::int32_t>(config_.position_offset);
+    x = ops::add(pool_, x, ops::embedding(pool_, weights_->positions, at, weights_->trained));
+  }
+  const Pass pass(config_, pool_, rows, attend);
+  for (std::size_t i = 0; i < weights_->layers.size(); ++i) x = pass.layer(static_cast<std::int64_t>(i), weights_->layers[i], x);
+  return x;
+}
+
+at::Tensor Graph::last_norm(const at::Tensor& hidden) const {
+  const at::Tensor x = exists(weights_->last_norm) ? ops::norm(pool_, hidden, weights_->last_norm) : hidden;
+  return exists(weights_->project_out) ? ops::linear(pool_, x, weights_->project_out) : x;
+}
+
+at::Tensor Graph::logits(const at::Tensor& normed) const {
+  c10::AutoGradMode off(false);
+  at::Tensor logits = ops::linear(pool_, normed, weights_->lm_head);
+  forward::softcap_(pool_, logits, static_cast<float>(config_.logit_softcap));
+  return logits;
+}
+
+std::pair<at::Tensor, at::Tensor> Graph::logprobs(const at::Tensor& normed, std::span<const std::int32_t> targets, float temperature, bool with_entropy,
+                                                  std::int64_t rows_max, std::int64_t kept_bytes_max) const {
+  const ops::LmHeadOptions options{.temperature = temperature,
+                                   .softcap = static_cast<float>(config_.logit_softcap),
+                                   .with_entropy = with_entropy,
+                                   .rows_max = rows_max,
+                                   .kept_bytes_max = kept_bytes_max};
+  return ops::lm_head_logprobs(pool_, normed, weights_->lm_head, targets, options);
+}
+
+forward::AttentionShape attention_shape(const ModelConfig& config, std::int64_t layer) {
+  const double scale = config.attention_scale > 0.0 ? config.attention_scale : 1.0 / std::sqrt(static_cast<double>(config.head_dim));
+  return {.heads = config.heads,
+          .kv_heads = config.kv_heads,
+          .head_dim = config.head_dim,
+          .scale = static_cast<float>(scale),
+          .softcap = static_cast<float>(config.attention_softcap),
+          .window = config.window(layer)};
+}
+
+}  // namespace rl

@@ -1,0 +1,53 @@
+// The one definition of a transformer's pass, for every family and for whoever runs it: training, scoring, generating.
+// What differs between those is how queries find keys (Attend) and whether gradients are wanted.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+
+#include "rl/kernel/thread_pool.h"
+#include "rl/model/forward.h"
+#include "rl/model/model_config.h"
+#include "rl/model/parameters.h"
+
+namespace rl {
+
+/// A model's parameters bound to the parts that they play. One thread at a time; borrows everything it is given.
+class Graph {
+ public:
+  /// Attention of a layer: q [T, heads * D], k and v [T, kv_heads * D] of the pass's rows -> [T, heads * D].
+  using Attend =
+      std::function<at::Tensor(std::int64_t layer, const forward::AttentionShape& shape, const at::Tensor& q, const at::Tensor& k, const at::Tensor& v)>;
+
+  /// `gradients` has the layout of `values`, or is null for a frozen model.
+  Graph(const ModelConfig& config, const Parameters& values, const Parameters* gradients, kernel::ThreadPool& pool);
+  ~Graph();
+
+  /// What the last layer gives for each row, [T, hidden].
+  at::Tensor hidden_states(const forward::RowsPtr& rows, const Attend& attend) const;
+
+  /// The last norm (and projection) of rows of hidden_states(): what heads are put on.
+  at::Tensor last_norm(const at::Tensor& hidden) const;
+
+  /// Logits of rows of last_norm(), [N, V], without a graph.
+  at::Tensor logits(const at::Tensor& normed) const;
+
+  /// Log-probabilities and entropies as ops::lm_head_logprobs.
+  std::pair<at::Tensor, at::Tensor> logprobs(const at::Tensor& normed, std::span<const std::int32_t> targets, float temperature, bool with_entropy,
+                                             std::int64_t rows_max, std::int64_t kept_bytes_max) const;
+
+ private:
+  struct Weights;
+
+  const ModelConfig& config_;
+  kernel::ThreadPool& pool_;
+  std::unique_ptr<Weights> weights_;
+};
+
+/// What attention does in a layer of that model, for whoever implements Attend.
+forward::AttentionShape attention_shape(const ModelConfig& config, std::int64_t layer);
+
+}  // namespace rl
