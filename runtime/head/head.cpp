@@ -171,6 +171,9 @@ void Head::on(const Call& call, control::StartJob& body, ControlAnswerer answer)
   if (known && !known->info.running && !body.info.place.is_none()) {  // it was stopped while it waited
     return answer(cancelled("job " + body.info.job.short_hex() + " has ended: " + known->info.end.text));
   }
+  if (known && known->info.running && known->info.place != body.info.place) {
+    return answer(invalid_argument("job " + body.info.job.short_hex() + " is another job already"));
+  }
   if (known && known->info.running && known->info.node != call.from && !has_place_on(known->info, body.info.place, call.from)) {
     return answer(invalid_argument("job " + body.info.job.short_hex() + " runs on another node already"));
   }

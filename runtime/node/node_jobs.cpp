@@ -1,6 +1,7 @@
 // The node's part in jobs: those that are submitted to it, and the drivers that are simply run.
 #include <unistd.h>
 
+#include <algorithm>
 #include <csignal>
 
 #include "runtime/control/control_channel.h"
@@ -87,7 +88,9 @@ void Node::queue_job(const std::shared_ptr<Channel>& channel, control::QueueJob 
   if (body.argv.empty() || body.argv[0].empty()) return answer(invalid_argument("no command to run"));
   if (body.job.is_none() || body.place.is_none()) return answer(invalid_argument("a job that is to wait for a place needs an id, and so does its place"));
   if (body.resources.empty()) return answer(invalid_argument("a job that is to wait for a place reserves something"));
-  if (queued_.contains(body.job) || submissions_.contains(body.job) || jobs_->runs(body.job)) return answer(invalid_argument("job " + body.job.short_hex() + " is here already"));
+  std::vector<JobId> here;
+  list_jobs(here);
+  if (std::find(here.begin(), here.end(), body.job) != here.end()) return answer(invalid_argument("job " + body.job.short_hex() + " is here already"));
   if (Status status = refuse_while_drained("jobs"); !status.ok()) return answer(status);
   if (Status status = jobs_->check_room(); !status.ok()) return answer(status);
   JobInfo info;
@@ -135,6 +138,7 @@ void Node::drop_queued(JobId job, const std::string& reason) {
 void Node::submit(const std::shared_ptr<Channel>& channel, control::SubmitJob body, ControlAnswerer answer) {
   auto submission = std::make_shared<Submission>();
   if (body.argv.empty() || body.argv[0].empty()) return answer(invalid_argument("no command to run"));
+  if (body.job.is_none() != body.place.is_none()) return answer(invalid_argument("a job that was queued is submitted with its place"));
   if (Status status = refuse_while_drained("jobs"); !status.ok()) return answer(status);
   if (Status status = check_environment(body.env); !status.ok()) return answer(status);
   if (Status status = jobs_->check_room(); !status.ok()) return answer(status);
@@ -143,7 +147,7 @@ void Node::submit(const std::shared_ptr<Channel>& channel, control::SubmitJob bo
   submission->user = *std::move(user);
   JobInfo& info = submission->info;
   info.job = body.job.is_none() ? JobId::random() : body.job;
-  info.place = body.job.is_none() ? GroupId() : body.place;
+  info.place = body.place;
   if (submissions_.contains(info.job) || jobs_->runs(info.job)) return answer(invalid_argument("job " + info.job.short_hex() + " was submitted already"));
   queued_.erase(info.job);
   info.node = options_.node;

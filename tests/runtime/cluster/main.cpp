@@ -3,10 +3,12 @@
 #include <sched.h>
 #include <sys/mount.h>
 
+#include <cstdlib>
 #include <cstring>
 
 #include "load.h"
 #include "runtime/node/worker_environment.h"
+#include "tests/support/temporary_folder.h"
 
 int main(int argc, char** argv) {
   const char* role = argc > 1 ? argv[1] : "";
@@ -20,6 +22,13 @@ int main(int argc, char** argv) {
   }
   testing::InitGoogleTest(&argc, argv);
   // What tests mount goes with this process, however it ends. Where that is not allowed, nor are mounts, and those tests say so.
-  if (::unshare(CLONE_NEWNS) == 0) ::mount(nullptr, "/", nullptr, MS_REC | MS_PRIVATE, nullptr);
-  return RUN_ALL_TESTS();
+  const bool may_mount = ::unshare(CLONE_NEWNS) == 0 && ::mount(nullptr, "/", nullptr, MS_REC | MS_PRIVATE, nullptr) == 0;
+  const support::TemporaryFolder folder;
+  // Their own files lie in memory: how long a sync takes on a disk that others write to (seconds were seen beside a compiler) is not what is tested here.
+  // Full and failing disks have tests of their own, which make them.
+  const bool in_memory = may_mount && ::mount("starling-tests", folder.path().c_str(), "tmpfs", 0, "mode=1777") == 0;
+  if (in_memory) ::setenv("TMPDIR", folder.path().c_str(), 1);
+  const int code = RUN_ALL_TESTS();
+  if (in_memory) ::umount2(folder.path().c_str(), MNT_DETACH);
+  return code;
 }

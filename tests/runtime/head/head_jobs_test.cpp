@@ -80,6 +80,16 @@ TEST_F(HeadJobs, OneThatWaitedGoesToTheNodeThatHasItsPlace) {
   EXPECT_EQ(head().tables().group(waiting.place), nullptr);
 }
 
+TEST_F(HeadJobs, NobodyTakesTheIdOfARunningJob) {
+  JobInfo thief;
+  thief.job = job_;
+  thief.place = GroupId::random();
+  thief.command = "./other";
+  EXPECT_EQ(status(ask(control::StartJob{thief, {}}, job_)).code(), ErrorCode::kInvalidArgument);
+  EXPECT_EQ(info(job_).command, "./driver");
+  EXPECT_TRUE(info(job_).place.is_none());
+}
+
 TEST_F(HeadJobs, OneThatWasStoppedWhileItWaitedDoesNotStart) {
   JobInfo waiting;
   waiting.job = JobId::random();
