@@ -16,11 +16,12 @@ add_compile_options("$<$<COMPILE_LANGUAGE:CXX>:-Wall;-Wextra;-Wno-unused-paramet
 # clang 14 can't put what `function` checks before the parts of a coroutine.
 set(STARLING_UNDEFINED -fno-sanitize-recover=undefined $<$<CXX_COMPILER_ID:Clang>:-fno-sanitize=function>)
 if(STARLING_SANITIZE STREQUAL "address")
-  add_compile_options(-fsanitize=address,undefined ${STARLING_UNDEFINED})
+  # Clang says by a feature what g++ says by a macro.
+  add_compile_options(-fsanitize=address,undefined ${STARLING_UNDEFINED} $<$<CXX_COMPILER_ID:Clang>:-D__SANITIZE_ADDRESS__=1>)
   add_link_options(-fsanitize=address,undefined)
 elseif(STARLING_SANITIZE STREQUAL "thread")
   # g++ warns about every fence, of which Asio's headers have many, and takes the sanitizer's own code for unset variables.
-  add_compile_options(-fsanitize=thread $<$<CXX_COMPILER_ID:GNU>:-Wno-tsan> $<$<CXX_COMPILER_ID:GNU>:-Wno-maybe-uninitialized>)
+  add_compile_options(-fsanitize=thread $<$<CXX_COMPILER_ID:Clang>:-D__SANITIZE_THREAD__=1> $<$<CXX_COMPILER_ID:GNU>:-Wno-tsan> $<$<CXX_COMPILER_ID:GNU>:-Wno-maybe-uninitialized>)
   add_link_options(-fsanitize=thread)
 elseif(STARLING_SANITIZE STREQUAL "fuzzer")
   add_compile_options(-fsanitize=fuzzer-no-link,address,undefined ${STARLING_UNDEFINED})
