@@ -26,7 +26,7 @@ struct FamilyParameter {
   bool transposed = false;          // Hugging Face stores it the other way round (GPT-2's Conv1D)
   bool frozen = false;              // a buffer: it has no gradient
   Init init = Init::kNormal;
-  std::string gguf_name;            // empty: GGUF files of this family are not supported, or lack it
+  std::string gguf_name = {};       // empty: GGUF files of this family are not supported, or lack it
   GgufRows gguf_rows = GgufRows::kSame;
 };
 

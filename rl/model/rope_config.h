@@ -32,8 +32,8 @@ struct RopeConfig {
   bool truncate = true;                               // kYarn: the ramp begins and ends at whole dimensions
   double attention_factor = 1.0;                      // kYarn, kLongRope: cosines and sines are multiplied by it
   double mscale_all_dim = 0.0;                        // kYarn in DeepSeek's models: a further scale of attention
-  std::vector<float> short_factors;                   // kLongRope, one a pair
-  std::vector<float> long_factors;
+  std::vector<float> short_factors = {};              // kLongRope, one a pair
+  std::vector<float> long_factors = {};
 
   bool operator==(const RopeConfig&) const = default;
 

@@ -41,7 +41,7 @@ std::span<float> range(std::span<float> arena, const ParameterSpec& spec) {
 std::vector<ArenaRange> decayed_ranges(std::span<const ParameterSpec> specs) {
   std::vector<ArenaRange> ranges;
   for (const ParameterSpec& spec : specs) {
-    if (spec.shape.size() < 2) continue;
+    if (spec.shape.size() < 2 || spec.frozen) continue;
     const ArenaRange range{spec.offset, spec.offset + spec.count};
     if (!ranges.empty() && ranges.back().end == range.begin) {
       ranges.back().end = range.end;

@@ -135,7 +135,9 @@ TEST(Parity, EveryFixtureIsEqualOrRefusedByName) {
   }
   std::printf("models: %d equal to the reference, %d refused by name\n", equal, refused);
   EXPECT_GT(equal, 0);
-  if (testing::fixtures() == STARLING_SOURCE_DIR "/tests/fixtures") EXPECT_EQ(refused, 0);
+  if (testing::fixtures() == STARLING_SOURCE_DIR "/tests/fixtures") {
+    EXPECT_EQ(refused, 0);
+  }
 }
 
 }  // namespace
