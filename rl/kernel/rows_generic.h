@@ -70,8 +70,8 @@ template <class L>
   p = L::fma(p, t, L::all(1.421413741F));
   p = L::fma(p, t, L::all(-0.284496736F));
   p = L::fma(p, t, L::all(0.254829592F));
-  const L erfc = p * t * exp_lanes(L::zero() - z * z);
-  return L::max(L::zero(), x) - size * L::all(0.5F) * erfc;
+  const L erfc = p * t * exp_lanes(z * (L::zero() - z));
+  return L::fma(size * L::all(-0.5F), erfc, L::max(L::zero(), x));
 }
 
 template <class L, Activation A>
