@@ -3,10 +3,12 @@
 #include <algorithm>
 #include <cstdio>
 #include <optional>
+#include <thread>
 
 #include "runtime/control/control.h"
 #include "runtime/core/duration.h"
 #include "runtime/node/blocking.h"
+#include "runtime/node/machine.h"
 
 namespace runtime {
 
@@ -14,6 +16,9 @@ namespace {
 
 constexpr auto kAsk = std::chrono::seconds(15);
 constexpr auto kPoll = std::chrono::seconds(1);
+// Between a node's joining and its being found by who looks for it on its machine.
+constexpr auto kAppears = std::chrono::milliseconds(2000);
+constexpr auto kLookAgain = std::chrono::milliseconds(20);
 
 struct Waiting {
   explicit Waiting(EventLoop& loop) : answered(loop) {}
@@ -40,7 +45,9 @@ Result<JobPlace> wait_for_place(EventLoop& loop, NodeClient& client, const Submi
     deadline = deadline_after(*patience);
   }
 
-  JobPlace place{request.job, request.place, {}, {}};
+  JobPlace place;
+  place.job = request.job;
+  place.group = request.place;
   auto waiting = std::make_shared<Waiting>(loop);
   client.queue_job(std::move(request), deadline, [waiting](Result<GroupState> group) {
     waiting->place.emplace(std::move(group));
@@ -61,11 +68,16 @@ Result<JobPlace> wait_for_place(EventLoop& loop, NodeClient& client, const Submi
   const auto node = std::find_if(state->nodes.begin(), state->nodes.end(), [&](const NodeInfo& info) { return info.node == place.node; });
   if (node == state->nodes.end()) return unavailable("node " + place.node.short_hex() + ", where the job was to run, has gone; submit it again");
   place.address = node->address;
+  place.is_here = node->hostname == machine_hostname();
   return place;
 }
 
 ClusterAddress address_of(const JobPlace& place, const ClusterAddress& asked) {
-  if (auto here = find_cluster(place.address); here.ok() && here->address == place.address) return *here;
+  const Deadline patience = deadline_after(place.is_here ? kAppears : std::chrono::milliseconds(0));
+  do {
+    if (auto here = find_cluster(place.address); here.ok() && here->address == place.address && !here->unix_path.empty()) return *here;
+    if (place.is_here) std::this_thread::sleep_for(kLookAgain);
+  } while (steady_now() < patience);
   ClusterAddress there;
   there.address = place.address;
   there.token = asked.token;

@@ -14,6 +14,7 @@ struct JobPlace {
   GroupId group;
   NodeId node;
   std::string address;  // of the node, HOST:PORT
+  bool is_here = false; // on this machine
 };
 
 /// Blocks until a node has what the job takes, and says on stderr what it waits for, from a second on and each time that changes.
@@ -21,7 +22,8 @@ struct JobPlace {
 /// kDeadlineExceeded (names the missing resource and the nearest node), kCancelled (the job was stopped), those of the connection.
 Result<JobPlace> wait_for_place(EventLoop& loop, NodeClient& client, const SubmitOptions& options);
 
-/// How to reach the place's node, when it is another than the one of `asked`: by its socket if it is on this machine.
+/// How to reach the place's node, when it is another than the one of `asked`: by its socket if it is on this machine. Blocks for a moment
+/// when it has only just joined, since a node of this machine can be found after it has.
 ClusterAddress address_of(const JobPlace& place, const ClusterAddress& asked);
 
 }  // namespace runtime
