@@ -74,10 +74,10 @@ Status read_rope_divisors(const GgufFile& file, std::int64_t head_dim, double th
   scaled.kind = RopeConfig::Kind::kLlama3;
   scaled.factor = divisors.back();
   scaled.original_max_position_embeddings = 8192;
-  const Rope before(plain, head_dim);
-  const Rope after(scaled, head_dim);
+  const std::vector<float> before = Rope(plain, head_dim).inverse_frequencies();
+  const std::vector<float> after = Rope(scaled, head_dim).inverse_frequencies();
   for (std::size_t i = 0; i < divisors.size(); ++i) {
-    const float expected = before.inverse_frequencies()[i] / after.inverse_frequencies()[i];
+    const float expected = before[i] / after[i];
     if (!(std::abs(divisors[i] - expected) <= 1e-4F * expected)) {
       return runtime::unimplemented(file.name() + ": rope_freqs.weight is no Llama 3 scaling; others are not supported in GGUF files");
     }

@@ -194,6 +194,8 @@ class Head {
   std::string drain_text(NodeId node) const;
   /// Whether its actors may all be started again, and there is a place for the whole of it elsewhere. Errors: why not.
   Status check_group_move(GroupId group) const;
+  /// The job that the group is what it reserves for itself; null: it is a group like others.
+  const JobRecord* job_in(const GroupState& group) const;
   /// A job that waited elsewhere for what it reserves has got it on that node.
   bool has_place_on(const JobInfo& job, GroupId place, NodeId node) const;
   void move_groups(NodeId node);

@@ -17,33 +17,13 @@ class Shapes {
   explicit Shapes(Demand& demand) : demand_(demand) {}
 
   void add(const ActorSpec& actor) {
-    auto [at, is_new] = places_.try_emplace({actor.resources, actor.labels}, demand_.actors.size());
-    if (!is_new) {
-      ++demand_.actors[at->second].count;
-      return;
-    }
-    if (demand_.actors.size() >= Demand::kShapesMax) {
-      places_.erase(at);
-      ++demand_.unlisted;
-      return;
-    }
-    demand_.actors.push_back({actor.resources, actor.labels, 1, describe(actor)});
+    add_place(actors_, demand_.actors, actor.resources, actor.labels, [&] { return describe(actor); });
   }
 
   /// One that waits for what it reserves.
   void add(const JobInfo& job, const GroupSpec& place) {
     const Labels labels = place.bundle_labels.empty() ? Labels() : place.bundle_labels.front();
-    auto [at, is_new] = jobs_.try_emplace({place.bundles.front(), labels}, demand_.jobs.size());
-    if (!is_new) {
-      ++demand_.jobs[at->second].count;
-      return;
-    }
-    if (demand_.jobs.size() >= Demand::kShapesMax) {
-      jobs_.erase(at);
-      ++demand_.unlisted;
-      return;
-    }
-    demand_.jobs.push_back({place.bundles.front(), labels, 1, "job " + job.job.short_hex()});
+    add_place(jobs_, demand_.jobs, place.bundles.front(), labels, [&] { return "job " + job.job.short_hex(); });
   }
 
   void add(const GroupSpec& group) {
@@ -69,9 +49,25 @@ class Shapes {
   }
 
  private:
+  using Known = std::map<std::pair<ResourceMap, Labels>, std::size_t>;  // where each is in its list
+
+  template <class Describe>
+  void add_place(Known& known, std::vector<PlaceShape>& list, const ResourceMap& resources, const Labels& labels, Describe description) {
+    auto [at, is_new] = known.try_emplace({resources, labels}, list.size());
+    if (!is_new) {
+      ++list[at->second].count;
+      return;
+    }
+    if (list.size() >= Demand::kShapesMax) {
+      known.erase(at);
+      ++demand_.unlisted;
+      return;
+    }
+    list.push_back({resources, labels, 1, description()});
+  }
+
   Demand& demand_;
-  std::map<std::pair<ResourceMap, Labels>, std::size_t> places_;
-  std::map<std::pair<ResourceMap, Labels>, std::size_t> jobs_;
+  Known actors_, jobs_;
   std::vector<GroupSpec> shapes_;  // of demand_.groups
   std::size_t bundles_ = 0;
   std::size_t last_ = 0;  // that a group was like
@@ -91,7 +87,7 @@ Demand Head::demand() const {
   for (const auto& [number, pending] : pending_groups_) {
     const GroupState* group = tables_.group(pending.group);
     if (!group || preparations_.contains(pending.group)) continue;  // it has its place already
-    if (const JobRecord* job = tables_.job(group->job); job && job->info.place == pending.group) {
+    if (const JobRecord* job = job_in(*group)) {
       shapes.add(job->info, group->spec);
       continue;
     }

@@ -266,8 +266,7 @@ NodeInfo Head::shown(const NodeInfo& info) const {
 // -- Placement groups: as wholes
 
 Status Head::check_group_move(GroupId id) const {
-  const JobId job = tables_.group(id)->job;
-  if (const JobRecord* record = tables_.job(job); record && record->info.place == id) return invalid_argument("it is what job " + job.short_hex() + " runs in, and jobs do not move");
+  if (const JobRecord* job = job_in(*tables_.group(id))) return invalid_argument("it is what job " + job->info.job.short_hex() + " runs in, and jobs do not move");
   for (ActorId actor : tables_.members(id)) {
     const ActorRecord& record = *tables_.actor(actor);
     const std::string name = record.spec.class_name + " " + actor.short_hex();

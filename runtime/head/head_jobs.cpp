@@ -15,6 +15,11 @@ Status no_such_job(JobId job) { return not_found("no job has the id " + job.hex(
 
 }  // namespace
 
+const JobRecord* Head::job_in(const GroupState& group) const {
+  const JobRecord* job = tables_.job(group.job);
+  return job && job->info.place == group.spec.group ? job : nullptr;
+}
+
 bool Head::has_place_on(const JobInfo& job, GroupId place, NodeId node) const {
   const GroupState* group = place.is_none() || place != job.place ? nullptr : tables_.group(place);
   return group && group->job == job.job && group->placed && group->nodes.front() == node && job.pid == 0;
