@@ -48,6 +48,7 @@ Status check_selectors(const Labels& wanted) {
     if (name.empty()) return runtime::invalid_argument("a label needs a name");
     std::string_view selector = value;
     if (selector.starts_with('!')) selector.remove_prefix(1);
+    if (selector.starts_with('!')) return runtime::invalid_argument("label " + name + "=" + value + ": one '!' is enough");
     if (!is_list(selector)) continue;
     if (!selector.ends_with(')')) return runtime::invalid_argument("label " + name + "=" + value + ": expected a closing bracket at its end");
     if (trimmed(list_of(selector)).empty()) return runtime::invalid_argument("label " + name + "=" + value + ": the list names no value");

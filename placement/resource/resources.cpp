@@ -8,20 +8,14 @@ namespace placement {
 
 using runtime::Result;
 using runtime::ResourceMap;
+using runtime::Status;
 
 Result<Resources> Resources::from_map(const ResourceMap& amounts) {
   Resources resources;
   for (const auto& [name, amount] : amounts) {
     if (name.empty()) return runtime::invalid_argument("a resource needs a name");
-    if (!std::isfinite(amount) || amount < 0 || amount > runtime::kResourceAmountMax) {
-      return runtime::invalid_argument("resource '" + name + "' is " + std::to_string(amount) +
-                                       "; it must be a number from 0 to 1e14");
-    }
-    std::int64_t units = runtime::resource_units(amount);
-    if (units == 0 && amount > 0) {
-      return runtime::invalid_argument("resource '" + name + "' is below the smallest share, 0.0001");
-    }
-    if (units > 0) resources.units_[name] = units;
+    if (Status status = runtime::check_amount(name, amount); !status.ok()) return status;
+    if (const std::int64_t units = runtime::resource_units(amount); units > 0) resources.units_[name] = units;
   }
   return resources;
 }

@@ -20,7 +20,7 @@ class Resources {
   static constexpr std::int64_t kUnitsPerOne = runtime::kResourceUnitsPerOne;
 
   Resources() = default;
-  /// Errors: kInvalidArgument naming the resource: an empty name, not a finite number, below zero, or over 10^14.
+  /// Errors: those of runtime::check_amount; kInvalidArgument: an empty name.
   static runtime::Result<Resources> from_map(const runtime::ResourceMap& amounts);
   runtime::ResourceMap to_map() const;
 

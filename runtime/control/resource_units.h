@@ -5,6 +5,9 @@
 #include <cstdint>
 #include <string>
 
+#include "runtime/control/membership.h"
+#include "runtime/core/status.h"
+
 namespace runtime {
 
 /// A thousand reservations of 0.1 CPU given back leave exactly what was there.
@@ -14,6 +17,17 @@ inline constexpr double kResourceAmountMax = 1e14;
 
 /// Of an amount from zero to kResourceAmountMax.
 inline std::int64_t resource_units(double amount) { return std::llround(amount * static_cast<double>(kResourceUnitsPerOne)); }
+
+/// Of what one node, actor, job or bundle says about itself.
+inline constexpr std::size_t kResourceNamesMax = 256;
+inline constexpr std::size_t kResourceNameBytesMax = 256;
+
+/// Whether it can be counted. Errors: kInvalidArgument naming the resource: no number from 0 to kResourceAmountMax, or below the smallest share.
+Status check_amount(const std::string& name, double amount);
+
+/// Whether that is what a node may have, or somebody ask for. Errors: those of check_amount(); kInvalidArgument: a name that is empty, too long or has
+/// control characters in it; too many of them.
+Status check_resources(const ResourceMap& amounts);
 
 /// "2.5"
 std::string resource_text(std::int64_t units);

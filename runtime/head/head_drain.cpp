@@ -266,7 +266,9 @@ NodeInfo Head::shown(const NodeInfo& info) const {
 // -- Placement groups: as wholes
 
 Status Head::check_group_move(GroupId id) const {
-  if (const JobRecord* job = job_in(*tables_.group(id))) return invalid_argument("it is what job " + job->info.job.short_hex() + " runs in, and jobs do not move");
+  const GroupState& group = *tables_.group(id);
+  // A place that the job's program has not been brought to yet is as good elsewhere.
+  if (const JobRecord* job = job_in(group); job && (job->info.pid != 0 || job->info.node == group.nodes.front())) return invalid_argument("it is what job " + job->info.job.short_hex() + " runs in, and jobs do not move");
   for (ActorId actor : tables_.members(id)) {
     const ActorRecord& record = *tables_.actor(actor);
     const std::string name = record.spec.class_name + " " + actor.short_hex();
@@ -275,7 +277,7 @@ Status Head::check_group_move(GroupId id) const {
       return invalid_argument(name + " of its placement group may not be started elsewhere (ActorOptions::max_restarts is 0, or it is ending)");
     }
   }
-  return scheduler_->check_move(tables_.group(id)->spec);
+  return scheduler_->check_move(group.spec);
 }
 
 void Head::move_groups(NodeId node) {

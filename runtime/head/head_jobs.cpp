@@ -90,7 +90,9 @@ void Head::end_cluster_side(JobId job) {
   for (const auto& [id, group] : tables_.groups()) {
     if (group.job == job && !group.spec.detached) groups.push_back(id);
   }
-  for (GroupId id : groups) drop_group(id, cancelled("job " + job.short_hex() + " ended"));
+  const JobRecord* record = tables_.job(job);
+  const std::string why = record && !record->info.running && !record->info.end.text.empty() ? ": " + record->info.end.text : "";
+  for (GroupId id : groups) drop_group(id, cancelled("job " + job.short_hex() + " ended" + why));
   drop_private_names(job);
   place_pending();
 }

@@ -38,6 +38,8 @@ std::string sealed(const std::string& key, const std::string& value) {
   return bytes + value;
 }
 
+constexpr std::uintmax_t kDatabaseBytesMin = 512;  // SQLite's smallest page
+
 class Statement {
  public:
   Statement(sqlite3* database, const char* sql) { code_ = sqlite3_prepare_v2(database, sql, -1, &statement_, nullptr); }
@@ -124,6 +126,11 @@ struct SqliteJournal::Database {
   }
 
   Status open() {
+    // SQLite takes a file of one byte for an empty one.
+    std::error_code none;
+    if (const std::uintmax_t bytes = fs::file_size(file(), none); !none && bytes > 0 && bytes < kDatabaseBytesMin) {
+      return invalid_argument("journal " + file().string() + ": it is damaged (cut to " + std::to_string(bytes) + " bytes); put a copy in its place, or begin anew with another --journal");
+    }
     if (int code = sqlite3_open_v2(file().c_str(), &handle, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX, nullptr); code != SQLITE_OK) return error(code);
     sqlite3_extended_result_codes(handle, 1);
     // One process at a time: the index of the log needs no shared memory then.

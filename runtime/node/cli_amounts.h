@@ -14,11 +14,14 @@ namespace runtime {
 struct CliAmounts {
   std::optional<double> cpus;
   std::optional<double> gpus;
-  std::string resources;  // a JSON object of others
+  std::optional<std::string> resources;  // a JSON object of others
 };
 
 /// Adds them to `resources`, and drops what is zero. Errors: kInvalidArgument, which names the option.
 Status add_resources(const CliAmounts& amounts, ResourceMap& resources);
+
+/// Whether that resource is among them.
+bool names(const CliAmounts& amounts, const std::string& resource);
 
 /// Lines of KEY=VALUE. Errors: kInvalidArgument, which names the option and the line.
 Result<Labels> parse_labels(const std::string& option, const std::vector<std::string>& lines);

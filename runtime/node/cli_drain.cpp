@@ -31,7 +31,7 @@ std::size_t distance_to(const NodeInfo& node, const std::string& text) {
 
 void say_what_happens(const NodeInfo& node) {
   if (!node.drain) return;
-  std::printf("node %s (%s) is drained (%s): it leaves within %s; now it waits for %s\n", node.node.short_hex().c_str(), node.address.c_str(),
+  say("node %s (%s) is drained (%s): it leaves within %s; now it waits for %s\n", node.node.short_hex().c_str(), node.address.c_str(),
               node.drain->reason.c_str(), describe_duration(node.drain->left).c_str(), node.drain->waits_for.c_str());
   std::fflush(stdout);
 }
@@ -58,7 +58,7 @@ int wait_until_gone(const DrainOptions& options, const NodeInfo& node, Deadline 
     last = nodes.status();
     const auto is_it = [&](const NodeInfo& other) { return other.node == node.node; };
     if (nodes.ok() && std::none_of(nodes->nodes.begin(), nodes->nodes.end(), is_it)) {
-      std::printf("node %s has left\n", node.node.short_hex().c_str());
+      say("node %s has left\n", node.node.short_hex().c_str());
       return 0;
     }
     std::this_thread::sleep_for(kPoll);
@@ -100,9 +100,9 @@ int drain_command(const DrainOptions& options) {
   });
   if (!drained.ok()) return fail(drained.status());
   if (const auto after = nodes_of(options.address); after.ok()) {
-    for (const NodeInfo& now : after->nodes) {
-      if (now.node == node->node) say_what_happens(now);
-    }
+    const auto still = std::find_if(after->nodes.begin(), after->nodes.end(), [&](const NodeInfo& now) { return now.node == node->node; });
+    if (still != after->nodes.end()) say_what_happens(*still);
+    else if (!options.wait) say("node %s had nothing to keep it, and has left\n", node->node.short_hex().c_str());
   }
   return options.wait ? wait_until_gone(options, *node, until) : 0;
 }

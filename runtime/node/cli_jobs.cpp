@@ -43,7 +43,9 @@ const GroupState* place_of(const JobInfo& job, const ClusterState& state) {
 
 std::string waits_for(const JobInfo& job, const ClusterState& state) {
   const GroupState* place = job.running && job.pid == 0 ? place_of(job, state) : nullptr;
-  return place && !place->placed ? place->pending_reason : "";
+  if (!place) return "";
+  if (!place->placed) return place->pending_reason;
+  return "node " + place->nodes.front().short_hex() + " has what it takes; the command that submitted it has still to start it there (is it stopped, or sending files?)";
 }
 
 }  // namespace
@@ -92,19 +94,11 @@ Json to_json(const JobInfo& job, const ClusterState& state) {
               {"ended", time_text(job.ended_ms)}};
 }
 
-/// On one line, and without what a terminal would obey.
-std::string shown(std::string text) {
-  for (char& c : text) {
-    if (static_cast<unsigned char>(c) < ' ' || c == 127) c = '?';
-  }
-  return text;
-}
-
 void print_row(const JobInfo& job, const ClusterState& state) {
   const std::string waits = waits_for(job, state);
   const std::string end = !job.running ? "  " + job.end.text : waits.empty() ? "" : "  waits: " + waits;
-  std::printf("  %s  %-9s node %s  pid %-7d %s%s\n", job.job.short_hex().c_str(), std::string(job_state(job)).c_str(),
-              job.node.is_none() ? "-" : job.node.short_hex().c_str(), job.pid, shown(job.command).c_str(), end.c_str());
+  say("  %s  %-9s node %s  pid %-7d %s%s\n", job.job.short_hex().c_str(), std::string(job_state(job)).c_str(),
+              job.node.is_none() ? "-" : job.node.short_hex().c_str(), job.pid, shown(job.command, /*one_line=*/true).c_str(), end.c_str());
 }
 
 void print_jobs(const ClusterState& state, bool with_ended) {
@@ -140,15 +134,15 @@ int job_status_command(const std::string& address, const std::string& what, bool
     return 0;
   }
   const std::optional<int> code = exit_code_of(*job);
-  std::printf("job %s: %s%s%s\n", job->job.hex().c_str(), std::string(job_state(*job)).c_str(), job->running ? "" : ", ", job->running ? "" : job->end.text.c_str());
-  std::printf("  command  %s\n  node     %s, pid %d%s%s\n", shown(job->command).c_str(), job->node.short_hex().c_str(), job->pid,
+  say("job %s: %s%s%s\n", job->job.hex().c_str(), std::string(job_state(*job)).c_str(), job->running ? "" : ", ", job->running ? "" : job->end.text.c_str());
+  say("  command  %s\n  node     %s, pid %d%s%s\n", shown(job->command, /*one_line=*/true).c_str(), job->node.short_hex().c_str(), job->pid,
               job->user.empty() ? "" : ", user ", job->user.c_str());
-  std::printf("  started  %s\n", time_text(job->started_ms).c_str());
-  if (const std::string waits = waits_for(*job, *state); !waits.empty()) std::printf("  waits    %s\n", waits.c_str());
-  if (job->ended_ms != 0) std::printf("  ended    %s\n", time_text(job->ended_ms).c_str());
-  if (code) std::printf("  exit code %d\n", *code);
+  say("  started  %s\n", time_text(job->started_ms).c_str());
+  if (const std::string waits = waits_for(*job, *state); !waits.empty()) say("  waits    %s\n", waits.c_str());
+  if (job->ended_ms != 0) say("  ended    %s\n", time_text(job->ended_ms).c_str());
+  if (code) say("  exit code %d\n", *code);
   if (!job->end.output_tail.empty()) {
-    std::printf("  the last lines of its log (starling job logs %s):\n%s\n", job->job.short_hex().c_str(), job->end.output_tail.c_str());
+    say("  the last lines of its log (starling job logs %s):\n%s\n", job->job.short_hex().c_str(), job->end.output_tail.c_str());
   }
   return 0;
 }
@@ -164,7 +158,7 @@ int job_stop_command(const std::string& address, const std::string& what) {
   if (!job.ok()) return fail(job.status());
   const std::string name = "job " + job->job.short_hex();
   if (!job->running) {
-    std::printf("%s has ended already: %s, %s\n", name.c_str(), std::string(job_state(*job)).c_str(), job->end.text.c_str());
+    say("%s has ended already: %s, %s\n", name.c_str(), std::string(job_state(*job)).c_str(), job->end.text.c_str());
     return 0;
   }
   auto asked = ask_cluster<bool>(address, [&](NodeClient& client, Deadline deadline, auto done) {
@@ -175,7 +169,7 @@ int job_stop_command(const std::string& address, const std::string& what) {
     job = fetch_job(address, job->job);
     if (!job.ok()) return fail(job.status());
     if (job->running) continue;
-    std::printf("%s %s: %s\n", name.c_str(), std::string(job_state(*job)).c_str(), job->end.text.c_str());
+    say("%s %s: %s\n", name.c_str(), std::string(job_state(*job)).c_str(), job->end.text.c_str());
     return 0;
   }
   return fail(deadline_exceeded(name + " was told to end, and has not yet"));

@@ -39,7 +39,7 @@ void print_row(const WorkerInfo& worker) {
   const std::string what = worker.state == "shared" ? std::to_string(worker.actors) + " shared actors"
                            : worker.actor.is_none() ? ""
                                                     : worker.class_name + " " + worker.actor.short_hex();
-  std::printf("  %s  %-8s pid %-7d node %s  %7.1f MiB  %8.1f s CPU  %3u threads  %-8s %s\n", worker.worker.short_hex().c_str(), worker.state.c_str(), worker.pid,
+  say("  %s  %-8s pid %-7d node %s  %7.1f MiB  %8.1f s CPU  %3u threads  %-8s %s\n", worker.worker.short_hex().c_str(), worker.state.c_str(), worker.pid,
               worker.node.short_hex().c_str(), static_cast<double>(worker.memory_bytes) / (1 << 20), worker.cpu_seconds, worker.threads, worker.process.c_str(),
               what.c_str());
 }

@@ -76,15 +76,15 @@ const char* missing_owner(const ObjectInfo& object, const ObjectList& list) {
 void print(const ObjectList& list) {
   for (const ObjectInfo& object : list.objects) {
     const std::string owner = object.owner_pid != 0 ? object.owner + " (pid " + std::to_string(object.owner_pid) + ")" : object.owner;
-    std::printf("  %s  %10.3f MiB  node %s  %-7s  %6.1f s  %s: %s\n", object.id.is_none() ? "-                               " : object.id.hex().c_str(),
+    say("  %s  %10.3f MiB  node %s  %-7s  %6.1f s  %s: %s\n", object.id.is_none() ? "-                               " : object.id.hex().c_str(),
                 static_cast<double>(object.size) / (1 << 20), object.node.is_none() ? "-       " : object.node.short_hex().c_str(),
                 std::string(to_string(object.place)).c_str(), static_cast<double>(object.age.count()) / 1000, owner.empty() ? missing_owner(object, list) : owner.c_str(),
                 keepers(object).c_str());
   }
-  if (list.truncated) std::printf("  (and more: a node names at most %zu)\n", ObjectList::kObjectsMax);
+  if (list.truncated) say("  (and more: a node names at most %zu)\n", ObjectList::kObjectsMax);
   for (const StoreInfo& store : list.stores) {
     const auto mib = [](std::uint64_t bytes) { return static_cast<double>(bytes) / (1 << 20); };
-    std::printf("store of node %s: %.1f of %.1f MiB with processes, %.1f published, %.1f copies, %.1f kept for readers, %.1f on disk; %llu small objects in processes\n",
+    say("store of node %s: %.1f of %.1f MiB with processes, %.1f published, %.1f copies, %.1f kept for readers, %.1f on disk; %llu small objects in processes\n",
                 store.node.short_hex().c_str(), mib(store.leased_bytes), mib(store.capacity_bytes), mib(store.published_bytes), mib(store.replica_bytes),
                 mib(store.orphaned_bytes), mib(store.spilled_bytes), static_cast<unsigned long long>(store.inline_objects));
   }

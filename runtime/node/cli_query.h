@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "runtime/node/blocking.h"
+#include "runtime/node/cli_text.h"
 #include "runtime/node/node_client.h"
 #include "runtime/node/session.h"
 
@@ -27,7 +28,7 @@ Result<T> ask_cluster(const std::string& address, Ask ask) {
 
 /// Tells the user; returns the exit code.
 inline int fail(const Status& why) {
-  std::fprintf(stderr, "error: %s\n", why.message().c_str());
+  std::fprintf(stderr, "error: %s\n", shown(why.message()).c_str());
   return 1;
 }
 

@@ -57,9 +57,11 @@ Result<ClusterState> fetch(const std::string& address) {
 }  // namespace
 
 Json to_json(const NodeInfo& node) {
+  ResourceMap available = node.available;
+  for (const auto& [name, total] : node.resources) available.try_emplace(name, 0.0);  // all of it is taken
   Json json{{"id", node.node.hex()},          {"address", node.address},     {"hostname", node.hostname},
             {"state", node.drain ? "draining" : node.alive ? "alive" : "dead"}, {"is_head", node.is_head}, {"pid", node.pid},
-            {"resources", node.resources},    {"available", node.available}, {"labels", node.labels}};
+            {"resources", node.resources},    {"available", available}, {"labels", node.labels}};
   if (node.drain) {
     json["drain"] = {{"reason", node.drain->reason}, {"deadline_unix_ms", node.drain->deadline.count()}, {"left_ms", node.drain->left.count()}, {"waits_for", node.drain->waits_for}};
   }
@@ -95,10 +97,10 @@ Json to_json(const GroupState& group) {
 }
 
 void print_row(const NodeInfo& node) {
-  std::printf("  %s  %-21s %-4s pid %-7d %s  (used/total)\n", node.node.short_hex().c_str(), node.address.c_str(), node.is_head ? "head" : "", node.pid,
+  say("  %s  %-21s %-4s pid %-7d %s  (used/total)\n", node.node.short_hex().c_str(), node.address.c_str(), node.is_head ? "head" : "", node.pid,
               usage(node).c_str());
   if (node.drain) {
-    std::printf("            draining (%s): leaves within %s; waits for %s\n", node.drain->reason.c_str(), describe_duration(node.drain->left).c_str(),
+    say("            draining (%s): leaves within %s; waits for %s\n", node.drain->reason.c_str(), describe_duration(node.drain->left).c_str(),
                 node.drain->waits_for.c_str());
   }
 }
@@ -107,14 +109,14 @@ void print_row(const ActorState& actor) {
   std::string detail = actor.phase == ActorPhase::kDead ? actor.death.text : actor.pending_reason;
   if (actor.restarts > 0) detail = "restarts " + std::to_string(actor.restarts) + (detail.empty() ? "" : "  " + detail);
   if (actor.detached) detail = "detached in namespace " + actor.name_space + (detail.empty() ? "" : "  " + detail);
-  std::printf("  %s  %-8s %s%s%s  node %s  pid %d  %s\n", actor.actor.short_hex().c_str(), std::string(to_string(actor.phase)).c_str(), actor.class_name.c_str(),
+  say("  %s  %-8s %s%s%s  node %s  pid %d  %s\n", actor.actor.short_hex().c_str(), std::string(to_string(actor.phase)).c_str(), actor.class_name.c_str(),
               actor.name.empty() ? "" : " ", actor.name.c_str(), actor.node.is_none() ? "-" : actor.node.short_hex().c_str(), actor.pid, detail.c_str());
 }
 
 void print_row(const GroupState& group) {
   std::string detail = group.pending_reason;
   if (group.spec.detached) detail = "detached in namespace " + group.spec.name_space + (detail.empty() ? "" : "  " + detail);
-  std::printf("  %s  %-12s %s%s%s  %zu bundles  %s\n", group.spec.group.short_hex().c_str(), phase_of(group), std::string(to_string(group.spec.strategy)).c_str(),
+  say("  %s  %-12s %s%s%s  %zu bundles  %s\n", group.spec.group.short_hex().c_str(), phase_of(group), std::string(to_string(group.spec.strategy)).c_str(),
               group.spec.name.empty() ? "" : " ", group.spec.name.c_str(), group.spec.bundles.size(), detail.c_str());
 }
 
@@ -129,14 +131,14 @@ int status_command(const std::string& address, bool json) {
                {"jobs", list_json(*state, &ClusterState::jobs)}});
     return 0;
   }
-  std::printf("cluster %s: %zu node%s\n", state->cluster.short_hex().c_str(), state->nodes.size(), state->nodes.size() == 1 ? "" : "s");
+  say("cluster %s: %zu node%s\n", state->cluster.short_hex().c_str(), state->nodes.size(), state->nodes.size() == 1 ? "" : "s");
   print_nodes(*state);
-  std::printf("jobs:\n");
+  say("jobs:\n");
   print_jobs(*state, false);
-  std::printf("actors:\n");
+  say("actors:\n");
   print_actors(*state);
   if (!state->groups.empty()) {
-    std::printf("placement groups:\n");
+    say("placement groups:\n");
     print_groups(*state);
   }
   return 0;

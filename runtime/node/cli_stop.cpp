@@ -48,7 +48,7 @@ bool wait_until_gone(const std::vector<SessionInfo>& sessions, Deadline deadline
 }
 
 /// Nodes of this machine. The head comes first: it stops the others in order.
-int stop_here(EventLoop& loop, std::vector<SessionInfo> sessions) {
+int stop_here(EventLoop& loop, std::vector<SessionInfo> sessions, bool one_node) {
   std::stable_sort(sessions.begin(), sessions.end(), [](const SessionInfo& a, const SessionInfo& b) { return a.is_head > b.is_head; });
   bool head_stops_them = sessions[0].is_head;
   std::vector<std::unique_ptr<NodeClient>> clients(sessions.size());
@@ -78,6 +78,10 @@ int stop_here(EventLoop& loop, std::vector<SessionInfo> sessions) {
     }
   }
   for (const SessionInfo& session : sessions) remove_session(session.dir);
+  if (one_node) {
+    std::printf("stopped node %s of cluster %s, which goes on\n", sessions[0].address.c_str(), sessions[0].cluster.short_hex().c_str());
+    return say_what_is_left(clients[0]) ? 1 : 0;
+  }
   std::printf("stopped cluster %s: %zu node%s\n", sessions[0].cluster.short_hex().c_str(), sessions.size(), sessions.size() == 1 ? "" : "s");
   return say_what_is_left(clients[0]) ? 1 : 0;
 }
@@ -128,7 +132,7 @@ int stop_command(const std::string& explicit_address) {
     std::fprintf(stderr, "error: %s has just ended\n", found->address.c_str());
     return 1;
   }
-  return stop_here(loop, std::move(sessions));
+  return stop_here(loop, std::move(sessions), one_node);
 }
 
 }  // namespace runtime

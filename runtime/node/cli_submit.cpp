@@ -58,6 +58,53 @@ struct Submission {
   }
 };
 
+/// One attempt to have the job begin at a node.
+struct Start {
+  Status status;
+  bool may_have_begun = false;  // nobody knows, when a connection ends before an answer came
+  std::shared_ptr<Submission> submission;
+  NodeClient* client = nullptr;
+  std::unique_ptr<NodeClient> elsewhere;  // `client`, where it is another node than the one asked
+};
+
+Start begin(EventLoop& loop, NodeClient& asked, const ClusterAddress& asked_at, const SubmitOptions& options, const std::optional<JobPlace>& place,
+            NodeClient::SubmitRequest request) {
+  Start start;
+  start.client = &asked;
+  ClusterAddress at = asked_at;
+  if (place && place->node != asked.node_id()) {
+    at = address_of(*place, asked_at);
+    auto there = NodeClient::connect(loop, at, Role::kTool, deadline_after(kTimeout));
+    if (!there.ok()) {
+      start.status = there.status().with_context("node " + place->node.short_hex() + " at " + place->address + ", which has what the job takes");
+      return start;
+    }
+    start.elsewhere = *std::move(there);
+    start.client = start.elsewhere.get();
+  }
+  auto submission = std::make_shared<Submission>(loop);
+  start.submission = submission;
+  start.client->set_on_shutdown([submission](Status reason) {
+    if (submission->end) return;
+    submission->lost = reason.with_context("the job's node");
+    submission->over.set();
+  });
+  start.status = ship_files(loop, *start.client, options.working_dir, !at.unix_path.empty(), request);
+  if (!start.status.ok()) return start;
+  NodeClient::SubmitHandlers handlers;
+  handlers.on_output = [](bool is_stderr, std::string bytes) { write_all(is_stderr ? 2 : 1, bytes); };
+  handlers.on_end = [submission](DeathCause cause) {
+    submission->end = std::move(cause);
+    submission->over.set();
+  };
+  const Deadline deadline = deadline_after(request.files.empty() && request.program.path.empty() ? std::chrono::milliseconds(kTimeout) : kUnpackTimeout);
+  auto job = wait_for<JobId>(loop, deadline, [&](auto done) { start.client->submit(std::move(request), std::move(handlers), deadline, done); });
+  start.status = job.status();
+  start.may_have_begun = start.client->channel()->closed();
+  if (job.ok()) submission->job = *job;
+  return start;
+}
+
 }  // namespace
 
 int submit_command(const SubmitOptions& options) {
@@ -71,48 +118,38 @@ int submit_command(const SubmitOptions& options) {
   for (const std::string& line : options.env) {
     std::size_t equals = line.find('=');
     if (equals == std::string::npos || equals == 0) return fail(invalid_argument("--env is not KEY=VALUE: " + line));
-    request.env[line.substr(0, equals)] = line.substr(equals + 1);
+    const std::string name = line.substr(0, equals);
+    if (name == "STARLING_ADDRESS" || name == "STARLING_TOKEN") return fail(invalid_argument("--env " + name + ": the job gets the cluster's own"));
+    request.env[name] = line.substr(equals + 1);
   }
 
   EventLoop loop;
   auto asked = NodeClient::connect(loop, *cluster, Role::kTool, deadline_after(kTimeout));
   if (!asked.ok()) return fail(asked.status());
-  NodeClient* client = asked->get();
-  std::unique_ptr<NodeClient> elsewhere;
+  std::optional<JobPlace> place;
   if (options.takes_something()) {
-    auto place = wait_for_place(loop, *client, options);
-    if (!place.ok()) return fail(place.status());
+    if (Status status = check_files(loop, **asked, options.working_dir, options.command[0]); !status.ok()) return fail(status);
+    auto found = wait_for_place(loop, **asked, options);
+    if (!found.ok()) return fail(found.status());
+    place = *std::move(found);
     request.job = place->job;
     request.place = place->group;
-    if (place->node != client->node_id()) {
-      cluster = address_of(*place, *cluster);
-      auto there = NodeClient::connect(loop, *cluster, Role::kTool, deadline_after(kTimeout));
-      if (!there.ok()) return fail(there.status().with_context("node " + place->node.short_hex() + " at " + place->address + ", which has what the job takes"));
-      elsewhere = *std::move(there);
-      client = elsewhere.get();
-    }
   }
-  auto submission = std::make_shared<Submission>(loop);
-  client->set_on_shutdown([submission](Status reason) {
-    if (submission->end) return;
-    submission->lost = reason.with_context("the job's node");
-    submission->over.set();
-  });
-  if (Status status = ship_files(loop, *client, options.working_dir, !cluster->unix_path.empty(), request); !status.ok()) return fail(status);
-  NodeClient::SubmitHandlers handlers;
-  handlers.on_output = [](bool is_stderr, std::string bytes) { write_all(is_stderr ? 2 : 1, bytes); };
-  handlers.on_end = [submission](DeathCause cause) {
-    submission->end = std::move(cause);
-    submission->over.set();
-  };
-  Deadline deadline = deadline_after(request.files.empty() && request.program.path.empty() ? std::chrono::milliseconds(kTimeout) : kUnpackTimeout);
-  auto job = wait_for<JobId>(loop, deadline, [&](auto done) {
-    client->submit(std::move(request), std::move(handlers), deadline, done);
-  });
-  if (!job.ok()) return fail(job.status());
-  submission->job = *job;
+  Start start;
+  while (true) {
+    start = begin(loop, **asked, *cluster, options, place, request);
+    if (start.status.ok() || !place || start.may_have_begun || start.status.code() != ErrorCode::kUnavailable) break;
+    std::fprintf(stderr, "job %s has not begun and looks for another place: %s\n", place->job.short_hex().c_str(), shown(start.status.message()).c_str());
+    auto another = wait_for_another_place(loop, **asked, *place);
+    if (!another.ok()) return fail(another.status());
+    place = *std::move(another);
+  }
+  if (!start.status.ok()) return fail(start.status);
+  const auto& submission = start.submission;
+  const JobId job = submission->job;
+  NodeClient* client = start.client;
   if (options.detach) {
-    std::printf("%s\n", job->hex().c_str());
+    std::printf("%s\n", job.hex().c_str());
     return 0;
   }
   submission->watch_signals(*client);
@@ -120,7 +157,7 @@ int submit_command(const SubmitOptions& options) {
   int code = submission->exit_code();
   loop.stop();
   asked->reset();
-  elsewhere.reset();
+  start.elsewhere.reset();
   return code;
 }
 

@@ -19,7 +19,7 @@ struct SubmitOptions {
   std::string place_timeout;        // how long it may wait for a node; empty: as long as it takes
   std::vector<std::string> command;
 
-  bool takes_something() const { return amounts.cpus || amounts.gpus || !amounts.resources.empty() || !labels.empty() || !place_timeout.empty(); }
+  bool takes_something() const { return amounts.cpus || amounts.gpus || amounts.resources || !labels.empty() || !place_timeout.empty(); }
 };
 
 /// Runs a command on the cluster's node, with its output here. Returns the command's exit code, 128 + N after signal N, 130

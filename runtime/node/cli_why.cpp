@@ -4,6 +4,7 @@
 #include <functional>
 #include <vector>
 
+#include "runtime/core/duration.h"
 #include "runtime/core/nearest.h"
 #include "runtime/node/cli_query.h"
 
@@ -11,7 +12,7 @@ namespace runtime {
 
 namespace {
 
-void line(const std::string& text) { std::printf("%s\n", text.c_str()); }
+void line(const std::string& text) { say("%s\n", text.c_str()); }
 
 std::string text_of(const ResourceMap& resources) {
   std::string text;
@@ -85,8 +86,11 @@ void explain(const GroupState& group, const ClusterState& state) {
 
 void explain(const NodeInfo& node, const ClusterState& state) {
   const std::string where = node.address + " (" + node.hostname + ")" + (node.is_head ? ", beside the head" : "");
-  line("node " + node.node.hex() + " at " + where + ": " + (node.alive ? "alive" : "dead"));
+  line("node " + node.node.hex() + " at " + where + ": " + (node.drain ? "draining" : node.alive ? "alive" : "dead"));
   line("  offers " + text_of(node.resources));
+  if (node.drain) {
+    line("  is drained (" + node.drain->reason + "): takes nothing new, leaves within " + describe_duration(node.drain->left) + ", waits for " + node.drain->waits_for);
+  }
   line("  has left " + text_of(node.available));
   if (!node.labels.empty()) line("  labels " + text_of(node.labels));
   for (const GroupState& group : state.groups) {

@@ -8,6 +8,7 @@
 #include "runtime/control/control.h"
 #include "runtime/core/duration.h"
 #include "runtime/node/blocking.h"
+#include "runtime/node/cli_text.h"
 #include "runtime/node/machine.h"
 
 namespace runtime {
@@ -19,6 +20,9 @@ constexpr auto kPoll = std::chrono::seconds(1);
 // Between a node's joining and its being found by who looks for it on its machine.
 constexpr auto kAppears = std::chrono::milliseconds(2000);
 constexpr auto kLookAgain = std::chrono::milliseconds(20);
+// A node that died is known to be dead within ten seconds.
+constexpr auto kComesBack = std::chrono::seconds(15);
+constexpr auto kPollAnother = std::chrono::milliseconds(200);
 
 struct Waiting {
   explicit Waiting(EventLoop& loop) : answered(loop) {}
@@ -26,7 +30,47 @@ struct Waiting {
   std::optional<Result<GroupState>> place;
 };
 
+Result<GroupState> ask_for(EventLoop& loop, NodeClient& client, GroupId group) {
+  return wait_for<GroupState>(loop, deadline_after(kAsk), [&](auto done) { client.query_placement_group(group, "", "", false, deadline_after(kAsk), done); });
+}
+
+/// Says what a job waits for, when that has changed.
+void say_waits(const JobPlace& place, const Result<GroupState>& group, std::string& said) {
+  if (!group.ok() || group->placed || group->pending_reason.empty() || group->pending_reason == said) return;
+  said = group->pending_reason;
+  std::fprintf(stderr, "job %s waits (Ctrl-C: it is given up): %s\n", place.job.short_hex().c_str(), shown(said).c_str());
+}
+
+/// Where that node is.
+Status locate(EventLoop& loop, NodeClient& client, NodeId at, JobPlace& place) {
+  place.node = at;
+  auto state = wait_for<ClusterState>(loop, deadline_after(kAsk), [&](auto done) { client.cluster_state(deadline_after(kAsk), done); });
+  if (!state.ok()) return state.status();
+  const auto node = std::find_if(state->nodes.begin(), state->nodes.end(), [&](const NodeInfo& info) { return info.node == at; });
+  if (node == state->nodes.end()) return unavailable("node " + at.short_hex() + ", where the job was to run, has gone");
+  place.address = node->address;
+  place.is_here = node->hostname == machine_hostname();
+  return {};
+}
+
 }  // namespace
+
+Result<JobPlace> wait_for_another_place(EventLoop& loop, NodeClient& client, const JobPlace& place) {
+  const Deadline comes_back = deadline_after(kComesBack);
+  JobPlace next = place;
+  std::string said;
+  while (true) {
+    const auto group = ask_for(loop, client, place.group);
+    if (!group.ok()) return group.status().with_context("job " + place.job.short_hex() + " lost its place");
+    if (group->placed && (group->nodes.at(0) != place.node || steady_now() > comes_back)) {
+      Status found = locate(loop, client, group->nodes.at(0), next);
+      if (found.ok()) return next;
+      if (client.channel()->closed()) return found;
+    }
+    say_waits(place, group, said);
+    std::this_thread::sleep_for(kPollAnother);
+  }
+}
 
 Result<JobPlace> wait_for_place(EventLoop& loop, NodeClient& client, const SubmitOptions& options) {
   control::QueueJob request;
@@ -42,6 +86,7 @@ Result<JobPlace> wait_for_place(EventLoop& loop, NodeClient& client, const Submi
   if (!options.place_timeout.empty()) {
     auto patience = parse_duration(options.place_timeout);
     if (!patience.ok()) return patience.status().with_context("--place-timeout");
+    if (patience->count() <= 0) return invalid_argument("--place-timeout: a time above zero is needed, like 10m");
     deadline = deadline_after(*patience);
   }
 
@@ -53,22 +98,12 @@ Result<JobPlace> wait_for_place(EventLoop& loop, NodeClient& client, const Submi
     waiting->place.emplace(std::move(group));
     waiting->answered.set();
   });
-  for (std::string said; !loop.run_until(waiting->answered, deadline_after(kPoll));) {
-    auto group = wait_for<GroupState>(loop, deadline_after(kAsk), [&](auto done) {
-      client.query_placement_group(place.group, "", "", false, deadline_after(kAsk), done);
-    });
-    if (!group.ok() || group->placed || group->pending_reason.empty() || group->pending_reason == said) continue;
-    said = group->pending_reason;
-    std::fprintf(stderr, "job %s waits (Ctrl-C: it is given up): %s\n", place.job.short_hex().c_str(), said.c_str());
-  }
+  for (std::string said; !loop.run_until(waiting->answered, deadline_after(kPoll));) say_waits(place, ask_for(loop, client, place.group), said);
   if (!waiting->place->ok()) return waiting->place->status();
-  place.node = (*waiting->place)->nodes.at(0);
-  auto state = wait_for<ClusterState>(loop, deadline_after(kAsk), [&](auto done) { client.cluster_state(deadline_after(kAsk), done); });
-  if (!state.ok()) return state.status();
-  const auto node = std::find_if(state->nodes.begin(), state->nodes.end(), [&](const NodeInfo& info) { return info.node == place.node; });
-  if (node == state->nodes.end()) return unavailable("node " + place.node.short_hex() + ", where the job was to run, has gone; submit it again");
-  place.address = node->address;
-  place.is_here = node->hostname == machine_hostname();
+  const NodeId node = (*waiting->place)->nodes.at(0);
+  Status found = locate(loop, client, node, place);
+  if (!found.ok() && client.channel()->closed()) return found;
+  if (!found.ok()) return wait_for_another_place(loop, client, place);
   return place;
 }
 

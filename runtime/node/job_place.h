@@ -22,6 +22,10 @@ struct JobPlace {
 /// kDeadlineExceeded (names the missing resource and the nearest node), kCancelled (the job was stopped), those of the connection.
 Result<JobPlace> wait_for_place(EventLoop& loop, NodeClient& client, const SubmitOptions& options);
 
+/// For a job that could not be begun where it had its place: blocks until it has another, or that one has had time to come back. The head gives it another
+/// when its node is gone or about to go. Errors: kNotFound, when the job has ended; those of the connection.
+Result<JobPlace> wait_for_another_place(EventLoop& loop, NodeClient& client, const JobPlace& place);
+
 /// How to reach the place's node, when it is another than the one of `asked`: by its socket if it is on this machine. Blocks for a moment
 /// when it has only just joined, since a node of this machine can be found after it has.
 ClusterAddress address_of(const JobPlace& place, const ClusterAddress& asked);

@@ -88,40 +88,58 @@ Status send_missing(EventLoop& loop, NodeClient& client, const JobFolderScan& sc
   return {};
 }
 
-}  // namespace
+struct Shipment {
+  JobFolderScan scan;    // the program is the last of its files, if it is shipped
+  bool program = false;
+};
 
-Status ship_files(EventLoop& loop, NodeClient& client, const std::optional<std::string>& working_dir, bool node_is_here, NodeClient::SubmitRequest& request) {
+// What is to be sent, and whether the node has room for it; nothing is read yet.
+Result<Shipment> gather(EventLoop& loop, NodeClient& client, const std::optional<std::string>& working_dir, const std::string& command) {
   std::error_code error;
-  if (!working_dir && node_is_here) {
-    request.working_dir = fs::current_path(error).string();
-    return error ? invalid_argument("the working folder: " + error.message()) : Status();
-  }
-  JobFolderScan scan;
+  Shipment shipment;
   std::optional<fs::path> folder;
   if (working_dir) {
     folder = fs::absolute(*working_dir, error);
     auto found = scan_job_folder(*folder);
     if (!found.ok()) return found.status();
-    scan = *std::move(found);
+    shipment.scan = *std::move(found);
   }
-  auto program = program_to_ship(request.argv[0], folder);
+  auto program = program_to_ship(command, folder);
   if (!program.ok()) return program.status();
   if (*program) {
     const std::uint64_t bytes = fs::file_size(**program, error);
-    scan.files.push_back({(*program)->filename().string(), JobFile::Kind::kFile, true, bytes, "", ""});
-    scan.sources.push_back(**program);
-    scan.bytes += bytes;
+    shipment.scan.files.push_back({(*program)->filename().string(), JobFile::Kind::kFile, true, bytes, "", ""});
+    shipment.scan.sources.push_back(**program);
+    shipment.scan.bytes += bytes;
+    shipment.program = true;
   }
-  // Before everything is read to be hashed.
-  auto room = offer(loop, client, scan, {});
+  auto room = offer(loop, client, shipment.scan, {});
   if (!room.ok() && room.status().code() == ErrorCode::kResourceExhausted) {
-    return resource_exhausted((folder ? "working folder " + folder->string() : "program " + request.argv[0]) + " is too large (" + size_text(scan.bytes) + "): " +
-                              room.status().message() + ". The largest: " + largest_files(scan, kLargestShown) + ". Name what the job does not need in .starlingignore");
+    return resource_exhausted((folder ? "working folder " + folder->string() : "program " + command) + " is too large (" + size_text(shipment.scan.bytes) + "): " +
+                              room.status().message() + ". The largest: " + largest_files(shipment.scan, kLargestShown) + ". Name what the job does not need in .starlingignore");
   }
   if (!room.ok()) return room.status();
+  return shipment;
+}
+
+}  // namespace
+
+Status check_files(EventLoop& loop, NodeClient& client, const std::optional<std::string>& working_dir, const std::string& command) {
+  return gather(loop, client, working_dir, command).status();
+}
+
+Status ship_files(EventLoop& loop, NodeClient& client, const std::optional<std::string>& working_dir, bool node_is_here, NodeClient::SubmitRequest& request) {
+  if (!working_dir && node_is_here) {
+    std::error_code error;
+    request.working_dir = fs::current_path(error).string();
+    return error ? invalid_argument("the working folder: " + error.message()) : Status();
+  }
+  auto shipment = gather(loop, client, working_dir, request.argv[0]);
+  if (!shipment.ok()) return shipment.status();
+  JobFolderScan& scan = shipment->scan;
   if (Status status = hash_files(scan); !status.ok()) return status;
   if (Status status = send_missing(loop, client, scan); !status.ok()) return status;
-  if (*program) {
+  if (shipment->program) {
     request.program = std::move(scan.files.back());
     scan.files.pop_back();
   }

@@ -15,4 +15,8 @@ namespace runtime {
 /// Errors: kNotFound, kInvalidArgument (see scan_job_folder), kResourceExhausted (names the largest files), those of the connection.
 Status ship_files(EventLoop& loop, NodeClient& client, const std::optional<std::string>& working_dir, bool node_is_here, NodeClient::SubmitRequest& request);
 
+/// Whether ship_files() could send them, as far as the node at `client` can say: for a job that waits for its place first, on what may be another node.
+/// Errors: as there.
+Status check_files(EventLoop& loop, NodeClient& client, const std::optional<std::string>& working_dir, const std::string& command);
+
 }  // namespace runtime

@@ -125,7 +125,7 @@ class Node {
   void submit(const std::shared_ptr<Channel>& channel, control::SubmitJob body, ControlAnswerer answer);
   void queue_job(const std::shared_ptr<Channel>& channel, control::QueueJob body, std::chrono::milliseconds patience, ControlAnswerer answer);
   /// One that is queued here will not run.
-  void drop_queued(JobId job, const std::string& reason);
+  void drop_queued(JobId job, JobOutcome outcome, const std::string& reason);
   void on_submitter_closed(const Channel& channel);
   void find_gpus(const std::shared_ptr<Submission>& submission);
   void prepare(const std::shared_ptr<Submission>& submission);

@@ -107,7 +107,7 @@ void Node::queue_job(const std::shared_ptr<Channel>& channel, control::QueueJob 
   to_head(ControlRequest{info.job, kHeadTimeout, control::StartJob{info, {}}}, [this, alive = alive_, shared, patience, body = std::move(body)](Result<ControlAnswer> known) mutable {
     if (!*alive) return;
     if (!known.ok()) {
-      drop_queued(body.job, known.status().message());
+      drop_queued(body.job, JobOutcome::kStopped, known.status().message());
       return (*shared)(known.status().with_context("the head"));
     }
     control::CreateGroup place;
@@ -115,7 +115,8 @@ void Node::queue_job(const std::shared_ptr<Channel>& channel, control::QueueJob 
     place.spec.bundles = {std::move(body.resources)};
     if (!body.labels.empty()) place.spec.bundle_labels = {std::move(body.labels)};
     to_head(ControlRequest{body.job, patience, std::move(place)}, [this, alive = std::move(alive), shared, job = body.job](Result<ControlAnswer> placed) {
-      if (*alive && !placed.ok()) drop_queued(job, placed.status().message());
+      const bool was_stopped = placed.status().code() == ErrorCode::kCancelled;
+      if (*alive && !placed.ok()) drop_queued(job, was_stopped ? JobOutcome::kStopped : JobOutcome::kFailed, placed.status().message());
       (*shared)(std::move(placed));
     });
   });
@@ -126,11 +127,11 @@ void Node::on_submitter_closed(const Channel& channel) {
   for (const auto& [job, submitter] : queued_) {
     if (submitter == &channel) waiting.push_back(job);
   }
-  for (JobId job : waiting) drop_queued(job, "whoever submitted it was gone before it had a place");
+  for (JobId job : waiting) drop_queued(job, JobOutcome::kStopped, "whoever submitted it was gone before it began");
 }
 
-void Node::drop_queued(JobId job, const std::string& reason) {
-  if (queued_.erase(job) > 0) on_job_ended(job, JobOutcome::kStopped, cause_of(reason));
+void Node::drop_queued(JobId job, JobOutcome outcome, const std::string& reason) {
+  if (queued_.erase(job) > 0) on_job_ended(job, outcome, cause_of(reason));
 }
 
 // -- Submitted jobs
@@ -244,7 +245,7 @@ Status Node::cancel_job(JobId job, const std::string& reason) {
     return {};
   }
   if (queued_.contains(job)) {
-    drop_queued(job, reason);
+    drop_queued(job, JobOutcome::kStopped, reason);
     return {};
   }
   Client* driver = driver_of(job);

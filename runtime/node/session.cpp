@@ -1,5 +1,6 @@
 #include "runtime/node/session.h"
 
+#include <sys/stat.h>
 #include <sys/un.h>
 #include <unistd.h>
 
@@ -9,9 +10,11 @@
 #include <csignal>
 #include <cstdlib>
 #include <cstring>
+#include <mutex>
 #include <nlohmann/json.hpp>
 
 #include "runtime/core/environment.h"
+#include "runtime/core/log.h"
 #include "runtime/node/file_util.h"
 #include "runtime/transport/endpoint.h"
 
@@ -34,8 +37,9 @@ std::string environment(const char* name) {
 }
 
 std::string trimmed(std::string text) {
-  while (!text.empty() && (text.back() == '\n' || text.back() == '\r' || text.back() == ' ')) text.pop_back();
-  return text;
+  constexpr const char* kBlanks = " \t\r\n";
+  text.erase(text.find_last_not_of(kBlanks) + 1);
+  return text.erase(0, text.find_first_not_of(kBlanks));
 }
 
 std::optional<SessionInfo> read_session(const fs::path& dir) {
@@ -177,10 +181,31 @@ std::vector<SessionInfo> running_sessions() {
   return sessions;
 }
 
+namespace {
+
+/// A pipe that nobody writes to would keep every command waiting; a token that others can read is no secret.
+Status check_token_file(const std::string& file) {
+  struct stat found {};
+  if (::stat(file.c_str(), &found) != 0) return errno_status(errno, file);
+  if (!S_ISREG(found.st_mode)) return invalid_argument(file + " is not a file");
+  static std::once_flag once;
+  if ((found.st_mode & 077) != 0) {
+    std::call_once(once, [&] { LOG(warn, "the token in {} can be read or changed by other users (mode {:o}): chmod 600 it", file, found.st_mode & 0777U); });
+  }
+  return {};
+}
+
+}  // namespace
+
 Result<std::string> token_from_environment() {
-  if (std::string token = environment("STARLING_TOKEN"); !token.empty()) return token;
+  // A line's end, or blanks around it, came with how it was put there: a file is read without them, too.
+  if (const std::string token = environment("STARLING_TOKEN"); !token.empty()) {
+    if (trimmed(token).empty()) return invalid_argument("STARLING_TOKEN is blank; set it to the cluster's token, or unset it");
+    return trimmed(token);
+  }
   std::string file = environment("STARLING_TOKEN_FILE");
   if (file.empty()) return std::string();
+  if (Status status = check_token_file(file); !status.ok()) return status.with_context("STARLING_TOKEN_FILE");
   auto content = read_file(file, kSmallFileBytesMax);
   if (!content.ok()) return content.status().with_context("STARLING_TOKEN_FILE");
   std::string token = trimmed(*content);

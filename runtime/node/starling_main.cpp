@@ -106,8 +106,8 @@ struct Commands {
     start->add_option("--port", start_options.port, "port to listen at (head: " + std::to_string(runtime::kDefaultPort) + "; others, and 0: any free one)")->check(CLI::Range(0, 65535));
     start->add_option("--bind", start_options.bind, "address to listen at (default: loopback for a head, towards the head for others)");
     start->add_option("--advertise", start_options.advertise, "host name or address that other machines reach this node by");
-    start->add_option("--num-cpus,--cpus", start_options.amounts.cpus, "CPUs to offer (default: the machine's)");
-    start->add_option("--num-gpus,--gpus", start_options.amounts.gpus, "GPUs to offer (default: those that NVML finds)");
+    start->add_option("--num-cpus,--cpus", start_options.amounts.cpus, "CPUs to offer (default: the machine's)")->check(CLI::Number);
+    start->add_option("--num-gpus,--gpus", start_options.amounts.gpus, "GPUs to offer (default: those that NVML finds)")->check(CLI::Number);
     start->add_option("--resources", start_options.amounts.resources, "further resources as JSON, like '{\"x\": 1}'");
     start->add_option("--label", start_options.labels, "KEY=VALUE that says what the node is; may be repeated");
     start->add_option("--object-store-memory", start_options.object_store_bytes, "bytes of shared memory for objects, like 4GiB (default, and 0: 30 % of memory)")->transform(bytes());
@@ -160,8 +160,8 @@ struct Commands {
                                                                    "(default: where it is run, if the node is on this machine, else an empty folder)");
     submit->add_flag("--detach", submit_options.detach, "print the job's id and leave it running: starling job status|logs|stop ID");
     submit->add_option("--env", submit_options.env, "KEY=VALUE for its environment; may be repeated");
-    submit->add_option("--num-cpus,--cpus", submit_options.amounts.cpus, "CPUs that the program itself takes: it waits for a node that has them, and runs there (default: it reserves nothing, and runs on the node that was asked)");
-    submit->add_option("--num-gpus,--gpus", submit_options.amounts.gpus, "GPUs that the program itself takes");
+    submit->add_option("--num-cpus,--cpus", submit_options.amounts.cpus, "CPUs that the program itself takes: it waits for a node that has them, and runs there (default: it reserves nothing, and runs on the node that was asked)")->check(CLI::Number);
+    submit->add_option("--num-gpus,--gpus", submit_options.amounts.gpus, "GPUs that the program itself takes")->check(CLI::Number);
     submit->add_option("--resources", submit_options.amounts.resources, "further resources that it takes, as JSON, like '{\"x\": 1}'");
     submit->add_option("--label", submit_options.labels, "KEY=VALUE that the node has to have, by the selectors that actors use; may be repeated");
     submit->add_option("--place-timeout", submit_options.place_timeout, "how long it may wait for a node, like 10m (default: as long as it takes)");
@@ -349,6 +349,8 @@ std::string joined(const std::vector<std::string>& words) {
 /// What is wrong with a command line.
 std::string mistake(const CLI::App& app, const CLI::ParseError& error) {
   const CLI::App& command = named(app);
+  // What stopped at a value has not looked at the words behind it.
+  if (dynamic_cast<const CLI::ConversionError*>(&error) || dynamic_cast<const CLI::ValidationError*>(&error) || dynamic_cast<const CLI::ArgumentMismatch*>(&error)) return error.what();
   // A mistyped word leaves something required missing too: the mistake is what to name.
   if (const auto unknown = app.remaining(/*recurse=*/true); !unknown.empty()) {
     const std::string& word = unknown.front();

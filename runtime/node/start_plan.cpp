@@ -2,8 +2,10 @@
 
 #include <algorithm>
 #include <cctype>
+#include <cmath>
 #include <filesystem>
 
+#include "runtime/control/resource_units.h"
 #include "runtime/core/asio.h"
 #include "runtime/core/duration.h"
 #include "runtime/node/job_user.h"
@@ -64,6 +66,7 @@ Result<PreemptionOptions> preemption_options(const StartOptions& options) {
 
 Status check_label_value(const std::string& value) {
   const bool is_plain = !value.starts_with('!') && !value.starts_with("in(") && value != "*" && value.find(',') == std::string::npos;
+  if (std::any_of(value.begin(), value.end(), [](unsigned char c) { return c < ' ' || c == 0x7f; })) return invalid_argument("it has control characters in it");
   return is_plain ? Status() : invalid_argument("a value with a comma, or that begins like a selector ('!', 'in(', '*'), could not be asked for");
 }
 
@@ -74,8 +77,10 @@ Result<StartPlan> make_plan(const StartOptions& options) {
   StartPlan plan;
   plan.node.node = NodeId::random();
   // Who names the GPUs is not asked for a driver.
-  plan.node.resources = machine_resources(!options.amounts.gpus && options.amounts.resources.find("\"GPU\"") == std::string::npos);
+  plan.node.resources = machine_resources(!options.amounts.gpus && !names(options.amounts, "GPU"));
   if (Status status = add_resources(options.amounts, plan.node.resources); !status.ok()) return status;
+  if (const double gpus = plan.node.resources["GPU"]; gpus != std::floor(gpus)) return invalid_argument("a node has whole GPUs, not " + resource_text(resource_units(gpus)));
+  std::erase_if(plan.node.resources, [](const auto& entry) { return entry.second == 0; });
   auto labels = parse_labels("--label", options.labels);
   if (!labels.ok()) return labels.status();
   for (const auto& [key, value] : *labels) {

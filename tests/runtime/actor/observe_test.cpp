@@ -168,7 +168,9 @@ TEST_F(ObserveTest, AStackShowsTheMethodThatRuns) {
   }
   EXPECT_TRUE(found) << report.dump(2);
   EXPECT_EQ(report["pid"], busy.pid());
+#ifndef __SANITIZE_THREAD__  // whose own thread blocks all signals
   EXPECT_EQ(report["note"], "") << "all threads answered";
+#endif
   EXPECT_EQ(get(sleeping), 6000) << "and the call went on";
   const auto idle = starling({"stack", busy.id().hex().substr(0, 12)});
   EXPECT_EQ(idle.exit_code, 0) << idle.output;

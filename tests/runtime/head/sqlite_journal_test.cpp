@@ -155,6 +155,18 @@ TEST_F(SqliteJournalTest, NamesTheEntryThatHasAFlippedBit) {
   EXPECT_NE(entries.status().message().find("entry 'node/1' is damaged"), std::string::npos) << entries.status().message();
 }
 
+TEST_F(SqliteJournalTest, RefusesAFileThatWasCutToAlmostNothing) {
+  {
+    auto journal = open();
+    ASSERT_TRUE(write(*journal, {{"node/1", "here"}}));
+  }
+  for (std::uintmax_t bytes : {511u, 100u, 1u}) {
+    fs::resize_file(file(), bytes);
+    EXPECT_EQ(open_error().code(), ErrorCode::kInvalidArgument) << bytes;
+    EXPECT_NE(open_error().message().find("cut to " + std::to_string(bytes) + " bytes"), std::string::npos) << open_error().message();
+  }
+}
+
 TEST_F(SqliteJournalTest, NeverCrashesOnFlippedBits) {
   {
     auto journal = open();

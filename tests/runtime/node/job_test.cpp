@@ -502,6 +502,18 @@ TEST_F(JobPlaceTest, RefusesWhatCannotBeMeant) {
       {{"--num-cpus", "1", "--label", "zone=in(a"}, "zone"},
       {{"--num-cpus", "1", "--place-timeout", "soon"}, "--place-timeout"},
       {{"--num-cpus", "0"}, "--num-cpus"},
+      {{"--num-cpus", ""}, "--num-cpus"},
+      {{"--num-cpus", "abc"}, "parsing abc"},  // and not what stands behind it
+      {{"--num-cpus", "1e300"}, "1e+300; it must be a number from 0 to 1e14"},
+      {{"--resources", ""}, "--resources is not a JSON object"},
+      {{"--resources", "{\"tape\": 1, \"tape\": 2}"}, "--resources has 'tape' twice"},
+      {{"--resources", "{\"a\\u0000b\": 1}"}, "control characters"},
+      {{"--resources", "{\"" + std::string(5000, 'x') + "\": 1}"}, "5000 bytes, of at most 256"},
+      {{"--num-cpus", "1", "--label", "zone=!!b"}, "one '!' is enough"},
+      {{"--num-cpus", "1", "--place-timeout", "0"}, "above zero"},
+      {{"--num-cpus", "1", "--env", "STARLING_ADDRESS=x"}, "STARLING_ADDRESS"},
+      // Before it waits for a place that it could make no use of.
+      {{"--num-cpus", "99", "--working-dir", "/nowhere"}, "/nowhere"},
   };
   for (const auto& [options, named] : cases) {
     std::vector<std::string> arguments{"submit"};
@@ -512,6 +524,54 @@ TEST_F(JobPlaceTest, RefusesWhatCannotBeMeant) {
     EXPECT_NE(result.err.find(named), std::string::npos) << result.err;
   }
   EXPECT_TRUE(list("placement-groups").empty());
+  for (const Json& job : list("jobs")) EXPECT_EQ(job["state"], "failed") << job;
+}
+
+TEST_F(JobPlaceTest, LooksForAnotherPlaceWhenItsNodeGoesBeforeItBegan) {
+  const std::string head = start_head({"--num-cpus", "1"});
+  for (const bool drained : {true, false}) {
+    SCOPED_TRACE(drained ? "drained" : "killed");
+    Json waiting;
+    auto command = submit_waiting({"--num-cpus", "2", "--", "echo", "ran"}, waiting);
+    ::kill(command->pid(), SIGSTOP);
+    const std::string first = start_node(head, {"--num-cpus", "2"});
+    const auto place = [&] {
+      const Json groups = list("placement-groups");
+      return groups.size() == 1 && groups[0]["state"] == "placed" ? groups[0]["bundles"][0]["node"].get<std::string>() : "";
+    };
+    ASSERT_TRUE(wait_until([&] { return !place().empty(); }, std::chrono::seconds(20)));
+    const std::string lost = place();
+    const std::string second = start_node(head, {"--num-cpus", "2"});
+    if (drained) {
+      EXPECT_EQ(starling({"drain", first, "--deadline", "60s"}).code, 0);
+      ASSERT_TRUE(wait_until([&] { return !place().empty() && place() != lost; }, std::chrono::seconds(20))) << list("placement-groups");
+    } else {
+      ::kill(session_of(first).pid, SIGKILL);  // and the command does not know yet
+    }
+    ::kill(command->pid(), SIGCONT);
+    const CommandResult result = command->finish();
+    EXPECT_EQ(result.code, 0) << result.err;
+    EXPECT_EQ(result.out, "ran\n") << result.err;
+    EXPECT_EQ(wait_for_end(waiting["id"])["state"], "succeeded");
+    EXPECT_NE(job(waiting["id"])["node"], lost);
+    EXPECT_EQ(starling({"stop", "--address", second}).code, 0);
+    EXPECT_TRUE(wait_until([&] { return list("nodes").size() == 1; }, std::chrono::seconds(20)));
+    EXPECT_TRUE(everything_is_free());
+  }
+}
+
+TEST_F(JobPlaceTest, SaysThatItsSubmitterKeepsItWaiting) {
+  const std::string head = start_head({"--num-cpus", "1"});
+  Json waiting;
+  auto command = submit_waiting({"--num-cpus", "2", "--", "echo", "ran"}, waiting);
+  ::kill(command->pid(), SIGSTOP);
+  start_node(head, {"--num-cpus", "2"});
+  const auto reason = [&] { return job(waiting["id"])["pending_reason"].get<std::string>(); };
+  EXPECT_TRUE(wait_until([&] { return reason().find("the command that submitted it has still to start it there") != std::string::npos; }, std::chrono::seconds(20))) << reason();
+  for (const Json& node : list("nodes")) EXPECT_EQ(node["available"]["CPU"], node["is_head"] ? 1 : 0) << "what is all taken is there, with nothing of it";
+  ::kill(command->pid(), SIGCONT);
+  EXPECT_EQ(command->finish().out, "ran\n");
+  EXPECT_TRUE(everything_is_free());
 }
 
 TEST_F(JobUserTest, ANodeOfRootBecomesWhoeverSubmits) {

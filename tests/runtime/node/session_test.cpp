@@ -108,6 +108,21 @@ TEST_F(SessionTest, AnAddressElsewhereNeedsAToken) {
   EXPECT_EQ(find_cluster("10.1.1.1:6399")->token, "more secret");
 }
 
+TEST_F(SessionTest, ATokenIsTheSameHoweverItWasPutThere) {
+  {
+    support::ScopedVariable token("STARLING_TOKEN", " secret\n");
+    EXPECT_EQ(*token_from_environment(), "secret");
+  }
+  {
+    support::ScopedVariable token("STARLING_TOKEN", "    ");
+    EXPECT_EQ(token_from_environment().status().message(), "STARLING_TOKEN is blank; set it to the cluster's token, or unset it");
+  }
+  const std::string pipe = (folder_.path() / "pipe").string();
+  ASSERT_EQ(::mkfifo(pipe.c_str(), 0600), 0);
+  support::ScopedVariable file("STARLING_TOKEN_FILE", pipe.c_str());
+  EXPECT_EQ(token_from_environment().status().message(), "STARLING_TOKEN_FILE: " + pipe + " is not a file");
+}
+
 TEST_F(SessionTest, RemovingTheLastOneFallsBackToItsCluster) {
   SessionInfo head = publish(a_, "127.0.0.1:1", "127.0.0.1:1");
   SessionInfo other = publish(b_, "127.0.0.1:3", "127.0.0.1:3");
