@@ -90,7 +90,7 @@ Json to_json(const JobInfo& job, const ClusterState& state) {
               {"pid", job.pid},
               {"submitted", job.submitted},
               {"user", job.user},
-              {"started", time_text(job.started_ms)},
+              {"started", job.running && job.pid == 0 ? "" : time_text(job.started_ms)},
               {"ended", time_text(job.ended_ms)}};
 }
 
@@ -137,7 +137,7 @@ int job_status_command(const std::string& address, const std::string& what, bool
   say("job %s: %s%s%s\n", job->job.hex().c_str(), std::string(job_state(*job)).c_str(), job->running ? "" : ", ", job->running ? "" : job->end.text.c_str());
   say("  command  %s\n  node     %s, pid %d%s%s\n", shown(job->command, /*one_line=*/true).c_str(), job->node.short_hex().c_str(), job->pid,
               job->user.empty() ? "" : ", user ", job->user.c_str());
-  say("  started  %s\n", time_text(job->started_ms).c_str());
+  if (!job->running || job->pid != 0) say("  started  %s\n", time_text(job->started_ms).c_str());
   if (const std::string waits = waits_for(*job, *state); !waits.empty()) say("  waits    %s\n", waits.c_str());
   if (job->ended_ms != 0) say("  ended    %s\n", time_text(job->ended_ms).c_str());
   if (code) say("  exit code %d\n", *code);

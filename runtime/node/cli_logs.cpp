@@ -66,6 +66,10 @@ bool wrote_here(const ClusterState& state, JobId id) {
   return std::any_of(state.jobs.begin(), state.jobs.end(), [&](const JobInfo& job) { return job.job == id && job.submitted; });
 }
 
+bool is_pending(const ClusterState& state, JobId id) {
+  return std::any_of(state.jobs.begin(), state.jobs.end(), [&](const JobInfo& job) { return job.job == id && job.submitted && job.running && job.pid == 0; });
+}
+
 bool has_ended(EventLoop& loop, NodeClient& client, JobId id) {
   const Deadline deadline = deadline_after(kTimeout);
   auto job = wait_for<JobInfo>(loop, deadline, [&](auto done) { client.query_job(id, deadline, done); });
@@ -111,6 +115,17 @@ int logs_command(const std::string& address, const std::string& what, bool follo
     auto chosen = choose(*state, what);
     if (!chosen.ok()) return fail(chosen.status());
     place = *chosen;
+    while (!place.job.is_none() && is_pending(*state, place.job)) {
+      if (!follow) return fail(unavailable(place.label + " has not begun, so that it has no log yet; `starling why " + place.job.short_hex() + "` says what it waits for, -f waits with it"));
+      std::this_thread::sleep_for(kFollowEvery);
+      deadline = deadline_after(kTimeout);
+      asked = wait_for<ClusterState>(loop, deadline, [&](auto done) { (*client)->cluster_state(deadline, done); });
+      if (!asked.ok()) return fail(asked.status());
+      state = *std::move(asked);
+      chosen = choose(*state, place.job.hex());
+      if (!chosen.ok()) return fail(chosen.status());
+      place = *chosen;
+    }
     if (place.node.is_none()) return fail(not_found(place.label + " has not been started, so that it has no log"));
     for (const NodeInfo& node : state->nodes) {
       if (node.node != place.node || node.node == (*client)->node_id()) continue;

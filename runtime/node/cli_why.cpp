@@ -109,6 +109,7 @@ void explain(const NodeInfo& node, const ClusterState& state) {
 void explain(const JobInfo& job, const ClusterState& state) {
   line("job " + job.job.hex() + ": " + (job.running && job.pid == 0 ? "pending" : job.running ? "running, pid " + std::to_string(job.pid) + " on node " + job.node.short_hex() : "ended"));
   line("  " + job.command);
+  if (!job.running) line("  " + std::string(job_state(job)) + ": " + or_else(job.end.text, "cause unknown"));
   for (const ActorState& actor : state.actors) {
     if (actor.job == job.job && actor.phase == ActorPhase::kPending) line("  its " + label_of(actor) + " waits: " + actor.pending_reason);
   }

@@ -138,7 +138,7 @@ void HeadLink::again_later(const Status& why) {
   // A wrong token, or another cluster, stays wrong; a head that is being started again is not there for a moment.
   const bool passing = why.code() == ErrorCode::kUnavailable || why.code() == ErrorCode::kDeadlineExceeded || joined_;
   if (!joined_ && (!passing || now >= join_deadline_)) return end(why);
-  const auto patience = durable_ ? options_.patience : options_.patience_brief;
+  const auto patience = patience_now();
   if (joined_ && now - down_since_ > patience) {
     return end(unavailable("the head has been away for " + std::to_string(patience.count() / 1000) + " s: " + why.message()));
   }
@@ -256,6 +256,11 @@ void HeadLink::arm_expiry(Deadline at) {
   });
 }
 
+std::chrono::milliseconds HeadLink::patience_now() const {
+  // The node beside the head starts it again as often as it dies.
+  return durable_ || head_.is_unix() ? options_.patience : options_.patience_brief;
+}
+
 Deadline HeadLink::too_long_away_at() const {
   if (state_ == State::kUp) return heard_ + options_.mute_max;
   return down_since_ + (state_ == State::kRegistering || head_.is_unix() ? options_.mute_max : options_.away_max);
@@ -272,7 +277,7 @@ Status HeadLink::describe_absence() const {
   text += "; meanwhile what runs goes on: actors, calls between them, and objects; whatever has to be asked of the head waits";
   if (is_beside) return unavailable(text + "; its node starts it again by itself: head.log in the session's logs says what keeps it from staying");
   if (!is_up) {
-    const auto left = std::max(std::chrono::milliseconds(0), milliseconds(down_since_ + (durable_ ? options_.patience : options_.patience_brief) - steady_now()));
+    const auto left = std::max(std::chrono::milliseconds(0), milliseconds(down_since_ + patience_now() - steady_now()));
     text += "; this node waits another " + describe_duration(left) + " and ends then";
   }
   const char* cure = durable_ ? "; start it again at the same address, with its journal (starling start --head --journal), or end this node with starling stop"

@@ -25,8 +25,8 @@ struct HeadLinkOptions {
   std::chrono::milliseconds heartbeat{250};
   /// A head that has answered nothing for so long is connected to anew: the connection may be dead in one direction.
   std::chrono::milliseconds silence_max{30000};
-  /// How long the head may be away before the node gives up: one whose journal outlives its machine, and another, which can only come back as a process
-  /// beside the same node.
+  /// How long the head may be away before the node gives up: one whose journal outlives its machine or that runs beside this node, and another,
+  /// which can only come back as a process beside the same node.
   std::chrono::milliseconds patience{600'000};
   std::chrono::milliseconds patience_brief = kHeadAwayMax;
   /// For whoever wants to know rather than to wait (Urgency::kNow): so long the head may have been away; and so long it may have been silent while its connection is open,
@@ -95,6 +95,7 @@ class HeadLink {
   void expire();
   /// When the head has been away for too long for whom it is urgent.
   Deadline too_long_away_at() const;
+  std::chrono::milliseconds patience_now() const;
   Status describe_absence() const;
 
   EventLoop& loop_;

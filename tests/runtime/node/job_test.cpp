@@ -410,10 +410,15 @@ TEST_F(JobPlaceTest, WaitsForTheNodeThatHasIt) {
   const std::string id = waiting["id"];
   EXPECT_NE(starling({"why", id}).out.find("it waits: "), std::string::npos) << starling({"why", id}).out;
   EXPECT_NE(starling({"job", "status", id}).out.find("waits "), std::string::npos);
+  EXPECT_EQ(waiting["started"], "");
+  EXPECT_NE(starling({"job", "logs", id}).err.find("has not begun, so that it has no log yet"), std::string::npos) << starling({"job", "logs", id}).err;
+  BackgroundCommand logs({program(), "job", "logs", "-f", id});  // waits with it
   start_node(head, {"--num-cpus", "4", "--resources", "{\"x\": 1}", "--label", "zone=b"});
   CommandResult result = command->finish();
   EXPECT_EQ(result.code, 7) << result.err;
   EXPECT_TRUE(result.out.starts_with("in ")) << result.out;
+  EXPECT_EQ(logs.finish().out, result.out);
+  EXPECT_NE(starling({"why", id}).out.find("failed: "), std::string::npos) << starling({"why", id}).out;
   EXPECT_NE(result.err.find("job " + id.substr(0, 8)), std::string::npos) << result.err;  // what it waited for was said
   const Json ended = job(id);
   EXPECT_EQ(ended["exit_code"], 7);
