@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "rl/model/family_list.h"
+#include "rl/model/head.h"
 #include "rl/model/json_fields.h"
 #include "runtime/core/check.h"
 
@@ -45,7 +46,27 @@ const Family& family_of(const ModelConfig& config) {
 ModelPlan plan_of(const ModelConfig& config) {
   PlanBuilder builder(config);
   family_of(config).plan(builder);
+  for (const HeadConfig& head : config.output_heads) {
+    const HeadKind* kind = find_head_kind(head.kind);
+    CHECK(kind != nullptr);
+    HeadPlan plan{.first = static_cast<ParameterIndex>(builder.plan.parameters.size())};
+    for (FamilyParameter& parameter : kind->parameters(config, head)) {
+      parameter.of_head = true;
+      builder.tensor(std::move(parameter));
+      ++plan.count;
+    }
+    builder.plan.heads.push_back(plan);
+  }
   return std::move(builder.plan);
+}
+
+std::string architecture_of(const Family& family, ModelTask task) {
+  if (task == ModelTask::kCausalLm) return std::string(family.architecture);
+  std::string_view stem = family.architecture;
+  for (const std::string_view ending : {"ForCausalLM", "LMHeadModel", "ForConditionalGeneration"}) {
+    if (stem.ends_with(ending)) stem.remove_suffix(ending.size());
+  }
+  return std::string(stem) + std::string(task == ModelTask::kTokenClassification ? kTokenClassification : kSequenceClassification);
 }
 
 std::string supported_families() {

@@ -28,6 +28,8 @@ struct Family {
 
   /// Tensors that checkpoints of this family carry without need, such as buffers of old versions or a copy of tied weights.
   bool (*ignorable)(const ModelConfig& config, std::string_view tensor);
+
+  std::string_view token_classifier = "score";  // what ...ForTokenClassification calls its head
 };
 
 /// The family of that `model_type`, or nullptr.
@@ -37,12 +39,20 @@ const Family* find_gguf_family(std::string_view architecture);
 /// The family of a config that was read, so that must exist.
 const Family& family_of(const ModelConfig& config);
 
+/// The family's plan, and the heads'.
 ModelPlan plan_of(const ModelConfig& config);
+
+/// config.json's "architectures" of a model of that family for that task: LlamaForTokenClassification.
+std::string architecture_of(const Family& family, ModelTask task);
 
 /// "llama, ...": for error messages.
 std::string supported_families();
 
 // -- What families share.
+
+/// How the names of Hugging Face's classes end.
+inline constexpr std::string_view kTokenClassification = "ForTokenClassification";
+inline constexpr std::string_view kSequenceClassification = "ForSequenceClassification";
 
 /// The keys that most families have in common, under their usual names: sizes, norm, rope, window, ids.
 void read_common(JsonFields& fields, const std::string& where, ModelConfig& config);

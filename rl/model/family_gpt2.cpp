@@ -61,6 +61,6 @@ bool ignorable(const ModelConfig& config, std::string_view tensor) {
 
 }  // namespace
 
-const Family kGpt2Family{.model_type = "gpt2", .architecture = "GPT2LMHeadModel", .read = read, .plan = plan, .ignorable = ignorable};
+const Family kGpt2Family{.model_type = "gpt2", .architecture = "GPT2LMHeadModel", .read = read, .plan = plan, .ignorable = ignorable, .token_classifier = "classifier"};
 
 }  // namespace rl

@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "rl/model/family.h"
+#include "rl/model/head.h"
 #include "rl/model/model_plan.h"
 #include "rl/model/ops.h"
 
@@ -268,6 +269,7 @@ struct Graph::Weights {
   std::vector<Layer> layers;
   Norm last_norm;
   Linear lm_head;  // the embedding when tied: both uses add to one gradient
+  std::vector<std::vector<std::pair<std::string, Weight>>> heads;
   bool trained = false;
 };
 
@@ -282,6 +284,10 @@ Graph::Graph(const ModelConfig& config, const Parameters& values, const Paramete
   for (const LayerPlan& layer : plan.layers) weights_->layers.push_back(bind.layer(layer));
   weights_->last_norm = bind.norm(plan.last_norm);
   weights_->lm_head = bind.linear(plan.lm_head);
+  for (const HeadPlan& head : plan.heads) {
+    auto& list = weights_->heads.emplace_back();
+    for (ParameterIndex i = head.first; i < head.first + head.count; ++i) list.emplace_back(plan.parameters[static_cast<std::size_t>(i)].name, bind.weight(i));
+  }
   weights_->trained = gradients != nullptr;
 }
 
@@ -304,6 +310,11 @@ at::Tensor Graph::hidden_states(const forward::RowsPtr& rows, const Attend& atte
 at::Tensor Graph::last_norm(const at::Tensor& hidden) const {
   const at::Tensor x = exists(weights_->last_norm) ? ops::norm(pool_, hidden, weights_->last_norm) : hidden;
   return exists(weights_->project_out) ? ops::linear(pool_, x, weights_->project_out) : x;
+}
+
+at::Tensor Graph::head(std::size_t index, const at::Tensor& normed) const {
+  const HeadConfig& config = config_.output_heads[index];
+  return find_head_kind(config.kind)->compute(HeadInputs(config, normed, weights_->heads[index], pool_));
 }
 
 at::Tensor Graph::logits(const at::Tensor& normed) const {

@@ -32,7 +32,10 @@ class Graph {
   /// The last norm (and projection) of rows of hidden_states(): what heads are put on.
   at::Tensor last_norm(const at::Tensor& hidden) const;
 
-  /// Logits of rows of last_norm(), [N, V], without a graph.
+  /// What the head at that place in ModelConfig::output_heads gives for rows of last_norm(), [N, outputs].
+  at::Tensor head(std::size_t index, const at::Tensor& normed) const;
+
+  /// Logits of rows of last_norm(), [N, V], without a graph. For this and logprobs() there must be an output layer.
   at::Tensor logits(const at::Tensor& normed) const;
 
   /// Log-probabilities and entropies as ops::lm_head_logprobs.

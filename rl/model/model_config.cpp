@@ -6,6 +6,7 @@
 #include <sstream>
 
 #include "rl/model/family.h"
+#include "rl/model/head.h"
 #include "rl/model/json_fields.h"
 #include "rl/weights/gguf.h"
 #include "runtime/core/check.h"
@@ -48,6 +49,41 @@ Status check_consistent(const ModelConfig& config, const std::string& where) {
   return {};
 }
 
+constexpr std::int64_t kLabelsMax = std::int64_t{1} << 20;
+
+// A classifier says so by its class, and how many labels it has by their names.
+ModelConfig with_task_of(JsonFields& fields, ModelConfig config) {
+  const std::vector<std::string> classes = fields.texts("architectures");
+  if (classes.empty()) return config;
+  ModelTask task = ModelTask::kCausalLm;
+  if (classes.front().ends_with(kTokenClassification)) task = ModelTask::kTokenClassification;
+  if (classes.front().ends_with(kSequenceClassification)) task = ModelTask::kSequenceClassification;
+  if (task == ModelTask::kCausalLm) return config;
+  const auto named = static_cast<std::int64_t>(fields.object("id2label").size());
+  const std::int64_t labels = fields.integer("num_labels", named > 0 ? named : 2, 1, kLabelsMax);
+  return fields.status().ok() ? with_task(std::move(config), task, labels) : config;
+}
+
+// As transformers writes the labels of a classifier that nobody named.
+void write_task(const ModelConfig& config, json& out) {
+  if (config.task == ModelTask::kCausalLm) {
+    // A classifier's base, made a language model again.
+    for (const char* key : {"num_labels", "id2label", "label2id"}) out.erase(key);
+  }
+  out["architectures"] = {architecture_of(family_of(config), config.task)};
+  if (config.task == ModelTask::kCausalLm) return;
+  const std::int64_t labels = config.output_heads.front().outputs;
+  if (out.contains("id2label") && static_cast<std::int64_t>(out["id2label"].size()) == labels) return;
+  out["id2label"] = json::object();
+  out["label2id"] = json::object();
+  for (std::int64_t label = 0; label < labels; ++label) {
+    const std::string name = "LABEL_" + std::to_string(label);
+    out["id2label"][std::to_string(label)] = name;
+    out["label2id"][name] = label;
+  }
+  out.erase("num_labels");
+}
+
 }  // namespace
 
 Result<ModelConfig> ModelConfig::from_json(const json& object, std::string_view where_view) {
@@ -71,6 +107,8 @@ Result<ModelConfig> ModelConfig::from_json(const json& object, std::string_view 
   family->read(fields, where, config);
   if (!fields.status().ok()) return fields.status();
   if (Status status = check_consistent(config, where); !status.ok()) return status;
+  config = with_task_of(fields, std::move(config));
+  if (!fields.status().ok()) return fields.status();
   config.original.json = std::make_shared<const json>(object);
   return config;
 }
@@ -112,7 +150,6 @@ namespace {
 json written(const ModelConfig& config) {
   CHECK(config.family == "llama");
   json out = {
-      {"architectures", {family_of(config).architecture}},
       {"model_type", config.family},
       {"hidden_size", config.hidden_size},
       {"num_hidden_layers", config.layers},
@@ -141,7 +178,7 @@ json ModelConfig::to_json() const {
   json out = original.json ? *original.json : written(*this);
   out["dtype"] = "float32";
   out["torch_dtype"] = "float32";  // what transformers 4 calls dtype
-  if (!out.contains("architectures")) out["architectures"] = {family_of(*this).architecture};
+  write_task(*this, out);
   out.erase("auto_map");  // code beside the checkpoint, which is not copied
   if (bos_id) out["bos_token_id"] = *bos_id;
   if (pad_id) out["pad_token_id"] = *pad_id;

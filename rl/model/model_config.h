@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "rl/kernel/elementwise.h"
+#include "rl/model/head_config.h"
 #include "rl/model/rope_config.h"
 #include "runtime/core/result.h"
 
@@ -102,6 +103,8 @@ struct ModelConfig {
   std::vector<bool> dense_layers;        // where there is `moe`: layers that have an ordinary MLP instead; empty: none
 
   bool tie_word_embeddings = false;  // the output layer is the embedding table
+  ModelTask task = ModelTask::kCausalLm;
+  std::vector<HeadConfig> output_heads;  // see head.h
   float initializer_range = 0.02F;   // standard deviation of a random initialisation
   std::optional<std::int32_t> bos_id;
   std::vector<std::int32_t> eos_ids;  // generation ends at any of these; from generation_config.json where it names some
@@ -120,6 +123,7 @@ struct ModelConfig {
   static runtime::Result<ModelConfig> from_gguf(const GgufFile& file);
 
   /// As a Hugging Face config.json that transformers 4 and 5 read: the one that this was read from, with fp32 as its dtype and the ids above.
+  /// Heads beside an output layer are not written, as TRL has it: whoever loads the model again asks for them again.
   /// A config that was put together field by field has to be of the llama family. from_json(to_json()) gives an equal config.
   nlohmann::json to_json() const;
 

@@ -38,7 +38,9 @@ void PlanBuilder::embedding(const std::string& name, const std::string& gguf) {
 }
 
 void PlanBuilder::lm_head(const std::string& name, const std::string& gguf) {
-  if (config_.tie_word_embeddings) {
+  if (config_.task != ModelTask::kCausalLm) {
+    plan.unused = {name + ".weight", gguf + ".weight"};
+  } else if (config_.tie_word_embeddings) {
     plan.lm_head = {.weight = plan.embedding, .rows = config_.vocab_size};
   } else {
     plan.lm_head = linear(name, config_.vocab_size, config_.embedding_width(), {.gguf = gguf});

@@ -25,6 +25,7 @@ struct FamilyParameter {
   std::vector<std::int64_t> shape;  // as the arena has it
   bool transposed = false;          // Hugging Face stores it the other way round (GPT-2's Conv1D)
   bool frozen = false;              // a buffer: it has no gradient
+  bool of_head = false;             // the backbone's checkpoint may lack it
   Init init = Init::kNormal;
   std::string gguf_name = {};       // empty: GGUF files of this family are not supported, or lack it
   GgufRows gguf_rows = GgufRows::kSame;
@@ -80,6 +81,12 @@ struct LayerPlan {
   std::optional<ExpertsPlan> experts;  // instead of mlp
 };
 
+/// One of ModelConfig::output_heads: its parameters are `count` in a row.
+struct HeadPlan {
+  ParameterIndex first = kNoParameter;
+  std::int64_t count = 0;
+};
+
 struct ModelPlan {
   std::vector<FamilyParameter> parameters;  // in the order of the arena
   ParameterIndex embedding = kNoParameter;
@@ -87,7 +94,9 @@ struct ModelPlan {
   LinearPlan project_in, project_out;  // between the embedding's width and hidden_size
   std::vector<LayerPlan> layers;
   NormPlan last_norm;
-  LinearPlan lm_head;
+  LinearPlan lm_head;               // none in a classifier
+  std::vector<HeadPlan> heads;
+  std::vector<std::string> unused;  // tensors of the family that this model does without: the output layer of a classifier's base
 };
 
 /// Writes a plan down as a family goes through its parameters.
@@ -111,7 +120,7 @@ class PlanBuilder {
   NormPlan rms_norm(const std::string& name, std::int64_t size, const std::string& gguf = {});
   ParameterIndex tensor(FamilyParameter parameter);
 
-  /// Tables that most families have: embedding, and output layer unless it is tied.
+  /// Tables that most families have: embedding, and output layer unless it is tied or the model is a classifier.
   void embedding(const std::string& name, const std::string& gguf = {});
   void lm_head(const std::string& name, const std::string& gguf = {});
 

@@ -57,16 +57,17 @@ std::string listed(std::string_view what, const std::vector<std::string>& names)
 }
 
 // Everything that does not fit, so that one run tells all.
-Status check_tensors(const ModelConfig& config, const std::vector<FamilyParameter>& parameters, const WeightSource& source,
-                     bool gguf_names) {
+Status check_tensors(const ModelConfig& config, const ModelPlan& plan, const WeightSource& source, bool gguf_names, bool heads_may_lack) {
   std::vector<std::string> missing, misshaped, surplus;
   std::set<std::string_view> expected;
-  for (const FamilyParameter& parameter : parameters) {
+  expected.insert(plan.unused.begin(), plan.unused.end());
+  for (const FamilyParameter& parameter : plan.parameters) {
     const std::string& name = gguf_names ? parameter.gguf_name : parameter.name;
     expected.insert(name);
     const TensorInfo* info = source.find(name);
     const std::vector<std::int64_t> shape = stored_shape(parameter);
     if (info == nullptr) {
+      if (parameter.of_head && heads_may_lack) continue;
       missing.push_back(name.empty() ? parameter.name : name);
     } else if (info->shape != shape) {
       misshaped.push_back(name + " " + shape_text(info->shape) + " instead of " + shape_text(shape));
@@ -137,6 +138,14 @@ void zero_gaps(std::span<const ParameterSpec> specs, std::span<float> arena) {
   }
 }
 
+void initialise(at::Tensor view, FamilyParameter::Init init, double range, const at::Generator& generator) {
+  switch (init) {
+    case FamilyParameter::Init::kOnes: view.fill_(1.0); break;
+    case FamilyParameter::Init::kZeros: view.zero_(); break;
+    case FamilyParameter::Init::kNormal: view.normal_(0.0, range, generator); break;
+  }
+}
+
 }  // namespace
 
 std::vector<ParameterSpec> parameter_layout(const ModelConfig& config) {
@@ -163,17 +172,18 @@ Parameters::Parameters(std::vector<ParameterSpec> specs, at::Tensor arena) : spe
   }
 }
 
-Result<Parameters> Parameters::load(const ModelConfig& config, const std::filesystem::path& model) {
+Result<Parameters> Parameters::load(const ModelConfig& config, const std::filesystem::path& model, const LoadOptions& options) {
   auto source = open_weights(model);
   if (!source.ok()) return source.status();
-  Result<Parameters> parameters = load(config, **source, model.extension() == ".gguf");
+  Result<Parameters> parameters = load(config, **source, model.extension() == ".gguf", options);
   if (!parameters.ok()) return parameters.status().with_context(model.string());
   return parameters;
 }
 
-Result<Parameters> Parameters::load(const ModelConfig& config, const WeightSource& source, bool gguf_names) {
-  const std::vector<FamilyParameter> wanted = plan_of(config).parameters;
-  if (Status status = check_tensors(config, wanted, source, gguf_names); !status.ok()) return status;
+Result<Parameters> Parameters::load(const ModelConfig& config, const WeightSource& source, bool gguf_names, const LoadOptions& options) {
+  const ModelPlan plan = plan_of(config);
+  const std::vector<FamilyParameter>& wanted = plan.parameters;
+  if (Status status = check_tensors(config, plan, source, gguf_names, options.head_seed.has_value()); !status.ok()) return status;
   std::vector<ParameterSpec> specs = parameter_layout(config);
   Result<at::Tensor> arena = allocate(arena_elements(specs));
   if (!arena.ok()) return arena.status();
@@ -188,25 +198,29 @@ Result<Parameters> Parameters::load(const ModelConfig& config, const WeightSourc
   at::parallel_for(0, threads, 1, [&](std::int64_t, std::int64_t) {
     for (std::size_t i = next++; i < wanted.size(); i = next++) {
       const auto out = elements.subspan(static_cast<std::size_t>(specs[i].offset), static_cast<std::size_t>(specs[i].count));
+      if (wanted[i].of_head && source.find(gguf_names ? wanted[i].gguf_name : wanted[i].name) == nullptr) continue;  // below
       Status status = read_parameter(config, wanted[i], source, gguf_names, out);
       std::lock_guard lock(mutex);
       if (first_error.ok() && !status.ok()) first_error = std::move(status);
     }
   });
   if (!first_error.ok()) return first_error;
-  return Parameters(std::move(specs), std::move(*arena));
+  Parameters parameters(std::move(specs), std::move(*arena));
+  if (options.head_seed) {
+    at::Generator generator = at::make_generator<at::CPUGeneratorImpl>(*options.head_seed);
+    for (std::size_t i = 0; i < wanted.size(); ++i) {
+      if (!wanted[i].of_head || source.find(gguf_names ? wanted[i].gguf_name : wanted[i].name) != nullptr) continue;
+      initialise(parameters.view(parameters.specs()[i]), wanted[i].init, config.initializer_range, generator);
+    }
+  }
+  return parameters;
 }
 
 Parameters Parameters::random(const ModelConfig& config, std::uint64_t seed) {
   Parameters parameters = zeros(config);
   at::Generator generator = at::make_generator<at::CPUGeneratorImpl>(seed);
   for (const ParameterSpec& spec : parameters.specs()) {
-    at::Tensor view = parameters.view(spec);
-    switch (spec.init) {
-      case FamilyParameter::Init::kOnes: view.fill_(1.0); break;
-      case FamilyParameter::Init::kZeros: break;
-      case FamilyParameter::Init::kNormal: view.normal_(0.0, config.initializer_range, generator); break;
-    }
+    initialise(parameters.view(spec), spec.init, config.initializer_range, generator);
   }
   return parameters;
 }

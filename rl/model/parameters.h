@@ -7,6 +7,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -34,6 +35,10 @@ struct ParameterSpec {
   bool operator==(const ParameterSpec&) const = default;
 };
 
+struct LoadOptions {
+  std::optional<std::uint64_t> head_seed;  // heads that are not in the checkpoint begin at random from it; without, that is an error
+};
+
 /// The parameters of `config` in arena order; gradients, optimizer state and checkpoints use the same layout.
 std::vector<ParameterSpec> parameter_layout(const ModelConfig& config);
 
@@ -43,10 +48,10 @@ class Parameters {
   /// Reads every parameter from a Hugging Face folder (safetensors, one file or sharded) or a .gguf file and converts it to fp32.
   /// kNotFound: no weights there. kInvalidArgument: the tensors missing, surplus or of another shape, each by name;
   /// nothing is allocated before that is known. Cost: one pass over the file, on at::get_num_threads() threads.
-  static runtime::Result<Parameters> load(const ModelConfig& config, const std::filesystem::path& model);
+  static runtime::Result<Parameters> load(const ModelConfig& config, const std::filesystem::path& model, const LoadOptions& options = {});
 
   /// The same from an open source; `gguf_names` says that tensors are named (and q/k rows ordered) as in GGUF.
-  static runtime::Result<Parameters> load(const ModelConfig& config, const WeightSource& source, bool gguf_names);
+  static runtime::Result<Parameters> load(const ModelConfig& config, const WeightSource& source, bool gguf_names, const LoadOptions& options = {});
 
   /// Linear layers and embeddings from N(0, initializer_range^2), norms one, biases zero. Equal seeds give equal bits.
   static Parameters random(const ModelConfig& config, std::uint64_t seed);

@@ -58,6 +58,13 @@ Result<std::unique_ptr<Transformer>> Transformer::load(const std::filesystem::pa
   return std::make_unique<Transformer>(std::move(*config), std::move(*parameters), options);
 }
 
+Result<std::unique_ptr<Transformer>> Transformer::load(ModelConfig config, const std::filesystem::path& model, std::uint64_t head_seed,
+                                                       const TransformerOptions& options) {
+  Result<Parameters> parameters = Parameters::load(config, model, {.head_seed = head_seed});
+  if (!parameters.ok()) return parameters.status();
+  return std::make_unique<Transformer>(std::move(config), std::move(*parameters), options);
+}
+
 void Transformer::enable_gradients() {
   if (gradients_) return;
   Parameters gradients = Parameters::zeros(config_);
@@ -83,29 +90,76 @@ at::Tensor Transformer::hidden_states(const PackedBatch& batch) const {
   });
 }
 
-Result<TokenLogprobs> Transformer::token_logprobs(const PackedBatch& batch, const LogprobOptions& options) const {
+Status Transformer::check_outputs(const PackedBatch& batch, const OutputOptions& options) const {
   if (Status status = batch.validate(config_.vocab_size, config_.max_position_embeddings); !status.ok()) return status;
-  if (!(options.temperature > 0.0F) || !std::isfinite(options.temperature)) {
-    return runtime::invalid_argument("temperature " + std::to_string(options.temperature) + " must be above 0");
+  for (const std::string& name : options.heads) {
+    if (find_head(name)) continue;
+    std::string known;
+    for (const HeadConfig& head : config_.output_heads) known += (known.empty() ? "" : ", ") + head.name;
+    return runtime::invalid_argument("this model has no head called " + name + " (" + (known.empty() ? "it has none" : "it has " + known) + ")");
   }
-  CHECK(options.logit_rows_max > 0);
+  if (!options.logprobs) return {};
+  if (config_.task != ModelTask::kCausalLm) return runtime::invalid_argument("log-probabilities of a classifier: it has no output layer over the vocabulary");
+  const float temperature = options.logprobs->temperature;
+  if (!(temperature > 0.0F) || !std::isfinite(temperature)) return runtime::invalid_argument("temperature " + std::to_string(temperature) + " must be above 0");
+  CHECK(options.logprobs->logit_rows_max > 0);
   if (batch.targets.empty()) return runtime::invalid_argument("packed batch: no targets");
-  return guarded<TokenLogprobs>([&] {
-    std::vector<std::int64_t> predicting;
-    std::vector<std::int32_t> targets;
-    for (const std::int64_t target : batch.targets) {
-      predicting.push_back(target - 1);
-      targets.push_back(batch.ids[static_cast<std::size_t>(target)]);
+  return {};
+}
+
+std::optional<std::size_t> Transformer::find_head(std::string_view name) const {
+  for (std::size_t i = 0; i < config_.output_heads.size(); ++i) {
+    if (config_.output_heads[i].name == name) return i;
+  }
+  return std::nullopt;
+}
+
+TokenLogprobs Transformer::logprobs_of(const at::Tensor& hidden, const PackedBatch& batch, const LogprobOptions& options) const {
+  std::vector<std::int64_t> predicting;
+  std::vector<std::int32_t> targets;
+  for (const std::int64_t target : batch.targets) {
+    predicting.push_back(target - 1);
+    targets.push_back(batch.ids[static_cast<std::size_t>(target)]);
+  }
+  const at::Tensor normed = graph_->last_norm(ops::select_rows(hidden, predicting));
+  auto [logprobs, entropy] = graph_->logprobs(normed, targets, options.temperature, options.with_entropy, options.logit_rows_max, options.kept_bytes_max);
+  return {std::move(logprobs), std::move(entropy)};
+}
+
+Result<Outputs> Transformer::outputs(const PackedBatch& batch, const OutputOptions& options) const {
+  if (Status status = check_outputs(batch, options); !status.ok()) return status;
+  return guarded<Outputs>([&] {
+    const at::Tensor hidden = hidden_states(batch);
+    Outputs out;
+    if (options.logprobs) out.logprobs = logprobs_of(hidden, batch, *options.logprobs);
+    if (options.heads.empty()) return out;
+    at::Tensor rows = hidden;
+    if (options.last_tokens_only) {
+      std::vector<std::int64_t> last;
+      for (std::size_t i = 1; i < batch.cu_seqlens.size(); ++i) last.push_back(batch.cu_seqlens[i] - 1);
+      rows = ops::select_rows(hidden, last);
     }
-    const at::Tensor normed = graph_->last_norm(ops::select_rows(hidden_states(batch), predicting));
-    auto [logprobs, entropy] =
-        graph_->logprobs(normed, targets, options.temperature, options.with_entropy, options.logit_rows_max, options.kept_bytes_max);
-    return TokenLogprobs{std::move(logprobs), std::move(entropy)};
+    const at::Tensor normed = graph_->last_norm(rows);
+    for (const std::string& name : options.heads) out.heads.push_back(graph_->head(*find_head(name), normed));
+    return out;
   });
 }
 
+Result<TokenLogprobs> Transformer::token_logprobs(const PackedBatch& batch, const LogprobOptions& options) const {
+  Result<Outputs> out = outputs(batch, {.logprobs = options, .heads = {}});
+  if (!out.ok()) return out.status();
+  return std::move(out->logprobs);
+}
+
+Result<at::Tensor> Transformer::head(const PackedBatch& batch, const std::string& name) const {
+  Result<Outputs> out = outputs(batch, {.logprobs = std::nullopt, .heads = {name}});
+  if (!out.ok()) return out.status();
+  return std::move(out->heads.front());
+}
+
 Result<at::Tensor> Transformer::logits(const PackedBatch& batch) const {
-  if (Status status = batch.validate(config_.vocab_size, config_.max_position_embeddings); !status.ok()) return status;
+  if (Status status = check_outputs(batch, {}); !status.ok()) return status;
+  if (config_.task != ModelTask::kCausalLm) return runtime::invalid_argument("logits of a classifier: it has no output layer over the vocabulary");
   return guarded<at::Tensor>([&] {
     return graph_->logits(graph_->last_norm(hidden_states(batch)));
   });

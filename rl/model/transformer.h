@@ -7,6 +7,8 @@
 #include <filesystem>
 #include <memory>
 #include <optional>
+#include <string>
+#include <vector>
 
 #include "rl/kernel/thread_pool.h"
 #include "rl/model/model_config.h"
@@ -33,6 +35,18 @@ struct TokenLogprobs {
   at::Tensor entropy_N;   // fp32, in nats; undefined unless asked for
 };
 
+/// What one pass over a batch is asked for. What shares a pass shares the backbone's memory, and one backward() goes through all of it.
+struct OutputOptions {
+  std::optional<LogprobOptions> logprobs;  // of PackedBatch::targets
+  std::vector<std::string> heads;          // by name, each once
+  bool last_tokens_only = false;           // heads are read at the last token of each sequence rather than at every token
+};
+
+struct Outputs {
+  TokenLogprobs logprobs;        // undefined unless asked for
+  std::vector<at::Tensor> heads;  // as asked for: [T, outputs], or [B, outputs] at last tokens; they carry the graph
+};
+
 struct TransformerOptions {
   int threads = 0;  // of the kernels' pool; 0 takes at::get_num_threads(), which backward uses
 };
@@ -53,6 +67,11 @@ class Transformer {
 
   /// Reads config and weights from a Hugging Face folder or a .gguf file. Errors as ModelConfig::load and Parameters::load.
   static runtime::Result<std::unique_ptr<Transformer>> load(const std::filesystem::path& model, const TransformerOptions& options = {});
+
+  /// The same with a config of one's own, for instance with_task() or with_head() of the model's. A head that the checkpoint lacks begins
+  /// at random from `head_seed`.
+  static runtime::Result<std::unique_ptr<Transformer>> load(ModelConfig config, const std::filesystem::path& model, std::uint64_t head_seed,
+                                                            const TransformerOptions& options = {});
 
   Transformer(const Transformer&) = delete;
   Transformer& operator=(const Transformer&) = delete;
@@ -80,11 +99,21 @@ class Transformer {
   /// kInvalidArgument: see PackedBatch::validate, or a temperature that is not above 0. kResourceExhausted: out of memory.
   runtime::Result<TokenLogprobs> token_logprobs(const PackedBatch& batch, const LogprobOptions& options = {}) const;
 
+  /// Several things of one pass. Errors as token_logprobs(); also kInvalidArgument for a head that the model does not have, or
+  /// log-probabilities of a classifier.
+  runtime::Result<Outputs> outputs(const PackedBatch& batch, const OutputOptions& options) const;
+
+  /// What a head gives for every token, [T, outputs]. Errors as outputs().
+  runtime::Result<at::Tensor> head(const PackedBatch& batch, const std::string& name) const;
+
   /// Logits before temperature, fp32 [T, V]: for tests and debugging, since it keeps all of them. Errors as token_logprobs().
   runtime::Result<at::Tensor> logits(const PackedBatch& batch) const;
 
  private:
   at::Tensor hidden_states(const PackedBatch& batch) const;  // [T, hidden] before the last norm
+  std::optional<std::size_t> find_head(std::string_view name) const;
+  runtime::Status check_outputs(const PackedBatch& batch, const OutputOptions& options) const;
+  TokenLogprobs logprobs_of(const at::Tensor& hidden, const PackedBatch& batch, const LogprobOptions& options) const;
 
   ModelConfig config_;
   Parameters parameters_;

@@ -297,6 +297,7 @@ runtime::Result<std::unique_ptr<Engine>> Engine::create(const Transformer& model
   }
   if (!model.parameters().arena().device().is_cpu()) return runtime::unimplemented("the rollout engine runs on the CPU; the model is on another device");
   const ModelConfig& config = model.config();
+  if (config.task != ModelTask::kCausalLm) return runtime::invalid_argument("the model is a classifier: it has no output layer over the vocabulary to generate with");
   auto cache = KvCache::create({.layers = config.layers, .width = config.kv_size()}, options.cache);
   if (!cache.ok()) return cache.status();
   return std::unique_ptr<Engine>(new Engine(std::make_unique<Impl>(model, options, std::move(*cache))));

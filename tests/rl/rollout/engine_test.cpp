@@ -8,6 +8,7 @@
 #include <map>
 #include <set>
 
+#include "rl/model/head.h"
 #include "tiny_model.h"
 
 namespace rl {
@@ -191,6 +192,14 @@ TEST(Engine, RefusesABadRequestAndServesTheOthers) {
   EXPECT_NE(completions[3].status.message().find("160"), std::string::npos);
   EXPECT_EQ(completions[7].status.code(), runtime::ErrorCode::kResourceExhausted);
   EXPECT_EQ(completions[8].ids, completions[0].ids);
+}
+
+TEST(Engine, RefusesAModelWithoutAnOutputLayer) {
+  const ModelConfig critic = with_task(testing::tiny_config(), ModelTask::kTokenClassification);
+  const Transformer model(critic, Parameters::random(critic, 1));
+  const auto engine = Engine::create(model);
+  ASSERT_FALSE(engine.ok());
+  EXPECT_EQ(engine.status().message(), "the model is a classifier: it has no output layer over the vocabulary to generate with");
 }
 
 TEST(Engine, FailsOnlyTheRequestWhoseLogitsAreNotFinite) {
