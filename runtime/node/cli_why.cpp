@@ -145,7 +145,7 @@ Found look_up(const ClusterState& state, const std::string& what) {
     consider(group.spec.group.hex(), group.spec.name, label_of(group), [&] { explain(group, state); });
   }
   for (const NodeInfo& node : state.nodes) {
-    consider(node.node.hex(), "", "node " + node.node.short_hex(), [&] { explain(node, state); });
+    consider(node.node.hex(), node.address, "node " + node.node.short_hex(), [&] { explain(node, state); });
   }
   for (const JobInfo& job : state.jobs) {
     consider(job.job.hex(), "", "job " + job.job.short_hex(), [&] { explain(job, state); });

@@ -275,7 +275,7 @@ Status HeadLink::describe_absence() const {
   text += " has not answered since " + time_text(unix_milliseconds() - static_cast<std::uint64_t>(away.count())) + " (" + describe_duration(away) + ")";
   if (!is_up && !why_down_.ok()) text += ": " + why_down_.message();
   text += "; meanwhile what runs goes on: actors, calls between them, and objects; whatever has to be asked of the head waits";
-  if (is_beside) return unavailable(text + "; its node starts it again by itself: head.log in the session's logs says what keeps it from staying");
+  if (is_beside) return unavailable(text + "; its node starts it again as soon as its process has ended (a process that was stopped has not): head.log in the session's logs says what keeps it from staying");
   if (!is_up) {
     const auto left = std::max(std::chrono::milliseconds(0), milliseconds(down_since_ + patience_now() - steady_now()));
     text += "; this node waits another " + describe_duration(left) + " and ends then";
