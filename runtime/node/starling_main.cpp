@@ -150,7 +150,7 @@ struct Commands {
     list->add_option("kind", list_options.kind, "nodes, actors, workers, jobs, placement-groups or objects (from 64 KiB: size, place, owner, and what keeps them)")->required();
     list->add_option("--filter", list_options.filters, "FIELD=VALUE, with the fields that --json shows (labels.NAME=VALUE); of ids the first digits are enough; may be repeated: all must hold");
     list->add_option("--state", list_options.state, "short for --filter state=STATE");
-    list->add_option("--limit", list_options.limit, "actors at most (default: all)")->check(CLI::NonNegativeNumber);
+    list->add_option("--limit", list_options.limit, "actors at most (default: all)")->check(CLI::Range(std::uint64_t{0}, std::uint64_t{1'000'000'000}));
     list->add_option("--after", list_options.after, "an actor's id: those behind it, in the order of ids");
     list->add_flag("--json", list_options.json, "as a JSON array; objects: an object with the nodes' stores beside them");
   }
