@@ -13,6 +13,7 @@
 
 #include "rl/command/command_line.h"
 #include "rl/command/local_model.h"
+#include "rl/model/lora.h"
 #include "rl/model/model_config.h"
 #include "rl/model/parameters.h"
 #include "rl/model/save.h"
@@ -29,6 +30,7 @@ struct ExportOptions {
   std::string checkpoint;
   std::string model;
   std::string tokenizer;
+  std::string adapter;
   std::string out;
   std::int64_t shard_mib_max = 5000;
 };
@@ -100,6 +102,11 @@ Result<nlohmann::ordered_json> export_model(const ExportOptions& options) {
   if (!config.ok()) return config.status();
   Result<Parameters> parameters = Parameters::load(*config, *source);
   if (!parameters.ok()) return parameters.status();
+  if (!options.adapter.empty()) {
+    const Result<LoraAdapter> adapter = LoraAdapter::load(*config, options.adapter);
+    if (!adapter.ok()) return adapter.status();
+    adapter->add_to(*parameters, 1.0F);
+  }
 
   TemporaryFolder folder(final_path.parent_path() / ("." + final_path.filename().string() + "." + std::to_string(getpid()) + ".tmp"));
   const SaveOptions save{.shard_bytes_max = options.shard_mib_max << 20};
@@ -129,6 +136,7 @@ int export_command(int argc, char** argv) {
   CLI::Option* checkpoint = app.add_option("--checkpoint", options.checkpoint, "a run's folder (its newest checkpoint) or a global_step_N");
   CLI::Option* model = app.add_option("--model", options.model, "a Hugging Face folder or a .gguf file");
   checkpoint->excludes(model);
+  app.add_option("--adapter", options.adapter, "a LoRA adapter to merge into the weights: a folder with adapter_config.json, as PEFT saves it");
   app.add_option("--out", options.out, "the folder to make")->required();
   app.add_option("--tokenizer", options.tokenizer, "where the tokenizer comes from; default: the source itself");
   app.add_option("--shard-mib", options.shard_mib_max, "largest weight file in MiB; 0: one file")

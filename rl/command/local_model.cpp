@@ -17,6 +17,7 @@ constexpr std::size_t kRequestsAtOnce = 256;
 
 void LocalModelOptions::add_to(CLI::App& app) {
   app.add_option("--model", model, "a Hugging Face folder or a .gguf file")->required();
+  app.add_option("--adapter", adapter, "a LoRA adapter beside it: a folder with adapter_config.json, as PEFT saves it");
   app.add_option("--threads", threads, "threads to compute with (default: all cores)")->check(CLI::NonNegativeNumber);
   app.add_option("--kv-cache-mib", kv_cache_mib, "limit of the memory for keys and values")->check(CLI::PositiveNumber)->capture_default_str();
 }
@@ -25,6 +26,13 @@ runtime::Result<LocalModel> LocalModel::load(const LocalModelOptions& options) {
   auto model = Transformer::load(options.model);
   if (!model.ok()) return model.status();
   (*model)->pool().set_threads(options.threads);
+  if (!options.adapter.empty()) {
+    auto adapter = LoraAdapter::load((*model)->config(), options.adapter);
+    if (!adapter.ok()) return adapter.status();
+    runtime::Status status = (*model)->add_adapter(options.adapter, std::move(*adapter));
+    if (status.ok()) status = (*model)->use_adapter(options.adapter);
+    if (!status.ok()) return status;
+  }
   auto engine = Engine::create(**model, {.cache = {.bytes_max = options.kv_cache_mib << 20}});
   if (!engine.ok()) return engine.status();
   return LocalModel(std::move(*model), std::move(*engine));

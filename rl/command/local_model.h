@@ -19,6 +19,7 @@ namespace rl {
 /// The options that both commands share.
 struct LocalModelOptions {
   std::string model;                 // a Hugging Face folder or a .gguf file
+  std::string adapter;               // a folder as PEFT saves it; empty: none
   int threads = 0;                   // 0: all cores
   std::int64_t kv_cache_mib = 2048;  // address space; memory is taken as it is used
 

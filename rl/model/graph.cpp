@@ -1,6 +1,8 @@
 #include "rl/model/graph.h"
 
+#include <ATen/CPUGeneratorImpl.h>
 #include <ATen/TensorOperators.h>
+#include <ATen/core/Generator.h>
 #include <ATen/ops/cat.h>
 #include <ATen/ops/constant_pad_nd.h>
 #include <ATen/ops/empty.h>
@@ -10,6 +12,7 @@
 #include <ATen/ops/zeros_like.h>
 #include <c10/core/GradMode.h>
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <utility>
@@ -17,6 +20,7 @@
 
 #include "rl/model/family.h"
 #include "rl/model/head.h"
+#include "rl/model/lora.h"
 #include "rl/model/model_plan.h"
 #include "rl/model/ops.h"
 
@@ -28,15 +32,25 @@ using ops::Weight;
 
 namespace {
 
+// A linear layer, and an adapter beside it if `a` is defined.
+struct Projection {
+  Linear base;
+  Linear a, b;
+  float scale = 0;
+  double dropout = 0;
+
+  bool adapted() const { return a.weight.value.defined(); }
+};
+
 struct Attention {
-  Linear q, k, v, o;
+  Projection q, k, v, o;
   Norm q_norm, k_norm;
-  Linear q_down, kv_down, kv_up;
+  Projection q_down, kv_down, kv_up;
   Norm q_down_norm, kv_down_norm;
 };
 
 struct Mlp {
-  Linear gate, up, down;
+  Projection gate, up, down;
 };
 
 struct Experts {
@@ -54,14 +68,14 @@ struct Layer {
   std::optional<Experts> experts;
 };
 
-bool exists(const Linear& linear) { return linear.weight.value.defined(); }
+bool exists(const Projection& projection) { return projection.base.weight.value.defined(); }
 bool exists(const Norm& norm) { return norm.weight.value.defined(); }
 
 // Turns what a plan names into views of the arenas.
 class Binder {
  public:
-  Binder(const ModelConfig& config, const ModelPlan& plan, const Parameters& values, const Parameters* gradients)
-      : config_(config), plan_(plan), values_(values), gradients_(gradients) {}
+  Binder(const ModelConfig& config, const ModelPlan& plan, const Parameters& values, const Parameters* gradients, const std::optional<Graph::Adapter>& adapter)
+      : config_(config), plan_(plan), values_(values), gradients_(gradients), adapter_(adapter) {}
 
   Weight weight(ParameterIndex index, std::int64_t first = 0, std::int64_t rows = -1) const {
     if (index == kNoParameter) return {};
@@ -73,17 +87,39 @@ class Binder {
     return {part(values_), gradients_ != nullptr && !parameter.frozen ? part(*gradients_) : at::Tensor()};
   }
   Linear linear(const LinearPlan& plan) const { return {weight(plan.weight, plan.first, plan.rows), weight(plan.bias, plan.first, plan.rows)}; }
+  Projection projection(const LinearPlan& plan) const {
+    Projection projection{.base = linear(plan), .a = {}, .b = {}};
+    if (!adapter_ || !plan) return projection;
+    const LoraModule* module = adapter_->lora.beside(plan_.parameters[static_cast<std::size_t>(plan.weight)].name);
+    if (module == nullptr) return projection;
+    const auto grad = [&](const std::string& name) { return adapter_->gradients ? adapter_->gradients->view(name) : at::Tensor(); };
+    const auto rows = [&](const at::Tensor& t) { return t.defined() ? t.narrow(0, plan.first, plan.rows) : t; };
+    projection.a.weight = {adapter_->lora.parameters().view(module->a), grad(module->a)};
+    projection.b.weight = {rows(adapter_->lora.parameters().view(module->b)), rows(grad(module->b))};
+    projection.scale = module->scale;
+    projection.dropout = adapter_->lora.config().dropout;
+    return projection;
+  }
   Norm norm(const NormPlan& plan) const { return {config_.norm, config_.norm_eps, weight(plan.weight), weight(plan.bias)}; }
   Norm rms_norm(const NormPlan& plan) const { return {NormKind::kRms, config_.norm_eps, weight(plan.weight), {}}; }
-  Mlp mlp(const MlpPlan& plan) const { return {linear(plan.gate), linear(plan.up), linear(plan.down)}; }
+  Mlp mlp(const MlpPlan& plan) const { return {projection(plan.gate), projection(plan.up), projection(plan.down)}; }
 
   Layer layer(const LayerPlan& plan) const {
     Layer layer;
     layer.attention_norm = norm(plan.attention_norm);
     layer.attention_norm_after = norm(plan.attention_norm_after);
     const AttentionPlan& a = plan.attention;
-    layer.attention = {linear(a.q),       linear(a.k),       linear(a.v),     linear(a.o),           rms_norm(a.q_norm),
-                       rms_norm(a.k_norm), linear(a.q_down), linear(a.kv_down), linear(a.kv_up), rms_norm(a.q_down_norm), rms_norm(a.kv_down_norm)};
+    layer.attention = {.q = projection(a.q),
+                       .k = projection(a.k),
+                       .v = projection(a.v),
+                       .o = projection(a.o),
+                       .q_norm = rms_norm(a.q_norm),
+                       .k_norm = rms_norm(a.k_norm),
+                       .q_down = projection(a.q_down),
+                       .kv_down = projection(a.kv_down),
+                       .kv_up = projection(a.kv_up),
+                       .q_down_norm = rms_norm(a.q_down_norm),
+                       .kv_down_norm = rms_norm(a.kv_down_norm)};
     layer.mlp_norm = norm(plan.mlp_norm);
     layer.mlp_norm_after = norm(plan.mlp_norm_after);
     layer.mlp = mlp(plan.mlp);
@@ -101,13 +137,63 @@ class Binder {
   const ModelPlan& plan_;
   const Parameters& values_;
   const Parameters* gradients_;
+  const std::optional<Graph::Adapter>& adapter_;
+};
+
+// Layers and what stands beside them.
+class Projector {
+ public:
+  Projector(kernel::ThreadPool& pool, at::Generator& dropout) : pool_(pool), dropout_(dropout) {}
+
+  std::vector<at::Tensor> operator()(const at::Tensor& x, std::span<const Projection> layers) const {
+    std::vector<at::Tensor> y = ops::linear(pool_, x, bases(layers));
+    for (std::size_t i = 0; i < layers.size(); ++i) {
+      if (layers[i].adapted()) y[i] = ops::add(pool_, y[i], beside(x, layers[i]));
+    }
+    return y;
+  }
+  at::Tensor operator()(const at::Tensor& x, const Projection& layer) const { return (*this)(x, std::span(&layer, 1)).front(); }
+
+  // The layers of a block's normed input.
+  std::vector<at::Tensor> normed(const at::Tensor& x, const Norm& norm, std::span<const Projection> layers) const {
+    if (!exists(norm)) return (*this)(x, layers);
+    const bool any = std::any_of(layers.begin(), layers.end(), [](const Projection& layer) { return layer.adapted(); });
+    return any ? (*this)(ops::norm(pool_, x, norm), layers) : ops::norm_linear(pool_, x, norm, bases(layers));
+  }
+
+  at::Tensor activated(kernel::Activation activation, const at::Tensor& gate, const at::Tensor& up, const Projection& down) const {
+    return down.adapted() ? (*this)(ops::activate(pool_, activation, gate, up), down) : ops::activate_linear(pool_, activation, gate, up, down.base);
+  }
+
+ private:
+  static std::vector<Linear> bases(std::span<const Projection> layers) {
+    std::vector<Linear> list;
+    for (const Projection& layer : layers) list.push_back(layer.base);
+    return list;
+  }
+
+  at::Tensor beside(const at::Tensor& x, const Projection& layer) const {
+    at::Tensor in = x;
+    if (layer.dropout > 0 && layer.a.weight.trained() && c10::GradMode::is_enabled()) {
+      at::Tensor kept;
+      {
+        c10::AutoGradMode off(false);
+        kept = at::empty(x.sizes(), x.options()).bernoulli_(1.0 - layer.dropout, dropout_).div_(1.0 - layer.dropout);
+      }
+      in = x * kept;
+    }
+    return ops::linear(pool_, ops::linear(pool_, in, layer.a), layer.b) * layer.scale;
+  }
+
+  kernel::ThreadPool& pool_;
+  at::Generator& dropout_;
 };
 
 // One pass over some rows.
 class Pass {
  public:
-  Pass(const ModelConfig& config, kernel::ThreadPool& pool, const forward::RowsPtr& rows, const Graph::Attend& attend)
-      : config_(config), pool_(pool), rows_(rows), attend_(attend) {}
+  Pass(const ModelConfig& config, kernel::ThreadPool& pool, const Projector& project, const forward::RowsPtr& rows, const Graph::Attend& attend)
+      : config_(config), pool_(pool), project_(project), rows_(rows), attend_(attend) {}
 
   at::Tensor layer(std::int64_t index, const Layer& w, const at::Tensor& x) const {
     if (config_.norm_place == NormPlace::kAfter) {
@@ -121,19 +207,14 @@ class Pass {
  private:
   at::Tensor after(at::Tensor y, const Norm& norm) const { return exists(norm) ? ops::norm(pool_, y, norm) : y; }
 
-  // The layers of the block's normed input.
-  std::vector<at::Tensor> project(const at::Tensor& x, const Norm& norm, std::span<const Linear> layers) const {
-    return exists(norm) ? ops::norm_linear(pool_, x, norm, layers) : ops::linear(pool_, x, layers);
-  }
-
   at::Tensor attention(std::int64_t index, const Layer& w, const at::Tensor& x) const {
     const Attention& a = w.attention;
     at::Tensor q, k, v;
     if (config_.latent) {
       std::tie(q, k, v) = latent_heads(w, x);
     } else {
-      const std::array<Linear, 3> qkv{a.q, a.k, a.v};
-      std::vector<at::Tensor> projected = project(x, w.attention_norm, qkv);
+      const std::array<Projection, 3> qkv{a.q, a.k, a.v};
+      std::vector<at::Tensor> projected = project_.normed(x, w.attention_norm, qkv);
       q = turned(of_each_head(std::exchange(projected[0], {}), config_.heads, a.q_norm), config_.heads);
       k = turned(of_each_head(std::exchange(projected[1], {}), config_.kv_heads, a.k_norm), config_.kv_heads);
       v = std::move(projected[2]);
@@ -142,7 +223,7 @@ class Pass {
     if (config_.latent && config_.latent->value_dim < config_.head_dim) {
       y = y.view({y.size(0), config_.heads, config_.head_dim}).narrow(2, 0, config_.latent->value_dim).reshape({y.size(0), -1});
     }
-    return ops::linear(pool_, y, a.o);
+    return project_(y, a.o);
   }
 
   at::Tensor of_each_head(at::Tensor x, std::int64_t heads, const Norm& norm) const {
@@ -170,15 +251,15 @@ class Pass {
     const std::int64_t rows = x.size(0);
     const std::int64_t rotary = config_.rotary_dim;
     const bool narrow_queries = exists(a.q_down);
-    const std::array<Linear, 2> first{narrow_queries ? a.q_down : a.q, a.kv_down};
-    const std::vector<at::Tensor> down = project(x, w.attention_norm, first);
-    at::Tensor q = narrow_queries ? ops::norm_linear(pool_, down[0], a.q_down_norm, std::span(&a.q, 1)).front() : down[0];
+    const std::array<Projection, 2> first{narrow_queries ? a.q_down : a.q, a.kv_down};
+    const std::vector<at::Tensor> down = project_.normed(x, w.attention_norm, first);
+    at::Tensor q = narrow_queries ? project_.normed(down[0], a.q_down_norm, std::span(&a.q, 1)).front() : down[0];
     q = q.view({rows, config_.heads, config_.head_dim});
     q = at::cat({q.narrow(2, latent.nope_dim, rotary), q.narrow(2, 0, latent.nope_dim)}, 2).view({rows, -1});
 
     const at::Tensor compressed = down[1].narrow(1, 0, latent.kv_rank).contiguous();
     const at::Tensor kv =
-        ops::norm_linear(pool_, compressed, a.kv_down_norm, std::span(&a.kv_up, 1)).front().view({rows, config_.heads, latent.nope_dim + latent.value_dim});
+        project_.normed(compressed, a.kv_down_norm, std::span(&a.kv_up, 1)).front().view({rows, config_.heads, latent.nope_dim + latent.value_dim});
     const at::Tensor positions = turned(down[1].narrow(1, latent.kv_rank, rotary).contiguous(), 1).view({rows, 1, rotary});
     const at::Tensor k = at::cat({positions.expand({rows, config_.heads, rotary}), kv.narrow(2, 0, latent.nope_dim)}, 2).view({rows, -1});
     const at::Tensor v = at::constant_pad_nd(kv.narrow(2, latent.nope_dim, latent.value_dim), {0, config_.head_dim - latent.value_dim}).reshape({rows, -1});
@@ -188,18 +269,18 @@ class Pass {
   at::Tensor feed_forward(const Layer& w, const at::Tensor& x) const {
     if (w.experts) return experts(*w.experts, exists(w.mlp_norm) ? ops::norm(pool_, x, w.mlp_norm) : x);
     if (!exists(w.mlp.gate)) {
-      const at::Tensor up = project(x, w.mlp_norm, std::span(&w.mlp.up, 1)).front();
-      return ops::activate_linear(pool_, config_.activation, up, {}, w.mlp.down);
+      const at::Tensor up = project_.normed(x, w.mlp_norm, std::span(&w.mlp.up, 1)).front();
+      return project_.activated(config_.activation, up, {}, w.mlp.down);
     }
-    const std::array<Linear, 2> gate_up{w.mlp.gate, w.mlp.up};
-    const std::vector<at::Tensor> projected = project(x, w.mlp_norm, gate_up);
-    return ops::activate_linear(pool_, config_.activation, projected[0], projected[1], w.mlp.down);
+    const std::array<Projection, 2> gate_up{w.mlp.gate, w.mlp.up};
+    const std::vector<at::Tensor> projected = project_.normed(x, w.mlp_norm, gate_up);
+    return project_.activated(config_.activation, projected[0], projected[1], w.mlp.down);
   }
 
   at::Tensor gated(const Mlp& mlp, const at::Tensor& x) const {
-    const std::array<Linear, 2> gate_up{mlp.gate, mlp.up};
-    const std::vector<at::Tensor> projected = ops::linear(pool_, x, gate_up);
-    return ops::activate_linear(pool_, config_.activation, projected[0], projected[1], mlp.down);
+    const std::array<Projection, 2> gate_up{mlp.gate, mlp.up};
+    const std::vector<at::Tensor> projected = project_(x, gate_up);
+    return project_.activated(config_.activation, projected[0], projected[1], mlp.down);
   }
 
   // Which experts each row takes, [T, k].
@@ -257,6 +338,7 @@ class Pass {
 
   const ModelConfig& config_;
   kernel::ThreadPool& pool_;
+  const Projector& project_;
   const forward::RowsPtr& rows_;
   const Graph::Attend& attend_;
 };
@@ -265,22 +347,24 @@ class Pass {
 
 struct Graph::Weights {
   Weight embedding, positions;
-  Linear project_in, project_out;
+  Projection project_in, project_out;
   std::vector<Layer> layers;
   Norm last_norm;
   Linear lm_head;  // the embedding when tied: both uses add to one gradient
   std::vector<std::vector<std::pair<std::string, Weight>>> heads;
   bool trained = false;
+  at::Generator dropout = at::make_generator<at::CPUGeneratorImpl>(0);
 };
 
-Graph::Graph(const ModelConfig& config, const Parameters& values, const Parameters* gradients, kernel::ThreadPool& pool) : config_(config), pool_(pool) {
+Graph::Graph(const ModelConfig& config, const Parameters& values, const Parameters* gradients, kernel::ThreadPool& pool, std::optional<Adapter> adapter)
+    : config_(config), pool_(pool) {
   const ModelPlan plan = plan_of(config);
-  const Binder bind(config, plan, values, gradients);
+  const Binder bind(config, plan, values, gradients, adapter);
   weights_ = std::make_unique<Weights>();
   weights_->embedding = bind.weight(plan.embedding);
   weights_->positions = bind.weight(plan.positions);
-  weights_->project_in = bind.linear(plan.project_in);
-  weights_->project_out = bind.linear(plan.project_out);
+  weights_->project_in = bind.projection(plan.project_in);
+  weights_->project_out = bind.projection(plan.project_out);
   for (const LayerPlan& layer : plan.layers) weights_->layers.push_back(bind.layer(layer));
   weights_->last_norm = bind.norm(plan.last_norm);
   weights_->lm_head = bind.linear(plan.lm_head);
@@ -288,7 +372,7 @@ Graph::Graph(const ModelConfig& config, const Parameters& values, const Paramete
     auto& list = weights_->heads.emplace_back();
     for (ParameterIndex i = head.first; i < head.first + head.count; ++i) list.emplace_back(plan.parameters[static_cast<std::size_t>(i)].name, bind.weight(i));
   }
-  weights_->trained = gradients != nullptr;
+  weights_->trained = gradients != nullptr || (adapter && adapter->gradients != nullptr);
 }
 
 Graph::~Graph() = default;
@@ -296,20 +380,21 @@ Graph::~Graph() = default;
 at::Tensor Graph::hidden_states(const forward::RowsPtr& rows, const Attend& attend) const {
   at::Tensor x = ops::embedding(pool_, weights_->embedding, rows->ids, weights_->trained);
   if (config_.embedding_scale != 1.0) x = x * static_cast<float>(config_.embedding_scale);
-  if (exists(weights_->project_in)) x = ops::linear(pool_, x, weights_->project_in);
+  const Projector project(pool_, weights_->dropout);
+  if (exists(weights_->project_in)) x = project(x, weights_->project_in);
   if (weights_->positions.value.defined()) {
     std::vector<std::int32_t> at = rows->positions;
     for (std::int32_t& position : at) position += static_cast<std::int32_t>(config_.position_offset);
     x = ops::add(pool_, x, ops::embedding(pool_, weights_->positions, at, weights_->trained));
   }
-  const Pass pass(config_, pool_, rows, attend);
+  const Pass pass(config_, pool_, project, rows, attend);
   for (std::size_t i = 0; i < weights_->layers.size(); ++i) x = pass.layer(static_cast<std::int64_t>(i), weights_->layers[i], x);
   return x;
 }
 
 at::Tensor Graph::last_norm(const at::Tensor& hidden) const {
   const at::Tensor x = exists(weights_->last_norm) ? ops::norm(pool_, hidden, weights_->last_norm) : hidden;
-  return exists(weights_->project_out) ? ops::linear(pool_, x, weights_->project_out) : x;
+  return exists(weights_->project_out) ? Projector(pool_, weights_->dropout)(x, weights_->project_out) : x;
 }
 
 at::Tensor Graph::head(std::size_t index, const at::Tensor& normed) const {

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 
 #include "rl/kernel/thread_pool.h"
 #include "rl/model/forward.h"
@@ -15,6 +16,8 @@
 
 namespace rl {
 
+class LoraAdapter;
+
 /// A model's parameters bound to the parts that they play. One thread at a time; borrows everything it is given.
 class Graph {
  public:
@@ -22,8 +25,14 @@ class Graph {
   using Attend =
       std::function<at::Tensor(std::int64_t layer, const forward::AttentionShape& shape, const at::Tensor& q, const at::Tensor& k, const at::Tensor& v)>;
 
+  /// What stands beside the model's own weights.
+  struct Adapter {
+    const LoraAdapter& lora;
+    const Parameters* gradients = nullptr;  // of its layout; null: frozen
+  };
+
   /// `gradients` has the layout of `values`, or is null for a frozen model.
-  Graph(const ModelConfig& config, const Parameters& values, const Parameters* gradients, kernel::ThreadPool& pool);
+  Graph(const ModelConfig& config, const Parameters& values, const Parameters* gradients, kernel::ThreadPool& pool, std::optional<Adapter> adapter = std::nullopt);
   ~Graph();
 
   /// What the last layer gives for each row, [T, hidden].

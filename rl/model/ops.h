@@ -51,6 +51,9 @@ std::vector<at::Tensor> norm_linear(kernel::ThreadPool& pool, const at::Tensor& 
 
 at::Tensor norm(kernel::ThreadPool& pool, const at::Tensor& x, const Norm& norm);
 
+/// activation(gate) * up, keeping only those; `up` may be undefined.
+at::Tensor activate(kernel::ThreadPool& pool, forward::Activation activation, const at::Tensor& gate, const at::Tensor& up);
+
 /// linear(activation(gate) * up), keeping only gate and up; `up` may be undefined.
 at::Tensor activate_linear(kernel::ThreadPool& pool, forward::Activation activation, const at::Tensor& gate, const at::Tensor& up, const Linear& down);
 

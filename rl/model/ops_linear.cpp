@@ -228,6 +228,48 @@ at::Tensor norm(kernel::ThreadPool& pool, const at::Tensor& x, const Norm& norm)
   return out.y;
 }
 
+namespace {
+
+// What backward needs of p = activation(gate) * up, or activation(gate), in some rows, given dp: the gradients of gate and up, and p again.
+void activate_backward_rows(forward::Activation activation, const at::Tensor& gate, const at::Tensor& up, at::Tensor d_product, at::Tensor d_gate, at::Tensor d_up,
+                            at::Tensor product) {
+  const at::Tensor activated = activated_rows(activation, gate);
+  if (up.defined()) {
+    at::mul_out(product, activated, up);
+    at::mul_out(d_up, activated, d_product);
+    d_product.mul_(up);
+  } else {
+    product.copy_(activated);
+  }
+  d_gate.copy_(activation_backward(activation, d_product, gate));
+}
+
+at::Tensor rows_if(const at::Tensor& t, const Block& block) { return t.defined() ? rows_of(t, block) : t; }
+
+}  // namespace
+
+at::Tensor activate(kernel::ThreadPool& pool, forward::Activation activation, const at::Tensor& gate, const at::Tensor& up) {
+  at::Tensor y;
+  {
+    c10::AutoGradMode off(false);
+    y = forward::activate(pool, activation, gate, up);
+  }
+  if (!autograd::needed({gate, up})) return y;
+  const auto backward = [&pool, activation, gate = gate.detach(), up = up.defined() ? up.detach() : at::Tensor()](const auto& grads) {
+    at::Tensor product = at::empty(gate.sizes(), gate.options());
+    at::Tensor d_gate = at::empty(gate.sizes(), gate.options());
+    at::Tensor d_up = up.defined() ? at::empty(gate.sizes(), gate.options()) : at::Tensor();
+    for_blocks(pool, cut(gate.size(0), kRowsLeast), [&](const Block& block) {
+      activate_backward_rows(activation, rows_of(gate, block), rows_if(up, block), rows_of(grads[0], block).clone(), rows_of(d_gate, block), rows_if(d_up, block),
+                             rows_of(product, block));
+    });
+    return up.defined() ? std::vector<at::Tensor>{d_gate, d_up} : std::vector<at::Tensor>{d_gate};
+  };
+  if (up.defined()) autograd::connect(y, {gate, up}, backward);
+  else autograd::connect(y, {gate}, backward);
+  return y;
+}
+
 at::Tensor activate_linear(kernel::ThreadPool& pool, forward::Activation activation, const at::Tensor& gate, const at::Tensor& up, const Linear& down) {
   at::Tensor y;
   {
@@ -241,20 +283,8 @@ at::Tensor activate_linear(kernel::ThreadPool& pool, forward::Activation activat
     at::Tensor d_gate = at::empty(gate.sizes(), gate.options());
     at::Tensor d_up = up.defined() ? at::empty(gate.sizes(), gate.options()) : at::Tensor();
     for_blocks(pool, cut(gate.size(0), kRowsLeast), [&](const Block& block) {
-      const at::Tensor g = rows_of(gate, block);
-      const at::Tensor activated = activated_rows(activation, g);
-      at::Tensor d_product = at::mm(rows_of(dys[0], block), down.weight.value);
-      at::Tensor product_rows = rows_of(product, block);
-      if (up.defined()) {
-        const at::Tensor u = rows_of(up, block);
-        at::mul_out(product_rows, activated, u);
-        at::Tensor d_up_rows = rows_of(d_up, block);
-        at::mul_out(d_up_rows, activated, d_product);
-        d_product.mul_(u);
-      } else {
-        product_rows.copy_(activated);
-      }
-      rows_of(d_gate, block).copy_(activation_backward(activation, d_product, g));
+      activate_backward_rows(activation, rows_of(gate, block), rows_if(up, block), at::mm(rows_of(dys[0], block), down.weight.value), rows_of(d_gate, block), rows_if(d_up, block),
+                             rows_of(product, block));
     });
     add_weight_gradients(pool, product, std::span(&down, 1), dys);
     return up.defined() ? std::vector<at::Tensor>{d_gate, d_up} : std::vector<at::Tensor>{d_gate};

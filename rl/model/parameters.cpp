@@ -148,10 +148,12 @@ void initialise(at::Tensor view, FamilyParameter::Init init, double range, const
 
 }  // namespace
 
-std::vector<ParameterSpec> parameter_layout(const ModelConfig& config) {
+std::vector<ParameterSpec> parameter_layout(const ModelConfig& config) { return arena_layout(plan_of(config).parameters); }
+
+std::vector<ParameterSpec> arena_layout(std::vector<FamilyParameter> parameters) {
   std::vector<ParameterSpec> specs;
   std::int64_t offset = 0;
-  for (FamilyParameter& parameter : plan_of(config).parameters) {
+  for (FamilyParameter& parameter : parameters) {
     const std::int64_t count = product(parameter.shape);
     specs.push_back({.name = std::move(parameter.name),
                      .shape = std::move(parameter.shape),
@@ -225,10 +227,11 @@ Parameters Parameters::random(const ModelConfig& config, std::uint64_t seed) {
   return parameters;
 }
 
-Parameters Parameters::zeros(const ModelConfig& config) {
-  std::vector<ParameterSpec> specs = parameter_layout(config);
-  const std::int64_t elements = arena_elements(specs);
-  return Parameters(std::move(specs), at::zeros({elements}));
+Parameters Parameters::zeros(const ModelConfig& config) { return zeros(parameter_layout(config)); }
+
+Parameters Parameters::zeros(std::vector<ParameterSpec> layout) {
+  const std::int64_t elements = arena_elements(layout);
+  return Parameters(std::move(layout), at::zeros({elements}));
 }
 
 Parameters Parameters::clone() const { return Parameters(specs_, arena_.clone()); }

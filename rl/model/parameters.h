@@ -39,6 +39,9 @@ struct LoadOptions {
   std::optional<std::uint64_t> head_seed;  // heads that are not in the checkpoint begin at random from it; without, that is an error
 };
 
+/// Places for these in an arena, one after the other.
+std::vector<ParameterSpec> arena_layout(std::vector<FamilyParameter> parameters);
+
 /// The parameters of `config` in arena order; gradients, optimizer state and checkpoints use the same layout.
 std::vector<ParameterSpec> parameter_layout(const ModelConfig& config);
 
@@ -58,6 +61,7 @@ class Parameters {
 
   /// All zeros: the layout for gradients, or for weights that will be received.
   static Parameters zeros(const ModelConfig& config);
+  static Parameters zeros(std::vector<ParameterSpec> layout);
 
   Parameters(Parameters&&) = default;
   Parameters& operator=(Parameters&&) = default;

@@ -65,12 +65,69 @@ Result<std::unique_ptr<Transformer>> Transformer::load(ModelConfig config, const
   return std::make_unique<Transformer>(std::move(config), std::move(*parameters), options);
 }
 
+void Transformer::rebuild() {
+  const Parameters* gradients = gradients_ ? &*gradients_ : nullptr;
+  if (used_.empty()) graph_ = std::make_unique<Graph>(config_, parameters_, gradients, *pool_);
+  else graph_ = std::make_unique<Graph>(config_, parameters_, nullptr, *pool_, Graph::Adapter{adapters_.at(used_), gradients});
+}
+
 void Transformer::enable_gradients() {
   if (gradients_) return;
-  Parameters gradients = Parameters::zeros(config_);
+  const Parameters& trained = trained_parameters();
+  Parameters gradients = Parameters::zeros({trained.specs().begin(), trained.specs().end()});
   if (!parameters_.arena().device().is_cpu()) gradients = gradients.to(parameters_.arena().device());
   gradients_ = std::move(gradients);
-  graph_ = std::make_unique<Graph>(config_, parameters_, &*gradients_, *pool_);
+  rebuild();
+}
+
+const Parameters& Transformer::trained_parameters() const { return used_.empty() ? parameters_ : adapters_.at(used_).parameters(); }
+
+const LoraAdapter* Transformer::adapter(const std::string& name) const {
+  const auto found = adapters_.find(name);
+  return found == adapters_.end() ? nullptr : &found->second;
+}
+
+Status Transformer::add_adapter(const std::string& name, LoraAdapter adapter) {
+  if (name.empty()) return runtime::invalid_argument("an adapter needs a name");
+  if (!adapters_.emplace(name, std::move(adapter)).second) return runtime::invalid_argument("there is an adapter called " + name + " already");
+  return {};
+}
+
+Status Transformer::check_adapter(const std::string& name) const {
+  if (!merged_.empty()) return runtime::invalid_argument("adapter " + merged_ + " is merged into the weights: unmerge it first");
+  if (name.empty() || adapters_.contains(name)) return {};
+  std::string known;
+  for (const auto& [other, adapter] : adapters_) known += (known.empty() ? "" : ", ") + other;
+  return runtime::not_found("there is no adapter called " + name + " (" + (known.empty() ? "none was added" : known) + ")");
+}
+
+Status Transformer::use_adapter(const std::string& name) {
+  if (Status status = check_adapter(name); !status.ok()) return status;
+  const bool with_gradients = gradients_.has_value();
+  used_ = name;
+  gradients_.reset();
+  if (with_gradients) enable_gradients();
+  else rebuild();
+  return {};
+}
+
+Status Transformer::merge_adapter(const std::string& name) {
+  if (name.empty()) return runtime::invalid_argument("which adapter is to be merged?");
+  if (Status status = use_adapter(name); !status.ok()) return status;
+  const LoraAdapter& adapter = adapters_.at(name);
+  for (const LoraModule& module : adapter.modules()) before_merge_.push_back(parameters_.view(module.weight).clone());
+  adapter.add_to(parameters_, 1.0F);
+  if (Status status = use_adapter(""); !status.ok()) return status;
+  merged_ = name;
+  return {};
+}
+
+Status Transformer::unmerge_adapter() {
+  if (merged_.empty()) return runtime::invalid_argument("no adapter is merged into the weights");
+  const LoraAdapter& adapter = adapters_.at(merged_);
+  for (std::size_t i = 0; i < before_merge_.size(); ++i) parameters_.view(adapter.modules()[i].weight).copy_(before_merge_[i]);
+  before_merge_.clear();
+  return use_adapter(std::exchange(merged_, {}));
 }
 
 const Parameters& Transformer::gradients() const {

@@ -5,12 +5,14 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "rl/kernel/thread_pool.h"
+#include "rl/model/lora.h"
 #include "rl/model/model_config.h"
 #include "rl/model/packed_batch.h"
 #include "rl/model/parameters.h"
@@ -86,7 +88,30 @@ class Transformer {
   /// The threads that the kernels run on; a rollout engine over the same weights can share them.
   kernel::ThreadPool& pool() const { return *pool_; }
 
-  /// Allocates the gradient arena (zeros). Without it the model is frozen and no pass builds a graph.
+  // -- Adapters: any number on one base, of which one is in use at a time
+
+  /// kInvalidArgument: the name is taken or empty.
+  runtime::Status add_adapter(const std::string& name, LoraAdapter adapter);
+
+  /// Passes go through that one from now on; "" is the base alone. What is trained goes with it, and gradients begin at zero. An engine over this
+  /// model generates with it. kNotFound: no such adapter (those there are, are named). kInvalidArgument: one is merged.
+  runtime::Status use_adapter(const std::string& name);
+  const std::string& used_adapter() const { return used_; }
+
+  /// nullptr: none of that name.
+  const LoraAdapter* adapter(const std::string& name) const;
+
+  /// Adds an adapter to the base's weights, which are then used alone: passes cost what they cost without. What they were is kept, as large as the
+  /// layers that the adapter is for. Errors: as use_adapter.
+  runtime::Status merge_adapter(const std::string& name);
+
+  /// Puts the base's weights back to the bit as they were, and uses the adapter beside them. kInvalidArgument: none is merged.
+  runtime::Status unmerge_adapter();
+
+  /// What training changes: the adapter's parameters where one is in use, else the model's.
+  const Parameters& trained_parameters() const;
+
+  /// Allocates the gradient arena (zeros) of trained_parameters(). Without it the model is frozen and no pass builds a graph.
   void enable_gradients();
   bool gradients_enabled() const { return gradients_.has_value(); }
 
@@ -110,6 +135,8 @@ class Transformer {
   runtime::Result<at::Tensor> logits(const PackedBatch& batch) const;
 
  private:
+  void rebuild();
+  runtime::Status check_adapter(const std::string& name) const;
   at::Tensor hidden_states(const PackedBatch& batch) const;  // [T, hidden] before the last norm
   std::optional<std::size_t> find_head(std::string_view name) const;
   runtime::Status check_outputs(const PackedBatch& batch, const OutputOptions& options) const;
@@ -121,6 +148,10 @@ class Transformer {
   std::unique_ptr<kernel::ThreadPool> pool_;
   std::optional<Parameters> gradients_;
   std::unique_ptr<Graph> graph_;
+  std::map<std::string, LoraAdapter> adapters_;
+  std::string used_;
+  std::string merged_;
+  std::vector<at::Tensor> before_merge_;  // the weights beside which it stands
 };
 
 }  // namespace rl

@@ -1,0 +1,138 @@
+#include "rl/model/lora_config.h"
+
+#include <cmath>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <sstream>
+
+#include "rl/model/json_fields.h"
+
+namespace rl {
+namespace {
+
+using nlohmann::json;
+using runtime::Result;
+using runtime::Status;
+
+constexpr std::int64_t kRankMax = 1 << 16;
+constexpr std::int64_t kLayersMax = 10'000;
+constexpr std::uintmax_t kFileBytesMax = std::uintmax_t{16} << 20;
+
+// A list of names, or one name.
+std::vector<std::string> names(JsonFields& fields, const json& object, const char* key) {
+  if (fields.has(key) && object.at(key).is_string()) return {object.at(key).get<std::string>()};
+  return fields.texts(key);
+}
+
+// PEFT takes a string in place of a list for a regular expression, but for one that it knows.
+void read_targets(JsonFields& fields, const json& object, LoraConfig& config) {
+  config.target_modules = names(fields, object, "target_modules");
+  const bool is_text = fields.has("target_modules") && object.at("target_modules").is_string();
+  if (is_text && config.target_modules.front() != "all-linear") {
+    config.target_pattern = config.target_modules.front();
+    config.target_modules.clear();
+  }
+}
+
+void read_layers(JsonFields& fields, const json& object, LoraConfig& config) {
+  if (!fields.has("layers_to_transform")) return;
+  const json& layers = object.at("layers_to_transform");
+  const json list = layers.is_array() ? layers : json::array({layers});
+  for (const json& layer : list) {
+    if (!layer.is_number_integer() || layer < 0 || layer >= kLayersMax) return fields.refuse("layers_to_transform", "numbers of blocks are");
+    config.layers.push_back(layer.get<std::int64_t>());
+  }
+}
+
+// What would make another kind of adapter of it.
+void refuse_others(JsonFields& fields) {
+  fields.only("peft_type", "LORA", "LORA is");
+  fields.only("bias", "none", "none is: biases are not trained");
+  for (const char* key : {"use_dora", "use_qalora", "use_bdlora", "lora_bias"}) fields.only(key, false, "false is");
+  for (const char* key : {"layer_replication", "megatron_config", "target_parameters", "trainable_token_indices", "alora_invocation_tokens", "arrow_config", "kasa_config",
+                          "velora_config", "monteclora_config"}) {
+    if (fields.has(key)) fields.refuse(key, "null is");
+  }
+  if (!fields.texts("modules_to_save").empty()) fields.refuse("modules_to_save", "null is: heads are saved with a model");
+}
+
+}  // namespace
+
+Status LoraConfig::validate() const {
+  const auto wrong = [](const std::string& field, const std::string& must) { return runtime::invalid_argument("LoRA: " + field + " must be " + must); };
+  if (rank < 1 || rank > kRankMax) return wrong("r", "from 1 to 65536, not " + std::to_string(rank));
+  for (const auto& [pattern, value] : rank_pattern) {
+    if (value < 1 || value > kRankMax) return wrong("rank_pattern of " + pattern, "from 1 to 65536, not " + std::to_string(value));
+  }
+  if (!std::isfinite(alpha)) return wrong("lora_alpha", "a number");
+  for (const auto& [pattern, value] : alpha_pattern) {
+    if (!std::isfinite(value)) return wrong("alpha_pattern of " + pattern, "a number");
+  }
+  if (!(dropout >= 0.0 && dropout < 1.0)) return wrong("lora_dropout", "from 0 up to, and not, 1");
+  if (target_modules.empty() == target_pattern.empty()) return wrong("target_modules", "a list of names, or one regular expression");
+  return {};
+}
+
+Result<LoraConfig> LoraConfig::from_json(const json& object, std::string_view where_view) {
+  const std::string where(where_view);
+  JsonFields fields(object, where);
+  refuse_others(fields);
+  if (!fields.status().ok()) return fields.status();
+  LoraConfig config;
+  config.rank = fields.integer("r", 8, 1, kRankMax);
+  config.alpha = fields.number("lora_alpha", 8.0, -1e9);
+  config.rank_stabilized = fields.boolean("use_rslora", false);
+  config.dropout = fields.number("lora_dropout", 0.0, 0.0);
+  config.base_model = fields.text("base_model_name_or_path", "");
+  read_targets(fields, object, config);
+  config.exclude_modules = names(fields, object, "exclude_modules");
+  read_layers(fields, object, config);
+  JsonFields ranks(fields.object("rank_pattern"), where + ": rank_pattern");
+  for (const auto& [pattern, value] : fields.object("rank_pattern").items()) config.rank_pattern[pattern] = ranks.integer(pattern, 1, kRankMax);
+  fields.merge(ranks);
+  JsonFields alphas(fields.object("alpha_pattern"), where + ": alpha_pattern");
+  for (const auto& [pattern, value] : fields.object("alpha_pattern").items()) config.alpha_pattern[pattern] = alphas.number(pattern, 0.0, -1e9);
+  fields.merge(alphas);
+  if (!fields.status().ok()) return fields.status();
+  if (Status status = config.validate(); !status.ok()) return status.with_context(where);
+  return config;
+}
+
+Result<LoraConfig> LoraConfig::load(const std::filesystem::path& folder) {
+  std::error_code ignored;
+  const std::filesystem::path path = std::filesystem::is_directory(folder, ignored) ? folder / "adapter_config.json" : folder;
+  const std::uintmax_t bytes = std::filesystem::file_size(path, ignored);
+  if (ignored) return runtime::not_found(path.string() + ": missing; an adapter is a folder as PEFT saves it, with adapter_config.json and adapter_model.safetensors");
+  if (bytes > kFileBytesMax) return runtime::invalid_argument(path.string() + ": too large to be an adapter's config");
+  std::ifstream file(path, std::ios::binary);
+  std::stringstream text;
+  text << file.rdbuf();
+  const json object = json::parse(text.str(), nullptr, /*allow_exceptions=*/false);
+  if (object.is_discarded()) return runtime::invalid_argument(path.string() + ": not valid JSON (truncated?)");
+  return from_json(object, path.string());
+}
+
+json LoraConfig::to_json() const {
+  json out = {
+      {"peft_type", "LORA"},
+      {"task_type", "CAUSAL_LM"},
+      {"r", rank},
+      {"lora_alpha", alpha == std::floor(alpha) ? json(static_cast<std::int64_t>(alpha)) : json(alpha)},
+      {"use_rslora", rank_stabilized},
+      {"lora_dropout", dropout},
+      {"bias", "none"},
+      {"fan_in_fan_out", false},
+      {"inference_mode", true},
+      {"init_lora_weights", true},
+      {"rank_pattern", rank_pattern},
+      {"alpha_pattern", alpha_pattern},
+      {"exclude_modules", exclude_modules.empty() ? json() : json(exclude_modules)},
+      {"layers_to_transform", layers.empty() ? json() : json(layers)},
+      {"base_model_name_or_path", base_model},
+  };
+  const bool all = target_modules == std::vector<std::string>{"all-linear"};
+  out["target_modules"] = !target_pattern.empty() ? json(target_pattern) : all ? json("all-linear") : json(target_modules);
+  return out;
+}
+
+}  // namespace rl
