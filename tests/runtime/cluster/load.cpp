@@ -44,19 +44,33 @@ class Stalls {
     stopping_ = true;
     thread_.join();
   }
-  std::int64_t total() const { return total_; }
+  /// The stall that has just ended counts, though the thread that watches has yet to wake from it.
+  std::int64_t total() const {
+    std::lock_guard lock(mutex_);
+    return total_ + overslept();
+  }
 
  private:
+  static constexpr std::int64_t kNapUs = 10'000;
+  static constexpr std::int64_t kNoticedUs = 20'000;
+
+  std::int64_t overslept() const {
+    const std::int64_t over = now_us() - asleep_since_ - kNapUs;
+    return over > kNoticedUs ? over : 0;
+  }
+
   void watch() {
-    constexpr std::int64_t kNapUs = 10'000;
     while (!stopping_) {
-      const std::int64_t before = now_us();
       ::usleep(kNapUs);
-      if (const std::int64_t over = now_us() - before - kNapUs; over > 20'000) total_ += over;
+      std::lock_guard lock(mutex_);
+      total_ += overslept();
+      asleep_since_ = now_us();
     }
   }
 
-  std::atomic<std::int64_t> total_{0};
+  mutable std::mutex mutex_;
+  std::int64_t total_ = 0;
+  std::int64_t asleep_since_ = now_us();
   std::atomic<bool> stopping_{false};
   std::thread thread_;
 };
