@@ -1,6 +1,8 @@
 #include "rl/model/family.h"
 
+#include <algorithm>
 #include <array>
+#include <cmath>
 #include <nlohmann/json.hpp>
 
 #include "rl/model/family_list.h"
@@ -98,6 +100,11 @@ void read_common(JsonFields& fields, const std::string& where, ModelConfig& conf
     if (share < 1.0) config.rotary_dim = static_cast<std::int64_t>(static_cast<double>(config.head_dim) * share);
   }
   config.rope = read_rope(fields, where, config.max_position_embeddings, config.rotated());
+  if (config.rope.kind == RopeConfig::Kind::kDynamic) {
+    // Its config has the context that it was trained with.
+    const double stretched = static_cast<double>(config.rope.original_max_position_embeddings) * config.rope.factor;
+    config.max_position_embeddings = std::max<std::int64_t>(config.max_position_embeddings, std::llround(stretched));
+  }
 }
 
 void read_activation(JsonFields& fields, std::string_view key, std::string_view otherwise, ModelConfig& config) {

@@ -158,7 +158,7 @@ json written(const ModelConfig& config) {
       {"head_dim", config.head_dim},
       {"intermediate_size", config.intermediate_size},
       {"vocab_size", config.vocab_size},
-      {"max_position_embeddings", config.max_position_embeddings},
+      {"max_position_embeddings", config.rope.kind == RopeConfig::Kind::kDynamic ? config.rope.original_max_position_embeddings : config.max_position_embeddings},
       {"rms_norm_eps", shortest_decimal(config.norm_eps)},
       {"tie_word_embeddings", config.tie_word_embeddings},
       {"initializer_range", shortest_decimal(config.initializer_range)},

@@ -58,11 +58,13 @@ void check_logits(const Transformer& model, const Case& c, const json& reference
   expect_near((*logits)[7], reference["logits_row0_pos7"].get<std::vector<float>>(), kLogitTolerance, "logits_row0_pos7");
 }
 
-// Transformers holds the experts of a layer in two tensors; checkpoints, and we, have them one by one.
-std::string reference_name(const std::string& name) {
+// Transformers holds the experts of a layer in two tensors; checkpoints, and we, have them one by one, Mixtral's with names of its own.
+std::string reference_name(std::string name) {
+  if (const std::size_t at = name.find(".block_sparse_moe."); at != std::string::npos) name.replace(at, 18, ".mlp.");
   const std::size_t experts = name.find(".mlp.experts.");
   if (experts == std::string::npos) return name;
-  return name.substr(0, experts) + ".mlp.experts." + (name.find(".down_proj.") == std::string::npos ? "gate_up_proj" : "down_proj");
+  const bool is_down = name.find(".down_proj.") != std::string::npos || name.find(".w2.") != std::string::npos;
+  return name.substr(0, experts) + ".mlp.experts." + (is_down ? "down_proj" : "gate_up_proj");
 }
 
 void check_gradients(const Transformer& model, const json& reference) {
