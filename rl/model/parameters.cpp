@@ -167,6 +167,10 @@ std::vector<ParameterSpec> arena_layout(std::vector<FamilyParameter> parameters)
   return specs;
 }
 
+Status check_weights(const ModelConfig& config, const WeightSource& source, bool gguf_names) {
+  return check_tensors(config, plan_of(config), source, gguf_names, /*heads_may_lack=*/false);
+}
+
 Parameters::Parameters(std::vector<ParameterSpec> specs, at::Tensor arena) : specs_(std::move(specs)), arena_(std::move(arena)) {
   for (std::size_t i = 0; i < specs_.size(); ++i) {
     count_ += specs_[i].count;

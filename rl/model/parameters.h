@@ -45,6 +45,9 @@ std::vector<ParameterSpec> arena_layout(std::vector<FamilyParameter> parameters)
 /// The parameters of `config` in arena order; gradients, optimizer state and checkpoints use the same layout.
 std::vector<ParameterSpec> parameter_layout(const ModelConfig& config);
 
+/// Whether `source` has what the parameters are read from. kInvalidArgument: the tensors missing, surplus or of another shape, each by name.
+runtime::Status check_weights(const ModelConfig& config, const WeightSource& source, bool gguf_names);
+
 /// A resource: owns the arena. Move-only, since a copy would share the storage; clone() copies.
 class Parameters {
  public:
