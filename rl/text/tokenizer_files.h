@@ -18,6 +18,10 @@ runtime::Result<std::unique_ptr<TokenizerPipeline>> load_tokenizer_pipeline(cons
 /// A tokenizer.json in memory; `name` is for error messages.
 runtime::Result<std::unique_ptr<TokenizerPipeline>> tokenizer_pipeline_from_json(std::string_view json, std::string_view name);
 
+/// A folder with vocab.json and merges.txt: classes GPT2Tokenizer (GPT-2, OPT) and Qwen2Tokenizer, tokens and begin and end as transformers takes them from the files
+/// beside. Errors name the file; kUnimplemented another class.
+runtime::Result<std::unique_ptr<TokenizerPipeline>> tokenizer_pipeline_from_vocab_and_merges(const std::filesystem::path& folder);
+
 /// The vocabulary in a GGUF file's metadata (tokenizer.ggml.*): kinds "gpt2" (byte-level BPE with merges) and "llama"
 /// (SentencePiece BPE with scores). Errors name the key; kUnimplemented other kinds and unknown pre-tokenizers.
 runtime::Result<std::unique_ptr<TokenizerPipeline>> tokenizer_pipeline_from_gguf(const GgufFile& file);

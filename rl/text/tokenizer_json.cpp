@@ -62,6 +62,13 @@ Status load_parts(const json& tokenizer, TokenizerPipeline& pipeline) {
   return {};
 }
 
+// A folder without tokenizer.json.
+Result<std::unique_ptr<TokenizerPipeline>> load_slow_tokenizer_pipeline(const fs::path& folder) {
+  std::error_code ignored;
+  if (fs::exists(folder / "merges.txt", ignored)) return tokenizer_pipeline_from_vocab_and_merges(folder);
+  return runtime::not_found(folder.string() + ": holds no tokenizer.json, no vocab.json with merges.txt; fetch them from where the model came from");
+}
+
 }  // namespace
 
 Result<std::unique_ptr<TokenizerPipeline>> tokenizer_pipeline_from_json(std::string_view text, std::string_view name) {
@@ -87,9 +94,7 @@ Result<std::unique_ptr<TokenizerPipeline>> load_tokenizer_pipeline(const fs::pat
   const fs::path path = is_folder ? model / "tokenizer.json" : model;
   auto file = MappedFile::open(path);
   if (!file.ok()) {
-    if (is_folder && file.status().code() == runtime::ErrorCode::kNotFound) {
-      return runtime::not_found(model.string() + ": holds no tokenizer.json; fetch it from where the model came from");
-    }
+    if (is_folder && file.status().code() == runtime::ErrorCode::kNotFound) return load_slow_tokenizer_pipeline(model);
     return file.status();
   }
   const std::string_view text(reinterpret_cast<const char*>(file->bytes().data()), file->bytes().size());
