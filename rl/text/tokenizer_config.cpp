@@ -57,9 +57,9 @@ Status add_chat_template(const fs::path& folder, const json& config, TokenizerPi
 }  // namespace
 
 Status add_tokenizer_config(const fs::path& folder, TokenizerPipeline& pipeline) {
-  auto config = read_optional_json(folder / "tokenizer_config.json");
+  auto config = folder.empty() ? Result<json>(json()) : read_optional_json(folder / "tokenizer_config.json");
   if (!config.ok()) return config.status();
-  auto map = read_optional_json(folder / "special_tokens_map.json");
+  auto map = folder.empty() ? Result<json>(json()) : read_optional_json(folder / "special_tokens_map.json");
   if (!map.ok()) return map.status();
   for (const char* key : {"bos_token", "eos_token", "unk_token", "sep_token", "pad_token", "cls_token", "mask_token"}) {
     auto text = special_token_text(*config, key);
@@ -73,7 +73,7 @@ Status add_tokenizer_config(const fs::path& folder, TokenizerPipeline& pipeline)
   pipeline.bos_id = id_of("bos_token");
   pipeline.eos_id = id_of("eos_token");
   pipeline.pad_id = id_of("pad_token");
-  return add_chat_template(folder, *config, pipeline);
+  return folder.empty() ? Status() : add_chat_template(folder, *config, pipeline);
 }
 
 }  // namespace rl

@@ -225,7 +225,7 @@ Status load_sentencepiece(const GgufFile& file, GgufVocabulary vocabulary, Token
   options.unknown_id = *unknown;
   MergeTable merges = make_merges_from_scores(vocabulary.vocabulary, *scores, mergeable);
   pipeline.model = std::make_unique<Bpe>(std::move(vocabulary.vocabulary), std::move(merges), std::move(options));
-  pipeline.decoder = make_sentencepiece_decoder(*space_prefix);
+  pipeline.decoder = make_sentencepiece_decoder(*space_prefix ? 1 : 0);
   return add_specials(file, true, pipeline);
 }
 

@@ -62,11 +62,22 @@ Status load_parts(const json& tokenizer, TokenizerPipeline& pipeline) {
   return {};
 }
 
+Result<std::unique_ptr<TokenizerPipeline>> load_sentencepiece_file(const fs::path& path, const fs::path& folder) {
+  auto file = MappedFile::open(path);
+  if (!file.ok()) return file.status();
+  if (file->bytes().size() > kTokenizerBytesMax) return runtime::invalid_argument(path.string() + ": too long for a tokenizer");
+  return tokenizer_pipeline_from_sentencepiece({reinterpret_cast<const char*>(file->bytes().data()), file->bytes().size()}, path.string(), folder);
+}
+
 // A folder without tokenizer.json.
 Result<std::unique_ptr<TokenizerPipeline>> load_slow_tokenizer_pipeline(const fs::path& folder) {
   std::error_code ignored;
-  if (fs::exists(folder / "merges.txt", ignored)) return tokenizer_pipeline_from_vocab_and_merges(folder);
-  return runtime::not_found(folder.string() + ": holds no tokenizer.json, no vocab.json with merges.txt; fetch them from where the model came from");
+  for (const char* name : {"tokenizer.model", "spiece.model", "sentencepiece.bpe.model"}) {
+    if (fs::exists(folder / name, ignored)) return load_sentencepiece_file(folder / name, folder);
+  }
+  if (fs::exists(folder / "merges.txt", ignored) || fs::exists(folder / "vocab.json", ignored)) return tokenizer_pipeline_from_vocab_and_merges(folder);
+  return runtime::not_found(folder.string() +
+                            ": holds no tokenizer.json, no tokenizer.model, no vocab.json with merges.txt; fetch them from where the model came from");
 }
 
 }  // namespace
@@ -89,6 +100,7 @@ Result<std::unique_ptr<TokenizerPipeline>> load_tokenizer_pipeline(const fs::pat
     if (!file.ok()) return file.status();
     return tokenizer_pipeline_from_gguf(**file);
   }
+  if (model.extension() == ".model") return load_sentencepiece_file(model, model.parent_path());
   std::error_code ignored;
   const bool is_folder = fs::is_directory(model, ignored);
   const fs::path path = is_folder ? model / "tokenizer.json" : model;

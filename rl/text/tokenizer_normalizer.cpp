@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "rl/text/tokenizer_bytes.h"
+#include "rl/text/tokenizer_charsmap_normalizer.h"
 #include "rl/text/tokenizer_json_fields.h"
 #include "rl/text/tokenizer_pattern.h"
 #include "rl/text/tokenizer_text.h"
@@ -270,6 +271,7 @@ NormalizerResult normalizer_from_json(const json& component, int depth) {
   if (*type == "Lowercase") return std::unique_ptr<Normalizer>(std::make_unique<CharacterMap>(lowercase));
   if (*type == "StripAccents") return std::unique_ptr<Normalizer>(std::make_unique<CharacterMap>(strip_marks));
   if (*type == "Nmt") return std::unique_ptr<Normalizer>(std::make_unique<CharacterMap>(nmt));
+  if (*type == "Precompiled") return precompiled_from_json(component);
   if (*type == "ByteLevel") return std::unique_ptr<Normalizer>(std::make_unique<ByteLevelNormalizer>());
   if (*type == "Prepend") {
     auto prefix = json_string(component, "prepend");

@@ -27,7 +27,7 @@ class Normalizer {
 };
 
 /// Builds the "normalizer" of a tokenizer.json: NFC, NFD, NFKC, NFKD, Lowercase, Strip, StripAccents, Replace, Prepend,
-/// BertNormalizer, ByteLevel, Nmt, Sequence. kUnimplemented names any other.
+/// BertNormalizer, ByteLevel, Nmt, Precompiled, Sequence. kUnimplemented names any other.
 runtime::Result<std::unique_ptr<Normalizer>> normalizer_from_json(const nlohmann::json& json, int depth = 0);
 
 /// Unicode's normal form C.
