@@ -1,5 +1,6 @@
 // SentencePiece models to pipelines: as the sentencepiece library tokenizes, and with tokenizer_config.json beside them as transformers reads such a folder.
 #include <algorithm>
+#include <limits>
 #include <utility>
 
 #include "rl/text/sentencepiece_model.h"
@@ -98,12 +99,12 @@ Result<std::unique_ptr<TokenModel>> make_bpe(const SentencePieceModel& model, Vo
 }
 
 std::unique_ptr<TokenModel> make_unigram(const SentencePieceModel& model, Vocabulary vocabulary) {
-  float lowest = 0, highest = 0;
+  float lowest = 0, highest = std::numeric_limits<float>::min();  // above any score, as in the library: a symbol costs 0.1
   bool first = true;
   for (const SentencePiece& piece : model.pieces) {
     if (piece.type != Type::kNormal) continue;
     lowest = first ? piece.score : std::min(lowest, piece.score);
-    highest = first ? piece.score : std::max(highest, piece.score);
+    highest = std::max(highest, piece.score);
     first = false;
   }
   UnigramOptions options;
