@@ -2,6 +2,7 @@
 
 #include <utf8proc.h>
 
+#include <algorithm>
 #include <array>
 #include <optional>
 #include <utility>
@@ -31,19 +32,28 @@ class SentencePieceNormalizer final : public Normalizer {
   }
 
   Status apply(std::string& text, RegexScratch&) const override {
-    std::string_view rest = text;
-    // Whatever becomes a space at the beginning goes.
-    while (options_.remove_extra_whitespaces && !rest.empty()) {
-      const CharsMap::Match match = next(rest);
-      if (match.replacement != " ") break;
-      rest.remove_prefix(match.length);
-    }
     std::string out;
-    if (!rest.empty()) {
-      out.reserve(rest.size() + rest.size() / 4 + space_.size());
-      if (options_.add_dummy_prefix && !options_.whitespace_as_suffix) out += space_;
-      append(rest, out);
-    }
+    out.reserve(text.size() + text.size() / 4 + space_.size());
+    rewrite(
+        text, [&](std::string_view piece, std::size_t, std::size_t) { out += piece; },
+        [&](std::size_t bytes) { out.resize(out.size() - bytes); }, out);
+    text = std::move(out);
+    return {};
+  }
+
+  Status apply_aligned(AlignedText& text, RegexScratch&) const override {
+    AlignedText out;
+    rewrite(
+        text.text,
+        [&](std::string_view piece, std::size_t begin, std::size_t end) {
+          out.text += piece;
+          out.origins.insert(out.origins.end(), piece.size(), {text.origins[begin].begin, text.origins[end - 1].end});
+        },
+        [&](std::size_t bytes) {
+          out.text.resize(out.text.size() - bytes);
+          out.origins.resize(out.text.size());
+        },
+        out.text);
     text = std::move(out);
     return {};
   }
@@ -59,26 +69,35 @@ class SentencePieceNormalizer final : public Normalizer {
     return {length, text.substr(0, length)};
   }
 
-  void append(std::string_view rest, std::string& out) const {
+  // Calls `add(new text, from, to)` with the range of the old text that it stands for, and `drop(bytes)` to take back what is at the end of `out`.
+  template <class Add, class Drop>
+  void rewrite(std::string_view text, Add add, Drop drop, const std::string& out) const {
+    std::size_t at = 0;
+    // Whatever becomes a space at the beginning goes.
+    while (options_.remove_extra_whitespaces && at < text.size()) {
+      const CharsMap::Match match = next(text.substr(at));
+      if (match.replacement != " ") break;
+      at += match.length;
+    }
+    if (at == text.size()) return;
+    if (options_.add_dummy_prefix && !options_.whitespace_as_suffix) add(space_, at, at + utf8_length(text[at]));
     bool after_space = options_.remove_extra_whitespaces;
-    while (!rest.empty()) {
-      const CharsMap::Match match = next(rest);
+    while (at < text.size()) {
+      const CharsMap::Match match = next(text.substr(at));
+      const std::size_t end = at + match.length;
       std::string_view piece = match.replacement;
       while (after_space && piece.starts_with(' ')) piece.remove_prefix(1);
-      for (char c : piece) {
-        if (c == ' ') {
-          out += space_;
-        } else {
-          out += c;
-        }
-      }
       if (!piece.empty()) after_space = options_.remove_extra_whitespaces && piece.ends_with(' ');
-      rest.remove_prefix(match.length);
+      while (!piece.empty()) {
+        const std::size_t space = std::min(piece.find(' '), piece.size());
+        if (space > 0) add(piece.substr(0, space), at, end);
+        if (space < piece.size()) add(space_, at, end);
+        piece.remove_prefix(std::min(space + 1, piece.size()));
+      }
+      at = end;
     }
-    if (options_.remove_extra_whitespaces) {
-      while (out.ends_with(space_)) out.resize(out.size() - space_.size());
-    }
-    if (options_.add_dummy_prefix && options_.whitespace_as_suffix) out += space_;
+    while (options_.remove_extra_whitespaces && std::string_view(out).ends_with(space_)) drop(space_.size());
+    if (options_.add_dummy_prefix && options_.whitespace_as_suffix) add(space_, text.size() - 1, text.size());
   }
 
   SentencePieceNormalizerOptions options_;
@@ -93,26 +112,49 @@ class Precompiled final : public Normalizer {
   Status apply(std::string& text, RegexScratch&) const override {
     std::string out;
     out.reserve(text.size());
+    rewrite(text, [&](std::string_view, std::string_view becomes) { out += becomes; });
+    text = std::move(out);
+    return {};
+  }
+
+  Status apply_aligned(AlignedText& text, RegexScratch&) const override {
+    std::vector<CharacterChange> changes;
+    rewrite(text.text, [&](std::string_view part, std::string_view becomes) {
+      const int more = characters(becomes) - characters(part);
+      for (std::size_t at = 0; at < becomes.size();) changes.push_back({next_code_point(becomes, at), 0});
+      for (int i = 0; i < more; ++i) changes[changes.size() - 1 - static_cast<std::size_t>(i)].change = 1;
+      // Characters that go count with the one before them, even if that belongs to another part.
+      if (more < 0 && !changes.empty()) changes.back().change += more;
+    });
+    apply_changes(changes, text);
+    return {};
+  }
+
+ private:
+  static int characters(std::string_view text) {
+    return static_cast<int>(std::count_if(text.begin(), text.end(), [](char c) { return (static_cast<unsigned char>(c) & 0xc0) != 0x80; }));
+  }
+
+  // Calls `part(old, new)` for each part of the text.
+  template <class Part>
+  void rewrite(std::string_view text, Part part) const {
     for (std::size_t at = 0; at < text.size();) {
       const std::size_t length = grapheme_length(text, at);
-      const std::string_view grapheme = std::string_view(text).substr(at, length);
+      const std::string_view grapheme = text.substr(at, length);
       at += length;
       if (auto match = length <= kGraphemeBytesMax ? charsmap_.shortest(grapheme) : std::nullopt) {
-        out += match->replacement;
+        part(grapheme, match->replacement);
         continue;
       }
       for (std::size_t i = 0; i < grapheme.size();) {
         const std::string_view character = grapheme.substr(i, utf8_length(grapheme[i]));
         i += character.size();
         auto match = charsmap_.shortest(character);
-        out += match ? match->replacement : character;
+        part(character, match ? match->replacement : character);
       }
     }
-    text = std::move(out);
-    return {};
   }
 
- private:
   // Of the extended grapheme cluster at `at`.
   static std::size_t grapheme_length(std::string_view text, std::size_t at) {
     const std::size_t begin = at;

@@ -70,6 +70,15 @@ void Unigram::encode(std::string_view piece, ModelScratch& model_scratch, std::v
   auto& scratch = static_cast<Scratch&>(model_scratch);
   if (scratch.cache.find(piece, ids)) return;
   const std::size_t first = ids.size();
+  follow_best_path(piece, scratch, ids, nullptr);
+  scratch.cache.insert(piece, std::span(ids).subspan(first));
+}
+
+void Unigram::encode_ranges(std::string_view piece, ModelScratch& model_scratch, std::vector<std::int32_t>& ids, std::vector<Piece>& ranges) const {
+  follow_best_path(piece, static_cast<Scratch&>(model_scratch), ids, &ranges);
+}
+
+void Unigram::follow_best_path(std::string_view piece, Scratch& scratch, std::vector<std::int32_t>& ids, std::vector<Piece>* ranges) const {
   find_best_path(piece, scratch);
   scratch.ends.clear();
   for (std::size_t end = piece.size(); end > 0; end = static_cast<std::size_t>(scratch.nodes[end].start)) {
@@ -79,6 +88,7 @@ void Unigram::encode(std::string_view piece, ModelScratch& model_scratch, std::v
   for (std::size_t i = scratch.ends.size(); i-- > 0;) {
     auto end = static_cast<std::size_t>(scratch.ends[i]);
     const std::int32_t id = scratch.nodes[end].id;
+    const std::size_t first = ids.size();
     if (id != options_.unknown_id) {
       ids.push_back(id);
     } else {
@@ -87,9 +97,10 @@ void Unigram::encode(std::string_view piece, ModelScratch& model_scratch, std::v
       }
       add_unknown(piece.substr(start, end - start), ids);
     }
+    // The bytes of an unknown run all stand for the whole of it.
+    if (ranges != nullptr) ranges->insert(ranges->end(), ids.size() - first, {static_cast<std::uint32_t>(start), static_cast<std::uint32_t>(end)});
     start = end;
   }
-  scratch.cache.insert(piece, std::span(ids).subspan(first));
 }
 
 // A run of unknown characters. It may spell a token all the same, the unknown token's own text for one.

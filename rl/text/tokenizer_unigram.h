@@ -32,10 +32,12 @@ class Unigram final : public TokenModel {
 
   std::unique_ptr<ModelScratch> make_scratch() const override;
   void encode(std::string_view piece, ModelScratch& scratch, std::vector<std::int32_t>& ids) const override;
+  void encode_ranges(std::string_view piece, ModelScratch& scratch, std::vector<std::int32_t>& ids, std::vector<Piece>& ranges) const override;
 
  private:
   struct Scratch;
   void find_best_path(std::string_view piece, Scratch& scratch) const;
+  void follow_best_path(std::string_view piece, Scratch& scratch, std::vector<std::int32_t>& ids, std::vector<Piece>* ranges) const;
   void add_unknown(std::string_view text, std::vector<std::int32_t>& ids) const;
 
   std::vector<double> scores_;
