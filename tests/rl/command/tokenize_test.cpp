@@ -58,7 +58,7 @@ TEST(TokenizeCommand, LineByLineBothWays) {
 
 TEST(TokenizeCommand, OffsetsAndLengths) {
   const std::string input = "{\"text\": \"na\u00efve!\"}\n";
-  EXPECT_EQ(tokenize(input, {"--offsets", "characters", "--max-length", "3"}).out, "{\"ids\":[1,350,264],\"offsets\":[[0,0],[0,1],[1,2]]}\n");
+  EXPECT_EQ(tokenize(input, {"--offsets", "characters", "--max-length", "3"}).out, "{\"ids\":[1,356,339],\"offsets\":[[0,0],[0,1],[0,1]]}\n");
   EXPECT_EQ(tokenize(input, {"--offsets", "bytes", "--max-length", "3", "--truncation-side", "left", "--no-special"}).out.substr(0, 8), "{\"ids\":[");
   const Outcome unpadded = tokenize(input, {"--padding", "longest"});
   EXPECT_EQ(unpadded.exit_code, 1);
