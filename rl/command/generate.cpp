@@ -14,6 +14,7 @@
 #include "rl/command/local_model.h"
 #include "rl/command/prompt_input.h"
 #include "rl/data/prompt_builder.h"
+#include "rl/rollout/generation_config.h"
 #include "rl/text/tokenizer.h"
 
 namespace rl {
@@ -27,24 +28,57 @@ struct GenerateOptions {
   SamplingParams sampling{.temperature = 0.0F, .max_new_tokens = 128};
   std::int64_t n = 1;
   bool json = false;
+  bool ignore_generation_config = false;
+  std::vector<const CLI::Option*> given;  // options that win over generation_config.json where they were given
 
   void add_to(CLI::App& app) {
     model.add_to(app);
     app.add_option("--prompt", prompts, "text to continue (repeatable)");
     app.add_option("--chat", chats, "a user's message, put into the model's chat template (repeatable)");
     app.add_option("--ids", ids, "token ids to continue, as 1,2,3 (repeatable)");
-    app.add_option("--max-new-tokens", sampling.max_new_tokens, "stop after so many")->capture_default_str();
-    app.add_option("--min-new-tokens", sampling.min_new_tokens, "do not stop before so many")->capture_default_str();
-    app.add_option("--temperature", sampling.temperature, "0: always the likeliest token")->capture_default_str();
-    app.add_option("--top-p", sampling.top_p, "sample from the likeliest tokens that reach this probability")->capture_default_str();
-    app.add_option("--top-k", sampling.top_k, "sample from the k likeliest tokens; 0: all")->capture_default_str();
+    given = {app.add_option("--max-new-tokens", sampling.max_new_tokens, "stop after so many")->capture_default_str(),
+             app.add_option("--min-new-tokens", sampling.min_new_tokens, "do not stop before so many")->capture_default_str(),
+             app.add_option("--temperature", sampling.temperature, "0: always the likeliest token")->capture_default_str(),
+             app.add_option("--top-p", sampling.top_p, "sample from the likeliest tokens that reach this probability")->capture_default_str(),
+             app.add_option("--top-k", sampling.top_k, "sample from the k likeliest tokens; 0: all")->capture_default_str(),
+             app.add_option("--min-p", sampling.min_p, "sample from tokens at least this fraction as likely as the likeliest; 0: all")->capture_default_str(),
+             app.add_option("--repetition-penalty", sampling.repetition_penalty, "above 1: tokens that were there before become less likely")->capture_default_str()};
+    app.add_flag("--ignore-generation-config", ignore_generation_config,
+                 "use the defaults above, not what the model's generation_config.json says of them (an option that is given wins in any case)");
     app.add_option("--seed", sampling.seed, "of the sampling; a prompt gives the same answer wherever it stands")->check(CLI::NonNegativeNumber)->capture_default_str();
     app.add_option("--n", n, "completions per prompt")->capture_default_str();
     app.add_option("--stop-id", sampling.stop_ids, "a token id to stop at besides the model's own (repeatable)");
     app.add_flag("--ignore-eos", sampling.ignore_eos, "do not stop at the model's end-of-sequence tokens");
     app.add_flag("--json", json, "one JSON line per completion: prompt_ids, ids, text, logprobs");
   }
+
+  bool is_given(const std::string& name) const {
+    return std::any_of(given.begin(), given.end(), [&](const CLI::Option* option) { return option->check_name(name) && option->count() > 0; });
+  }
 };
+
+// The sampling that the model's generation_config.json asks for, but for what was given on the command line.
+runtime::Result<SamplingParams> sampling_params(const GenerateOptions& options) {
+  if (options.ignore_generation_config) return options.sampling;
+  auto config = GenerationConfig::load(options.model.model);
+  if (!config.ok()) return config.status();
+  if (!config->unsupported.empty()) {
+    std::string all;
+    for (const std::string& one : config->unsupported) all += (all.empty() ? "" : ", ") + one;
+    return runtime::unimplemented(options.model.model + ": generation_config.json: " + all + ", which is not supported; --ignore-generation-config generates without");
+  }
+  for (const std::string& key : config->unknown) std::cerr << "note: generation_config.json: unknown key " << key << " is passed over\n";
+  const SamplingParams& flags = options.sampling;
+  SamplingParams sampling = config->apply(flags);
+  if (options.is_given("--max-new-tokens")) sampling.max_new_tokens = flags.max_new_tokens;
+  if (options.is_given("--min-new-tokens")) sampling.min_new_tokens = flags.min_new_tokens;
+  if (options.is_given("--temperature")) sampling.temperature = flags.temperature;
+  if (options.is_given("--top-p")) sampling.top_p = flags.top_p;
+  if (options.is_given("--top-k")) sampling.top_k = flags.top_k;
+  if (options.is_given("--min-p")) sampling.min_p = flags.min_p;
+  if (options.is_given("--repetition-penalty")) sampling.repetition_penalty = flags.repetition_penalty;
+  return sampling;
+}
 
 // From the command line, else from stdin.
 runtime::Result<std::vector<PromptInput>> collect_prompts(const GenerateOptions& options) {
@@ -113,8 +147,12 @@ void print(const Completion& completion, const Request& request, const std::opti
   }
 }
 
-int generate(const GenerateOptions& options) {
+int generate(GenerateOptions options) {
   if (runtime::Status status = options.sampling.validate(); !status.ok()) return fail(status);
+  auto sampling = sampling_params(options);
+  if (!sampling.ok()) return fail(sampling.status());
+  if (runtime::Status status = sampling->validate(); !status.ok()) return fail(status);
+  options.sampling = *sampling;
   auto prompts = collect_prompts(options);
   if (!prompts.ok()) return fail(prompts.status());
   auto tokenizer = load_tokenizer(options.model.model, *prompts);

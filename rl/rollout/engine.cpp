@@ -247,6 +247,7 @@ void Engine::Impl::choose(std::span<const Choice> choices) {
     }
     samples.push_back({.params = &params,
                        .logits = logits.subspan(at * vocab, vocab),
+                       .history = sequence.tokens,
                        .forbidden = forbidden[i],
                        .sample = static_cast<std::uint64_t>(sequence.completion->sample),
                        .position = static_cast<std::uint64_t>(sequence.length())});

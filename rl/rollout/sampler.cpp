@@ -75,8 +75,10 @@ std::int32_t draw(std::span<const Candidate> candidates, double uniform) {
 std::vector<Candidate> restrict_candidates(std::span<const float> weights, const SamplingParams& params) {
   std::vector<Candidate> candidates;
   candidates.reserve(weights.size());
+  // The likeliest weighs 1, and what top-k and top-p leave keeps its proportions, so that min-p may as well come first; but top-p counts all of the probability.
+  const float lowest = params.top_p >= 1.0F ? params.min_p : 0.0F;
   for (std::size_t i = 0; i < weights.size(); ++i) {
-    if (weights[i] > 0.0F) candidates.push_back({weights[i], static_cast<std::int32_t>(i)});
+    if (weights[i] > 0.0F && weights[i] >= lowest) candidates.push_back({weights[i], static_cast<std::int32_t>(i)});
   }
   if (params.top_k > 0 && static_cast<std::size_t>(params.top_k) < candidates.size()) {
     std::nth_element(candidates.begin(), candidates.begin() + params.top_k, candidates.end(), likelier);
@@ -104,6 +106,7 @@ std::vector<Candidate> restrict_candidates(std::span<const float> weights, const
     reached += double{candidates[kept++].weight};
   }
   candidates.resize(kept);
+  while (candidates.size() > 1 && candidates.back().weight < params.min_p) candidates.pop_back();
   return candidates;
 }
 
@@ -119,13 +122,21 @@ SampledToken with_logprob(kernel::ThreadPool& alone, const SampleRow& row, float
 SampledToken sample_token(kernel::ThreadPool& alone, const SampleRow& row, std::vector<float>& scratch) {
   const SamplingParams& params = *row.params;
   std::span<const float> logits = row.logits;
+  const float penalty = params.repetition_penalty;
+  if (!row.forbidden.empty() || penalty != 1.0F) scratch.assign(logits.begin(), logits.end());
+  if (penalty != 1.0F) {
+    for (std::int32_t id : row.history) {
+      if (id < 0 || static_cast<std::size_t>(id) >= scratch.size()) continue;
+      const float logit = logits[static_cast<std::size_t>(id)];  // once, however often it is repeated
+      scratch[static_cast<std::size_t>(id)] = logit < 0.0F ? logit * penalty : logit / penalty;
+    }
+  }
   if (!row.forbidden.empty()) {
-    scratch.assign(logits.begin(), logits.end());
     for (std::int32_t id : row.forbidden) {
       if (id >= 0 && static_cast<std::size_t>(id) < scratch.size()) scratch[static_cast<std::size_t>(id)] = -std::numeric_limits<float>::infinity();
     }
-    logits = scratch;
   }
+  if (!row.forbidden.empty() || penalty != 1.0F) logits = scratch;
   const std::int32_t best = argmax(logits);
   const bool greedy = params.temperature == 0.0F;
   if (greedy || params.top_k == 1) return with_logprob(alone, row, greedy ? 1.0F : params.temperature, best);
@@ -136,7 +147,7 @@ SampledToken sample_token(kernel::ThreadPool& alone, const SampleRow& row, std::
   for (std::size_t i = 0; i < logits.size(); ++i) scratch[i] = (logits[i] - maximum) * scale;
   kernel::exp(alone, scratch.data(), static_cast<std::int64_t>(scratch.size()), scratch.data());
   const double uniform = philox_uniform(params.seed, row.sample, row.position);
-  const bool restricted = params.top_k > 0 || params.top_p < 1.0F;
+  const bool restricted = params.top_k > 0 || params.top_p < 1.0F || params.min_p > 0.0F;
   if (!(scratch[static_cast<std::size_t>(best)] > 0.0F)) return {};  // NaN, or nothing but -infinity
   const std::int32_t id = restricted ? draw(restrict_candidates(scratch, params), uniform) : draw(std::span<const float>(scratch), uniform);
   return with_logprob(alone, row, params.temperature, id);
@@ -150,6 +161,8 @@ runtime::Status SamplingParams::validate() const {
     return bad("temperature is " + std::to_string(temperature) + "; 0 (greedy) or at least 0.0001");
   }
   if (!(top_p > 0.0F && top_p <= 1.0F)) return bad("top_p is " + std::to_string(top_p) + "; above 0 and at most 1");
+  if (!(min_p >= 0.0F && min_p <= 1.0F)) return bad("min_p is " + std::to_string(min_p) + "; from 0 to 1");
+  if (!(repetition_penalty > 0.0F && std::isfinite(repetition_penalty))) return bad("repetition_penalty is " + std::to_string(repetition_penalty) + "; above 0");
   if (top_k < -1) return bad("top_k is " + std::to_string(top_k) + "; a number of tokens, or 0 or -1 for all");
   if (max_new_tokens < 0) return bad("max_new_tokens is " + std::to_string(max_new_tokens) + "; at least 0");
   if (min_new_tokens < 0) return bad("min_new_tokens is " + std::to_string(min_new_tokens) + "; at least 0");

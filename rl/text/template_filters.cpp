@@ -129,6 +129,18 @@ std::optional<double> parse_number(const std::string& written) {
   return value;
 }
 
+TemplateValue filter_center(TemplateEvaluator& evaluator, const TemplateValue& value, const Arguments& arguments) {
+  arguments.check("center", {"width"});
+  const std::string text = soft_text(evaluator, value);
+  const std::int64_t missing = arguments.integer(0, "width", 80) - count_characters(text);
+  if (missing <= 0) return text;
+  if (missing > 1'000'000) fail_limit("center: a width of more than a million");
+  evaluator.charge(static_cast<std::size_t>(missing));
+  // Python puts the odd space to the left where the width is odd too.
+  const std::int64_t left = missing / 2 + (missing & (missing + count_characters(text)) & 1);
+  return std::string(static_cast<std::size_t>(left), ' ') + text + std::string(static_cast<std::size_t>(missing - left), ' ');
+}
+
 TemplateValue filter_int(TemplateEvaluator&, const TemplateValue& value, const Arguments& arguments) {
   arguments.check("int", {"default", "base"});
   if (arguments.integer(1, "base", 10) != 10) fail_type("int: only base 10 is supported");
@@ -240,6 +252,7 @@ constexpr NamedFilter kTextFilters[] = {
     {"default", filter_default},
     {"d", filter_default},
     {"trim", filter_trim},
+    {"center", filter_center},
     {"indent", filter_indent},
     {"replace", filter_replace},
     {"escape", filter_escape},

@@ -1,5 +1,8 @@
 #include "rl/text/template_lexer.h"
 
+#include <cctype>
+#include <charconv>
+
 #include <algorithm>
 
 #include "rl/text/template_failure.h"
@@ -196,7 +199,7 @@ class Lexer {
 
   void number() {
     if (peek() == '0' && std::string_view("xXbBoO").find(peek(1)) != std::string_view::npos && peek(1) != '\0') {
-      fail_unsupported(line_, "a number in another base than ten");
+      return number_in_base(peek(1) == 'x' || peek(1) == 'X' ? 16 : peek(1) == 'o' || peek(1) == 'O' ? 8 : 2);
     }
     std::size_t count = digits(0);
     bool is_float = false;
@@ -214,6 +217,20 @@ class Lexer {
     std::string text(rest().substr(0, count));
     std::erase(text, '_');
     push(is_float ? TokenKind::kFloat : TokenKind::kInteger, std::move(text));
+    advance(count);
+  }
+
+  // 0x1f, 0o17, 0b11: a token in base ten.
+  void number_in_base(int base) {
+    std::size_t count = 2;
+    std::string digits;
+    for (; std::isxdigit(static_cast<unsigned char>(peek(count))) != 0 || (peek(count) == '_' && count > 1); ++count) {
+      if (peek(count) != '_') digits += peek(count);
+    }
+    std::int64_t value = 0;
+    const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), value, base);
+    if (digits.empty() || error != std::errc() || end != digits.data() + digits.size()) fail_unsupported(line_, "the number " + std::string(rest().substr(0, count)));
+    push(TokenKind::kInteger, std::to_string(value));
     advance(count);
   }
 

@@ -146,6 +146,7 @@ TemplateValue filter_sum(TemplateEvaluator& evaluator, const TemplateValue& valu
 
 /// map('upper'), map('replace', 'a', 'b'), map(attribute='x', default=0).
 TemplateValue filter_map(TemplateEvaluator& evaluator, const TemplateValue& value, const Arguments& arguments) {
+  if (!value.truthy()) return make_list(evaluator, {});  // none as well, and before the arguments are looked at
   ValueList out;
   if (arguments.positional.empty()) {
     const TemplateValue* attribute = arguments.find_named("attribute");
@@ -170,6 +171,7 @@ TemplateValue filter_map(TemplateEvaluator& evaluator, const TemplateValue& valu
 /// select, reject and their forms with an attribute first.
 TemplateValue select(TemplateEvaluator& evaluator, const TemplateValue& value, const Arguments& arguments, bool with_attribute,
                      bool wanted) {
+  if (!value.truthy()) return make_list(evaluator, {});
   CallArguments rest = arguments;
   TemplateValue attribute;
   if (with_attribute) {
@@ -194,6 +196,7 @@ TemplateValue select(TemplateEvaluator& evaluator, const TemplateValue& value, c
 
 TemplateValue filter_batch(TemplateEvaluator& evaluator, const TemplateValue& value, const Arguments& arguments) {
   arguments.check("batch", {"linecount", "fill_with"});
+  if (arguments.find(0, "linecount") == nullptr) fail_type("do_batch() missing 1 required positional argument: 'linecount'");
   const std::int64_t size = arguments.integer(0, "linecount", 1);
   if (size < 1 || size > 100'000) fail_python("ValueError", "batch: a size from 1 to 100000 is needed");
   const TemplateValue* fill = arguments.find(1, "fill_with");
@@ -209,6 +212,29 @@ TemplateValue filter_batch(TemplateEvaluator& evaluator, const TemplateValue& va
   return make_list(evaluator, std::move(rows));
 }
 
+/// So many lists of nearly equal length, the longer ones first.
+TemplateValue filter_slice(TemplateEvaluator& evaluator, const TemplateValue& value, const Arguments& arguments) {
+  arguments.check("slice", {"slices", "fill_with"});
+  if (arguments.find(0, "slices") == nullptr) fail_type("sync_do_slice() missing 1 required positional argument: 'slices'");
+  const std::int64_t slices = arguments.integer(0, "slices", 1);
+  if (slices < 1 || slices > 100'000) fail_python("ValueError", "slice: a number from 1 to 100000 is needed");
+  const TemplateValue* fill = arguments.find(1, "fill_with");
+  const ValueList items = evaluator.iterate(value);
+  const auto count = static_cast<std::int64_t>(items.size());
+  ValueList rows;
+  auto next = items.begin();
+  for (std::int64_t i = 0; i < slices; ++i) {
+    evaluator.charge_steps(1);
+    const bool longer = i < count % slices;
+    const auto end = next + count / slices + (longer ? 1 : 0);
+    ValueList row(next, end);
+    next = end;
+    if (fill != nullptr && !fill->is_none() && !longer) row.push_back(*fill);
+    rows.push_back(make_list(evaluator, std::move(row)));
+  }
+  return make_list(evaluator, std::move(rows));
+}
+
 TemplateValue filter_groupby(TemplateEvaluator& evaluator, const TemplateValue& value, const Arguments& arguments) {
   arguments.check("groupby", {"attribute", "default", "case_sensitive"});
   const TemplateValue* attribute = arguments.find(0, "attribute");
@@ -219,7 +245,7 @@ TemplateValue filter_groupby(TemplateEvaluator& evaluator, const TemplateValue& 
   ValueList groups, members;
   TemplateValue key;
   const auto close = [&] {
-    if (!members.empty()) groups.push_back(TemplateValue::tuple({key, make_list(evaluator, std::exchange(members, {}))}));
+    if (!members.empty()) groups.push_back(TemplateValue::tuple({key, make_list(evaluator, std::exchange(members, {}))}, {"grouper", "list"}));
   };
   for (const TemplateValue& item : sorted.items()) {
     TemplateValue item_key = get_path(evaluator, item, *attribute);
@@ -254,6 +280,7 @@ constexpr NamedFilter kListFilters[] = {
     {"sum", filter_sum},
     {"map", filter_map},
     {"batch", filter_batch},
+    {"slice", filter_slice},
     {"groupby", filter_groupby},
     {"attr", filter_attr},
     {"max", [](TemplateEvaluator& e, const TemplateValue& v, const Arguments& a) { return extreme(e, v, a, true); }},

@@ -114,9 +114,37 @@ std::string replace_all(TemplateEvaluator& evaluator, const std::string& text, c
 }
 
 /// find and rfind: a number of characters, or -1.
-std::int64_t find_text(const std::string& text, const std::string& wanted, bool last) {
-  const std::size_t at = last ? text.rfind(wanted) : text.find(wanted);
-  return at == std::string::npos ? -1 : count_characters(std::string_view(text).substr(0, at));
+/// The part of a string that a method's arguments `start` and `end`, from position 1, ask for; and how many characters are before it.
+struct Searched {
+  std::string_view text;
+  std::int64_t before = 0;
+  bool outside = false;  // start lies behind the end: not even the empty string is there
+};
+
+Searched searched_part(const TemplateValue& self, const Arguments& arguments, const char* method) {
+  arguments.check(method, {"sub", "start", "end"});
+  const std::string_view text = self.as_string();
+  if (arguments.positional.size() < 2) return {text};
+  const std::int64_t size = count_characters(text);
+  const auto bound = [&](std::size_t position, std::int64_t otherwise) {
+    const TemplateValue* given = arguments.find(position, "");
+    if (given == nullptr || given->is_none()) return otherwise;
+    const std::int64_t at = arguments.integer(position, "", otherwise);
+    return at < 0 ? std::max<std::int64_t>(at + size, 0) : at;
+  };
+  const std::int64_t start = bound(1, 0);
+  const std::int64_t end = std::min(bound(2, size), size);
+  if (start > end) return {.before = start, .outside = true};
+  const std::vector<std::string_view> characters = split_characters(text);
+  const auto offset = [&](std::int64_t at) { return at == size ? text.size() : static_cast<std::size_t>(characters[static_cast<std::size_t>(at)].data() - text.data()); };
+  return {text.substr(offset(start), offset(end) - offset(start)), start};
+}
+
+std::int64_t find_text(const TemplateValue& self, const Arguments& arguments, const char* method, bool last) {
+  const std::string& wanted = need_string(need_argument(arguments, 0, method), method);
+  const Searched part = searched_part(self, arguments, method);
+  const std::size_t at = part.outside ? std::string_view::npos : last ? part.text.rfind(wanted) : part.text.find(wanted);
+  return at == std::string_view::npos ? -1 : part.before + count_characters(part.text.substr(0, at));
 }
 
 TemplateValue partition(const TemplateValue& self, const Arguments& arguments, bool last) {
@@ -209,7 +237,8 @@ constexpr NamedMethod kStringMethods[] = {
     {"rstrip", strip_method<false, true>},
     {"upper", map_method<to_upper>},
     {"lower", map_method<to_lower>},
-    {"casefold", map_method<to_lower>},
+    {"casefold", map_method<to_casefolded>},
+    {"swapcase", map_method<to_swapped_case>},
     {"capitalize", map_method<to_capitalized>},
     {"title", map_method<to_title>},
     {"isalpha", class_method<CharacterClass::kAlpha>},
@@ -236,27 +265,28 @@ constexpr NamedMethod kStringMethods[] = {
        return TemplateValue(replace_all(e, self.as_string(), need_string(need_argument(a, 0, "replace"), "replace"),
                                         need_string(need_argument(a, 1, "replace"), "replace"), a.integer(2, "count", -1)));
      }},
-    {"find",
-     [](TemplateEvaluator&, const TemplateValue& self, const Arguments& a) {
-       return TemplateValue(find_text(self.as_string(), need_string(need_argument(a, 0, "find"), "find"), false));
-     }},
-    {"rfind",
-     [](TemplateEvaluator&, const TemplateValue& self, const Arguments& a) {
-       return TemplateValue(find_text(self.as_string(), need_string(need_argument(a, 0, "rfind"), "rfind"), true));
-     }},
+    {"find", [](TemplateEvaluator&, const TemplateValue& self, const Arguments& a) { return TemplateValue(find_text(self, a, "find", false)); }},
+    {"rfind", [](TemplateEvaluator&, const TemplateValue& self, const Arguments& a) { return TemplateValue(find_text(self, a, "rfind", true)); }},
     {"index",
      [](TemplateEvaluator&, const TemplateValue& self, const Arguments& a) {
-       const std::int64_t at = find_text(self.as_string(), need_string(need_argument(a, 0, "index"), "index"), false);
+       const std::int64_t at = find_text(self, a, "index", false);
+       if (at < 0) fail_python("ValueError", "substring not found");
+       return TemplateValue(at);
+     }},
+    {"rindex",
+     [](TemplateEvaluator&, const TemplateValue& self, const Arguments& a) {
+       const std::int64_t at = find_text(self, a, "rindex", true);
        if (at < 0) fail_python("ValueError", "substring not found");
        return TemplateValue(at);
      }},
     {"count",
      [](TemplateEvaluator& e, const TemplateValue& self, const Arguments& a) {
        const std::string& wanted = need_string(need_argument(a, 0, "count"), "count");
-       if (wanted.empty()) return TemplateValue(count_characters(self.as_string()) + 1);
+       const Searched part = searched_part(self, a, "count");
+       if (part.outside) return TemplateValue(std::int64_t{0});
+       if (wanted.empty()) return TemplateValue(count_characters(part.text) + 1);
        std::int64_t count = 0;
-       for (std::size_t at = self.as_string().find(wanted); at != std::string::npos; at = self.as_string().find(wanted, at + wanted.size()))
-         ++count;
+       for (std::size_t at = part.text.find(wanted); at != std::string_view::npos; at = part.text.find(wanted, at + wanted.size())) ++count;
        e.charge_steps(count / 16);
        return TemplateValue(count);
      }},
@@ -323,6 +353,7 @@ constexpr NamedMethod kListMethods[] = {
     {"index",
      [](TemplateEvaluator&, const TemplateValue& self, const Arguments& a) {
        const TemplateValue& wanted = need_argument(a, 0, "index");
+       a.check("index", {"value"});
        const auto at =
            std::find_if(self.items().begin(), self.items().end(), [&](const TemplateValue& item) { return equal_values(item, wanted); });
        if (at == self.items().end()) fail_python("ValueError", wanted.repr() + " is not in list");
@@ -424,6 +455,11 @@ TemplateValue get_attribute(TemplateEvaluator& evaluator, const TemplateValue& o
     for (const auto& [present, value] : object.as_namespace().attributes) {
       if (present == name) return value;
     }
+  }
+  if (object.is_tuple()) {
+    const std::vector<std::string>& names = object.as_tuple().names;
+    const auto found = std::find(names.begin(), names.end(), name);
+    if (found != names.end()) return object.items()[static_cast<std::size_t>(found - names.begin())];
   }
   if (object.is_loop()) return loop_attribute(object, name);
   if (object.is_callable() && name == "name") return object.as_callable().name;

@@ -2,6 +2,8 @@
 
 #include <utf8proc.h>
 
+#include <array>
+
 #include <charconv>
 #include <cmath>
 
@@ -147,6 +149,27 @@ std::string to_upper(std::string_view text) {
 }
 std::string to_lower(std::string_view text) {
   return map_characters(text, utf8proc_tolower);
+}
+
+std::string to_casefolded(std::string_view text) {
+  std::string out;
+  for (std::string_view character : split_characters(text)) {
+    std::array<utf8proc_int32_t, 8> parts;  // at most three
+    int boundary = 0;
+    const auto count = utf8proc_decompose_char(static_cast<utf8proc_int32_t>(decode_character(character)), parts.data(), parts.size(), UTF8PROC_CASEFOLD, &boundary);
+    if (count <= 0 || static_cast<std::size_t>(count) > parts.size() || (character.size() == 1 && static_cast<unsigned char>(character[0]) >= 0x80)) {
+      out += character;
+      continue;
+    }
+    for (utf8proc_ssize_t i = 0; i < count; ++i) append_code_point(out, static_cast<std::uint32_t>(parts[static_cast<std::size_t>(i)]));
+  }
+  return out;
+}
+
+std::string to_swapped_case(std::string_view text) {
+  std::string out;
+  for (std::string_view character : split_characters(text)) out += to_lower(character) != character ? to_lower(character) : to_upper(character);
+  return out;
 }
 
 std::string to_capitalized(std::string_view text) {

@@ -25,6 +25,8 @@ std::string_view strip_text(std::string_view text, bool left, bool right, const 
 
 std::string to_upper(std::string_view text);
 std::string to_lower(std::string_view text);
+std::string to_casefolded(std::string_view text);
+std::string to_swapped_case(std::string_view text);
 std::string to_capitalized(std::string_view text);  // first character upper, the others lower
 std::string to_title(std::string_view text);        // the same for every run of letters
 

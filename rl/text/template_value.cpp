@@ -73,9 +73,9 @@ TemplateValue TemplateValue::list(ValueList items) {
   return value;
 }
 
-TemplateValue TemplateValue::tuple(ValueList items) {
+TemplateValue TemplateValue::tuple(ValueList items, std::vector<std::string> names) {
   TemplateValue value;
-  value.data_ = std::make_shared<const TupleBox>(TupleBox{std::move(items)});
+  value.data_ = std::make_shared<const TupleBox>(TupleBox{std::move(items), std::move(names)});
   return value;
 }
 

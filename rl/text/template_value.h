@@ -32,6 +32,7 @@ struct NoneType {
 
 struct TupleBox {
   ValueList items;
+  std::vector<std::string> names;  // of a named tuple: its items are attributes too
 };
 
 /// Insertion-ordered. Keys are any hashable value; strings in practice.
@@ -87,7 +88,7 @@ class TemplateValue {
 
   static TemplateValue text(std::string_view value) { return TemplateValue(std::string(value)); }
   static TemplateValue list(ValueList items);
-  static TemplateValue tuple(ValueList items);
+  static TemplateValue tuple(ValueList items, std::vector<std::string> names = {});
   static TemplateValue dict(DictBox dict);
   static TemplateValue undefined(std::string message, const char* exception = "UndefinedError");
   /// Throws TemplateFailure when nested deeper than 200.
@@ -114,6 +115,7 @@ class TemplateValue {
   double as_double() const { return is_float() ? std::get<double>(data_) : static_cast<double>(as_int()); }  // of any number
   const std::string& as_string() const { return *std::get<Text>(data_); }
   const ValueList& items() const { return is_list() ? *std::get<List>(data_) : std::get<Tuple>(data_)->items; }  // of a list or tuple
+  const TupleBox& as_tuple() const { return *std::get<Tuple>(data_); }
   const DictBox& as_dict() const { return *std::get<Dict>(data_); }
   NamespaceBox& as_namespace() const { return *std::get<Namespace>(data_); }
   const CallableBox& as_callable() const { return *std::get<Callable>(data_); }

@@ -1,10 +1,15 @@
 #include "rl/text/tokenizer.h"
 
+#include <algorithm>
+#include <atomic>
+#include <mutex>
+#include <thread>
 #include <utility>
 
 #include "rl/text/tokenizer_files.h"
 #include "rl/text/tokenizer_pipeline.h"
 #include "runtime/core/check.h"
+#include "runtime/core/log.h"
 
 namespace rl {
 
@@ -33,6 +38,40 @@ Result<std::vector<std::int32_t>> Tokenizer::encode(std::string_view text, bool 
   return pipeline_->encode(text, add_special_tokens);
 }
 
+Result<Encoding> Tokenizer::encode_with(std::string_view text, const EncodeOptions& options) const { return pipeline_->encode_with(text, options); }
+
+Result<std::vector<Encoding>> Tokenizer::encode_batch(std::span<const std::string_view> texts, const EncodeOptions& options, const Padding& padding,
+                                                      std::size_t threads) const {
+  if (padding.target != Padding::Target::kNone && !padding_id()) {
+    return runtime::invalid_argument("the tokenizer has neither a padding nor an end-of-sequence token to fill up with");
+  }
+  std::vector<Encoding> encodings(texts.size());
+  std::atomic<std::size_t> next = 0;
+  std::mutex mutex;
+  std::pair<std::size_t, runtime::Status> failed = {texts.size(), {}};  // the first text that failed
+  const auto work = [&] {
+    for (std::size_t i = next++; i < texts.size(); i = next++) {
+      auto encoding = pipeline_->encode_with(texts[i], options);
+      if (encoding.ok()) {
+        encodings[i] = std::move(*encoding);
+        continue;
+      }
+      std::lock_guard lock(mutex);
+      if (i < failed.first) failed = {i, encoding.status()};
+    }
+  };
+  if (threads == 0) threads = std::max(1u, std::thread::hardware_concurrency());
+  threads = std::min(threads, std::max<std::size_t>(texts.size(), 1));
+  {
+    std::vector<std::jthread> others;
+    for (std::size_t i = 1; i < threads; ++i) others.emplace_back(work);
+    work();
+  }
+  if (failed.first < texts.size()) return failed.second.with_context("text " + std::to_string(failed.first));
+  if (padding.target != Padding::Target::kNone) pad_encodings(encodings, padding, *padding_id(), options.offsets != OffsetUnit::kNone);
+  return encodings;
+}
+
 std::string Tokenizer::decode(std::span<const std::int32_t> ids, bool skip_special_tokens) const {
   return pipeline_->decode(ids, skip_special_tokens);
 }
@@ -57,6 +96,16 @@ bool Tokenizer::is_special(std::int32_t id) const { return pipeline_->is_special
 std::optional<std::int32_t> Tokenizer::bos_id() const { return pipeline_->bos_id; }
 std::optional<std::int32_t> Tokenizer::eos_id() const { return pipeline_->eos_id; }
 std::optional<std::int32_t> Tokenizer::pad_id() const { return pipeline_->pad_id; }
+
+std::optional<std::int32_t> Tokenizer::padding_id() const {
+  if (pipeline_->pad_id) return pipeline_->pad_id;
+  if (pipeline_->eos_id) {
+    std::call_once(pipeline_->said_padding, [this] {
+      LOG(info, "the tokenizer has no padding token: its end of sequence, {}, stands in, masked", id_to_token(*pipeline_->eos_id));
+    });
+  }
+  return pipeline_->eos_id;
+}
 
 const std::string& Tokenizer::chat_template_source() const { return pipeline_->chat_template; }
 

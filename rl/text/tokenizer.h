@@ -11,6 +11,7 @@
 #include <string_view>
 #include <vector>
 
+#include "rl/text/tokenizer_encoding.h"
 #include "runtime/core/result.h"
 
 namespace rl {
@@ -33,6 +34,15 @@ class Tokenizer {
   /// caller's to choose. Errors: kInvalidArgument (not UTF-8, with the byte offset).
   runtime::Result<std::vector<std::int32_t>> encode(std::string_view text, bool add_special_tokens) const;
 
+  /// The ids with what else is known of them: offsets on request, cut to a number of tokens on request. Errors: as encode; kInvalidArgument (a limit
+  /// that the added special tokens exceed by themselves).
+  runtime::Result<Encoding> encode_with(std::string_view text, const EncodeOptions& options) const;
+
+  /// Many texts at once, on up to `threads` threads (0: one per processor), then filled up as `padding` says with padding_id(). Errors name the text; kInvalidArgument:
+  /// padding for a tokenizer that has no padding_id().
+  runtime::Result<std::vector<Encoding>> encode_batch(std::span<const std::string_view> texts, const EncodeOptions& options, const Padding& padding = {},
+                                                      std::size_t threads = 1) const;
+
   /// Text of `ids`. Unknown ids are left out; bytes that are not UTF-8 become U+FFFD.
   std::string decode(std::span<const std::int32_t> ids, bool skip_special_tokens) const;
 
@@ -48,6 +58,9 @@ class Tokenizer {
   std::optional<std::int32_t> bos_id() const;
   std::optional<std::int32_t> eos_id() const;
   std::optional<std::int32_t> pad_id() const;
+
+  /// What fills up the shorter rows of a batch, where the attention mask is 0: the model's padding token, or else its end of sequence (said once, in the log).
+  std::optional<std::int32_t> padding_id() const;
 
   /// The Jinja source, empty when the model ships none (from chat_template.jinja, tokenizer_config.json or the GGUF metadata).
   const std::string& chat_template_source() const;

@@ -53,6 +53,7 @@ Result<AddedTokens> AddedTokens::make(std::vector<AddedToken> tokens, const Norm
     const AddedToken& token = added.tokens_[i];
     added.by_id_[token.id] = i;
     added.by_content_[token.content] = i;
+    if (!token.in_text) continue;
     if (!token.normalized) {
       original.emplace_back(token.content, static_cast<std::int32_t>(i));
       continue;

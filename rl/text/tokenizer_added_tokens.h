@@ -26,6 +26,7 @@ struct AddedToken {
   bool strip_left = false;   // takes the white space before it
   bool strip_right = false;  // and after it
   bool normalized = false;   // looked for in the normalized text rather than in the original
+  bool in_text = true;       // else never looked for: what SentencePiece calls a control symbol is no part of any text
 };
 
 /// A stretch of text, or an added token that was found there (id >= 0).
@@ -39,7 +40,7 @@ class AddedTokens {
  public:
   AddedTokens() = default;
 
-  /// `normalizer` (may be null) is applied to the content of normalized tokens. Errors: as Normalizer::apply.
+  /// `normalizer` (may be null: the content stands for itself) is applied to the content of normalized tokens. Errors: as Normalizer::apply.
   static runtime::Result<AddedTokens> make(std::vector<AddedToken> tokens, const Normalizer* normalizer);
 
   /// Appends the segments of `text`, none of them empty text. The leftmost match counts, of several there the longest.

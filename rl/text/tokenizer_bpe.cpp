@@ -53,25 +53,45 @@ bool Bpe::words_never_join() const {
 
 std::unique_ptr<ModelScratch> Bpe::make_scratch() const { return std::make_unique<Scratch>(); }
 
-void Bpe::encode(std::string_view piece, ModelScratch& model_scratch, std::vector<std::int32_t>& ids) const {
+void Bpe::encode(std::string_view piece, ModelScratch& model_scratch, Ids& ids) const {
   auto& scratch = static_cast<Scratch&>(model_scratch);
+  scratch.symbols.with_lengths = false;
   while (!piece.empty()) {
     const std::string_view word = split_words_ ? first_word(piece) : piece;
     piece.remove_prefix(word.size());
     if (scratch.cache.find(word, ids)) continue;
-    Symbols& symbols = scratch.symbols;
-    symbols.clear();
-    if (!options_.ignore_merges || !find_whole(word, symbols)) {
-      if (options_.pieces_are_bytes) {
-        start_with_bytes(word, symbols);
-      } else {
-        start_with_characters(word, symbols);
-      }
-      apply_merges(merges_, symbols, scratch.merge);
-    }
-    scratch.cache.insert(word, symbols);
-    ids.insert(ids.end(), symbols.begin(), symbols.end());
+    split(word, scratch);
+    scratch.cache.insert(word, scratch.symbols.ids);
+    ids.insert(ids.end(), scratch.symbols.ids.begin(), scratch.symbols.ids.end());
   }
+}
+
+void Bpe::encode_ranges(std::string_view piece, ModelScratch& model_scratch, Ids& ids, std::vector<Piece>& ranges) const {
+  auto& scratch = static_cast<Scratch&>(model_scratch);
+  scratch.symbols.with_lengths = true;
+  std::uint32_t at = 0;
+  while (!piece.empty()) {
+    const std::string_view word = split_words_ ? first_word(piece) : piece;
+    piece.remove_prefix(word.size());
+    split(word, scratch);
+    ids.insert(ids.end(), scratch.symbols.ids.begin(), scratch.symbols.ids.end());
+    for (std::uint32_t length : scratch.symbols.lengths) {
+      ranges.push_back({at, at + length});
+      at += length;
+    }
+  }
+}
+
+void Bpe::split(std::string_view word, Scratch& scratch) const {
+  Symbols& symbols = scratch.symbols;
+  symbols.clear();
+  if (options_.ignore_merges && find_whole(word, symbols)) return;
+  if (options_.pieces_are_bytes) {
+    start_with_bytes(word, symbols);
+  } else {
+    start_with_characters(word, symbols);
+  }
+  apply_merges(merges_, symbols.ids, scratch.merge, symbols.with_lengths ? &symbols.lengths : nullptr);
 }
 
 // A word begins at a mark that follows anything but a mark.
@@ -83,32 +103,32 @@ std::string_view Bpe::first_word(std::string_view piece) const {
 
 bool Bpe::find_whole(std::string_view piece, Symbols& symbols) const {
   std::string spelled;
+  const std::size_t length = piece.size();
   if (options_.pieces_are_bytes) {
     append_byte_characters(piece, spelled);
     piece = spelled;
   }
   auto id = vocabulary().find(piece);
-  if (id) symbols.push_back(*id);
+  if (id) symbols.add(*id, length);
   return id.has_value();
 }
 
 void Bpe::start_with_bytes(std::string_view piece, Symbols& symbols) const {
-  std::optional<std::int32_t> unknown;
+  Unknown unknown;
   for (char c : piece) {
     const std::int32_t id = byte_ids_[static_cast<unsigned char>(c)];
     if (id < 0) {
-      add_unknown(unknown, symbols);
+      add_unknown(1, unknown, symbols);
       continue;
     }
-    if (unknown) symbols.push_back(*unknown);
-    unknown.reset();
-    symbols.push_back(id);
+    flush(unknown, symbols);
+    symbols.add(id, 1);
   }
-  if (unknown) symbols.push_back(*unknown);
+  flush(unknown, symbols);
 }
 
 void Bpe::start_with_characters(std::string_view piece, Symbols& symbols) const {
-  std::optional<std::int32_t> unknown;
+  Unknown unknown;
   std::string decorated;
   for (std::size_t at = 0, length = 0; at < piece.size(); at += length) {
     length = utf8_length(piece[at]);
@@ -120,14 +140,13 @@ void Bpe::start_with_characters(std::string_view piece, Symbols& symbols) const 
       character = decorated;
     }
     if (auto id = find_character(character)) {
-      if (unknown) symbols.push_back(*unknown);
-      unknown.reset();
-      symbols.push_back(*id);
+      flush(unknown, symbols);
+      symbols.add(*id, length);
     } else if (!options_.byte_fallback || !start_with_fallback_bytes(character, symbols)) {
-      add_unknown(unknown, symbols);
+      add_unknown(length, unknown, symbols);
     }
   }
-  if (unknown) symbols.push_back(*unknown);
+  flush(unknown, symbols);
 }
 
 std::optional<std::int32_t> Bpe::find_character(std::string_view character) const {
@@ -139,14 +158,19 @@ std::optional<std::int32_t> Bpe::find_character(std::string_view character) cons
 bool Bpe::start_with_fallback_bytes(std::string_view character, Symbols& symbols) const {
   const auto id_of = [this](char c) { return fallback_ids_[static_cast<unsigned char>(c)]; };
   if (std::any_of(character.begin(), character.end(), [&](char c) { return id_of(c) < 0; })) return false;
-  for (char c : character) symbols.push_back(id_of(c));
+  for (char c : character) symbols.add(id_of(c), 1);
   return true;
 }
 
-// An unknown token waits in `pending` until it is clear whether the next character joins it.
-void Bpe::add_unknown(std::optional<std::int32_t>& pending, Symbols& symbols) const {
-  if (pending && !options_.fuse_unknown) symbols.push_back(*pending);
-  pending = options_.unknown_id;
+void Bpe::add_unknown(std::size_t length, Unknown& pending, Symbols& symbols) const {
+  if (!options_.fuse_unknown) flush(pending, symbols);
+  pending.id = options_.unknown_id;
+  pending.length += length;
+}
+
+void Bpe::flush(Unknown& pending, Symbols& symbols) {
+  if (pending.id) symbols.add(*pending.id, pending.length);
+  pending = {};
 }
 
 namespace {

@@ -35,18 +35,43 @@ class Bpe final : public TokenModel {
 
   std::unique_ptr<ModelScratch> make_scratch() const override;
   void encode(std::string_view piece, ModelScratch& scratch, std::vector<std::int32_t>& ids) const override;
+  void encode_ranges(std::string_view piece, ModelScratch& scratch, std::vector<std::int32_t>& ids, std::vector<Piece>& ranges) const override;
 
  private:
-  using Symbols = std::vector<std::int32_t>;
+  using Ids = std::vector<std::int32_t>;
   struct Scratch;
 
+  // The symbols that a piece starts as, and on request how many bytes each stands for.
+  struct Symbols {
+    Ids ids;
+    std::vector<std::uint32_t> lengths;
+    bool with_lengths = false;
+
+    void clear() {
+      ids.clear();
+      lengths.clear();
+    }
+    void add(std::int32_t id, std::size_t length) {
+      ids.push_back(id);
+      if (with_lengths) lengths.push_back(static_cast<std::uint32_t>(length));
+    }
+  };
+
+  // An unknown symbol that waits until it is clear whether the next character joins it.
+  struct Unknown {
+    std::optional<std::int32_t> id;
+    std::size_t length = 0;
+  };
+
   std::string_view first_word(std::string_view piece) const;
+  void split(std::string_view word, Scratch& scratch) const;
   bool find_whole(std::string_view piece, Symbols& symbols) const;
   void start_with_bytes(std::string_view piece, Symbols& symbols) const;
   void start_with_characters(std::string_view piece, Symbols& symbols) const;
   std::optional<std::int32_t> find_character(std::string_view character) const;
   bool start_with_fallback_bytes(std::string_view character, Symbols& symbols) const;
-  void add_unknown(std::optional<std::int32_t>& pending, Symbols& symbols) const;
+  void add_unknown(std::size_t length, Unknown& pending, Symbols& symbols) const;
+  static void flush(Unknown& pending, Symbols& symbols);
   bool words_never_join() const;
 
   MergeTable merges_;

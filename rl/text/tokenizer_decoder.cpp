@@ -259,12 +259,12 @@ DecoderResult decoder_from_json(const json& component, int depth) {
 
 std::unique_ptr<Decoder> make_byte_level_decoder() { return std::make_unique<ByteLevelDecoder>(); }
 
-std::unique_ptr<Decoder> make_sentencepiece_decoder(bool strip_first_space) {
+std::unique_ptr<Decoder> make_sentencepiece_decoder(std::int64_t leading_spaces_max) {
   std::vector<std::unique_ptr<Decoder>> parts;
   parts.push_back(std::make_unique<ReplaceDecoder>(Pattern::literal(std::string(kWordMark)), " "));
   parts.push_back(std::make_unique<ByteFallbackDecoder>());
   parts.push_back(std::make_unique<FuseDecoder>());
-  if (strip_first_space) parts.push_back(std::make_unique<StripDecoder>(" ", 1, 0));
+  if (leading_spaces_max > 0) parts.push_back(std::make_unique<StripDecoder>(" ", leading_spaces_max, 0));
   return std::make_unique<SequenceDecoder>(std::move(parts));
 }
 

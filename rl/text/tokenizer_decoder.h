@@ -1,6 +1,7 @@
 // Decoders: tokens back to text. A chain of steps, each of which rewrites the list of tokens; joined, the list is the text.
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -32,8 +33,8 @@ runtime::Result<std::unique_ptr<Decoder>> decoder_from_json(const nlohmann::json
 
 std::unique_ptr<Decoder> make_byte_level_decoder();
 
-/// As SentencePiece decodes: U+2581 becomes a space, byte tokens their bytes, and with `strip_first_space` the text loses
-/// the space that encoding had put in front.
-std::unique_ptr<Decoder> make_sentencepiece_decoder(bool strip_first_space);
+/// As SentencePiece decodes: U+2581 becomes a space, byte tokens their bytes, and the text loses up to `leading_spaces_max` spaces in front: the one
+/// that encoding had put there, or all that encoding would have removed.
+std::unique_ptr<Decoder> make_sentencepiece_decoder(std::int64_t leading_spaces_max);
 
 }  // namespace rl

@@ -26,8 +26,6 @@ constexpr std::int64_t kTypeByte = 6;
 constexpr std::string_view kSingleDigits = R"(\p{N})";
 constexpr std::string_view kLlama3Pattern =
     R"((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)";
-constexpr std::string_view kQwen2Pattern =
-    R"((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)";
 constexpr std::string_view kTekkenPattern =
     R"([^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+)"
     R"(|[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]+[\p{Ll}\p{Lm}\p{Lo}\p{M}]*)"
@@ -227,7 +225,7 @@ Status load_sentencepiece(const GgufFile& file, GgufVocabulary vocabulary, Token
   options.unknown_id = *unknown;
   MergeTable merges = make_merges_from_scores(vocabulary.vocabulary, *scores, mergeable);
   pipeline.model = std::make_unique<Bpe>(std::move(vocabulary.vocabulary), std::move(merges), std::move(options));
-  pipeline.decoder = make_sentencepiece_decoder(*space_prefix);
+  pipeline.decoder = make_sentencepiece_decoder(*space_prefix ? 1 : 0);
   return add_specials(file, true, pipeline);
 }
 

@@ -62,6 +62,24 @@ Status load_parts(const json& tokenizer, TokenizerPipeline& pipeline) {
   return {};
 }
 
+Result<std::unique_ptr<TokenizerPipeline>> load_sentencepiece_file(const fs::path& path, const fs::path& folder) {
+  auto file = MappedFile::open(path);
+  if (!file.ok()) return file.status();
+  if (file->bytes().size() > kTokenizerBytesMax) return runtime::invalid_argument(path.string() + ": too long for a tokenizer");
+  return tokenizer_pipeline_from_sentencepiece({reinterpret_cast<const char*>(file->bytes().data()), file->bytes().size()}, path.string(), folder);
+}
+
+// A folder without tokenizer.json.
+Result<std::unique_ptr<TokenizerPipeline>> load_slow_tokenizer_pipeline(const fs::path& folder) {
+  std::error_code ignored;
+  for (const char* name : {"tokenizer.model", "spiece.model", "sentencepiece.bpe.model"}) {
+    if (fs::exists(folder / name, ignored)) return load_sentencepiece_file(folder / name, folder);
+  }
+  if (fs::exists(folder / "merges.txt", ignored) || fs::exists(folder / "vocab.json", ignored)) return tokenizer_pipeline_from_vocab_and_merges(folder);
+  return runtime::not_found(folder.string() +
+                            ": holds no tokenizer.json, no tokenizer.model, no vocab.json with merges.txt; fetch them from where the model came from");
+}
+
 }  // namespace
 
 Result<std::unique_ptr<TokenizerPipeline>> tokenizer_pipeline_from_json(std::string_view text, std::string_view name) {
@@ -82,14 +100,13 @@ Result<std::unique_ptr<TokenizerPipeline>> load_tokenizer_pipeline(const fs::pat
     if (!file.ok()) return file.status();
     return tokenizer_pipeline_from_gguf(**file);
   }
+  if (model.extension() == ".model") return load_sentencepiece_file(model, model.parent_path());
   std::error_code ignored;
   const bool is_folder = fs::is_directory(model, ignored);
   const fs::path path = is_folder ? model / "tokenizer.json" : model;
   auto file = MappedFile::open(path);
   if (!file.ok()) {
-    if (is_folder && file.status().code() == runtime::ErrorCode::kNotFound) {
-      return runtime::not_found(model.string() + ": holds no tokenizer.json; fetch it from where the model came from");
-    }
+    if (is_folder && file.status().code() == runtime::ErrorCode::kNotFound) return load_slow_tokenizer_pipeline(model);
     return file.status();
   }
   const std::string_view text(reinterpret_cast<const char*>(file->bytes().data()), file->bytes().size());

@@ -4,6 +4,7 @@
 #include <bit>
 #include <map>
 #include <string>
+#include <utility>
 
 #include "rl/text/tokenizer_text.h"
 
@@ -18,7 +19,7 @@ constexpr std::uint32_t kNone = UINT32_MAX;
 constexpr std::size_t kShortSymbolsMax = 64;
 
 // Scans all ranks for the lowest each time; the arrays stay in registers and the first cache lines.
-void merge_short(const MergeTable& merges, std::vector<std::int32_t>& symbols) {
+void merge_short(const MergeTable& merges, std::vector<std::int32_t>& symbols, std::vector<std::uint32_t>* lengths) {
   std::uint32_t ranks[kShortSymbolsMax];  // of merging symbol i with the next
   std::int32_t ids[kShortSymbolsMax];     // and what that gives
   std::size_t pairs = symbols.size() - 1;
@@ -35,6 +36,10 @@ void merge_short(const MergeTable& merges, std::vector<std::int32_t>& symbols) {
     }
     if (ranks[best] == kNoRank) break;
     symbols[best] = ids[best];
+    if (lengths != nullptr) {
+      (*lengths)[best] += (*lengths)[best + 1];
+      lengths->erase(lengths->begin() + static_cast<std::ptrdiff_t>(best + 1));
+    }
     for (std::size_t i = best + 1; i < pairs; ++i) {
       symbols[i] = symbols[i + 1];
       ranks[i - 1] = ranks[i];
@@ -54,7 +59,7 @@ bool later(const MergeScratch::Candidate& a, const MergeScratch::Candidate& b) {
 
 // A heap of candidate merges over a linked list of symbols. Candidates whose symbols have changed meanwhile are dropped when
 // they come up. A removed symbol is -1.
-void merge_long(const MergeTable& merges, std::vector<std::int32_t>& symbols, MergeScratch& scratch) {
+void merge_long(const MergeTable& merges, std::vector<std::int32_t>& symbols, MergeScratch& scratch, std::vector<std::uint32_t>* lengths) {
   const auto count = static_cast<std::uint32_t>(symbols.size());
   scratch.heap.clear();
   scratch.previous.resize(count);
@@ -84,10 +89,18 @@ void merge_long(const MergeTable& merges, std::vector<std::int32_t>& symbols, Me
     if (current == nullptr || current->rank != candidate.rank || current->id != candidate.id) continue;
     symbols[left] = candidate.id;
     symbols[right] = -1;
+    if (lengths != nullptr) (*lengths)[left] += std::exchange((*lengths)[right], 0);
     scratch.next[left] = scratch.next[right];
     if (scratch.next[left] != kNone) scratch.previous[scratch.next[left]] = left;
     offer(left, true);
     if (scratch.previous[left] != kNone) offer(scratch.previous[left], true);
+  }
+  if (lengths != nullptr) {
+    std::size_t kept = 0;
+    for (std::size_t i = 0; i < symbols.size(); ++i) {
+      if (symbols[i] >= 0) (*lengths)[kept++] = (*lengths)[i];
+    }
+    lengths->resize(kept);
   }
   std::erase(symbols, -1);
 }
@@ -161,12 +174,12 @@ MergeTable make_merges_from_scores(const Vocabulary& vocabulary, std::span<const
   return table;
 }
 
-void apply_merges(const MergeTable& merges, std::vector<std::int32_t>& symbols, MergeScratch& scratch) {
+void apply_merges(const MergeTable& merges, std::vector<std::int32_t>& symbols, MergeScratch& scratch, std::vector<std::uint32_t>* lengths) {
   if (symbols.size() < 2) return;
   if (symbols.size() <= kShortSymbolsMax) {
-    merge_short(merges, symbols);
+    merge_short(merges, symbols, lengths);
   } else {
-    merge_long(merges, symbols, scratch);
+    merge_long(merges, symbols, scratch, lengths);
   }
 }
 

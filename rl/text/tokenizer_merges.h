@@ -75,7 +75,7 @@ struct MergeScratch {
 };
 
 /// Merges neighbours in `symbols` until none has a merge. Cost: quadratic up to 64 symbols, where that is the fastest, then
-/// n log n.
-void apply_merges(const MergeTable& merges, std::vector<std::int32_t>& symbols, MergeScratch& scratch);
+/// n log n. `lengths` (may be null), one per symbol, are added up along.
+void apply_merges(const MergeTable& merges, std::vector<std::int32_t>& symbols, MergeScratch& scratch, std::vector<std::uint32_t>* lengths = nullptr);
 
 }  // namespace rl

@@ -8,6 +8,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "rl/text/tokenizer_aligned_text.h"
 #include "rl/text/tokenizer_vocabulary.h"
 #include "runtime/core/result.h"
 
@@ -33,6 +34,9 @@ class TokenModel {
 
   /// Appends the ids of `piece`, valid UTF-8 and not empty. `scratch` comes from this model's make_scratch.
   virtual void encode(std::string_view piece, ModelScratch& scratch, std::vector<std::int32_t>& ids) const = 0;
+
+  /// The same, and appends which bytes of the piece each token stands for; slower.
+  virtual void encode_ranges(std::string_view piece, ModelScratch& scratch, std::vector<std::int32_t>& ids, std::vector<Piece>& ranges) const = 0;
 
  private:
   Vocabulary vocabulary_;

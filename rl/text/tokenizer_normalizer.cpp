@@ -6,7 +6,9 @@
 #include <utility>
 
 #include "rl/text/tokenizer_bytes.h"
+#include "rl/text/tokenizer_charsmap_normalizer.h"
 #include "rl/text/tokenizer_json_fields.h"
+#include "rl/text/tokenizer_normal_form.h"
 #include "rl/text/tokenizer_pattern.h"
 #include "rl/text/tokenizer_text.h"
 
@@ -35,6 +37,11 @@ class NormalForm final : public Normalizer {
     return {};
   }
 
+  Status apply_aligned(AlignedText& text, RegexScratch&) const override {
+    if (!unchanged(text.text)) apply_changes(normal_form_changes(text.text, (options_ & UTF8PROC_COMPAT) != 0, (options_ & UTF8PROC_COMPOSE) != 0), text);
+    return {};
+  }
+
  private:
   bool unchanged(std::string_view text) const {
     for (std::size_t at = 0; at < text.size();) {
@@ -57,6 +64,19 @@ class CharacterMap final : public Normalizer {
     out.reserve(text.size());
     for (std::size_t at = 0; at < text.size();) map_(next_code_point(text, at), out);
     text = std::move(out);
+    return {};
+  }
+
+  Status apply_aligned(AlignedText& text, RegexScratch&) const override {
+    AlignedRewriter rewriter(text);
+    std::string mapped;
+    for (std::size_t at = 0; at < text.text.size();) {
+      const std::size_t begin = at;
+      mapped.clear();
+      map_(next_code_point(text.text, at), mapped);
+      rewriter.add(mapped, begin);
+    }
+    rewriter.finish();
     return {};
   }
 
@@ -110,6 +130,21 @@ class Strip final : public Normalizer {
   Strip(bool left, bool right) : left_(left), right_(right) {}
 
   Status apply(std::string& text, RegexScratch&) const override {
+    const auto [begin, end] = kept(text);
+    text = text.substr(begin, end - begin);
+    return {};
+  }
+
+  Status apply_aligned(AlignedText& text, RegexScratch&) const override {
+    const auto [begin, end] = kept(text.text);
+    AlignedRewriter rewriter(text);
+    rewriter.keep(begin, end);
+    rewriter.finish();
+    return {};
+  }
+
+ private:
+  std::pair<std::size_t, std::size_t> kept(std::string_view text) const {
     std::size_t begin = 0;
     std::size_t end = text.size();
     while (left_ && begin < end) {
@@ -122,11 +157,9 @@ class Strip final : public Normalizer {
       if (!is_white_space(previous_code_point(text, previous))) break;
       end = previous;
     }
-    text = text.substr(begin, end - begin);
-    return {};
+    return {begin, end};
   }
 
- private:
   bool left_;
   bool right_;
 };
@@ -139,6 +172,20 @@ class Replace final : public Normalizer {
     auto replaced = pattern_.replace(text, content_, scratch);
     if (!replaced.ok()) return replaced.status();
     text = std::move(*replaced);
+    return {};
+  }
+
+  Status apply_aligned(AlignedText& text, RegexScratch& scratch) const override {
+    AlignedRewriter rewriter(text);
+    std::size_t copied = 0;
+    Status status = pattern_.each(text.text, scratch, [&](std::size_t begin, std::size_t end) {
+      rewriter.keep(copied, begin);
+      rewriter.add(content_, end == 0 ? Piece{0, 0} : text.origins[end - 1]);
+      copied = end;
+    });
+    if (!status.ok()) return status;
+    rewriter.keep(copied, text.text.size());
+    rewriter.finish();
     return {};
   }
 
@@ -156,6 +203,14 @@ class Prepend final : public Normalizer {
     return {};
   }
 
+  Status apply_aligned(AlignedText& text, RegexScratch&) const override {
+    AlignedRewriter rewriter(text);
+    rewriter.add(prefix_, 0);
+    rewriter.keep(0, text.text.size());
+    rewriter.finish();
+    return {};
+  }
+
  private:
   std::string prefix_;
 };
@@ -168,6 +223,17 @@ class ByteLevelNormalizer final : public Normalizer {
     text = std::move(out);
     return {};
   }
+
+  Status apply_aligned(AlignedText& text, RegexScratch&) const override {
+    AlignedRewriter rewriter(text);
+    for (std::size_t at = 0; at < text.text.size(); ++at) {
+      std::string spelled;
+      append_byte_characters(std::string_view(text.text).substr(at, 1), spelled);
+      rewriter.add(spelled, at);
+    }
+    rewriter.finish();
+    return {};
+  }
 };
 
 class Sequence final : public Normalizer {
@@ -177,6 +243,14 @@ class Sequence final : public Normalizer {
   Status apply(std::string& text, RegexScratch& scratch) const override {
     for (const auto& part : parts_) {
       Status status = part->apply(text, scratch);
+      if (!status.ok()) return status;
+    }
+    return {};
+  }
+
+  Status apply_aligned(AlignedText& text, RegexScratch& scratch) const override {
+    for (const auto& part : parts_) {
+      Status status = part->apply_aligned(text, scratch);
       if (!status.ok()) return status;
     }
     return {};
@@ -270,6 +344,7 @@ NormalizerResult normalizer_from_json(const json& component, int depth) {
   if (*type == "Lowercase") return std::unique_ptr<Normalizer>(std::make_unique<CharacterMap>(lowercase));
   if (*type == "StripAccents") return std::unique_ptr<Normalizer>(std::make_unique<CharacterMap>(strip_marks));
   if (*type == "Nmt") return std::unique_ptr<Normalizer>(std::make_unique<CharacterMap>(nmt));
+  if (*type == "Precompiled") return precompiled_from_json(component);
   if (*type == "ByteLevel") return std::unique_ptr<Normalizer>(std::make_unique<ByteLevelNormalizer>());
   if (*type == "Prepend") {
     auto prefix = json_string(component, "prepend");

@@ -8,6 +8,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "rl/text/tokenizer_aligned_text.h"
 #include "rl/text/tokenizer_regex.h"
 #include "runtime/core/result.h"
 #include "runtime/core/status.h"
@@ -24,10 +25,13 @@ class Normalizer {
 
   /// Rewrites valid UTF-8 in place. Errors: kResourceExhausted (a pattern that gave up, a text too long to normalize).
   virtual runtime::Status apply(std::string& text, RegexScratch& scratch) const = 0;
+
+  /// The same, keeping track of where everything came from; slower.
+  virtual runtime::Status apply_aligned(AlignedText& text, RegexScratch& scratch) const = 0;
 };
 
 /// Builds the "normalizer" of a tokenizer.json: NFC, NFD, NFKC, NFKD, Lowercase, Strip, StripAccents, Replace, Prepend,
-/// BertNormalizer, ByteLevel, Nmt, Sequence. kUnimplemented names any other.
+/// BertNormalizer, ByteLevel, Nmt, Precompiled, Sequence. kUnimplemented names any other.
 runtime::Result<std::unique_ptr<Normalizer>> normalizer_from_json(const nlohmann::json& json, int depth = 0);
 
 /// Unicode's normal form C.

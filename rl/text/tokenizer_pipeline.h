@@ -13,6 +13,7 @@
 
 #include "rl/text/tokenizer_added_tokens.h"
 #include "rl/text/tokenizer_decoder.h"
+#include "rl/text/tokenizer_encoding.h"
 #include "rl/text/tokenizer_model.h"
 #include "rl/text/tokenizer_normalizer.h"
 #include "rl/text/tokenizer_post_processor.h"
@@ -36,10 +37,14 @@ struct TokenizerPipeline {
   std::optional<std::int32_t> bos_id;
   std::optional<std::int32_t> eos_id;
   std::optional<std::int32_t> pad_id;
+  mutable std::once_flag said_padding;
   std::string chat_template;
   std::map<std::string, std::string> special_token_texts;
 
   runtime::Result<std::vector<std::int32_t>> encode(std::string_view text, bool add_special_tokens) const;
+
+  /// See Tokenizer::encode_with.
+  runtime::Result<Encoding> encode_with(std::string_view text, const EncodeOptions& options) const;
   std::string decode(std::span<const std::int32_t> ids, bool skip_special_tokens) const;
 
   /// An added token's content, or the vocabulary's token; empty for an unknown id.
@@ -59,6 +64,11 @@ struct TokenizerPipeline {
     std::unique_ptr<ModelScratch> model;
   };
 
+  runtime::Status check_text(std::string_view text) const;
+  runtime::Status encode_plain(std::string_view text, std::vector<std::int32_t>& ids) const;
+  runtime::Status encode_aligned(std::string_view text, OffsetUnit unit, std::vector<std::int32_t>& ids, std::vector<TokenOffsets>& offsets) const;
+  runtime::Status encode_text_aligned(std::string_view text, std::uint32_t begin, Scratch& scratch, std::vector<std::int32_t>& ids,
+                                      std::vector<TokenOffsets>& offsets) const;
   runtime::Status encode_text(std::string_view text, bool at_start, Scratch& scratch, std::vector<std::int32_t>& ids) const;
   std::unique_ptr<Scratch> take_scratch() const;
   void give_back(std::unique_ptr<Scratch> scratch) const;

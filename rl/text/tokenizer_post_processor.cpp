@@ -56,6 +56,17 @@ Result<PostProcessor> template_from_json(const json& component) {
   return processor;
 }
 
+// ByteLevel and RobertaProcessing.
+Status read_trimming(const json& component, PostProcessor& processor) {
+  auto trim = json_bool_or(component, "trim_offsets", true);
+  auto prefix = json_bool_or(component, "add_prefix_space", true);
+  if (!trim.ok()) return trim.status();
+  if (!prefix.ok()) return prefix.status();
+  processor.trim_offsets = *trim;
+  processor.add_prefix_space = *prefix;
+  return {};
+}
+
 // BertProcessing and RobertaProcessing: "cls": ["[CLS]", 101] before, "sep" after.
 Result<PostProcessor> cls_sep_from_json(const json& component) {
   PostProcessor processor;
@@ -78,6 +89,7 @@ Result<PostProcessor> sequence_from_json(const json& component, int depth) {
     auto part = post_processor_from_json(member, depth + 1);
     if (!part.ok()) return part.status();
     whole.prefix.insert(whole.prefix.begin(), part->prefix.begin(), part->prefix.end());  // a later one goes around
+    if (part->trim_offsets) whole.trim_offsets = true, whole.add_prefix_space = part->add_prefix_space;
     whole.suffix.insert(whole.suffix.end(), part->suffix.begin(), part->suffix.end());
   }
   return whole;
@@ -89,8 +101,13 @@ Result<PostProcessor> post_processor_from_json(const json& component, int depth)
   auto type = json_type(component);
   if (!type.ok()) return type.status();
   if (*type == "TemplateProcessing") return template_from_json(component);
-  if (*type == "ByteLevel") return PostProcessor{};
-  if (*type == "BertProcessing" || *type == "RobertaProcessing") return cls_sep_from_json(component);
+  if (*type == "ByteLevel" || *type == "RobertaProcessing") {
+    auto processor = *type == "ByteLevel" ? Result<PostProcessor>(PostProcessor{}) : cls_sep_from_json(component);
+    if (!processor.ok()) return processor;
+    if (Status status = read_trimming(component, *processor); !status.ok()) return status;
+    return processor;
+  }
+  if (*type == "BertProcessing") return cls_sep_from_json(component);
   if (*type == "Sequence") return sequence_from_json(component, depth);
   return unsupported_component("post_processor", *type);
 }

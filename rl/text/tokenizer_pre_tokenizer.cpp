@@ -1,5 +1,6 @@
 #include "rl/text/tokenizer_pre_tokenizer.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "rl/text/tokenizer_bytes.h"
@@ -16,6 +17,7 @@ using runtime::Status;
 void PieceList::reset(std::string_view whole, bool starts_original) {
   text = whole;
   at_start = starts_original;
+  aligned = false;
   pieces.clear();
   if (!whole.empty()) pieces.push_back({0, static_cast<std::uint32_t>(whole.size())});
 }
@@ -100,18 +102,47 @@ Status split_pieces(PieceList& list, Split split) {
   return {};
 }
 
-// Replaces the text of the pieces by what `rewrite(piece's text, is the first of the original, out)` appends for each.
+// What becomes of the text of the pieces, bit by bit.
+class PieceWriter {
+ public:
+  explicit PieceWriter(PieceList& list) : list_(list), out_(list.rewriting) {
+    out_.clear();
+    list.rewriting_origins.clear();
+  }
+
+  // The old text's bytes [begin, end) as they are.
+  void copy(std::size_t begin, std::size_t end) {
+    out_.append(list_.text, begin, end - begin);
+    if (list_.aligned) {
+      const auto origins = list_.origins.begin();
+      list_.rewriting_origins.insert(list_.rewriting_origins.end(), origins + static_cast<std::ptrdiff_t>(begin), origins + static_cast<std::ptrdiff_t>(end));
+    }
+  }
+
+  // New text, which comes from where the old text's byte `at` does.
+  void add(std::string_view text, std::size_t at) {
+    out_ += text;
+    if (list_.aligned) list_.rewriting_origins.insert(list_.rewriting_origins.end(), text.size(), list_.origins[at]);
+  }
+
+ private:
+  PieceList& list_;
+  std::string& out_;
+};
+
+// Replaces the text of the pieces by what `rewrite(piece, is the first of the original, writer)` writes for each.
 template <class Rewrite>
 void rewrite_pieces(PieceList& list, Rewrite rewrite) {
-  list.rewriting.clear();
+  PieceWriter writer(list);
   bool first = list.at_start;
   for (Piece& piece : list.pieces) {
     const auto begin = static_cast<std::uint32_t>(list.rewriting.size());
-    rewrite(list.view(piece), first, list.rewriting);
+    rewrite(piece, first, writer);
     piece = {begin, static_cast<std::uint32_t>(list.rewriting.size())};
     first = false;
   }
   list.rewritten.swap(list.rewriting);
+  list.origins.swap(list.rewriting_origins);
   list.text = list.rewritten;
 }
 
@@ -180,9 +211,9 @@ class ByteLevel final : public PreTokenizer {
 
   Status apply(PieceList& list, RegexScratch& scratch) const override {
     if (add_prefix_space_) {
-      rewrite_pieces(list, [](std::string_view text, bool, std::string& out) {
-        if (!text.starts_with(' ')) out += ' ';
-        out += text;
+      rewrite_pieces(list, [&](const Piece& piece, bool, PieceWriter& out) {
+        if (list.text[piece.begin] != ' ') out.add(" ", piece.begin);
+        out.copy(piece.begin, piece.end);
       });
     }
     if (pattern_) {
@@ -190,7 +221,14 @@ class ByteLevel final : public PreTokenizer {
       if (!status.ok()) return status;
     }
     if (!deferred_) {
-      rewrite_pieces(list, [](std::string_view text, bool, std::string& out) { append_byte_characters(text, out); });
+      rewrite_pieces(list, [&](const Piece& piece, bool, PieceWriter& out) {
+        std::string spelled;
+        for (std::size_t at = piece.begin; at < piece.end; ++at) {
+          spelled.clear();
+          append_byte_characters(list.text.substr(at, 1), spelled);
+          out.add(spelled, at);
+        }
+      });
     }
     return {};
   }
@@ -210,15 +248,15 @@ class Metaspace final : public PreTokenizer {
       : replacement_(std::move(replacement)), pattern_(Pattern::literal(replacement_)), prepend_(prepend), split_(split) {}
 
   Status apply(PieceList& list, RegexScratch& scratch) const override {
-    rewrite_pieces(list, [this](std::string_view text, bool first, std::string& out) {
+    rewrite_pieces(list, [&](const Piece& piece, bool first, PieceWriter& out) {
+      const std::string_view text = list.text.substr(0, piece.end);
       const bool prepend = prepend_ == Prepend::kAlways || (prepend_ == Prepend::kFirst && first);
-      if (prepend && !text.starts_with(' ') && !text.starts_with(replacement_)) out += replacement_;
-      for (char c : text) {
-        if (c == ' ') {
-          out += replacement_;
-        } else {
-          out += c;
-        }
+      if (prepend && text[piece.begin] != ' ' && !text.substr(piece.begin).starts_with(replacement_)) out.add(replacement_, piece.begin);
+      for (std::size_t at = piece.begin; at < piece.end;) {
+        const std::size_t space = std::min(text.find(' ', at), text.size());
+        out.copy(at, space);
+        if (space < text.size()) out.add(replacement_, space);
+        at = space + 1;
       }
     });
     if (!split_) return {};

@@ -10,29 +10,26 @@
 
 #include <nlohmann/json.hpp>
 
+#include "rl/text/tokenizer_aligned_text.h"
 #include "rl/text/tokenizer_regex.h"
 #include "runtime/core/result.h"
 #include "runtime/core/status.h"
 
 namespace rl {
 
-/// A half-open range of bytes.
-struct Piece {
-  std::uint32_t begin;
-  std::uint32_t end;
-  bool operator==(const Piece&) const = default;
-};
-
 /// A text on its way through the pre-tokenizers: first one piece, in the end many. None is empty.
 struct PieceList {
   std::string_view text;      // what the pieces index; views the caller's text, or `rewritten`
   std::vector<Piece> pieces;
   bool at_start = false;      // the first piece begins where the original text begins
+  bool aligned = false;       // `origins` says where each byte of `text` came from; to be set after reset()
+  std::vector<Piece> origins;
 
   // Storage that keeps its capacity from one text to the next.
   std::string rewritten;
   std::string rewriting;
   std::vector<Piece> next;
+  std::vector<Piece> rewriting_origins;
 
   /// Starts over with all of `whole` as one piece, or none when it is empty.
   void reset(std::string_view whole, bool starts_original);
@@ -67,5 +64,9 @@ runtime::Result<std::unique_ptr<PreTokenizer>> make_byte_level_pre_tokenizer(std
 /// GPT-2's pattern.
 inline constexpr std::string_view kGpt2Pattern =
     R"('s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+)";
+
+/// Qwen2's: Llama 3's with single digits.
+inline constexpr std::string_view kQwen2Pattern =
+    R"((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)";
 
 }  // namespace rl

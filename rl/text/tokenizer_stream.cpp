@@ -13,6 +13,9 @@ namespace {
 // How many ids may wait for a character to complete. A character has at most four bytes, and each id brings one or more.
 constexpr std::size_t kWaitingMax = 4;
 
+// How many ids without a text of their own are kept as context.
+constexpr std::size_t kContextMax = 64;
+
 }  // namespace
 
 TokenStream::TokenStream(Tokenizer tokenizer, bool skip_special_tokens)
@@ -52,10 +55,12 @@ std::string TokenStream::window_text() const {
 }
 
 // The ids emitted now become the context of the next, since a token's text may depend on the one before it. Only they: they
-// begin with a whole character, which an arbitrary number of ids would not.
+// begin with a whole character, which an arbitrary number of ids would not. Where they are no text by themselves, spaces say, which
+// the beginning of a text loses, what was before them stays too.
 std::string TokenStream::emit_window() {
   std::string text = window_text();
-  ids_.erase(ids_.begin(), ids_.begin() + static_cast<std::ptrdiff_t>(emitted_));
+  const bool alone = !tokenizer_.decode(std::span(ids_).subspan(emitted_), skip_special_tokens_).empty();
+  if (alone || emitted_ > kContextMax) ids_.erase(ids_.begin(), ids_.begin() + static_cast<std::ptrdiff_t>(emitted_));
   emitted_ = ids_.size();
   return text;
 }

@@ -15,8 +15,6 @@ using runtime::Result;
 
 namespace {
 
-constexpr double kUnknownPenalty = 10.0;
-
 // The best way to reach a byte offset: by the token `id` that starts at `start`.
 struct PathNode {
   double score = 0;
@@ -32,12 +30,13 @@ struct Unigram::Scratch final : ModelScratch {
   std::vector<std::int32_t> ends;  // offsets of the best path, last first
 };
 
-Unigram::Unigram(Vocabulary vocabulary, std::vector<double> scores, std::int32_t unknown_id, bool byte_fallback)
-    : TokenModel(std::move(vocabulary)), scores_(std::move(scores)), unknown_id_(unknown_id), byte_fallback_(byte_fallback) {
+Unigram::Unigram(Vocabulary vocabulary, std::vector<double> scores, UnigramOptions options)
+    : TokenModel(std::move(vocabulary)), scores_(std::move(scores)), options_(std::move(options)) {
   std::vector<std::pair<std::string_view, std::int32_t>> keys;
-  for (std::int32_t id = 0; id < this->vocabulary().size(); ++id) keys.emplace_back(this->vocabulary().token(id), id);
+  for (std::int32_t id = 0; id < this->vocabulary().size(); ++id) {
+    if (options_.in_text.empty() || options_.in_text[static_cast<std::size_t>(id)]) keys.emplace_back(this->vocabulary().token(id), id);
+  }
   trie_ = ByteTrie(std::move(keys));
-  if (!scores_.empty()) unknown_score_ = *std::min_element(scores_.begin(), scores_.end()) - kUnknownPenalty;
   for (int byte = 0; byte < 256; ++byte) {
     const auto value = static_cast<std::uint8_t>(byte);
     fallback_ids_[value] = this->vocabulary().find(byte_token(value)).value_or(-1);
@@ -50,6 +49,7 @@ void Unigram::find_best_path(std::string_view piece, Scratch& scratch) const {
   auto& nodes = scratch.nodes;
   nodes.assign(piece.size() + 1, PathNode{});
   const auto reach = [&](std::size_t start, std::size_t end, std::int32_t id, double score) {
+    if (options_.single_precision) score = static_cast<double>(static_cast<float>(score));
     PathNode& node = nodes[end];
     if (node.start >= 0 && score <= node.score) return;
     node = {score, id, static_cast<std::int32_t>(start)};
@@ -62,7 +62,7 @@ void Unigram::find_best_path(std::string_view piece, Scratch& scratch) const {
       reach(start, start + length, id, here + scores_[static_cast<std::size_t>(id)]);
       single |= length == width;
     });
-    if (!single) reach(start, start + width, unknown_id_, here + unknown_score_);
+    if (!single) reach(start, start + width, options_.unknown_id, here + options_.unknown_score);
   }
 }
 
@@ -70,6 +70,15 @@ void Unigram::encode(std::string_view piece, ModelScratch& model_scratch, std::v
   auto& scratch = static_cast<Scratch&>(model_scratch);
   if (scratch.cache.find(piece, ids)) return;
   const std::size_t first = ids.size();
+  follow_best_path(piece, scratch, ids, nullptr);
+  scratch.cache.insert(piece, std::span(ids).subspan(first));
+}
+
+void Unigram::encode_ranges(std::string_view piece, ModelScratch& model_scratch, std::vector<std::int32_t>& ids, std::vector<Piece>& ranges) const {
+  follow_best_path(piece, static_cast<Scratch&>(model_scratch), ids, &ranges);
+}
+
+void Unigram::follow_best_path(std::string_view piece, Scratch& scratch, std::vector<std::int32_t>& ids, std::vector<Piece>* ranges) const {
   find_best_path(piece, scratch);
   scratch.ends.clear();
   for (std::size_t end = piece.size(); end > 0; end = static_cast<std::size_t>(scratch.nodes[end].start)) {
@@ -79,28 +88,30 @@ void Unigram::encode(std::string_view piece, ModelScratch& model_scratch, std::v
   for (std::size_t i = scratch.ends.size(); i-- > 0;) {
     auto end = static_cast<std::size_t>(scratch.ends[i]);
     const std::int32_t id = scratch.nodes[end].id;
-    if (id != unknown_id_) {
+    const std::size_t first = ids.size();
+    if (id != options_.unknown_id) {
       ids.push_back(id);
     } else {
-      while (i > 0 && scratch.nodes[static_cast<std::size_t>(scratch.ends[i - 1])].id == unknown_id_) {
+      while (i > 0 && scratch.nodes[static_cast<std::size_t>(scratch.ends[i - 1])].id == options_.unknown_id) {
         end = static_cast<std::size_t>(scratch.ends[--i]);
       }
       add_unknown(piece.substr(start, end - start), ids);
     }
+    // The bytes of an unknown run all stand for the whole of it.
+    if (ranges != nullptr) ranges->insert(ranges->end(), ids.size() - first, {static_cast<std::uint32_t>(start), static_cast<std::uint32_t>(end)});
     start = end;
   }
-  scratch.cache.insert(piece, std::span(ids).subspan(first));
 }
 
 // A run of unknown characters. It may spell a token all the same, the unknown token's own text for one.
 void Unigram::add_unknown(std::string_view text, std::vector<std::int32_t>& ids) const {
-  if (auto id = vocabulary().find(text)) {
+  if (auto id = options_.in_text.empty() ? vocabulary().find(text) : std::nullopt) {
     ids.push_back(*id);
     return;
   }
   const auto id_of = [this](char c) { return fallback_ids_[static_cast<unsigned char>(c)]; };
-  if (!byte_fallback_ || std::any_of(text.begin(), text.end(), [&](char c) { return id_of(c) < 0; })) {
-    ids.push_back(unknown_id_);
+  if (!options_.byte_fallback || std::any_of(text.begin(), text.end(), [&](char c) { return id_of(c) < 0; })) {
+    ids.push_back(options_.unknown_id);
     return;
   }
   for (char c : text) ids.push_back(id_of(c));
@@ -127,8 +138,11 @@ Result<std::unique_ptr<TokenModel>> unigram_from_json(const json& model) {
   }
   auto vocabulary = Vocabulary::make(tokens);
   if (!vocabulary.ok()) return vocabulary.status();
-  return std::unique_ptr<TokenModel>(std::make_unique<Unigram>(std::move(*vocabulary), std::move(scores),
-                                                               static_cast<std::int32_t>(*unknown), *fallback));
+  UnigramOptions options;
+  options.unknown_id = static_cast<std::int32_t>(*unknown);
+  options.byte_fallback = *fallback;
+  options.unknown_score = *std::min_element(scores.begin(), scores.end()) - kUnigramUnknownPenalty;
+  return std::unique_ptr<TokenModel>(std::make_unique<Unigram>(std::move(*vocabulary), std::move(scores), std::move(options)));
 }
 
 }  // namespace rl

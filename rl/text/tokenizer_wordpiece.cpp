@@ -35,25 +35,36 @@ WordPiece::WordPiece(Vocabulary vocabulary, std::int32_t unknown_id, std::string
 
 std::unique_ptr<ModelScratch> WordPiece::make_scratch() const { return std::make_unique<WordPieceScratch>(); }
 
-void WordPiece::encode(std::string_view piece, ModelScratch& scratch, std::vector<std::int32_t>& ids) const {
+void WordPiece::encode(std::string_view piece, ModelScratch& scratch, std::vector<std::int32_t>& ids) const { spell(piece, scratch, ids, nullptr); }
+
+void WordPiece::encode_ranges(std::string_view piece, ModelScratch& scratch, std::vector<std::int32_t>& ids, std::vector<Piece>& ranges) const {
+  spell(piece, scratch, ids, &ranges);
+}
+
+void WordPiece::spell(std::string_view piece, ModelScratch& scratch, std::vector<std::int32_t>& ids, std::vector<Piece>* ranges) const {
+  const std::size_t first = ids.size();
+  const auto add = [&](std::int32_t id, std::size_t begin, std::size_t end) {
+    ids.push_back(id);
+    if (ranges != nullptr) ranges->push_back({static_cast<std::uint32_t>(begin), static_cast<std::uint32_t>(end)});
+  };
   const auto characters = static_cast<std::size_t>(
       std::count_if(piece.begin(), piece.end(), [](char c) { return (static_cast<unsigned char>(c) & 0xc0) != 0x80; }));
-  if (characters > word_characters_max_) return ids.push_back(unknown_id_);
+  if (characters > word_characters_max_) return add(unknown_id_, 0, piece.size());
   std::string& candidate = static_cast<WordPieceScratch&>(scratch).candidate;
-  const std::size_t first = ids.size();
   for (std::size_t start = 0; start < piece.size();) {
     std::size_t end = piece.size();
     for (; end > start; previous_code_point(piece, end)) {
       candidate = start == 0 ? "" : continuing_prefix_;
       candidate += piece.substr(start, end - start);
       if (auto id = vocabulary().find(candidate)) {
-        ids.push_back(*id);
+        add(*id, start, end);
         break;
       }
     }
     if (end == start) {
+      if (ranges != nullptr) ranges->resize(ranges->size() - (ids.size() - first));
       ids.resize(first);
-      return ids.push_back(unknown_id_);
+      return add(unknown_id_, 0, piece.size());
     }
     start = end;
   }
@@ -63,6 +74,11 @@ std::unique_ptr<ModelScratch> WordLevel::make_scratch() const { return std::make
 
 void WordLevel::encode(std::string_view piece, ModelScratch&, std::vector<std::int32_t>& ids) const {
   ids.push_back(vocabulary().find(piece).value_or(unknown_id_));
+}
+
+void WordLevel::encode_ranges(std::string_view piece, ModelScratch& scratch, std::vector<std::int32_t>& ids, std::vector<Piece>& ranges) const {
+  encode(piece, scratch, ids);
+  ranges.push_back({0, static_cast<std::uint32_t>(piece.size())});
 }
 
 Result<std::unique_ptr<TokenModel>> wordpiece_from_json(const json& model) {

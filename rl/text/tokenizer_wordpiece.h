@@ -21,8 +21,11 @@ class WordPiece final : public TokenModel {
 
   std::unique_ptr<ModelScratch> make_scratch() const override;
   void encode(std::string_view piece, ModelScratch& scratch, std::vector<std::int32_t>& ids) const override;
+  void encode_ranges(std::string_view piece, ModelScratch& scratch, std::vector<std::int32_t>& ids, std::vector<Piece>& ranges) const override;
 
  private:
+  void spell(std::string_view piece, ModelScratch& scratch, std::vector<std::int32_t>& ids, std::vector<Piece>* ranges) const;
+
   std::int32_t unknown_id_;
   std::string continuing_prefix_;
   std::size_t word_characters_max_;
@@ -34,6 +37,7 @@ class WordLevel final : public TokenModel {
 
   std::unique_ptr<ModelScratch> make_scratch() const override;
   void encode(std::string_view piece, ModelScratch& scratch, std::vector<std::int32_t>& ids) const override;
+  void encode_ranges(std::string_view piece, ModelScratch& scratch, std::vector<std::int32_t>& ids, std::vector<Piece>& ranges) const override;
 
  private:
   std::int32_t unknown_id_;

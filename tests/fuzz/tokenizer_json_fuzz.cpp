@@ -17,6 +17,16 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const std::string text = "Hello  w\u00f6rld's 1234 <s>[MASK]\n\u4f60\u597d\u2581x \U0001f600e\u0301 ";
   const auto ids = tokenizer->encode(text, true);
   if (!ids.ok()) return 0;
+  // With offsets the ids are the same, and each offset lies in the text, between characters.
+  rl::EncodeOptions options;
+  options.offsets = rl::OffsetUnit::kBytes;
+  const auto encoding = tokenizer->encode_with(text, options);
+  CHECK(encoding.ok());
+  CHECK(encoding->ids == *ids);
+  for (const rl::TokenOffsets& one : encoding->offsets) {
+    CHECK(one.begin <= one.end && one.end <= text.size());
+    CHECK(!rl::invalid_utf8_at(text.substr(one.begin, one.end - one.begin)).has_value());
+  }
   CHECK(!rl::invalid_utf8_at(tokenizer->decode(*ids, false)).has_value());
   rl::TokenStream stream(*tokenizer, true);
   for (std::int32_t id : *ids) CHECK(!rl::invalid_utf8_at(stream.push(id)).has_value());

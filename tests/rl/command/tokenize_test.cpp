@@ -56,6 +56,27 @@ TEST(TokenizeCommand, LineByLineBothWays) {
   EXPECT_EQ(detokenize("{\"ids\":[1]}").out, "{\"text\":\"<s>\"}\n");
 }
 
+TEST(TokenizeCommand, OffsetsAndLengths) {
+  const std::string input = "{\"text\": \"na\u00efve!\"}\n";
+  EXPECT_EQ(tokenize(input, {"--offsets", "characters", "--max-length", "3"}).out, "{\"ids\":[1,356,339],\"offsets\":[[0,0],[0,1],[0,1]]}\n");
+  EXPECT_EQ(tokenize(input, {"--offsets", "bytes", "--max-length", "3", "--truncation-side", "left", "--no-special"}).out.substr(0, 8), "{\"ids\":[");
+  const Outcome unpadded = tokenize(input, {"--padding", "longest"});
+  EXPECT_EQ(unpadded.exit_code, 1);
+  EXPECT_NE(unpadded.err.find("neither a padding nor an end-of-sequence token"), std::string::npos) << unpadded.err;
+  EXPECT_NE(tokenize(input, {"--offsets", "words"}).exit_code, 0);
+  EXPECT_NE(tokenize(input, {"--padding", "0"}).exit_code, 0);
+
+  const std::string opt = STARLING_SOURCE_DIR "/tests/fixtures/tokenizer_layouts/opt";
+  const auto with_opt = [&](std::vector<std::string> more) {
+    std::vector<std::string> arguments = {"tokenize", "--model", opt};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    return run(rl::tokenize_command, arguments, "{\"text\": \"ab\"}\n{\"text\": \"\"}\n").out;
+  };
+  const std::string padded = with_opt({"--padding", "5", "--padding-side", "left"});
+  EXPECT_NE(padded.find("{\"attention_mask\":[0,0,0,0,1],\"ids\":[1,1,1,1,2]}"), std::string::npos) << padded;
+  EXPECT_NE(with_opt({"--pad-to-multiple-of", "4"}).find("{\"attention_mask\":[1,0,0,0],\"ids\":[2,1,1,1]}"), std::string::npos);
+}
+
 TEST(TokenizeCommand, BadLinesAreNumberedAndEndIt) {
   for (const char* bad : {"{", "[]", "{\"txt\": \"a\"}", "{\"text\": 3}", "{\"text\": \"\\ud800\"}", "{\"text\": \"\xff\"}"}) {
     const Outcome outcome = tokenize(std::string("{\"text\": \"\"}\n") + bad + "\n{\"text\": \"\"}\n");

@@ -54,6 +54,27 @@ TEST(ChatTemplate, AgreesWithJinja2) {
   }
 }
 
+// Templates in the styles that published models ship; make_template_styles.py records what transformers renders.
+TEST(ChatTemplate, RendersTheStylesOfPublishedTemplates) {
+  std::ifstream file(STARLING_SOURCE_DIR "/tests/rl/text/template_style_cases.json");
+  const ordered_json all = ordered_json::parse(file);
+  int rendered = 0;
+  for (const ordered_json& item : all.at("styles")) {
+    const auto parsed = ChatTemplate::parse(item.at("template").get<std::string>());
+    ASSERT_TRUE(parsed.ok()) << item.at("style") << ": " << parsed.status().to_string();
+    for (std::size_t i = 0; i < item.at("expected").size(); ++i) {
+      ordered_json variables = all.at("variables");
+      variables.update(all.at("changes")[i]);
+      const ordered_json& expected = item.at("expected")[i];
+      const auto text = parsed->render(variables);
+      EXPECT_EQ(text.ok() ? *text : text.status().message(), expected.contains("text") ? expected.at("text") : expected.at("error")) << item.at("style") << " " << i;
+      EXPECT_EQ(text.ok(), expected.contains("text")) << item.at("style") << " " << i;
+      ++rendered;
+    }
+  }
+  EXPECT_GT(rendered, 50);
+}
+
 // Every published template in the fixtures, equal to what transformers renders, refusals included.
 TEST(ChatTemplate, RendersPublishedTemplates) {
   const char* given = std::getenv("STARLING_FIXTURES");

@@ -79,6 +79,78 @@ TEST_F(TokenizerFolder, DamageNamesTheFile) {
   EXPECT_EQ(Tokenizer::load("/no/such/file").status().code(), ErrorCode::kNotFound);
 }
 
+// ---- vocab.json and merges.txt ----
+
+class VocabAndMerges : public TokenizerFolder {
+ protected:
+  void SetUp() override {
+    TokenizerFolder::SetUp();
+    fs::remove(folder_ / "tokenizer.json");
+    write("vocab.json", R"({"a": 0, "b": 1, "ab": 2, "\u0120": 3, "#": 4, "##": 5})");
+    write("merges.txt", "#version: 0.2\na b\n# #\n");
+  }
+  runtime::Status refusal() { return Tokenizer::load(folder_).status(); }
+  void expect_refusal(ErrorCode code, std::string_view mentions) {
+    const runtime::Status status = refusal();
+    EXPECT_EQ(status.code(), code) << status.message();
+    EXPECT_NE(status.message().find(mentions), std::string::npos) << status.message();
+  }
+};
+
+TEST_F(VocabAndMerges, Gpt2IsTakenForGranted) {
+  auto tokenizer = Tokenizer::load(folder_);
+  ASSERT_TRUE(tokenizer.ok()) << tokenizer.status().to_string();
+  EXPECT_EQ(*tokenizer->encode("ab##<|endoftext|>", true), (Ids{2, 5, 6}));  // the class's end of text gets the next id
+  EXPECT_EQ(tokenizer->eos_id(), 6);
+  EXPECT_EQ(tokenizer->bos_id(), 6);
+  EXPECT_EQ(tokenizer->pad_id(), std::nullopt);
+}
+
+TEST_F(VocabAndMerges, TheFilesBesideSayWhatIsAdded) {
+  write("added_tokens.json", R"({"[B]": 7, "[A]": 6})");
+  write("tokenizer_config.json", R"({"tokenizer_class": "GPT2TokenizerFast", "bos_token": "[A]", "eos_token": "##", "unk_token": null, "add_bos_token": true, "add_eos_token": true})");
+  auto tokenizer = Tokenizer::load(folder_);
+  ASSERT_TRUE(tokenizer.ok()) << tokenizer.status().to_string();
+  EXPECT_EQ(*tokenizer->encode("ab[B][A]", true), (Ids{6, 2, 7, 6, 5}));
+  EXPECT_TRUE(tokenizer->is_special(6));
+  EXPECT_FALSE(tokenizer->is_special(7));
+  EXPECT_FALSE(tokenizer->special_token_texts().contains("unk_token"));
+}
+
+TEST_F(VocabAndMerges, DamageNamesTheFile) {
+  write("merges.txt", "#version: 0.2\na b\nab\n");
+  expect_refusal(ErrorCode::kInvalidArgument, "merges.txt: line 3 is not a pair of tokens");
+  write("merges.txt", "a b c\n");
+  expect_refusal(ErrorCode::kInvalidArgument, "merges.txt: line 1");
+  write("merges.txt", "b a\n");
+  expect_refusal(ErrorCode::kInvalidArgument, "\"ba\"");
+  write("merges.txt", "a \xff\n");
+  expect_refusal(ErrorCode::kInvalidArgument, "merges.txt: not UTF-8 at byte 2");
+  write("merges.txt", "a b\n");
+  write("added_tokens.json", R"({"x": 2})");
+  expect_refusal(ErrorCode::kInvalidArgument, "added_tokens.json: added token \"x\" has id 2, which is \"ab\"");
+  write("added_tokens.json", R"({"x": 9, "y": 9})");
+  EXPECT_FALSE(Tokenizer::load(folder_).ok());
+  write("added_tokens.json", "{}");
+  write("tokenizer_config.json", R"({"added_tokens_decoder": {"-1": "x"}})");
+  expect_refusal(ErrorCode::kInvalidArgument, "added_tokens_decoder: \"-1\"");
+  write("tokenizer_config.json", R"({"add_bos_token": 3})");
+  expect_refusal(ErrorCode::kInvalidArgument, "add_bos_token");
+  write("tokenizer_config.json", "{}");
+  write("vocab.json", R"({"a": "b"})");
+  expect_refusal(ErrorCode::kInvalidArgument, "vocab.json");
+  fs::remove(folder_ / "vocab.json");
+  expect_refusal(ErrorCode::kNotFound, "vocab.json");
+}
+
+TEST_F(VocabAndMerges, OtherClassesAreRefusedByName) {
+  write("tokenizer_config.json", R"({"tokenizer_class": "RobertaTokenizer"})");
+  expect_refusal(ErrorCode::kUnimplemented, "RobertaTokenizer");
+  write("tokenizer_config.json", "{}");
+  write("config.json", R"({"model_type": "bart"})");
+  expect_refusal(ErrorCode::kUnimplemented, "bart");
+}
+
 // ---- GGUF ----
 
 template <class T>

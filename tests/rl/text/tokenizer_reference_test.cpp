@@ -73,6 +73,19 @@ TEST(TokenizerReference, SmolLm2FromGgufIsExact) {
   EXPECT_GT(prompts, 0);
 }
 
+// Older layouts (vocab.json and merges.txt, SentencePiece models) as transformers and sentencepiece read them; see make.py there.
+TEST(TokenizerReference, OlderLayoutsAreExact) {
+  int folders = 0;
+  for (const auto& entry : std::filesystem::directory_iterator(STARLING_SOURCE_DIR "/tests/fixtures/tokenizer_layouts")) {
+    if (!entry.is_directory()) continue;
+    auto tokenizer = Tokenizer::load(entry.path());
+    ASSERT_TRUE(tokenizer.ok()) << tokenizer.status().to_string();
+    EXPECT_GT(compare_with_reference(*tokenizer, entry.path() / "reference.json"), 30) << entry.path();
+    ++folders;
+  }
+  EXPECT_GE(folders, 11);
+}
+
 // Whatever the pieces, words or caches in between: one long text gives the ids that its reference gives, from many threads.
 TEST(TokenizerReference, ThreadsShareOneTokenizer) {
   const auto folder = testing::tokenizer_fixtures() / "tokenizers" / "llama3_split";

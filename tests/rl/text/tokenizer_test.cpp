@@ -121,7 +121,10 @@ INSTANTIATE_TEST_SUITE_P(
     All, TokenizerRefuses,
     ::testing::Values(
         BadTokenizer{"pre_tokenizer", R"({"pre_tokenizer":{"type":"UnicodeScripts"}})", ErrorCode::kUnimplemented, "UnicodeScripts"},
-        BadTokenizer{"normalizer", R"({"normalizer":{"type":"Precompiled"}})", ErrorCode::kUnimplemented, "Precompiled"},
+        BadTokenizer{"normalizer", R"({"normalizer":{"type":"Odd"}})", ErrorCode::kUnimplemented, "Odd"},
+        BadTokenizer{"precompiled", R"({"normalizer":{"type":"Precompiled"}})", ErrorCode::kInvalidArgument, "precompiled_charsmap"},
+        BadTokenizer{"base64", R"({"normalizer":{"type":"Precompiled","precompiled_charsmap":"*"}})", ErrorCode::kInvalidArgument, "base64"},
+        BadTokenizer{"charsmap", R"({"normalizer":{"type":"Precompiled","precompiled_charsmap":"AAAA"}})", ErrorCode::kInvalidArgument, "precompiled_charsmap"},
         BadTokenizer{"decoder", R"({"decoder":{"type":"CTC"}})", ErrorCode::kUnimplemented, "CTC"},
         BadTokenizer{"post_processor", R"({"post_processor":{"type":"Odd"}})", ErrorCode::kUnimplemented, "Odd"},
         BadTokenizer{"model", R"({"model":{"type":"Neural"}})", ErrorCode::kUnimplemented, "Neural"},

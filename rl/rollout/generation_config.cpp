@@ -1,0 +1,158 @@
+#include "rl/rollout/generation_config.h"
+
+#include <algorithm>
+#include <cmath>
+#include <fstream>
+#include <iterator>
+#include <string_view>
+
+namespace rl {
+
+using nlohmann::json;
+using runtime::Result;
+
+namespace {
+
+constexpr std::int64_t kTopKOtherwise = 50;  // transformers' when sampling
+constexpr std::size_t kFileBytesMax = 16 << 20;
+
+// Options that this engine does not have, and the value at which they do nothing (null always does nothing).
+struct Missing {
+  const char* key;
+  json neutral;
+};
+
+const std::vector<Missing>& missing_options() {
+  static const std::vector<Missing> options = {
+      {"num_beams", 1},          {"num_beam_groups", 1},      {"penalty_alpha", 0.0},          {"typical_p", 1.0},          {"epsilon_cutoff", 0.0},
+      {"eta_cutoff", 0.0},       {"top_h", nullptr},          {"no_repeat_ngram_size", 0},     {"encoder_no_repeat_ngram_size", 0}, {"encoder_repetition_penalty", 1.0},
+      {"bad_words_ids", nullptr}, {"force_words_ids", nullptr}, {"constraints", nullptr},      {"forced_bos_token_id", nullptr}, {"forced_eos_token_id", nullptr},
+      {"suppress_tokens", nullptr}, {"begin_suppress_tokens", nullptr}, {"sequence_bias", nullptr}, {"guidance_scale", 1.0}, {"diversity_penalty", 0.0},
+      {"exponential_decay_length_penalty", nullptr}, {"min_length", 0}, {"stop_strings", nullptr}, {"watermarking_config", nullptr}, {"dola_layers", nullptr},
+      {"token_healing", false},  {"max_time", nullptr}};
+  return options;
+}
+
+// What says nothing about the text that comes out, or is read elsewhere: by the model's config (ids), or as the context's limit.
+bool is_neutral_key(std::string_view key) {
+  constexpr std::string_view kKeys[] = {"eos_token_id", "bos_token_id", "pad_token_id", "decoder_start_token_id", "max_length", "transformers_version", "use_cache", "cache_implementation",
+      "cache_config", "max_cache_len", "output_attentions", "output_hidden_states", "output_scores", "output_logits", "return_dict_in_generate", "num_return_sequences",
+      "early_stopping", "length_penalty", "renormalize_logits", "remove_invalid_values", "is_assistant", "num_assistant_tokens", "num_assistant_tokens_schedule",
+      "assistant_confidence_threshold", "prompt_lookup_num_tokens", "max_matching_ngram_size", "assistant_early_exit", "assistant_lookbehind", "target_lookbehind",
+      "assistant_ensemble_weight", "speculation_type", "use_mtp", "compile_config", "disable_compile", "continuous_batching_config", "low_memory", "prefill_chunk_size", "chat_format"};
+  return key.starts_with('_') || std::find(std::begin(kKeys), std::end(kKeys), key) != std::end(kKeys);
+}
+
+bool does_nothing(const json& value, const json& neutral) {
+  if (value.is_null() || value == neutral) return true;
+  return (value.is_array() || value.is_object()) && value.empty();
+}
+
+// Reads members and keeps the first failure.
+class Reader {
+ public:
+  Reader(const json& object, const std::string& name) : object_(object), name_(name) {}
+
+  void number(const char* key, std::optional<float>& out) {
+    const json* value = member(key);
+    if (value == nullptr) return;
+    if (!value->is_number() || !std::isfinite(value->get<float>())) return wrong(key, *value, "a number");
+    out = value->get<float>();
+  }
+
+  void integer(const char* key, std::optional<std::int64_t>& out) {
+    const json* value = member(key);
+    if (value == nullptr) return;
+    if (!value->is_number_integer() || (value->is_number_unsigned() && value->get<std::uint64_t>() > INT32_MAX)) return wrong(key, *value, "a small integer");
+    out = value->get<std::int64_t>();
+  }
+
+  void boolean(const char* key, std::optional<bool>& out) {
+    const json* value = member(key);
+    if (value == nullptr) return;
+    if (!value->is_boolean()) return wrong(key, *value, "true or false");
+    out = value->get<bool>();
+  }
+
+  runtime::Status status() const { return status_; }
+
+ private:
+  const json* member(const char* key) const {
+    const auto found = object_.find(key);
+    return found == object_.end() || found->is_null() ? nullptr : &*found;
+  }
+
+  void wrong(const char* key, const json& value, const char* wanted) {
+    if (!status_.ok()) return;
+    status_ = runtime::invalid_argument(name_ + ": " + key + " is " + value.dump().substr(0, 80) + ", should be " + wanted);
+  }
+
+  const json& object_;
+  const std::string& name_;
+  runtime::Status status_;
+};
+
+bool is_read(std::string_view key) {
+  constexpr std::string_view kRead[] = {"do_sample", "temperature", "top_p", "min_p", "top_k", "repetition_penalty", "max_new_tokens", "min_new_tokens"};
+  return std::find(std::begin(kRead), std::end(kRead), key) != std::end(kRead);
+}
+
+}  // namespace
+
+Result<GenerationConfig> GenerationConfig::from_json(const json& object, const std::string& name) {
+  if (!object.is_object()) return runtime::invalid_argument(name + ": not a JSON object; the file is damaged, fetch it again");
+  GenerationConfig config;
+  Reader reader(object, name);
+  reader.boolean("do_sample", config.do_sample);
+  reader.number("temperature", config.temperature);
+  reader.number("top_p", config.top_p);
+  reader.number("min_p", config.min_p);
+  reader.integer("top_k", config.top_k);
+  reader.number("repetition_penalty", config.repetition_penalty);
+  reader.integer("max_new_tokens", config.max_new_tokens);
+  reader.integer("min_new_tokens", config.min_new_tokens);
+  if (!reader.status().ok()) return reader.status();
+  for (auto member = object.begin(); member != object.end(); ++member) {
+    const std::string& key = member.key();
+    const json& value = *member;
+    if (is_read(key) || is_neutral_key(key)) continue;
+    const auto& options = missing_options();
+    const auto option = std::find_if(options.begin(), options.end(), [&](const Missing& one) { return one.key == key; });
+    if (option == options.end()) {
+      config.unknown.push_back(key);
+    } else if (!does_nothing(value, option->neutral)) {
+      config.unsupported.push_back(key + " is " + value.dump(-1, ' ', true, json::error_handler_t::replace).substr(0, 80));
+    }
+  }
+  // A file that would be refused on generating is refused on reading, with its name.
+  const runtime::Status status = config.apply({.max_new_tokens = config.max_new_tokens.value_or(INT32_MAX)}).validate();
+  if (!status.ok()) return status.with_context(name);
+  return config;
+}
+
+Result<GenerationConfig> GenerationConfig::load(const std::filesystem::path& model) {
+  std::error_code ignored;
+  const std::filesystem::path path = (std::filesystem::is_directory(model, ignored) ? model : model.parent_path()) / "generation_config.json";
+  std::ifstream file(path, std::ios::binary);
+  if (!file) return GenerationConfig();
+  std::string text(std::istreambuf_iterator<char>(file), {});
+  if (text.size() > kFileBytesMax) return runtime::invalid_argument(path.string() + ": too long");
+  return from_json(json::parse(text, nullptr, /*allow_exceptions=*/false), path.string());
+}
+
+SamplingParams GenerationConfig::apply(SamplingParams otherwise) const {
+  if (do_sample.value_or(false)) {
+    otherwise.temperature = temperature.value_or(1.0F);
+    otherwise.top_k = top_k.value_or(kTopKOtherwise);
+    otherwise.top_p = top_p.value_or(1.0F);
+    otherwise.min_p = min_p.value_or(0.0F);
+  } else if (do_sample) {
+    otherwise.temperature = 0.0F;
+  }
+  if (repetition_penalty) otherwise.repetition_penalty = *repetition_penalty;
+  if (max_new_tokens) otherwise.max_new_tokens = *max_new_tokens;
+  if (min_new_tokens) otherwise.min_new_tokens = *min_new_tokens;
+  return otherwise;
+}
+
+}  // namespace rl

@@ -1,0 +1,40 @@
+// generation_config.json: how a model wants its text to be generated, as its makers published it.
+#pragma once
+
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <nlohmann/json.hpp>
+
+#include "rl/rollout/request.h"
+#include "runtime/core/result.h"
+
+namespace rl {
+
+/// A value. What the file leaves out is what transformers takes for it: greedy unless do_sample is true, and then the 50 likeliest tokens.
+struct GenerationConfig {
+  std::optional<bool> do_sample;
+  std::optional<float> temperature;
+  std::optional<float> top_p;
+  std::optional<float> min_p;
+  std::optional<std::int64_t> top_k;
+  std::optional<float> repetition_penalty;
+  std::optional<std::int64_t> max_new_tokens;
+  std::optional<std::int64_t> min_new_tokens;
+  std::vector<std::string> unsupported;  // "num_beams is 4": options that would change what is generated and that this engine does not have
+  std::vector<std::string> unknown;      // keys that mean nothing here
+
+  /// Of the folder of a model, or beside a model's file; everything unset when there is no such file. (End-of-sequence ids are the ModelConfig's.) Errors name the file
+  /// and the key: kInvalidArgument (damaged, of the wrong type).
+  static runtime::Result<GenerationConfig> load(const std::filesystem::path& model);
+
+  /// As load, of the object itself; `name` is for messages.
+  static runtime::Result<GenerationConfig> from_json(const nlohmann::json& object, const std::string& name);
+
+  /// `otherwise` with what the file says.
+  SamplingParams apply(SamplingParams otherwise) const;
+};
+
+}  // namespace rl

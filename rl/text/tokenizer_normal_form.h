@@ -1,0 +1,14 @@
+// Unicode's normal forms, character by character: what replaces what.
+#pragma once
+
+#include <string_view>
+#include <vector>
+
+#include "rl/text/tokenizer_aligned_text.h"
+
+namespace rl {
+
+/// How valid `text` becomes its normal form: D, KD (`compatible`), C or KC (`compose`).
+std::vector<CharacterChange> normal_form_changes(std::string_view text, bool compatible, bool compose);
+
+}  // namespace rl
