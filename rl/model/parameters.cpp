@@ -56,13 +56,37 @@ std::string listed(std::string_view what, const std::vector<std::string>& names)
   return text;
 }
 
+// What a source calls a parameter. Checkpoints of a model without its output layer, as GPT-2 and OPT were published, lack the first part
+// of Hugging Face's names ("transformer.", "model."); Hugging Face adds it when it loads them, and so do we.
+class StoredNames {
+ public:
+  StoredNames(const std::vector<FamilyParameter>& parameters, const WeightSource& source, bool gguf_names) : gguf_(gguf_names) {
+    if (gguf_ || parameters.empty()) return;
+    const std::string_view first = parameters.front().name;
+    const std::size_t dot = first.find('.');
+    if (dot != first.npos && source.find(first) == nullptr && source.find(first.substr(dot + 1)) != nullptr) without_ = first.substr(0, dot + 1);
+  }
+
+  std::string of(const FamilyParameter& parameter) const {
+    if (gguf_) return parameter.gguf_name;
+    return parameter.name.starts_with(without_) ? parameter.name.substr(without_.size()) : parameter.name;
+  }
+
+  // The reverse of of(), for names that may be no parameter's.
+  std::string full(const std::string& stored) const { return without_ + stored; }
+
+ private:
+  bool gguf_;
+  std::string without_;
+};
+
 // Everything that does not fit, so that one run tells all.
 Status check_tensors(const ModelConfig& config, const std::vector<FamilyParameter>& parameters, const WeightSource& source,
-                     bool gguf_names) {
+                     const StoredNames& names) {
   std::vector<std::string> missing, misshaped, surplus;
-  std::set<std::string_view> expected;
+  std::set<std::string, std::less<>> expected;
   for (const FamilyParameter& parameter : parameters) {
-    const std::string& name = gguf_names ? parameter.gguf_name : parameter.name;
+    const std::string name = names.of(parameter);
     expected.insert(name);
     const TensorInfo* info = source.find(name);
     const std::vector<std::int64_t> shape = stored_shape(parameter);
@@ -74,11 +98,11 @@ Status check_tensors(const ModelConfig& config, const std::vector<FamilyParamete
   }
   const Family& family = family_of(config);
   for (const TensorInfo& info : source.tensors()) {
-    if (!expected.contains(info.name) && !family.ignorable(config, info.name)) surplus.push_back(info.name);
+    if (!expected.contains(info.name) && !family.ignorable(config, info.name) && !family.ignorable(config, names.full(info.name))) surplus.push_back(info.name);
   }
   std::string message;
-  for (const auto& [what, names] : {std::pair("missing", &missing), {"of the wrong shape", &misshaped}, {"unexpected", &surplus}}) {
-    if (!names->empty()) message += (message.empty() ? "" : "; ") + listed(what, *names);
+  for (const auto& [what, found] : {std::pair("missing", &missing), {"of the wrong shape", &misshaped}, {"unexpected", &surplus}}) {
+    if (!found->empty()) message += (message.empty() ? "" : "; ") + listed(what, *found);
   }
   if (message.empty()) return {};
   return runtime::invalid_argument("weights do not fit the " + config.family + " config: " + message);
@@ -99,21 +123,21 @@ void unpermute_heads(std::span<float> weight, std::int64_t heads, std::int64_t c
   }
 }
 
-Status read_transposed(const FamilyParameter& parameter, const WeightSource& source, std::span<float> out) {
+Status read_transposed(const FamilyParameter& parameter, const std::string& name, const WeightSource& source, std::span<float> out) {
   const std::int64_t rows = parameter.shape[0];
   const std::int64_t columns = parameter.shape[1];
   std::vector<float> stored(out.size());
-  if (Status status = source.read_f32(parameter.name, stored); !status.ok()) return status;
+  if (Status status = source.read_f32(name, stored); !status.ok()) return status;
   for (std::int64_t r = 0; r < rows; ++r) {
     for (std::int64_t c = 0; c < columns; ++c) out[static_cast<std::size_t>(r * columns + c)] = stored[static_cast<std::size_t>(c * rows + r)];
   }
   return {};
 }
 
-Status read_parameter(const ModelConfig& config, const FamilyParameter& parameter, const WeightSource& source, bool gguf_names,
-                      std::span<float> out) {
-  if (parameter.transposed) return read_transposed(parameter, source, out);
-  const Status status = source.read_f32(gguf_names ? parameter.gguf_name : parameter.name, out);
+Status read_parameter(const ModelConfig& config, const FamilyParameter& parameter, const std::string& name, const WeightSource& source,
+                      bool gguf_names, std::span<float> out) {
+  if (parameter.transposed) return read_transposed(parameter, name, source, out);
+  const Status status = source.read_f32(name, out);
   if (!status.ok() || !gguf_names) return status;
   if (parameter.gguf_rows == GgufRows::kUnpermuteQueries) unpermute_heads(out, config.heads, parameter.shape.back());
   if (parameter.gguf_rows == GgufRows::kUnpermuteKeys) unpermute_heads(out, config.kv_heads, parameter.shape.back());
@@ -173,7 +197,8 @@ Result<Parameters> Parameters::load(const ModelConfig& config, const std::filesy
 
 Result<Parameters> Parameters::load(const ModelConfig& config, const WeightSource& source, bool gguf_names) {
   const std::vector<FamilyParameter> wanted = plan_of(config).parameters;
-  if (Status status = check_tensors(config, wanted, source, gguf_names); !status.ok()) return status;
+  const StoredNames names(wanted, source, gguf_names);
+  if (Status status = check_tensors(config, wanted, source, names); !status.ok()) return status;
   std::vector<ParameterSpec> specs = parameter_layout(config);
   Result<at::Tensor> arena = allocate(arena_elements(specs));
   if (!arena.ok()) return arena.status();
@@ -188,7 +213,7 @@ Result<Parameters> Parameters::load(const ModelConfig& config, const WeightSourc
   at::parallel_for(0, threads, 1, [&](std::int64_t, std::int64_t) {
     for (std::size_t i = next++; i < wanted.size(); i = next++) {
       const auto out = elements.subspan(static_cast<std::size_t>(specs[i].offset), static_cast<std::size_t>(specs[i].count));
-      Status status = read_parameter(config, wanted[i], source, gguf_names, out);
+      Status status = read_parameter(config, wanted[i], names.of(wanted[i]), source, gguf_names, out);
       std::lock_guard lock(mutex);
       if (first_error.ok() && !status.ok()) first_error = std::move(status);
     }

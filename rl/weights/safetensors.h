@@ -16,6 +16,9 @@
 
 namespace rl {
 
+inline constexpr const char* kSafetensorsFile = "model.safetensors";
+inline constexpr const char* kSafetensorsIndexFile = "model.safetensors.index.json";
+
 /// One entry of a header: the tensor and its bytes, as offsets from the end of the header.
 struct SafetensorsEntry {
   TensorInfo info;
