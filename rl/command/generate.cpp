@@ -117,11 +117,13 @@ int generate(const GenerateOptions& options) {
   if (runtime::Status status = options.sampling.validate(); !status.ok()) return fail(status);
   auto prompts = collect_prompts(options);
   if (!prompts.ok()) return fail(prompts.status());
-  auto tokenizer = load_tokenizer(options.model.model, *prompts);
+  auto path = options.model.source.locate(HubNeed::kModel);
+  if (!path.ok()) return fail(path.status());
+  auto tokenizer = load_tokenizer(*path, *prompts);
   if (!tokenizer.ok()) return fail(tokenizer.status());
   auto requests = make_requests(options, *prompts, *tokenizer);
   if (!requests.ok()) return fail(requests.status());
-  auto model = LocalModel::load(options.model);
+  auto model = LocalModel::load(*path, options.model);
   if (!model.ok()) return fail(model.status());
   const bool good = model->run(
       *requests, "generating", [&](std::size_t i) { return (*prompts)[i].where; },

@@ -11,6 +11,7 @@
 #include <nlohmann/json.hpp>
 
 #include "rl/command/command_line.h"
+#include "rl/command/model_option.h"
 #include "rl/text/tokenizer.h"
 #include "runtime/core/result.h"
 
@@ -23,7 +24,7 @@ using runtime::Result;
 using runtime::Status;
 
 struct Arguments {
-  std::string model;
+  ModelOption source;
   bool flag = false;  // --no-special or --skip-special
 };
 
@@ -31,9 +32,14 @@ struct Arguments {
 std::optional<int> parse_arguments(int argc, char** argv, const std::string& description, const std::string& flag, const std::string& flag_help,
                     Arguments& arguments) {
   CLI::App app(description, std::string("starling ") + argv[0]);
-  app.add_option("--model", arguments.model, "model folder, tokenizer.json or .gguf file")->required();
+  arguments.source.add_to(app, "model folder, tokenizer.json or .gguf file")->required();
   app.add_flag(flag, arguments.flag, flag_help);
   return parse_command_line(app, argc, argv);
+}
+
+Result<Tokenizer> load(const Arguments& arguments) {
+  const auto path = arguments.source.locate(HubNeed::kTokenizer);
+  return path.ok() ? Tokenizer::load(*path) : path.status();
 }
 
 // Feeds each line's JSON object to `convert` and prints what it gives.
@@ -85,7 +91,7 @@ int tokenize_command(int argc, char** argv) {
   const std::optional<int> exit = parse_arguments(argc, argv, "Turns JSON lines {\"text\": ...} on stdin into {\"ids\": [...]} on stdout.",
                                         "--no-special", "leave out the tokens that the model adds around a text", arguments);
   if (exit) return *exit;
-  auto tokenizer = Tokenizer::load(arguments.model);
+  auto tokenizer = load(arguments);
   if (!tokenizer.ok()) return fail(tokenizer.status());
   return convert_lines([&](const json& input) { return tokenize(*tokenizer, input, !arguments.flag); });
 }
@@ -95,7 +101,7 @@ int detokenize_command(int argc, char** argv) {
   const std::optional<int> exit = parse_arguments(argc, argv, "Turns JSON lines {\"ids\": [...]} on stdin into {\"text\": ...} on stdout.",
                                         "--skip-special", "leave special tokens out of the text", arguments);
   if (exit) return *exit;
-  auto tokenizer = Tokenizer::load(arguments.model);
+  auto tokenizer = load(arguments);
   if (!tokenizer.ok()) return fail(tokenizer.status());
   return convert_lines([&](const json& input) { return detokenize(*tokenizer, input, arguments.flag); });
 }
