@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <filesystem>
 #include <iostream>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
@@ -25,12 +26,15 @@ namespace fs = std::filesystem;
 using runtime::Result;
 using runtime::Status;
 
+const std::map<std::string, DType> kDTypes = {{"float32", DType::kF32}, {"float16", DType::kF16}, {"bfloat16", DType::kBF16}};
+
 struct ExportOptions {
   std::string checkpoint;
   ModelOption model;
   std::string tokenizer;
   std::string out;
   std::int64_t shard_mib_max = 5000;
+  std::string dtype = "float32";
 };
 
 // The model folder of a checkpoint: the newest of a run's folder, a global_step_N, or a model folder itself.
@@ -102,13 +106,13 @@ Result<nlohmann::ordered_json> export_model(const ExportOptions& options) {
   if (!parameters.ok()) return parameters.status();
 
   TemporaryFolder folder(final_path.parent_path() / ("." + final_path.filename().string() + "." + std::to_string(getpid()) + ".tmp"));
-  const SaveOptions save{.shard_bytes_max = options.shard_mib_max << 20};
+  const SaveOptions save{.shard_bytes_max = options.shard_mib_max << 20, .dtype = kDTypes.at(options.dtype)};
   Status status = save_model_folder(*config, *parameters, folder.path(), save);
   Result<fs::path> tokenizer = *source;
   if (!options.tokenizer.empty()) tokenizer = locate_with_progress(options.tokenizer, "", HubNeed::kTokenizer);
   if (status.ok()) status = tokenizer.status();
   if (status.ok()) status = export_tokenizer(*tokenizer, folder.path(), !options.tokenizer.empty());
-  if (status.ok()) status = verify_model_folder(*parameters, folder.path());
+  if (status.ok()) status = verify_model_folder(*parameters, folder.path(), save);
   if (status.ok()) status = folder.keep_as(final_path);
   if (!status.ok()) return status;
 
@@ -119,20 +123,21 @@ Result<nlohmann::ordered_json> export_model(const ExportOptions& options) {
                                 {"source", source->string()},
                                 {"family", config->family},
                                 {"parameters", parameters->count()},
-                                {"dtype", "float32"},
+                                {"dtype", options.dtype},
                                 {"files", std::move(files)}};
 }
 
 }  // namespace
 
 int export_command(int argc, char** argv) {
-  CLI::App app("Writes a checkpoint or a model as a Hugging Face folder: config, fp32 safetensors, tokenizer.", "starling export");
+  CLI::App app("Writes a checkpoint or a model as a Hugging Face folder: config, safetensors, tokenizer.", "starling export");
   ExportOptions options;
   CLI::Option* checkpoint = app.add_option("--checkpoint", options.checkpoint, "a run's folder (its newest checkpoint) or a global_step_N");
   CLI::Option* model = options.model.add_to(app, "a Hugging Face folder or a .gguf file");
   checkpoint->excludes(model);
   app.add_option("--out", options.out, "the folder to make")->required();
   app.add_option("--tokenizer", options.tokenizer, "where the tokenizer comes from; default: the source itself");
+  app.add_option("--dtype", options.dtype, "of the weights: float32, float16 or bfloat16")->capture_default_str()->check(CLI::IsMember(kDTypes));
   app.add_option("--shard-mib", options.shard_mib_max, "largest weight file in MiB; 0: one file")
       ->capture_default_str()
       ->check(CLI::Range(std::int64_t{0}, std::int64_t{1} << 30));

@@ -85,7 +85,7 @@ int render_command(int argc, char** argv) {
   ModelOption model;
   std::string file;
   CLI::Option_group* source_options = app.add_option_group("source");
-  model.add_to(*source_options, "a model folder, tokenizer.json or .gguf file: its own template and special tokens");
+  model.add_to(app, "a model folder, tokenizer.json or .gguf file: its own template and special tokens", source_options);
   source_options->add_option("--template", file, "a file with a Jinja2 template");
   source_options->require_option(1);
   if (const std::optional<int> exit = parse_command_line(app, argc, argv)) return *exit;
