@@ -35,6 +35,9 @@ if(STARLING_RL)
   pkg_check_modules(UTF8PROC_PKG REQUIRED IMPORTED_TARGET libutf8proc)
   add_library(utf8proc ALIAS PkgConfig::UTF8PROC_PKG)
 
+  pkg_check_modules(CURL_PKG REQUIRED IMPORTED_TARGET libcurl>=7.85)
+  add_library(curl ALIAS PkgConfig::CURL_PKG)
+
   # LibTorch from the wheel in the user's cache: torch_cpu and c10 only, so that no CUDA library is needed.
   set(starling_cache $ENV{XDG_CACHE_HOME})
   if(NOT starling_cache)

@@ -7,12 +7,14 @@
 #include <algorithm>
 #include <filesystem>
 #include <iostream>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
 
 #include "rl/command/command_line.h"
 #include "rl/command/local_model.h"
+#include "rl/command/model_option.h"
 #include "rl/model/lora.h"
 #include "rl/model/model_config.h"
 #include "rl/model/parameters.h"
@@ -26,13 +28,16 @@ namespace fs = std::filesystem;
 using runtime::Result;
 using runtime::Status;
 
+const std::map<std::string, DType> kDTypes = {{"float32", DType::kF32}, {"float16", DType::kF16}, {"bfloat16", DType::kBF16}};
+
 struct ExportOptions {
   std::string checkpoint;
-  std::string model;
+  ModelOption model;
   std::string tokenizer;
   std::string adapter;
   std::string out;
   std::int64_t shard_mib_max = 5000;
+  std::string dtype = "float32";
 };
 
 // The model folder of a checkpoint: the newest of a run's folder, a global_step_N, or a model folder itself.
@@ -96,7 +101,7 @@ Result<nlohmann::ordered_json> export_model(const ExportOptions& options) {
   const fs::path out = fs::absolute(options.out).lexically_normal();
   const fs::path final_path = out.has_filename() ? out : out.parent_path();
   if (Status status = check_free(final_path); !status.ok()) return status;
-  Result<fs::path> source = options.checkpoint.empty() ? Result<fs::path>(fs::path(options.model)) : find_model(options.checkpoint);
+  Result<fs::path> source = options.checkpoint.empty() ? options.model.locate(HubNeed::kModel) : find_model(options.checkpoint);
   if (!source.ok()) return source.status();
   Result<ModelConfig> config = ModelConfig::load(*source);
   if (!config.ok()) return config.status();
@@ -109,11 +114,13 @@ Result<nlohmann::ordered_json> export_model(const ExportOptions& options) {
   }
 
   TemporaryFolder folder(final_path.parent_path() / ("." + final_path.filename().string() + "." + std::to_string(getpid()) + ".tmp"));
-  const SaveOptions save{.shard_bytes_max = options.shard_mib_max << 20};
+  const SaveOptions save{.shard_bytes_max = options.shard_mib_max << 20, .dtype = kDTypes.at(options.dtype)};
   Status status = save_model_folder(*config, *parameters, folder.path(), save);
-  const fs::path tokenizer = options.tokenizer.empty() ? *source : fs::path(options.tokenizer);
-  if (status.ok()) status = export_tokenizer(tokenizer, folder.path(), !options.tokenizer.empty());
-  if (status.ok()) status = verify_model_folder(*parameters, folder.path());
+  Result<fs::path> tokenizer = *source;
+  if (!options.tokenizer.empty()) tokenizer = locate_with_progress(options.tokenizer, "", HubNeed::kTokenizer);
+  if (status.ok()) status = tokenizer.status();
+  if (status.ok()) status = export_tokenizer(*tokenizer, folder.path(), !options.tokenizer.empty());
+  if (status.ok()) status = verify_model_folder(*parameters, folder.path(), save);
   if (status.ok()) status = folder.keep_as(final_path);
   if (!status.ok()) return status;
 
@@ -124,26 +131,27 @@ Result<nlohmann::ordered_json> export_model(const ExportOptions& options) {
                                 {"source", source->string()},
                                 {"family", config->family},
                                 {"parameters", parameters->count()},
-                                {"dtype", "float32"},
+                                {"dtype", options.dtype},
                                 {"files", std::move(files)}};
 }
 
 }  // namespace
 
 int export_command(int argc, char** argv) {
-  CLI::App app("Writes a checkpoint or a model as a Hugging Face folder: config, fp32 safetensors, tokenizer.", "starling export");
+  CLI::App app("Writes a checkpoint or a model as a Hugging Face folder: config, safetensors, tokenizer.", "starling export");
   ExportOptions options;
   CLI::Option* checkpoint = app.add_option("--checkpoint", options.checkpoint, "a run's folder (its newest checkpoint) or a global_step_N");
-  CLI::Option* model = app.add_option("--model", options.model, "a Hugging Face folder or a .gguf file");
+  CLI::Option* model = options.model.add_to(app, "a Hugging Face folder or a .gguf file");
   checkpoint->excludes(model);
   app.add_option("--adapter", options.adapter, "a LoRA adapter to merge into the weights: a folder with adapter_config.json, as PEFT saves it");
   app.add_option("--out", options.out, "the folder to make")->required();
   app.add_option("--tokenizer", options.tokenizer, "where the tokenizer comes from; default: the source itself");
+  app.add_option("--dtype", options.dtype, "of the weights: float32, float16 or bfloat16")->capture_default_str()->check(CLI::IsMember(kDTypes));
   app.add_option("--shard-mib", options.shard_mib_max, "largest weight file in MiB; 0: one file")
       ->capture_default_str()
       ->check(CLI::Range(std::int64_t{0}, std::int64_t{1} << 30));
   if (const std::optional<int> exit = parse_command_line(app, argc, argv)) return *exit;
-  if (options.checkpoint.empty() && options.model.empty()) {
+  if (options.checkpoint.empty() && options.model.model.empty()) {
     std::cerr << "error: give --checkpoint or --model\n";
     return 2;
   }

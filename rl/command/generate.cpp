@@ -5,6 +5,7 @@
 #include <CLI/CLI.hpp>
 
 #include <algorithm>
+#include <filesystem>
 #include <iostream>
 #include <limits>
 #include <nlohmann/json.hpp>
@@ -58,14 +59,14 @@ struct GenerateOptions {
 };
 
 // The sampling that the model's generation_config.json asks for, but for what was given on the command line.
-runtime::Result<SamplingParams> sampling_params(const GenerateOptions& options) {
+runtime::Result<SamplingParams> sampling_params(const GenerateOptions& options, const std::filesystem::path& model) {
   if (options.ignore_generation_config) return options.sampling;
-  auto config = GenerationConfig::load(options.model.model);
+  auto config = GenerationConfig::load(model);
   if (!config.ok()) return config.status();
   if (!config->unsupported.empty()) {
     std::string all;
     for (const std::string& one : config->unsupported) all += (all.empty() ? "" : ", ") + one;
-    return runtime::unimplemented(options.model.model + ": generation_config.json: " + all + ", which is not supported; --ignore-generation-config generates without");
+    return runtime::unimplemented(model.string() + ": generation_config.json: " + all + ", which is not supported; --ignore-generation-config generates without");
   }
   for (const std::string& key : config->unknown) std::cerr << "note: generation_config.json: unknown key " << key << " is passed over\n";
   const SamplingParams& flags = options.sampling;
@@ -149,17 +150,19 @@ void print(const Completion& completion, const Request& request, const std::opti
 
 int generate(GenerateOptions options) {
   if (runtime::Status status = options.sampling.validate(); !status.ok()) return fail(status);
-  auto sampling = sampling_params(options);
+  auto prompts = collect_prompts(options);
+  if (!prompts.ok()) return fail(prompts.status());
+  auto path = options.model.source.locate(HubNeed::kModel);
+  if (!path.ok()) return fail(path.status());
+  auto sampling = sampling_params(options, *path);
   if (!sampling.ok()) return fail(sampling.status());
   if (runtime::Status status = sampling->validate(); !status.ok()) return fail(status);
   options.sampling = *sampling;
-  auto prompts = collect_prompts(options);
-  if (!prompts.ok()) return fail(prompts.status());
-  auto tokenizer = load_tokenizer(options.model.model, *prompts);
+  auto tokenizer = load_tokenizer(*path, *prompts);
   if (!tokenizer.ok()) return fail(tokenizer.status());
   auto requests = make_requests(options, *prompts, *tokenizer);
   if (!requests.ok()) return fail(requests.status());
-  auto model = LocalModel::load(options.model);
+  auto model = LocalModel::load(*path, options.model);
   if (!model.ok()) return fail(model.status());
   const bool good = model->run(
       *requests, "generating", [&](std::size_t i) { return (*prompts)[i].where; },

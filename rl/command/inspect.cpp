@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "rl/command/command_line.h"
+#include "rl/command/model_option.h"
 #include "rl/model/model_config.h"
 #include "rl/model/parameters.h"
 #include "rl/text/template.h"
@@ -139,7 +140,9 @@ class Inspection {
 
   void tokenizer() {
     const Result<Tokenizer> tokenizer = Tokenizer::load(model_);
-    if (!tokenizer.ok()) return trouble(tokenizer.status());
+    if (tokenizer.status().code() == runtime::ErrorCode::kNotFound) found_["tokenizer"] = nullptr;  // ids can be had without one
+    else if (!tokenizer.ok()) trouble(tokenizer.status());
+    if (!tokenizer.ok()) return;
     found_["tokenizer"] = {{"kind", tokenizer->kind()}, {"tokens", tokenizer->vocab_size()}};
     const auto special = [&](const char* name, std::optional<std::int32_t> id) {
       if (id) found_["tokenizer"][name] = tokenizer->id_to_token(*id);
@@ -180,7 +183,8 @@ void print(const ordered_json& found) {
     for (const auto& kind : found["stored"]) stored += (stored.empty() ? "" : ", ") + kind["tensors"].dump() + " tensors " + kind["dtype"].get<std::string>();
     line("stored", stored);
   }
-  if (found.contains("tokenizer")) {
+  if (found.contains("tokenizer") && found["tokenizer"].is_null()) line("tokenizer", "none");
+  if (found.contains("tokenizer") && !found["tokenizer"].is_null()) {
     const ordered_json& tokenizer = found["tokenizer"];
     std::string text = tokenizer["kind"].get<std::string>() + ", " + tokenizer["tokens"].dump() + " tokens";
     for (const char* name : {"bos", "eos", "pad"}) {
@@ -196,12 +200,15 @@ void print(const ordered_json& found) {
 
 int inspect_command(int argc, char** argv) {
   CLI::App app("Says what a model is and takes, from its headers alone, and what of it is not supported.", "starling inspect");
-  std::string model;
+  ModelOption source;
   bool json = false;
-  app.add_option("MODEL", model, "a Hugging Face folder or a .gguf file")->required();
+  app.add_option("MODEL", source.model, "a Hugging Face folder, a .gguf file, or a name on the hub")->required();
+  app.add_option("--revision", source.revision, "of a model on the hub");
   app.add_flag("--json", json, "as one JSON object");
   if (const std::optional<int> exit = parse_command_line(app, argc, argv)) return *exit;
-  Inspection inspection(model);
+  const Result<std::filesystem::path> model = source.locate(HubNeed::kModel);
+  if (!model.ok()) return fail(model.status());
+  Inspection inspection(model->string());
   inspection.run();
   if (json) std::cout << inspection.found().dump(2, ' ', false, ordered_json::error_handler_t::replace) << std::endl;
   else print(inspection.found());

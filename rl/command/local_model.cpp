@@ -16,14 +16,14 @@ constexpr std::size_t kRequestsAtOnce = 256;
 }  // namespace
 
 void LocalModelOptions::add_to(CLI::App& app) {
-  app.add_option("--model", model, "a Hugging Face folder or a .gguf file")->required();
+  source.add_to(app, "a Hugging Face folder or a .gguf file")->required();
   app.add_option("--adapter", adapter, "a LoRA adapter beside it: a folder with adapter_config.json, as PEFT saves it");
   app.add_option("--threads", threads, "threads to compute with (default: all cores)")->check(CLI::NonNegativeNumber);
   app.add_option("--kv-cache-mib", kv_cache_mib, "limit of the memory for keys and values")->check(CLI::PositiveNumber)->capture_default_str();
 }
 
-runtime::Result<LocalModel> LocalModel::load(const LocalModelOptions& options) {
-  auto model = Transformer::load(options.model);
+runtime::Result<LocalModel> LocalModel::load(const std::filesystem::path& path, const LocalModelOptions& options) {
+  auto model = Transformer::load(path);
   if (!model.ok()) return model.status();
   (*model)->pool().set_threads(options.threads);
   if (!options.adapter.empty()) {

@@ -4,12 +4,14 @@
 #include <CLI/CLI.hpp>
 
 #include <cstdint>
+#include <filesystem>
 #include <functional>
 #include <memory>
 #include <span>
 #include <string>
 #include <vector>
 
+#include "rl/command/model_option.h"
 #include "rl/model/transformer.h"
 #include "rl/rollout/engine.h"
 #include "runtime/core/result.h"
@@ -18,7 +20,7 @@ namespace rl {
 
 /// The options that both commands share.
 struct LocalModelOptions {
-  std::string model;                 // a Hugging Face folder or a .gguf file
+  ModelOption source;                // where the model is
   std::string adapter;               // a folder as PEFT saves it; empty: none
   int threads = 0;                   // 0: all cores
   std::int64_t kv_cache_mib = 2048;  // address space; memory is taken as it is used
@@ -29,7 +31,7 @@ struct LocalModelOptions {
 class LocalModel {
  public:
   /// Errors as Transformer::load and Engine::create.
-  static runtime::Result<LocalModel> load(const LocalModelOptions& options);
+  static runtime::Result<LocalModel> load(const std::filesystem::path& model, const LocalModelOptions& options);
 
   /// Runs the requests in batches and hands over each batch's completions as they come, in order. `what` names the work in the
   /// progress line. False when any completion failed; its error is on stderr, after `where` of its request.

@@ -10,6 +10,7 @@
 #include <optional>
 
 #include "rl/command/command_line.h"
+#include "rl/command/model_option.h"
 #include "rl/text/tokenizer.h"
 
 namespace rl {
@@ -24,8 +25,11 @@ struct Source {
   std::map<std::string, std::string> special_tokens;
 };
 
-Result<Source> from_model(const std::string& model) {
-  const Result<Tokenizer> tokenizer = Tokenizer::load(model);
+Result<Source> from_model(const ModelOption& source) {
+  const auto path = source.locate(HubNeed::kTokenizer);
+  if (!path.ok()) return path.status();
+  const std::string& model = source.model;
+  const Result<Tokenizer> tokenizer = Tokenizer::load(*path);
   if (!tokenizer.ok()) return tokenizer.status();
   if (tokenizer->chat_template_source().empty())
     return runtime::not_found(model + ": the model ships no chat template; give one with --template");
@@ -78,16 +82,17 @@ int render_command(int argc, char** argv) {
       "Chats as a model sees them: JSON lines {\"messages\":[...], \"tools\":..., \"add_generation_prompt\":...} in, {\"text\":...} or "
       "{\"error\":...} out.",
       "starling render");
-  std::string model, file;
+  ModelOption model;
+  std::string file;
   CLI::Option_group* source_options = app.add_option_group("source");
-  source_options->add_option("--model", model, "a model folder, tokenizer.json or .gguf file: its own template and special tokens");
+  model.add_to(app, "a model folder, tokenizer.json or .gguf file: its own template and special tokens", source_options);
   source_options->add_option("--template", file, "a file with a Jinja2 template");
   source_options->require_option(1);
   if (const std::optional<int> exit = parse_command_line(app, argc, argv)) return *exit;
   const Result<Source> source = file.empty() ? from_model(model) : from_file(file);
   if (!source.ok()) return fail(source.status());
   const Result<ChatTemplate> chat_template = ChatTemplate::parse(source->text);
-  if (!chat_template.ok()) return fail(chat_template.status().with_context(file.empty() ? model : file));
+  if (!chat_template.ok()) return fail(chat_template.status().with_context(file.empty() ? model.model : file));
   std::ios::sync_with_stdio(false);
   const bool all_read = render_lines(*chat_template, source->special_tokens, std::cin, std::cout);
   std::cout.flush();

@@ -28,7 +28,9 @@ int score_command(int argc, char** argv) {
     request.sampling.prompt_logprobs = true;
     requests.push_back(std::move(request));
   }
-  auto model = LocalModel::load(options);
+  auto path = options.source.locate(HubNeed::kModel);
+  if (!path.ok()) return fail(path.status());
+  auto model = LocalModel::load(*path, options);
   if (!model.ok()) return fail(model.status());
   const bool good = model->run(
       requests, "scoring", [&](std::size_t i) { return (*rows)[i].where; },

@@ -11,6 +11,7 @@
 #include <nlohmann/json.hpp>
 
 #include "rl/command/command_line.h"
+#include "rl/command/model_option.h"
 #include "rl/text/tokenizer.h"
 #include "runtime/core/result.h"
 
@@ -23,7 +24,7 @@ using runtime::Result;
 using runtime::Status;
 
 struct Arguments {
-  std::string model;
+  ModelOption source;
   bool flag = false;  // --no-special or --skip-special
   bool batch = false;  // to be filled up, for which all lines are read first
   EncodeOptions encode;
@@ -31,7 +32,7 @@ struct Arguments {
 };
 
 void add_model(CLI::App& app, Arguments& arguments) {
-  app.add_option("--model", arguments.model, "model folder, tokenizer.json, .model or .gguf file")->required();
+  arguments.source.add_to(app, "model folder, tokenizer.json, .model or .gguf file")->required();
 }
 
 // What `starling tokenize` alone has.
@@ -60,6 +61,11 @@ struct EncodeFlags {
     if (fixed) arguments.padding.length = std::stoull(padding);
   }
 };
+
+Result<Tokenizer> load(const Arguments& arguments) {
+  const auto path = arguments.source.locate(HubNeed::kTokenizer);
+  return path.ok() ? Tokenizer::load(*path) : path.status();
+}
 
 // Feeds each line's JSON object to `take`.
 int each_line(const std::function<Status(const json&)>& take) {
@@ -160,7 +166,7 @@ int tokenize_command(int argc, char** argv) {
   flags.add_to(app, arguments);
   if (const std::optional<int> exit = parse_command_line(app, argc, argv)) return *exit;
   flags.apply(arguments);
-  auto tokenizer = Tokenizer::load(arguments.model);
+  auto tokenizer = load(arguments);
   if (!tokenizer.ok()) return fail(tokenizer.status());
   if (arguments.batch) return tokenize_batch(*tokenizer, arguments);
   return convert_lines([&](const json& input) { return tokenize(*tokenizer, input, arguments); });
@@ -172,7 +178,7 @@ int detokenize_command(int argc, char** argv) {
   add_model(app, arguments);
   app.add_flag("--skip-special", arguments.flag, "leave special tokens out of the text");
   if (const std::optional<int> exit = parse_command_line(app, argc, argv)) return *exit;
-  auto tokenizer = Tokenizer::load(arguments.model);
+  auto tokenizer = load(arguments);
   if (!tokenizer.ok()) return fail(tokenizer.status());
   return convert_lines([&](const json& input) { return detokenize(*tokenizer, input, arguments.flag); });
 }

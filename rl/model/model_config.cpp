@@ -141,6 +141,7 @@ Result<ModelConfig> ModelConfig::load(const std::filesystem::path& model) {
   std::vector<std::int32_t> eos_ids = fields.token_ids("eos_token_id");
   if (!fields.status().ok()) return fields.status();
   if (!eos_ids.empty()) config->eos_ids = std::move(eos_ids);
+  config->original.generation = std::make_shared<const json>(std::move(*generation_object));
   return config;
 }
 

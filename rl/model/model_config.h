@@ -20,9 +20,11 @@ namespace rl {
 
 class GgufFile;
 
-/// The config.json that a config was read from: what it says that we have no need for is kept when the model is saved.
+/// The config.json that a config was read from, and the generation_config.json beside it: what they say that we have no need for is kept when
+/// the model is saved.
 struct OriginalConfig {
-  std::shared_ptr<const nlohmann::json> json;  // null: there was none
+  std::shared_ptr<const nlohmann::json> json;        // null: there was none
+  std::shared_ptr<const nlohmann::json> generation;
   bool operator==(const OriginalConfig&) const { return true; }
 };
 

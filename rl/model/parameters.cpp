@@ -9,12 +9,13 @@
 #include <algorithm>
 #include <atomic>
 #include <mutex>
-#include <set>
 #include <utility>
 
 #include "rl/model/family.h"
+#include "rl/model/read_parameter.h"
 #include "rl/weights/weight_source.h"
 #include "runtime/core/check.h"
+#include "runtime/core/huge_pages.h"
 
 namespace rl {
 namespace {
@@ -23,7 +24,6 @@ using runtime::Result;
 using runtime::Status;
 
 constexpr std::int64_t kAlignment = 16;   // elements: 64 bytes, a cache line and a vector register
-constexpr std::size_t kNamedErrorsMax = 8;  // tensors listed in one message
 
 std::int64_t product(const std::vector<std::int64_t>& shape) {
   std::int64_t count = 1;
@@ -37,96 +37,32 @@ std::int64_t arena_elements(std::span<const ParameterSpec> specs) {
   return specs.empty() ? 0 : aligned(specs.back().offset + specs.back().count);
 }
 
-// As a checkpoint has it.
-std::vector<std::int64_t> stored_shape(const FamilyParameter& parameter) {
-  return parameter.transposed ? std::vector<std::int64_t>(parameter.shape.rbegin(), parameter.shape.rend()) : parameter.shape;
-}
-
-std::string shape_text(const std::vector<std::int64_t>& shape) {
-  std::string text = "[";
-  for (const std::int64_t size : shape) text += (text.size() > 1 ? ", " : "") + std::to_string(size);
-  return text + "]";
-}
-
-// "missing a, b and 12 more".
-std::string listed(std::string_view what, const std::vector<std::string>& names) {
-  std::string text(what);
-  for (std::size_t i = 0; i < names.size() && i < kNamedErrorsMax; ++i) text += (i == 0 ? " " : ", ") + names[i];
-  if (names.size() > kNamedErrorsMax) text += " and " + std::to_string(names.size() - kNamedErrorsMax) + " more";
-  return text;
-}
-
-// Everything that does not fit, so that one run tells all.
-Status check_tensors(const ModelConfig& config, const ModelPlan& plan, const WeightSource& source, bool gguf_names, bool heads_may_lack) {
-  std::vector<std::string> missing, misshaped, surplus;
-  std::set<std::string_view> expected;
-  expected.insert(plan.unused.begin(), plan.unused.end());
-  for (const FamilyParameter& parameter : plan.parameters) {
-    const std::string& name = gguf_names ? parameter.gguf_name : parameter.name;
-    expected.insert(name);
-    const TensorInfo* info = source.find(name);
-    const std::vector<std::int64_t> shape = stored_shape(parameter);
-    if (info == nullptr) {
-      if (parameter.of_head && heads_may_lack) continue;
-      missing.push_back(name.empty() ? parameter.name : name);
-    } else if (info->shape != shape) {
-      misshaped.push_back(name + " " + shape_text(info->shape) + " instead of " + shape_text(shape));
-    }
-  }
-  const Family& family = family_of(config);
-  for (const TensorInfo& info : source.tensors()) {
-    if (!expected.contains(info.name) && !family.ignorable(config, info.name)) surplus.push_back(info.name);
-  }
-  std::string message;
-  for (const auto& [what, names] : {std::pair("missing", &missing), {"of the wrong shape", &misshaped}, {"unexpected", &surplus}}) {
-    if (!names->empty()) message += (message.empty() ? "" : "; ") + listed(what, *names);
-  }
-  if (message.empty()) return {};
-  return runtime::invalid_argument("weights do not fit the " + config.family + " config: " + message);
-}
-
-// llama.cpp stores the rows of each query and key head as (0, half, 1, half + 1, ...); Hugging Face has the halves apart.
-void unpermute_heads(std::span<float> weight, std::int64_t heads, std::int64_t columns) {
-  const std::int64_t head_rows = static_cast<std::int64_t>(weight.size()) / columns / heads;
-  const std::int64_t half = head_rows / 2;
-  std::vector<float> head(static_cast<std::size_t>(head_rows * columns));
-  for (std::int64_t h = 0; h < heads; ++h) {
-    float* rows = weight.data() + h * head_rows * columns;
-    std::copy_n(rows, head.size(), head.begin());
-    for (std::int64_t i = 0; i < head_rows; ++i) {
-      const std::int64_t from = i < half ? 2 * i : 2 * (i - half) + 1;
-      std::copy_n(head.data() + from * columns, columns, rows + i * columns);
-    }
-  }
-}
-
-Status read_transposed(const FamilyParameter& parameter, const WeightSource& source, std::span<float> out) {
-  const std::int64_t rows = parameter.shape[0];
-  const std::int64_t columns = parameter.shape[1];
-  std::vector<float> stored(out.size());
-  if (Status status = source.read_f32(parameter.name, stored); !status.ok()) return status;
-  for (std::int64_t r = 0; r < rows; ++r) {
-    for (std::int64_t c = 0; c < columns; ++c) out[static_cast<std::size_t>(r * columns + c)] = stored[static_cast<std::size_t>(c * rows + r)];
-  }
-  return {};
-}
-
-Status read_parameter(const ModelConfig& config, const FamilyParameter& parameter, const WeightSource& source, bool gguf_names,
-                      std::span<float> out) {
-  if (parameter.transposed) return read_transposed(parameter, source, out);
-  const Status status = source.read_f32(gguf_names ? parameter.gguf_name : parameter.name, out);
-  if (!status.ok() || !gguf_names) return status;
-  if (parameter.gguf_rows == GgufRows::kUnpermuteQueries) unpermute_heads(out, config.heads, parameter.shape.back());
-  if (parameter.gguf_rows == GgufRows::kUnpermuteKeys) unpermute_heads(out, config.kv_heads, parameter.shape.back());
-  return {};
-}
-
 Result<at::Tensor> allocate(std::int64_t elements) {
   try {
-    return at::empty({elements});
+    at::Tensor arena = at::empty({elements});
+    runtime::prefer_huge_pages(arena.data_ptr(), arena.nbytes());  // page faults are a third of a load otherwise
+    return arena;
   } catch (const std::exception&) {
     return runtime::resource_exhausted("no memory for " + std::to_string(elements >> 18) + " MiB of weights");
   }
+}
+
+// A part of a parameter that one thread reads.
+struct Piece {
+  std::size_t parameter = 0;
+  std::int64_t first = 0;
+  std::int64_t count = 0;
+};
+
+// Parameters that are stored as they lie here, in pieces of a size that keeps threads even and is a whole number of every dtype's blocks.
+std::vector<Piece> cut_into_pieces(const std::vector<FamilyParameter>& parameters, std::span<const ParameterSpec> specs, const ParameterReader& reader) {
+  constexpr std::int64_t kPieceElements = 1 << 20;
+  std::vector<Piece> pieces;
+  for (std::size_t i = 0; i < parameters.size(); ++i) {
+    const std::int64_t size = reader.lies_alike(parameters[i]) ? kPieceElements : specs[i].count;
+    for (std::int64_t first = 0; first < specs[i].count; first += size) pieces.push_back({i, first, std::min(size, specs[i].count - first)});
+  }
+  return pieces;
 }
 
 // The holes that alignment leaves: zero, so that norms, checksums and optimizers may run over the whole arena.
@@ -168,7 +104,8 @@ std::vector<ParameterSpec> arena_layout(std::vector<FamilyParameter> parameters)
 }
 
 Status check_weights(const ModelConfig& config, const WeightSource& source, bool gguf_names) {
-  return check_tensors(config, plan_of(config), source, gguf_names, /*heads_may_lack=*/false);
+  const ModelPlan plan = plan_of(config);
+  return ParameterReader(config, plan, source, gguf_names).check();
 }
 
 Parameters::Parameters(std::vector<ParameterSpec> specs, at::Tensor arena) : specs_(std::move(specs)), arena_(std::move(arena)) {
@@ -189,23 +126,28 @@ Result<Parameters> Parameters::load(const ModelConfig& config, const std::filesy
 Result<Parameters> Parameters::load(const ModelConfig& config, const WeightSource& source, bool gguf_names, const LoadOptions& options) {
   const ModelPlan plan = plan_of(config);
   const std::vector<FamilyParameter>& wanted = plan.parameters;
-  if (Status status = check_tensors(config, plan, source, gguf_names, options.head_seed.has_value()); !status.ok()) return status;
+  const ParameterReader reader(config, plan, source, gguf_names);
+  if (Status status = reader.check(/*heads_may_lack=*/options.head_seed.has_value()); !status.ok()) return status;
   std::vector<ParameterSpec> specs = parameter_layout(config);
   Result<at::Tensor> arena = allocate(arena_elements(specs));
   if (!arena.ok()) return arena.status();
   const std::span<float> elements(arena->mutable_data_ptr<float>(), static_cast<std::size_t>(arena->numel()));
   zero_gaps(specs, elements);
 
-  // Threads take the next tensor as they get free: sizes differ too much for equal shares.
+  // Threads take the next piece as they get free: tensors differ too much for equal shares.
+  const std::vector<Piece> pieces = cut_into_pieces(wanted, specs, reader);
   std::atomic<std::size_t> next{0};
   std::mutex mutex;
   Status first_error;
   const int threads = at::get_num_threads();
   at::parallel_for(0, threads, 1, [&](std::int64_t, std::int64_t) {
-    for (std::size_t i = next++; i < wanted.size(); i = next++) {
-      const auto out = elements.subspan(static_cast<std::size_t>(specs[i].offset), static_cast<std::size_t>(specs[i].count));
-      if (wanted[i].of_head && source.find(gguf_names ? wanted[i].gguf_name : wanted[i].name) == nullptr) continue;  // below
-      Status status = read_parameter(config, wanted[i], source, gguf_names, out);
+    for (std::size_t i = next++; i < pieces.size(); i = next++) {
+      const Piece& piece = pieces[i];
+      const FamilyParameter& parameter = wanted[piece.parameter];
+      if (!reader.is_there(parameter)) continue;  // a head: below
+      const auto out = elements.subspan(static_cast<std::size_t>(specs[piece.parameter].offset + piece.first), static_cast<std::size_t>(piece.count));
+      Status status = piece.count < specs[piece.parameter].count ? reader.read_range(parameter, piece.first, out)
+                                                                 : reader.read_part(parameter, ParameterReader::whole(parameter), out);
       std::lock_guard lock(mutex);
       if (first_error.ok() && !status.ok()) first_error = std::move(status);
     }
@@ -215,7 +157,7 @@ Result<Parameters> Parameters::load(const ModelConfig& config, const WeightSourc
   if (options.head_seed) {
     at::Generator generator = at::make_generator<at::CPUGeneratorImpl>(*options.head_seed);
     for (std::size_t i = 0; i < wanted.size(); ++i) {
-      if (!wanted[i].of_head || source.find(gguf_names ? wanted[i].gguf_name : wanted[i].name) != nullptr) continue;
+      if (!wanted[i].of_head || reader.is_there(wanted[i])) continue;
       initialise(parameters.view(parameters.specs()[i]), wanted[i].init, config.initializer_range, generator);
     }
   }

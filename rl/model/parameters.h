@@ -51,7 +51,7 @@ runtime::Status check_weights(const ModelConfig& config, const WeightSource& sou
 /// A resource: owns the arena. Move-only, since a copy would share the storage; clone() copies.
 class Parameters {
  public:
-  /// Reads every parameter from a Hugging Face folder (safetensors, one file or sharded) or a .gguf file and converts it to fp32.
+  /// Reads every parameter from whatever open_weights() takes (a Hugging Face folder, a file of weights) and converts it to fp32.
   /// kNotFound: no weights there. kInvalidArgument: the tensors missing, surplus or of another shape, each by name;
   /// nothing is allocated before that is known. Cost: one pass over the file, on at::get_num_threads() threads.
   static runtime::Result<Parameters> load(const ModelConfig& config, const std::filesystem::path& model, const LoadOptions& options = {});

@@ -14,6 +14,7 @@
 
 #include "rl/model/gguf_tokenizer.h"
 #include "rl/weights/atomic_file.h"
+#include "rl/weights/convert.h"
 #include "rl/weights/gguf.h"
 #include "rl/weights/safetensors.h"
 
@@ -41,18 +42,19 @@ struct Shard {
   std::size_t last = 0;
 };
 
-std::int64_t bytes_of(const ParameterSpec& spec) { return spec.count * static_cast<std::int64_t>(sizeof(float)); }
+std::int64_t bytes_of(const ParameterSpec& spec, DType dtype) { return spec.count * dtype_block(dtype).bytes; }
 
 // Specs in order, cut before the one that would overflow a file.
-std::vector<Shard> plan_shards(std::span<const ParameterSpec> specs, std::int64_t shard_bytes_max) {
+std::vector<Shard> plan_shards(std::span<const ParameterSpec> specs, const SaveOptions& options) {
   std::vector<Shard> shards(1);
   std::int64_t bytes = 0;
   for (std::size_t i = 0; i < specs.size(); ++i) {
-    if (shard_bytes_max > 0 && bytes > 0 && bytes + bytes_of(specs[i]) > shard_bytes_max) {
+    const std::int64_t size = bytes_of(specs[i], options.dtype);
+    if (options.shard_bytes_max > 0 && bytes > 0 && bytes + size > options.shard_bytes_max) {
       shards.push_back({.file = {}, .first = i, .last = i});
       bytes = 0;
     }
-    bytes += bytes_of(specs[i]);
+    bytes += size;
     shards.back().last = i + 1;
   }
   for (std::size_t i = 0; i < shards.size(); ++i) {
@@ -65,8 +67,11 @@ std::vector<Shard> plan_shards(std::span<const ParameterSpec> specs, std::int64_
 
 std::string pretty(const json& object) { return object.dump(2) + "\n"; }
 
+// The name in config.json.
+std::string_view torch_name(DType dtype) { return dtype == DType::kF16 ? "float16" : dtype == DType::kBF16 ? "bfloat16" : "float32"; }
+
 json generation_config(const ModelConfig& config) {
-  json out = {{"_from_model_config", true}};
+  json out = config.original.generation ? *config.original.generation : json{{"_from_model_config", true}};
   const json all = config.to_json();
   for (const char* key : {"bos_token_id", "eos_token_id", "pad_token_id"}) {
     if (all.contains(key)) out[key] = all[key];
@@ -74,27 +79,31 @@ json generation_config(const ModelConfig& config) {
   return out;
 }
 
-Status write_weights(const Parameters& parameters, const std::vector<Shard>& shards, const std::filesystem::path& folder) {
+// A parameter as a checkpoint stores it. `turned` holds what lies the other way round here.
+TensorView stored(const at::Tensor& host, const ParameterSpec& spec, std::deque<at::Tensor>& turned) {
+  const float* values = host.const_data_ptr<float>() + spec.offset;
+  std::vector<std::int64_t> shape = spec.shape;
+  if (spec.transposed) {
+    turned.push_back(host.narrow(0, spec.offset, spec.count).view(spec.shape).t().contiguous());
+    values = turned.back().const_data_ptr<float>();
+    std::reverse(shape.begin(), shape.end());
+  }
+  return {spec.name, std::move(shape), std::span(values, static_cast<std::size_t>(spec.count))};
+}
+
+Status write_weights(const Parameters& parameters, const std::vector<Shard>& shards, const std::filesystem::path& folder, DType dtype) {
   const at::Tensor host = parameters.arena().cpu();
-  const float* arena = host.const_data_ptr<float>();
   json map = json::object();
   std::int64_t total_bytes = 0;
   for (const Shard& shard : shards) {
     std::vector<TensorView> tensors;
-    std::deque<at::Tensor> turned;  // what is stored the other way round than it lies here
+    std::deque<at::Tensor> turned;
     for (const ParameterSpec& spec : parameters.specs().subspan(shard.first, shard.last - shard.first)) {
-      const float* values = arena + spec.offset;
-      std::vector<std::int64_t> shape = spec.shape;
-      if (spec.transposed) {
-        turned.push_back(host.narrow(0, spec.offset, spec.count).view(spec.shape).t().contiguous());
-        values = turned.back().const_data_ptr<float>();
-        std::reverse(shape.begin(), shape.end());
-      }
-      tensors.push_back({spec.name, std::move(shape), std::span(values, static_cast<std::size_t>(spec.count))});
+      tensors.push_back(stored(host, spec, turned));
       map[spec.name] = shard.file;
-      total_bytes += bytes_of(spec);
+      total_bytes += bytes_of(spec, dtype);
     }
-    const Status status = write_safetensors(folder / shard.file, tensors, {{"format", "pt"}});
+    const Status status = write_safetensors(folder / shard.file, tensors, {{"format", "pt"}}, dtype);
     if (!status.ok()) return status;
   }
   if (shards.size() == 1) return {};
@@ -142,30 +151,39 @@ Status save_model_folder(const ModelConfig& config, const Parameters& parameters
   std::error_code error;
   std::filesystem::create_directories(folder, error);
   if (error) return runtime::errno_status(error.value(), "making " + folder.string());
-  Status status = write_weights(parameters, plan_shards(parameters.specs(), options.shard_bytes_max), folder);
+  Status status = write_weights(parameters, plan_shards(parameters.specs(), options), folder, options.dtype);
   if (status.ok()) status = write_file_atomically(folder / kGenerationFile, pretty(generation_config(config)));
   // The config last: with it the folder is a model.
-  if (status.ok()) status = write_file_atomically(folder / kConfigFile, pretty(config.to_json()));
+  json written = config.to_json();
+  for (const char* key : {"dtype", "torch_dtype"}) written[key] = torch_name(options.dtype);
+  if (status.ok()) status = write_file_atomically(folder / kConfigFile, pretty(written));
   return status;
 }
 
 std::vector<std::filesystem::path> model_folder_files(const Parameters& parameters, const SaveOptions& options) {
   std::vector<std::filesystem::path> files = {kConfigFile, kGenerationFile};
-  const std::vector<Shard> shards = plan_shards(parameters.specs(), options.shard_bytes_max);
+  const std::vector<Shard> shards = plan_shards(parameters.specs(), options);
   for (const Shard& shard : shards) files.emplace_back(shard.file);
   if (shards.size() > 1) files.emplace_back(kIndexFile);
   return files;
 }
 
-Status verify_model_folder(const Parameters& parameters, const std::filesystem::path& folder) {
+Status verify_model_folder(const Parameters& parameters, const std::filesystem::path& folder, const SaveOptions& options) {
   auto source = open_safetensors(folder);
   if (!source.ok()) return source.status();
   const at::Tensor host = parameters.arena().cpu();
-  std::vector<float> read;
+  std::vector<float> read, expected;
+  std::vector<std::byte> rounded;
   for (const ParameterSpec& spec : parameters.specs()) {
     read.resize(static_cast<std::size_t>(spec.count));
     if (Status status = (*source)->read_f32(spec.name, read); !status.ok()) return status;
-    if (std::memcmp(read.data(), host.const_data_ptr<float>() + spec.offset, read.size() * sizeof(float)) != 0) {
+    std::deque<at::Tensor> turned;
+    const TensorView view = stored(host, spec, turned);
+    rounded.resize(view.data.size() * static_cast<std::size_t>(dtype_block(options.dtype).bytes));
+    convert_from_f32(options.dtype, view.data, rounded.data());
+    expected.resize(view.data.size());
+    convert_to_f32(options.dtype, rounded.data(), expected);
+    if (std::memcmp(read.data(), expected.data(), read.size() * sizeof(float)) != 0) {
       return runtime::internal_error(folder.string() + ": " + spec.name + " reads back differently");
     }
   }

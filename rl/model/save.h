@@ -7,15 +7,17 @@
 
 #include "rl/model/model_config.h"
 #include "rl/model/parameters.h"
+#include "rl/weights/weight_source.h"
 #include "runtime/core/status.h"
 
 namespace rl {
 
 struct SaveOptions {
   std::int64_t shard_bytes_max = 0;  // weights per file, a larger tensor alone in its own; 0: one model.safetensors
+  DType dtype = DType::kF32;         // or kF16, kBF16: rounded to nearest
 };
 
-/// Writes config.json, generation_config.json and the weights as fp32 safetensors (more than one file: with their index) into
+/// Writes config.json, generation_config.json and the weights as safetensors (more than one file: with their index) into
 /// `folder`, which is made if need be. Each file is replaced atomically. Parameters on a device are copied to the host.
 /// Errors: kResourceExhausted (disk full), kInvalidArgument (no permission, ...); files written before stay.
 runtime::Status save_model_folder(const ModelConfig& config, const Parameters& parameters, const std::filesystem::path& folder,
@@ -24,9 +26,9 @@ runtime::Status save_model_folder(const ModelConfig& config, const Parameters& p
 /// The names that save_model_folder writes for these parameters, relative to the folder.
 std::vector<std::filesystem::path> model_folder_files(const Parameters& parameters, const SaveOptions& options = {});
 
-/// Reads the weights in `folder` again and compares them bit by bit. kInternal names the first tensor that differs.
-/// Memory: the largest tensor.
-runtime::Status verify_model_folder(const Parameters& parameters, const std::filesystem::path& folder);
+/// Reads the weights in `folder` again and compares them bit by bit with what save_model_folder has to write. kInternal names the first tensor
+/// that differs. Memory: the largest tensor, twice.
+runtime::Status verify_model_folder(const Parameters& parameters, const std::filesystem::path& folder, const SaveOptions& options = {});
 
 /// Puts the tokenizer of `model` into `folder`, which must exist: the files of a Hugging Face folder as they are (chat template and
 /// generation_config.json included), or tokenizer.json and tokenizer_config.json made from a .gguf file's metadata.

@@ -85,6 +85,8 @@ Result<std::string> Tokenizer::decode_checked(std::span<const std::int32_t> ids,
   return decode(ids, skip_special_tokens);
 }
 
+std::string_view Tokenizer::kind() const { return pipeline_->model->kind(); }
+
 std::int32_t Tokenizer::vocab_size() const { return pipeline_->size(); }
 
 std::optional<std::int32_t> Tokenizer::token_to_id(std::string_view token) const { return pipeline_->find(token); }

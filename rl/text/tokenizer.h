@@ -49,6 +49,9 @@ class Tokenizer {
   /// As decode, but an id outside the vocabulary is kInvalidArgument.
   runtime::Result<std::string> decode_checked(std::span<const std::int32_t> ids, bool skip_special_tokens) const;
 
+  /// How pieces of text become ids: "BPE", "Unigram", "WordPiece" or "WordLevel".
+  std::string_view kind() const;
+
   /// One more than the largest id, added tokens included.
   std::int32_t vocab_size() const;
   std::optional<std::int32_t> token_to_id(std::string_view token) const;

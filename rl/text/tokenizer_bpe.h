@@ -33,6 +33,7 @@ class Bpe final : public TokenModel {
  public:
   Bpe(Vocabulary vocabulary, MergeTable merges, BpeOptions options);
 
+  std::string_view kind() const override { return "BPE"; }
   std::unique_ptr<ModelScratch> make_scratch() const override;
   void encode(std::string_view piece, ModelScratch& scratch, std::vector<std::int32_t>& ids) const override;
   void encode_ranges(std::string_view piece, ModelScratch& scratch, std::vector<std::int32_t>& ids, std::vector<Piece>& ranges) const override;

@@ -30,6 +30,9 @@ class TokenModel {
 
   const Vocabulary& vocabulary() const { return vocabulary_; }
 
+  /// "BPE", "Unigram", "WordPiece" or "WordLevel".
+  virtual std::string_view kind() const = 0;
+
   virtual std::unique_ptr<ModelScratch> make_scratch() const = 0;
 
   /// Appends the ids of `piece`, valid UTF-8 and not empty. `scratch` comes from this model's make_scratch.

@@ -30,6 +30,7 @@ class Unigram final : public TokenModel {
   /// `scores` by id.
   Unigram(Vocabulary vocabulary, std::vector<double> scores, UnigramOptions options);
 
+  std::string_view kind() const override { return "Unigram"; }
   std::unique_ptr<ModelScratch> make_scratch() const override;
   void encode(std::string_view piece, ModelScratch& scratch, std::vector<std::int32_t>& ids) const override;
   void encode_ranges(std::string_view piece, ModelScratch& scratch, std::vector<std::int32_t>& ids, std::vector<Piece>& ranges) const override;

@@ -19,6 +19,7 @@ class WordPiece final : public TokenModel {
   /// `word_characters_max`, is `unknown_id`.
   WordPiece(Vocabulary vocabulary, std::int32_t unknown_id, std::string continuing_prefix, std::size_t word_characters_max);
 
+  std::string_view kind() const override { return "WordPiece"; }
   std::unique_ptr<ModelScratch> make_scratch() const override;
   void encode(std::string_view piece, ModelScratch& scratch, std::vector<std::int32_t>& ids) const override;
   void encode_ranges(std::string_view piece, ModelScratch& scratch, std::vector<std::int32_t>& ids, std::vector<Piece>& ranges) const override;
@@ -35,6 +36,7 @@ class WordLevel final : public TokenModel {
  public:
   WordLevel(Vocabulary vocabulary, std::int32_t unknown_id) : TokenModel(std::move(vocabulary)), unknown_id_(unknown_id) {}
 
+  std::string_view kind() const override { return "WordLevel"; }
   std::unique_ptr<ModelScratch> make_scratch() const override;
   void encode(std::string_view piece, ModelScratch& scratch, std::vector<std::int32_t>& ids) const override;
   void encode_ranges(std::string_view piece, ModelScratch& scratch, std::vector<std::int32_t>& ids, std::vector<Piece>& ranges) const override;

@@ -1,14 +1,22 @@
 #include "rl/train/toy_model.h"
 
+#include <chrono>
 #include <system_error>
 
 #include "rl/data/toy.h"
+#include "rl/hub/hub.h"
 #include "rl/model/model_config.h"
 #include "rl/model/parameters.h"
 #include "rl/model/save.h"
 #include "rl/weights/atomic_file.h"
+#include "runtime/core/log.h"
 
 namespace rl {
+namespace {
+
+constexpr std::chrono::seconds kProgressInterval{2};
+
+}  // namespace
 
 runtime::Status make_toy_model(const std::filesystem::path& folder, const ToyModelOptions& options) {
   ModelConfig config;
@@ -36,9 +44,17 @@ runtime::Result<std::filesystem::path> resolve_model(const Config& config, std::
   if (!name.ok()) return name.status();
   std::error_code error;
   if (*name != kToyModelName) {
-    const std::filesystem::path path = std::filesystem::absolute(*name, error);
-    if (!error && std::filesystem::exists(path, error)) return path;
-    return runtime::not_found("actor_rollout_ref.model.path: no such file or folder: " + *name + " (" + config.origin("actor_rollout_ref.model.path") + ")");
+    HubOptions hub = HubOptions::from_environment();
+    auto last = std::chrono::steady_clock::now();
+    hub.progress = [&last](const HubProgress& progress) {
+      const auto now = std::chrono::steady_clock::now();
+      if (now - last < kProgressInterval) return;
+      last = now;
+      LOG(info, "fetching {}: {} of {} MiB", progress.name, progress.bytes_done >> 20, progress.bytes_total >> 20);
+    };
+    auto path = locate_model(*name, "", HubNeed::kModel, hub);
+    if (path.ok()) return path;
+    return path.status().with_context("actor_rollout_ref.model.path (" + config.origin("actor_rollout_ref.model.path") + ")");
   }
   const runtime::Result<std::string> root = config.get_string("trainer.default_local_dir");
   if (!root.ok()) return root.status();

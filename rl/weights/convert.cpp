@@ -73,6 +73,45 @@ float f16_to_f32(std::uint16_t half) {
   return std::bit_cast<float>(sign | std::bit_cast<std::uint32_t>(value));
 }
 
+std::uint16_t f32_to_f16(float value) {
+  const std::uint32_t bits = std::bit_cast<std::uint32_t>(value);
+  const auto sign = static_cast<std::uint16_t>(bits >> 16 & 0x8000u);
+  const std::uint32_t magnitude = bits & 0x7fffffffu;
+  if (magnitude > 0x7f800000u) return sign | 0x7e00u | static_cast<std::uint16_t>(magnitude >> 13 & 0x3ffu);  // NaN, quiet
+  if (magnitude >= 0x47800000u) return sign | 0x7c00u;                                                        // 65536 and more
+  if (magnitude < 0x38800000u) {  // subnormal: adding 0.5 leaves the multiple of 2^-24 in the last bits, rounded by the FPU
+    const float shifted = std::bit_cast<float>(magnitude) + 0.5f;
+    return sign | static_cast<std::uint16_t>(std::bit_cast<std::uint32_t>(shifted) - 0x3f000000u);
+  }
+  const std::uint32_t rounded = magnitude + 0xfffu + (magnitude >> 13 & 1u);
+  return sign | static_cast<std::uint16_t>((rounded - 0x38000000u) >> 13);
+}
+
+namespace {
+
+std::uint16_t f32_to_bf16(float value) {
+  const std::uint32_t bits = std::bit_cast<std::uint32_t>(value);
+  if ((bits & 0x7fffffffu) > 0x7f800000u) return static_cast<std::uint16_t>(bits >> 16 | 0x40u);  // rounding could make a NaN infinite
+  return static_cast<std::uint16_t>((bits + 0x7fffu + (bits >> 16 & 1u)) >> 16);
+}
+
+template <std::uint16_t (*kConvert)(float)>
+void convert_halves(std::span<const float> in, std::byte* out) {
+  for (std::size_t i = 0; i < in.size(); ++i) {
+    const std::uint16_t half = kConvert(in[i]);
+    std::memcpy(out + i * 2, &half, 2);
+  }
+}
+
+}  // namespace
+
+void convert_from_f32(DType dtype, std::span<const float> in, std::byte* out) {
+  if (dtype == DType::kF16) return convert_halves<f32_to_f16>(in, out);
+  if (dtype == DType::kBF16) return convert_halves<f32_to_bf16>(in, out);
+  CHECK(dtype == DType::kF32);
+  if (!in.empty()) std::memcpy(out, in.data(), in.size_bytes());
+}
+
 void convert_to_f32(DType dtype, const std::byte* in, std::span<float> out) {
   switch (dtype) {
     case DType::kF32:

@@ -99,7 +99,7 @@ class Parser {
   std::vector<GgufEntry> entries;
   std::unordered_map<std::string, std::size_t> entry_index;
   std::vector<TensorInfo> tensors;
-  std::vector<std::span<const std::byte>> data;
+  std::vector<TensorBytes> data;
 
  private:
   Status damaged(const std::string& what) const { return runtime::invalid_argument(name_ + ": " + what); }
@@ -274,7 +274,7 @@ class Parser {
     std::sort(order.begin(), order.end());
     for (std::size_t i = 1; i < order.size(); ++i) {
       const auto [begin, tensor] = order[i - 1];
-      if (order[i].first - begin < data[tensor].size()) {
+      if (order[i].first - begin < data[tensor].data.size()) {
         return damaged("tensor " + tensors[order[i].second].name + " overlaps tensor " + tensors[tensor].name);
       }
     }

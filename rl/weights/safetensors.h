@@ -16,6 +16,9 @@
 
 namespace rl {
 
+inline constexpr const char* kSafetensorsFile = "model.safetensors";
+inline constexpr const char* kSafetensorsIndexFile = "model.safetensors.index.json";
+
 /// One entry of a header: the tensor and its bytes, as offsets from the end of the header.
 struct SafetensorsEntry {
   TensorInfo info;
@@ -43,11 +46,11 @@ struct TensorView {
   std::span<const float> data;
 };
 
-/// Writes fp32 tensors with string metadata ({"format": "pt"} is what transformers expects) to `file`.
+/// Writes tensors as `dtype` (kF32, kF16, kBF16: rounded to nearest) with string metadata ({"format": "pt"} is what transformers expects) to `file`.
 /// Atomic: a temporary file beside it is written, synced and renamed, so that readers see the old file or the new one;
 /// after an error the old file is untouched and the temporary one removed. SIGXFSZ must be ignored where a file-size limit is set.
 /// Errors: kInvalidArgument (duplicate name, shape that does not fit the data), kResourceExhausted (disk full), errno's otherwise.
 runtime::Status write_safetensors(const std::filesystem::path& file, std::span<const TensorView> tensors,
-                                  const std::map<std::string, std::string>& metadata);
+                                  const std::map<std::string, std::string>& metadata, DType dtype = DType::kF32);
 
 }  // namespace rl

@@ -1,9 +1,12 @@
 // write_safetensors: header first, then the tensors in the order given, each byte range right after the one before.
+#include <algorithm>
 #include <unordered_set>
+#include <vector>
 
 #include <nlohmann/json.hpp>
 
 #include "rl/weights/atomic_file.h"
+#include "rl/weights/convert.h"
 #include "rl/weights/safetensors.h"
 #include "rl/weights/tensor_table.h"
 
@@ -16,7 +19,7 @@ namespace {
 
 // The length word and the JSON, padded with spaces so that the tensors start on 8 bytes. `data_bytes` gets their total.
 Result<std::string> make_header(std::span<const TensorView> tensors, const std::map<std::string, std::string>& metadata,
-                                std::uint64_t& data_bytes) {
+                                DType dtype, std::uint64_t& data_bytes) {
   nlohmann::json header = nlohmann::json::object();
   if (!metadata.empty()) header["__metadata__"] = metadata;
   std::unordered_set<std::string_view> names;
@@ -30,11 +33,12 @@ Result<std::string> make_header(std::span<const TensorView> tensors, const std::
                                        std::to_string(tensor.data.size()) + " elements of its data");
     }
     nlohmann::json entry;
-    entry["dtype"] = dtype_name(DType::kF32);
+    entry["dtype"] = dtype_name(dtype);
     entry["shape"] = tensor.shape;
-    entry["data_offsets"] = {data_bytes, data_bytes + tensor.data.size_bytes()};
+    const std::uint64_t bytes = tensor.data.size() * static_cast<std::uint64_t>(dtype_block(dtype).bytes);
+    entry["data_offsets"] = {data_bytes, data_bytes + bytes};
     header.emplace(tensor.name, std::move(entry));
-    data_bytes += tensor.data.size_bytes();
+    data_bytes += bytes;
   }
   std::string json;
   try {
@@ -49,19 +53,32 @@ Result<std::string> make_header(std::span<const TensorView> tensors, const std::
   return bytes + json;
 }
 
+Status write_as(AtomicFile& out, std::span<const float> values, DType dtype) {
+  if (dtype == DType::kF32) return out.write(std::as_bytes(values));
+  constexpr std::size_t kElementsAtOnce = 1 << 20;
+  std::vector<std::byte> bytes;
+  for (std::size_t first = 0; first < values.size(); first += kElementsAtOnce) {
+    const auto part = values.subspan(first, std::min(kElementsAtOnce, values.size() - first));
+    bytes.resize(part.size() * static_cast<std::size_t>(dtype_block(dtype).bytes));
+    convert_from_f32(dtype, part, bytes.data());
+    if (Status status = out.write(bytes); !status.ok()) return status;
+  }
+  return {};
+}
+
 }  // namespace
 
 Status write_safetensors(const std::filesystem::path& file, std::span<const TensorView> tensors,
-                         const std::map<std::string, std::string>& metadata) {
+                         const std::map<std::string, std::string>& metadata, DType dtype) {
   std::uint64_t data_bytes = 0;
-  auto header = make_header(tensors, metadata, data_bytes);
+  auto header = make_header(tensors, metadata, dtype, data_bytes);
   if (!header.ok()) return header.status().with_context(file.string());
   auto out = AtomicFile::create(file, header->size() + data_bytes);
   if (!out.ok()) return out.status();
   Status status = out->write(*header);
   for (const TensorView& tensor : tensors) {
     if (!status.ok()) return status;
-    status = out->write(std::as_bytes(tensor.data));
+    status = write_as(*out, tensor.data, dtype);
   }
   return status.ok() ? out->commit() : status;
 }

@@ -1,6 +1,9 @@
 #include "rl/weights/tensor_table.h"
 
+#include <algorithm>
+#include <cstring>
 #include <string>
+#include <utility>
 
 #include "rl/weights/convert.h"
 #include "runtime/core/check.h"
@@ -30,12 +33,47 @@ std::optional<std::uint64_t> tensor_bytes(const std::vector<std::int64_t>& shape
   return count / static_cast<std::uint64_t>(block.elements) * static_cast<std::uint64_t>(block.bytes);
 }
 
-TensorTable::TensorTable(std::vector<TensorInfo> tensors, std::vector<std::span<const std::byte>> data)
-    : tensors_(std::move(tensors)), data_(std::move(data)) {
-  CHECK(tensors_.size() == data_.size());
+namespace {
+
+// Elements [first, first + out.size()) of a tensor that does not lie row-major, in row-major order: runs along the last dimension.
+void gather_to_f32(const TensorInfo& tensor, const TensorBytes& stored, std::int64_t first, std::span<float> out) {
+  const std::size_t dimensions = tensor.shape.size();
+  const auto element_bytes = static_cast<std::size_t>(dtype_block(tensor.dtype).bytes);
+  std::vector<std::int64_t> index(dimensions);
+  for (std::size_t d = dimensions; d-- > 0; first /= tensor.shape[d]) index[d] = first % tensor.shape[d];
+  std::vector<std::byte> run;
+  while (!out.empty()) {
+    std::int64_t at = 0;
+    for (std::size_t d = 0; d < dimensions; ++d) at += index[d] * stored.strides[d];
+    const auto count = std::min(out.size(), static_cast<std::size_t>(tensor.shape.back() - index.back()));
+    run.resize(count * element_bytes);
+    const std::byte* from = stored.data.data() + static_cast<std::size_t>(at) * element_bytes;
+    const std::size_t step = static_cast<std::size_t>(stored.strides.back()) * element_bytes;
+    for (std::size_t i = 0; i < count; ++i) std::memcpy(run.data() + i * element_bytes, from + i * step, element_bytes);
+    convert_to_f32(tensor.dtype, run.data(), out.first(count));
+    out = out.subspan(count);
+    index.back() += static_cast<std::int64_t>(count);
+    for (std::size_t d = dimensions - 1; d > 0 && index[d] == tensor.shape[d]; --d) {
+      index[d] = 0;
+      ++index[d - 1];
+    }
+  }
+}
+
+}  // namespace
+
+TensorTable::TensorTable(std::vector<TensorInfo> tensors, std::vector<TensorBytes> bytes)
+    : tensors_(std::move(tensors)), bytes_(std::move(bytes)) {
+  CHECK(tensors_.size() == bytes_.size());
   by_name_.reserve(tensors_.size());
   for (std::size_t i = 0; i < tensors_.size(); ++i) {
-    CHECK(tensor_bytes(tensors_[i].shape, tensors_[i].dtype) == data_[i].size());
+    const auto needed = tensor_bytes(tensors_[i].shape, tensors_[i].dtype);
+    if (bytes_[i].strides.empty()) {
+      CHECK(needed == bytes_[i].data.size());
+    } else {
+      CHECK(dtype_block(tensors_[i].dtype).elements == 1);
+      CHECK(bytes_[i].strides.size() == tensors_[i].shape.size());
+    }
     by_name_.emplace(tensors_[i].name, i);
   }
   CHECK(by_name_.size() == tensors_.size());
@@ -44,12 +82,6 @@ TensorTable::TensorTable(std::vector<TensorInfo> tensors, std::vector<std::span<
 const TensorInfo* TensorTable::find(std::string_view name) const {
   auto found = by_name_.find(name);
   return found == by_name_.end() ? nullptr : &tensors_[found->second];
-}
-
-std::span<const std::byte> TensorTable::bytes(const TensorInfo& tensor) const {
-  auto index = static_cast<std::size_t>(&tensor - tensors_.data());
-  CHECK(index < data_.size());
-  return data_[index];
 }
 
 Status TensorTable::read_f32(std::string_view source, std::string_view name, std::span<float> out) const {
@@ -74,7 +106,12 @@ Status TensorTable::read_f32_range(std::string_view source, std::string_view nam
                                      std::to_string(count) + " elements, blocks of " + std::to_string(block.elements) +
                                      ") cannot be read alone");
   }
-  convert_to_f32(tensor->dtype, bytes(*tensor).data() + first / block.elements * block.bytes, out);
+  const TensorBytes& stored = bytes_[static_cast<std::size_t>(tensor - tensors_.data())];
+  if (stored.strides.empty()) {
+    convert_to_f32(tensor->dtype, stored.data.data() + first / block.elements * block.bytes, out);
+  } else {
+    gather_to_f32(*tensor, stored, first, out);
+  }
   return {};
 }
 

@@ -1,4 +1,4 @@
-// TensorTable: the tensors of mapped files by name. Both formats' sources are a table plus the mappings it points into.
+// TensorTable: the tensors of mapped files by name. Every format's source is a table plus the mappings it points into.
 #pragma once
 
 #include <cstddef>
@@ -17,20 +17,28 @@ namespace rl {
 /// whole number of blocks.
 std::optional<std::uint64_t> tensor_bytes(const std::vector<std::int64_t>& shape, DType dtype);
 
+/// The bytes of one tensor in a mapped file.
+struct TensorBytes {
+  TensorBytes() = default;
+  TensorBytes(std::span<const std::byte> bytes) : data(bytes) {}  // NOLINT(google-explicit-constructor): row-major, nothing between
+
+  std::span<const std::byte> data;
+  /// In elements, one a dimension: where row-major is not how they lie (a transposed weight in a PyTorch file). `data` then reaches from the
+  /// first element to the last. Empty: row-major.
+  std::vector<std::int64_t> strides;
+};
+
 /// Borrows the tensors' bytes. Names are unique (the caller checks).
 class TensorTable {
  public:
   TensorTable() = default;
-  /// `data[i]` holds exactly the bytes of `tensors[i]`.
-  TensorTable(std::vector<TensorInfo> tensors, std::vector<std::span<const std::byte>> data);
+  /// `bytes[i]` holds exactly the elements of `tensors[i]`.
+  TensorTable(std::vector<TensorInfo> tensors, std::vector<TensorBytes> bytes);
   TensorTable(TensorTable&&) = default;
   TensorTable& operator=(TensorTable&&) = default;
 
   const std::vector<TensorInfo>& tensors() const { return tensors_; }
   const TensorInfo* find(std::string_view name) const;
-
-  /// The bytes of a tensor of this table, as stored.
-  std::span<const std::byte> bytes(const TensorInfo& tensor) const;
 
   /// See WeightSource. `source` names the file for error messages.
   runtime::Status read_f32(std::string_view source, std::string_view name, std::span<float> out) const;
@@ -38,7 +46,7 @@ class TensorTable {
 
  private:
   std::vector<TensorInfo> tensors_;
-  std::vector<std::span<const std::byte>> data_;
+  std::vector<TensorBytes> bytes_;
   std::unordered_map<std::string_view, std::size_t> by_name_;  // keys are views of tensors_'s names, which never change
 };
 

@@ -1,6 +1,8 @@
 #include "rl/weights/weight_source.h"
 
 #include "rl/weights/gguf.h"
+#include "rl/weights/pytorch.h"
+#include "rl/weights/safetensors.h"
 #include "runtime/core/check.h"
 
 namespace rl {
@@ -51,7 +53,22 @@ Status WeightSource::read_f32_range(std::string_view name, std::int64_t, std::sp
   return runtime::unimplemented("this source cannot read a part of tensor " + std::string(name));
 }
 
+namespace {
+
+bool is_pytorch(const std::filesystem::path& model) {
+  std::error_code ignored;
+  if (!std::filesystem::is_directory(model, ignored)) {
+    const std::string name = model.filename().string();
+    return name.ends_with(".bin") || name.ends_with(".pt") || name.ends_with(".pth") || name.ends_with(".bin.index.json");
+  }
+  const auto has = [&](const char* file) { return std::filesystem::exists(model / file, ignored); };
+  return !has(kSafetensorsFile) && !has(kSafetensorsIndexFile) && (has(kPytorchFile) || has(kPytorchIndexFile));
+}
+
+}  // namespace
+
 Result<std::unique_ptr<WeightSource>> open_weights(const std::filesystem::path& model) {
+  if (is_pytorch(model)) return open_pytorch(model);
   if (model.extension() != ".gguf") return open_safetensors(model);
   auto file = GgufFile::open(model);
   if (!file.ok()) return file.status();

@@ -93,7 +93,7 @@ class WeightSource {
 /// with its shards. Errors name the file, the tensor and what to do.
 runtime::Result<std::unique_ptr<WeightSource>> open_safetensors(const std::filesystem::path& folder_or_file);
 
-/// Opens whatever `model` is: a .gguf file, or what open_safetensors takes.
+/// Opens whatever `model` is: a .gguf file, what open_safetensors takes, or, where there is no safetensors, what open_pytorch takes (pytorch.h).
 runtime::Result<std::unique_ptr<WeightSource>> open_weights(const std::filesystem::path& model);
 
 }  // namespace rl

@@ -88,7 +88,8 @@ struct Commands {
                "  train                       Train a policy: --config FILE key=value ...\n"
                "  generate, score             Sample from a model; log-probs of given tokens\n"
                "  tokenize, detokenize, render  Text to ids and back; chat messages to text\n"
-               "  export                      A checkpoint or GGUF file as a Hugging Face folder\n\n"
+               "  export                      A checkpoint or GGUF file as a Hugging Face folder\n"
+               "  inspect                     What a model is, what it takes, what of it is not supported\n\n"
                "A cluster is found by --address, then STARLING_ADDRESS, then the last `starling start` of this user.");
   }
 

@@ -34,12 +34,21 @@ def export(program, source, out, *more):
     subprocess.run([program, "export", "--model", str(source), "--out", str(out), *more], check=True, stdout=subprocess.DEVNULL)
 
 
-def load(folder):
-    return transformers.AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32, attn_implementation="eager").eval()
+def load(folder, dtype=torch.float32):
+    return transformers.AutoModelForCausalLM.from_pretrained(folder, dtype=dtype, attn_implementation="eager").eval()
+
+
+# Sharded, in bfloat16: the same numbers as torch rounds them.
+def check_rounded(program, case, out):
+    export(program, case, out, "--dtype", "bfloat16", "--shard-mib", "0")
+    rounded = load(out, "auto")
+    original = load(case).to(torch.bfloat16).state_dict()
+    wrong = [name for name, value in rounded.state_dict().items() if value.dtype != torch.bfloat16 or not torch.equal(value, original[name])]
+    check(f"{case.name}: rounded to bfloat16 as torch does", not wrong, str(wrong[:3]) if wrong else "")
 
 
 def check_fixture(program, case, out):
-    export(program, case, out, "--tokenizer", str(case)) if (case / "tokenizer.json").exists() else export(program, case, out)
+    export(program, case, out)
     model = load(out)
     reference = json.loads((case / "reference.json").read_text())
     ids = torch.tensor(reference["input_ids"])
@@ -51,6 +60,8 @@ def check_fixture(program, case, out):
     worst = (logits[:, -1] - torch.tensor(reference["logits_last"])).abs().max().item()
     check(f"{case.name}: logits of the exported folder", worst <= LOGIT_TOLERANCE, f"off by {worst:.1e}")
     check(f"{case.name}: same bits as the original folder", torch.equal(logits, original))
+    check(f"{case.name}: same generation config", model.generation_config.to_diff_dict() == load(case).generation_config.to_diff_dict())
+    check_rounded(program, case, out.with_name(out.name + "_rounded"))
     check(f"{case.name}: same stop tokens", model.generation_config.eos_token_id == load(case).generation_config.eos_token_id)
 
 
@@ -80,7 +91,7 @@ def main():
     with tempfile.TemporaryDirectory() as folder:
         for case in sorted((fixtures / "models").iterdir()):
             config = case / "config.json"
-            if config.exists() and (case / "reference.json").exists() and json.loads(config.read_text())["model_type"] == "llama":
+            if config.exists() and (case / "reference.json").exists():
                 check_fixture(program, case, pathlib.Path(folder) / case.name)
         if gguf is not None:
             check_smollm2(program, gguf, fixtures, pathlib.Path(folder) / "smollm2")

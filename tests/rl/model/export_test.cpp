@@ -74,9 +74,11 @@ TEST_F(Export, MistakesHaveTheirExitCodes) {
   const Outcome missing = run_export("--model " + (folder_ / "nowhere").string() + " --out " + (folder_ / "x").string());
   EXPECT_EQ(missing.exit, 1);
   EXPECT_NE(missing.err.find("nowhere"), std::string::npos) << missing.err;
-  const Outcome refused = run_export("--model " + (testing::fixtures() / "models" / "gpt2").string() + " --out " + (folder_ / "x").string());
+  fs::create_directories(folder_ / "unknown");
+  std::ofstream(folder_ / "unknown" / "config.json") << R"({"model_type":"nobodys_family"})";
+  const Outcome refused = run_export("--model " + (folder_ / "unknown").string() + " --out " + (folder_ / "x").string());
   EXPECT_EQ(refused.exit, 1);
-  EXPECT_NE(refused.err.find("gpt2"), std::string::npos) << refused.err;
+  EXPECT_NE(refused.err.find("nobodys_family"), std::string::npos) << refused.err;
   EXPECT_FALSE(fs::exists(folder_ / "x"));
 }
 

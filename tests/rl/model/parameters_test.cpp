@@ -117,6 +117,34 @@ TEST(Parameters, MissingSurplusAndMisshapenAreNamedTogether) {
   EXPECT_NE(message.find("unexpected model.layers.0.self_attn.q_proj.bias"), std::string::npos) << message;
 }
 
+TEST(Parameters, NamesMayLackTheirFirstPart) {
+  const ModelConfig config = tiny();
+  MemorySource whole, base;
+  for (const ParameterSpec& spec : parameter_layout(config)) {
+    whole.add(spec.name, spec.shape);
+    base.add(spec.name.starts_with("model.") ? spec.name.substr(6) : spec.name, spec.shape);
+  }
+  base.add("layers.0.self_attn.rotary_emb.inv_freq", {3});  // a buffer that may be there under either name
+  const auto expected = Parameters::load(config, whole, /*gguf_names=*/false);
+  const auto parameters = Parameters::load(config, base, /*gguf_names=*/false);
+  ASSERT_TRUE(parameters.ok()) << parameters.status().to_string();
+  EXPECT_TRUE(parameters->arena().equal(expected->arena()));
+  base.remove("norm.weight");
+  EXPECT_NE(Parameters::load(config, base, false).status().message().find("missing norm.weight"), std::string::npos);
+}
+
+// tests/rl/weights/pytorch/make_files.py made the file of the fixture's numbers with torch.save.
+TEST(Parameters, OptFromPytorchIsEqualToSafetensors) {
+  const std::filesystem::path fixture = STARLING_SOURCE_DIR "/tests/fixtures/models/opt";
+  const auto config = ModelConfig::load(fixture);
+  ASSERT_TRUE(config.ok()) << config.status().to_string();
+  const auto expected = Parameters::load(*config, fixture);
+  ASSERT_TRUE(expected.ok()) << expected.status().to_string();
+  const auto parameters = Parameters::load(*config, STARLING_SOURCE_DIR "/tests/rl/model/opt_pytorch");
+  ASSERT_TRUE(parameters.ok()) << parameters.status().to_string();
+  EXPECT_TRUE(parameters->arena().equal(expected->arena()));  // so that all that is computed from it is equal
+}
+
 TEST(Parameters, TiedWeightsMayBeThereTwice) {
   ModelConfig config = tiny();
   MemorySource source;

@@ -56,6 +56,43 @@ TEST_F(Save, FolderLoadsBackEqual) {
   EXPECT_FALSE(verify_model_folder(Parameters::random(config, 2), folder_ / "model").ok());
 }
 
+// Of weights that are stored the other way round, too.
+TEST_F(Save, EveryFamilyLoadsBackEqualInEveryDType) {
+  for (const fs::path& source : testing::model_cases()) {
+    SCOPED_TRACE(source.filename());
+    const auto config = ModelConfig::load(source);
+    if (!config.ok()) continue;  // not supported, which other tests are about
+    const auto parameters = Parameters::load(*config, source);
+    ASSERT_TRUE(parameters.ok()) << parameters.status().to_string();
+    for (const auto& [dtype, name] : {std::pair(DType::kF32, "float32"), {DType::kF16, "float16"}, {DType::kBF16, "bfloat16"}}) {
+      const SaveOptions options{.shard_bytes_max = 50'000, .dtype = dtype};
+      fs::remove_all(folder_);
+      ASSERT_TRUE(save_model_folder(*config, *parameters, folder_, options).ok());
+      const runtime::Status verified = verify_model_folder(*parameters, folder_, options);
+      EXPECT_TRUE(verified.ok()) << verified.to_string();
+      EXPECT_EQ(testing::read_json(folder_ / "config.json")["dtype"], name);
+      const auto read = Parameters::load(*config, folder_);
+      ASSERT_TRUE(read.ok()) << read.status().to_string();
+      const auto type = dtype == DType::kF16 ? at::kHalf : dtype == DType::kBF16 ? at::kBFloat16 : at::kFloat;
+      EXPECT_TRUE(read->arena().equal(parameters->arena().to(type).to(at::kFloat))) << name;
+    }
+  }
+}
+
+TEST_F(Save, GenerationConfigKeepsWhatItSaid) {
+  fs::create_directories(folder_ / "from");
+  const fs::path source = testing::fixtures() / "models" / "llama";
+  fs::copy(source / "config.json", folder_ / "from" / "config.json");
+  std::ofstream(folder_ / "from" / "generation_config.json") << R"({"temperature":0.7,"top_p":0.9,"eos_token_id":[5,6]})";
+  const auto config = ModelConfig::load(folder_ / "from");
+  ASSERT_TRUE(config.ok()) << config.status().to_string();
+  ASSERT_TRUE(save_model_folder(*config, Parameters::random(*config, 1), folder_ / "to").ok());
+  const nlohmann::json saved = testing::read_json(folder_ / "to" / "generation_config.json");
+  EXPECT_EQ(saved["temperature"], 0.7);
+  EXPECT_EQ(saved["top_p"], 0.9);
+  EXPECT_EQ(saved["eos_token_id"], nlohmann::json({5, 6}));
+}
+
 TEST_F(Save, ShardsHoldEveryTensorOnce) {
   const ModelConfig config = tiny();
   const Parameters parameters = Parameters::random(config, 1);

@@ -26,6 +26,44 @@ TEST(Convert, HalfCoversEveryKindOfNumber) {
   EXPECT_TRUE(std::isnan(f16_to_f32(0x7e01)));
 }
 
+TEST(Convert, RoundingUndoesReading) {
+  for (int half = 0; half < 65536; ++half) {
+    const auto bits = static_cast<std::uint16_t>(half);
+    const float value = f16_to_f32(bits);
+    if (!std::isnan(value)) {
+      ASSERT_EQ(f32_to_f16(value), bits) << half;
+    } else {
+      ASSERT_TRUE(std::isnan(f16_to_f32(f32_to_f16(value)))) << half;
+    }
+  }
+}
+
+TEST(Convert, RoundsToNearestTiesToEven) {
+  const auto f16 = [](float value) { return f16_to_f32(f32_to_f16(value)); };
+  EXPECT_EQ(f16(1.0F + 0x1p-11F), 1.0F);                         // a tie, to even
+  EXPECT_EQ(f16(1.0F + 3 * 0x1p-11F), 1.0F + 0x1p-9F);           // a tie, to even
+  EXPECT_EQ(f16(1.0F + 0x1.1p-11F), 1.0F + 0x1p-10F);            // above the tie
+  EXPECT_EQ(f16(65519.0F), 65504.0F);
+  EXPECT_EQ(f16(65520.0F), std::numeric_limits<float>::infinity());
+  EXPECT_EQ(f16(-1e30F), -std::numeric_limits<float>::infinity());
+  EXPECT_EQ(f16(0x1p-25F), 0.0F);                                // a tie with zero
+  EXPECT_EQ(f16(0x1.8p-25F), 0x1p-24F);
+  EXPECT_EQ(f16(3 * 0x1p-25F), 0x1p-23F);                        // a tie of subnormals, to even
+  EXPECT_TRUE(std::signbit(f16(-0.0F)));
+  const auto bf16 = [](float value) {
+    std::byte bytes[2];
+    convert_from_f32(DType::kBF16, {&value, 1}, bytes);
+    float out;
+    convert_to_f32(DType::kBF16, bytes, {&out, 1});
+    return out;
+  };
+  EXPECT_EQ(bf16(1.0F + 0x1p-8F), 1.0F);
+  EXPECT_EQ(bf16(1.0F + 3 * 0x1p-8F), 1.0F + 0x1p-6F);
+  EXPECT_EQ(bf16(std::numeric_limits<float>::max()), std::numeric_limits<float>::infinity());
+  EXPECT_TRUE(std::isnan(bf16(std::numeric_limits<float>::quiet_NaN())));
+  EXPECT_EQ(bf16(-std::numeric_limits<float>::infinity()), -std::numeric_limits<float>::infinity());
+}
+
 // The vector path of the CPU at hand and the portable one must agree on all 65,536 halves, at any alignment and length.
 TEST(Convert, HalfArraysEqualSingleHalves) {
   std::string bytes(1, 'x');

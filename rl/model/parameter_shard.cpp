@@ -1,0 +1,117 @@
+#include "rl/model/parameter_shard.h"
+
+#include <ATen/ops/empty.h>
+#include <ATen/ops/zeros.h>
+
+#include <algorithm>
+#include <string>
+
+#include "rl/model/family.h"
+#include "rl/model/read_parameter.h"
+#include "runtime/core/check.h"
+
+namespace rl {
+namespace {
+
+using runtime::Result;
+using runtime::Status;
+
+std::int64_t rounded_up(std::int64_t value, std::int64_t unit) { return (value + unit - 1) / unit * unit; }
+
+std::span<float> elements_of(const at::Tensor& tensor) { return {tensor.mutable_data_ptr<float>(), static_cast<std::size_t>(tensor.numel())}; }
+
+// Elements [first, last) of a parameter into `out`, through the smallest stretch around them that can be read alone.
+Status read_stretch(const ParameterReader& reader, const FamilyParameter& parameter, std::int64_t count, std::int64_t first, std::int64_t last,
+                    std::span<float> out) {
+  std::int64_t begin, end;
+  std::vector<float> around;
+  Status status;
+  if (reader.lies_alike(parameter)) {
+    const std::int64_t unit = reader.unit(parameter);
+    begin = first / unit * unit;
+    end = std::min(count, rounded_up(last, unit));
+    if (begin == first && end == last) return reader.read_range(parameter, first, out);
+    around.resize(static_cast<std::size_t>(end - begin));
+    status = reader.read_range(parameter, begin, around);
+  } else {
+    ParameterPart part = ParameterReader::whole(parameter);
+    const std::int64_t step = reader.rows_together(parameter) * part.columns;
+    begin = first / step * step;
+    end = std::min(count, rounded_up(last, step));
+    part.row = begin / part.columns;
+    part.rows = (end - begin) / part.columns;
+    around.resize(static_cast<std::size_t>(end - begin));
+    status = reader.read_part(parameter, part, around);
+  }
+  if (status.ok()) std::copy_n(around.begin() + (first - begin), last - first, out.begin());
+  return status;
+}
+
+}  // namespace
+
+ArenaRange arena_shard(std::int64_t arena_elements, ShardRank shard) {
+  constexpr std::int64_t kUnit = 16;
+  CHECK(shard.world > 0);
+  CHECK(shard.rank >= 0 && shard.rank < shard.world);
+  const std::int64_t each = rounded_up((arena_elements + shard.world - 1) / shard.world, kUnit);
+  const std::int64_t first = std::min(arena_elements, shard.rank * each);
+  return {first, std::min(arena_elements - first, each)};
+}
+
+Result<at::Tensor> load_arena_range(const ModelConfig& config, const WeightSource& source, bool gguf_names, ArenaRange range) {
+  const ModelPlan plan = plan_of(config);
+  const std::vector<FamilyParameter>& parameters = plan.parameters;
+  const ParameterReader reader(config, plan, source, gguf_names);
+  if (Status status = reader.check(); !status.ok()) return status;
+  const std::vector<ParameterSpec> specs = parameter_layout(config);
+  const std::int64_t arena_elements = specs.empty() ? 0 : rounded_up(specs.back().offset + specs.back().count, 16);
+  if (range.first < 0 || range.count < 0 || range.first > arena_elements || range.count > arena_elements - range.first) {
+    return runtime::invalid_argument("elements [" + std::to_string(range.first) + ", " + std::to_string(range.first + range.count) + ") of an arena of " +
+                                     std::to_string(arena_elements));
+  }
+  at::Tensor shard = at::zeros({range.count});
+  const std::span<float> elements = elements_of(shard);
+  for (std::size_t i = 0; i < specs.size(); ++i) {
+    const std::int64_t first = std::max(specs[i].offset, range.first);
+    const std::int64_t last = std::min(specs[i].offset + specs[i].count, range.first + range.count);
+    if (first >= last) continue;
+    const auto out = elements.subspan(static_cast<std::size_t>(first - range.first), static_cast<std::size_t>(last - first));
+    const Status status = read_stretch(reader, parameters[i], specs[i].count, first - specs[i].offset, last - specs[i].offset, out);
+    if (!status.ok()) return status;
+  }
+  return shard;
+}
+
+Result<std::vector<at::Tensor>> load_tensor_parallel(const ModelConfig& config, const WeightSource& source, bool gguf_names, ShardRank shard,
+                                                     const SplitRule& rule) {
+  CHECK(shard.world > 0);
+  CHECK(shard.rank >= 0 && shard.rank < shard.world);
+  const ModelPlan plan = plan_of(config);
+  const std::vector<FamilyParameter>& parameters = plan.parameters;
+  const ParameterReader reader(config, plan, source, gguf_names);
+  if (Status status = reader.check(); !status.ok()) return status;
+  const std::vector<ParameterSpec> specs = parameter_layout(config);
+  std::vector<at::Tensor> tensors;
+  for (std::size_t i = 0; i < specs.size(); ++i) {
+    ParameterPart part = ParameterReader::whole(parameters[i]);
+    std::vector<std::int64_t> shape = specs[i].shape;
+    const SplitBy split = rule(specs[i]);
+    if (split != SplitBy::kNothing) {
+      const bool rows = split == SplitBy::kRows;
+      std::int64_t& size = rows ? part.rows : part.columns;
+      if (size % shard.world != 0 || (!rows && shape.size() != 2)) {
+        return runtime::invalid_argument(specs[i].name + ": its " + std::to_string(size) + (rows ? " rows" : " columns") + " cannot be split between " +
+                                         std::to_string(shard.world) + " ranks");
+      }
+      size /= shard.world;
+      (rows ? part.row : part.column) = shard.rank * size;
+      (rows ? shape.front() : shape.back()) = size;
+    }
+    tensors.push_back(at::empty(shape));
+    const Status status = reader.read_part(parameters[i], part, elements_of(tensors.back()));
+    if (!status.ok()) return status;
+  }
+  return tensors;
+}
+
+}  // namespace rl

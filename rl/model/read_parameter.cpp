@@ -1,0 +1,169 @@
+#include "rl/model/read_parameter.h"
+
+#include <algorithm>
+#include <set>
+#include <utility>
+
+#include "rl/model/family.h"
+#include "runtime/core/check.h"
+
+namespace rl {
+namespace {
+
+using runtime::Status;
+
+constexpr std::size_t kNamedErrorsMax = 8;  // tensors listed in one message
+
+// As a checkpoint has it.
+std::vector<std::int64_t> stored_shape(const FamilyParameter& parameter) {
+  return parameter.transposed ? std::vector<std::int64_t>(parameter.shape.rbegin(), parameter.shape.rend()) : parameter.shape;
+}
+
+std::string shape_text(const std::vector<std::int64_t>& shape) {
+  std::string text = "[";
+  for (const std::int64_t size : shape) text += (text.size() > 1 ? ", " : "") + std::to_string(size);
+  return text + "]";
+}
+
+// "missing a, b and 12 more".
+std::string listed(std::string_view what, const std::vector<std::string>& names) {
+  std::string text(what);
+  for (std::size_t i = 0; i < names.size() && i < kNamedErrorsMax; ++i) text += (i == 0 ? " " : ", ") + names[i];
+  if (names.size() > kNamedErrorsMax) text += " and " + std::to_string(names.size() - kNamedErrorsMax) + " more";
+  return text;
+}
+
+// llama.cpp stores the rows of each query and key head as (0, half, 1, half + 1, ...); Hugging Face has the halves apart.
+void unpermute_heads(std::span<float> weight, std::int64_t heads, std::int64_t columns) {
+  const std::int64_t head_rows = static_cast<std::int64_t>(weight.size()) / columns / heads;
+  const std::int64_t half = head_rows / 2;
+  std::vector<float> head(static_cast<std::size_t>(head_rows * columns));
+  for (std::int64_t h = 0; h < heads; ++h) {
+    float* rows = weight.data() + h * head_rows * columns;
+    std::copy_n(rows, head.size(), head.begin());
+    for (std::int64_t i = 0; i < head_rows; ++i) {
+      const std::int64_t from = i < half ? 2 * i : 2 * (i - half) + 1;
+      std::copy_n(head.data() + from * columns, columns, rows + i * columns);
+    }
+  }
+}
+
+// [columns, rows] to [rows, columns], in squares that stay in the cache.
+void transpose(std::span<const float> from, std::int64_t rows, std::int64_t columns, std::span<float> to) {
+  constexpr std::int64_t kSide = 32;
+  for (std::int64_t r0 = 0; r0 < rows; r0 += kSide) {
+    for (std::int64_t c0 = 0; c0 < columns; c0 += kSide) {
+      for (std::int64_t r = r0; r < std::min(rows, r0 + kSide); ++r) {
+        for (std::int64_t c = c0; c < std::min(columns, c0 + kSide); ++c) to[static_cast<std::size_t>(r * columns + c)] = from[static_cast<std::size_t>(c * rows + r)];
+      }
+    }
+  }
+}
+
+}  // namespace
+
+// Checkpoints of a model without its output layer, as GPT-2 and OPT were published, lack the first part of Hugging Face's names
+// ("transformer.", "model."); Hugging Face adds it when it loads them, and so do we.
+ParameterReader::ParameterReader(const ModelConfig& config, const ModelPlan& plan, const WeightSource& source, bool gguf_names)
+    : config_(config), plan_(plan), source_(source), gguf_(gguf_names) {
+  if (gguf_ || plan.parameters.empty()) return;
+  const std::string_view first = plan.parameters.front().name;
+  const std::size_t dot = first.find('.');
+  if (dot != first.npos && source.find(first) == nullptr && source.find(first.substr(dot + 1)) != nullptr) without_ = first.substr(0, dot + 1);
+}
+
+std::string ParameterReader::stored_name(const FamilyParameter& parameter) const {
+  if (gguf_) return parameter.gguf_name;
+  return parameter.name.starts_with(without_) ? parameter.name.substr(without_.size()) : parameter.name;
+}
+
+bool ParameterReader::is_there(const FamilyParameter& parameter) const { return source_.find(stored_name(parameter)) != nullptr; }
+
+// Everything that does not fit, so that one run tells all.
+Status ParameterReader::check(bool heads_may_lack) const {
+  std::vector<std::string> missing, misshaped, surplus;
+  std::set<std::string, std::less<>> expected(plan_.unused.begin(), plan_.unused.end());
+  for (const FamilyParameter& parameter : plan_.parameters) {
+    const std::string name = stored_name(parameter);
+    expected.insert(name);
+    const TensorInfo* info = source_.find(name);
+    const std::vector<std::int64_t> shape = stored_shape(parameter);
+    if (info == nullptr) {
+      if (parameter.of_head && heads_may_lack) continue;
+      missing.push_back(name.empty() ? parameter.name : name);
+    } else if (info->shape != shape) {
+      misshaped.push_back(name + " " + shape_text(info->shape) + " instead of " + shape_text(shape));
+    }
+  }
+  const Family& family = family_of(config_);
+  for (const TensorInfo& info : source_.tensors()) {
+    if (!expected.contains(info.name) && !family.ignorable(config_, info.name) && !family.ignorable(config_, without_ + info.name)) surplus.push_back(info.name);
+  }
+  std::string message;
+  for (const auto& [what, found] : {std::pair("missing", &missing), {"of the wrong shape", &misshaped}, {"unexpected", &surplus}}) {
+    if (!found->empty()) message += (message.empty() ? "" : "; ") + listed(what, *found);
+  }
+  if (message.empty()) return {};
+  return runtime::invalid_argument("weights do not fit the " + config_.family + " config: " + message);
+}
+
+ParameterPart ParameterReader::whole(const FamilyParameter& parameter) {
+  ParameterPart part{.rows = parameter.shape.empty() ? 1 : parameter.shape.front(), .columns = 1};
+  for (std::size_t i = 1; i < parameter.shape.size(); ++i) part.columns *= parameter.shape[i];
+  return part;
+}
+
+bool ParameterReader::lies_alike(const FamilyParameter& parameter) const { return !parameter.transposed && rows_together(parameter) == 1; }
+
+std::int64_t ParameterReader::unit(const FamilyParameter& parameter) const {
+  const TensorInfo* info = source_.find(stored_name(parameter));
+  CHECK(info != nullptr);
+  return dtype_block(info->dtype).elements;
+}
+
+std::int64_t ParameterReader::rows_together(const FamilyParameter& parameter) const {
+  if (!gguf_ || parameter.gguf_rows == GgufRows::kSame) return 1;
+  return parameter.shape.front() / (parameter.gguf_rows == GgufRows::kUnpermuteQueries ? config_.heads : config_.kv_heads);
+}
+
+Status ParameterReader::read_range(const FamilyParameter& parameter, std::int64_t first, std::span<float> out) const {
+  CHECK(lies_alike(parameter));
+  return source_.read_f32_range(stored_name(parameter), first, out);
+}
+
+Status ParameterReader::read_part(const FamilyParameter& parameter, const ParameterPart& part, std::span<float> out) const {
+  const ParameterPart all = whole(parameter);
+  CHECK(static_cast<std::int64_t>(out.size()) == part.rows * part.columns);
+  const std::string name = stored_name(parameter);
+  const std::int64_t together = rows_together(parameter);
+  if (part.row % together != 0 || part.rows % together != 0) {
+    return runtime::invalid_argument(name + ": its rows are stored mixed within heads of " + std::to_string(together) + ", which cannot be split");
+  }
+  // As the file has it: [stored_rows, stored_columns] with this part in it.
+  ParameterPart stored = part;
+  std::int64_t stored_columns = all.columns;
+  std::vector<float> turned;
+  if (parameter.transposed) {
+    stored = {.row = part.column, .rows = part.columns, .column = part.row, .columns = part.rows};
+    stored_columns = all.rows;
+    turned.resize(out.size());
+  }
+  const std::span<float> into = parameter.transposed ? std::span(turned) : out;
+  Status status;
+  if (part.rows == all.rows && part.columns == all.columns) {
+    status = source_.read_f32(name, into);
+  } else if (stored.columns == stored_columns) {
+    status = source_.read_f32_range(name, stored.row * stored_columns, into);
+  } else {
+    for (std::int64_t r = 0; r < stored.rows && status.ok(); ++r) {
+      const auto row = into.subspan(static_cast<std::size_t>(r * stored.columns), static_cast<std::size_t>(stored.columns));
+      status = source_.read_f32_range(name, (stored.row + r) * stored_columns + stored.column, row);
+    }
+  }
+  if (!status.ok()) return status;
+  if (together > 1) unpermute_heads(out, part.rows / together, part.columns);
+  if (parameter.transposed) transpose(turned, part.rows, part.columns, out);
+  return {};
+}
+
+}  // namespace rl
