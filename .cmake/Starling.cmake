@@ -137,6 +137,10 @@ function(starling_tests)
       "if(test_${flat}_TESTS)\n  set_tests_properties(\${test_${flat}_TESTS} PROPERTIES LABELS \"${labels}\" ${time})\nendif()\n")
     set_property(DIRECTORY APPEND PROPERTY TEST_INCLUDE_FILES ${CMAKE_BINARY_DIR}/test_${flat}_labels.cmake)
   endforeach()
+  # What tests counted is said by ctest itself, which keeps their output to itself.
+  file(WRITE ${CMAKE_BINARY_DIR}/CTestCustom.cmake
+    "set(CTEST_CUSTOM_PRE_TEST \"${CMAKE_COMMAND} -E rm -rf ${CMAKE_BINARY_DIR}/fixture_counts\")\n"
+    "set(CTEST_CUSTOM_POST_TEST \"${CMAKE_COMMAND} -DFOLDER=${CMAKE_BINARY_DIR}/fixture_counts -P ${CMAKE_SOURCE_DIR}/tests/print_fixture_counts.cmake\")\n")
   # Preloaded by tests into programs, whose wall clock then goes as the test likes.
   add_library(wall_clock MODULE ${CMAKE_SOURCE_DIR}/tests/support/wall_clock.cpp)
   set_target_properties(wall_clock PROPERTIES PREFIX "" LIBRARY_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)

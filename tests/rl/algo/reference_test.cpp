@@ -20,6 +20,7 @@
 #include "rl/algo/policy_loss.h"
 #include "rl/algo/preference.h"
 #include "rl/algo/token_advantage.h"
+#include "tests/rl/fixture_counts.h"
 
 namespace rl {
 namespace {
@@ -143,6 +144,7 @@ TEST_F(Reference, Advantages) {
     expect_equal(actual.advantages_BT, expected["advantages"], name);
     expect_equal(actual.returns_BT, expected["returns"], name + " returns");
   }
+  testing::count_fixtures("algorithms", std::to_string(reference_["advantage"].size()) + " advantages, and the losses");
 }
 
 TEST_F(Reference, PolicyLosses) {

@@ -7,6 +7,7 @@
 
 #include "rl/model/save.h"
 #include "rl/model/transformer.h"
+#include "tests/rl/fixture_counts.h"
 #include "tests/rl/model/fixtures.h"
 #include "tests/support/temporary_folder.h"
 
@@ -93,7 +94,7 @@ TEST(Heads, EqualTransformersClassifiersOfEveryFamily) {
     check_classifier(testing::read_json(entry.path()));
     ++cases;
   }
-  std::printf("heads: %d equal to the reference\n", cases);
+  testing::count_fixtures("classifiers", std::to_string(cases) + " equal to the reference");
   EXPECT_GE(cases, 24);
 }
 

@@ -9,6 +9,7 @@
 
 #include "rl/model/save.h"
 #include "rl/model/transformer.h"
+#include "tests/rl/fixture_counts.h"
 #include "tests/rl/model/fixtures.h"
 #include "tests/support/temporary_folder.h"
 
@@ -88,6 +89,7 @@ TEST(Lora, EqualsPeft) {
     ++compared;
   }
   EXPECT_EQ(compared, model->gradients().specs().size());
+  testing::count_fixtures("lora", "1 adapter equal to the reference");
   // Merged, it says the same.
   ASSERT_TRUE(model->merge_adapter("default").ok());
   check_logits("merged ");

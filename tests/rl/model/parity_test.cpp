@@ -7,6 +7,7 @@
 #include <map>
 
 #include "rl/model/transformer.h"
+#include "tests/rl/fixture_counts.h"
 #include "tests/rl/model/fixtures.h"
 
 namespace rl {
@@ -135,7 +136,7 @@ TEST(Parity, EveryFixtureIsEqualOrRefusedByName) {
     EXPECT_NE(object["model_type"], "llama") << config.status().message();
     ++refused;
   }
-  std::printf("models: %d equal to the reference, %d refused by name\n", equal, refused);
+  testing::count_fixtures("models", std::to_string(equal) + " compared with the reference, " + std::to_string(refused) + " refused by name");
   EXPECT_GT(equal, 0);
   if (testing::fixtures() == STARLING_SOURCE_DIR "/tests/fixtures") {
     EXPECT_EQ(refused, 0);

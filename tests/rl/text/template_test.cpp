@@ -1,4 +1,5 @@
 #include "rl/text/template.h"
+#include "tests/rl/fixture_counts.h"
 
 #include <gtest/gtest.h>
 
@@ -95,7 +96,7 @@ TEST(ChatTemplate, RendersPublishedTemplates) {
       ++ran;
     }
   }
-  std::cout << ran << " cases of published chat templates\n";
+  testing::count_fixtures("chat_templates", std::to_string(ran) + " conversations");
   EXPECT_GT(ran, 0);
 }
 

@@ -9,6 +9,7 @@
 
 #include "rl/text/tokenizer.h"
 #include "tokenizer_fixtures.h"
+#include "tests/rl/fixture_counts.h"
 
 namespace rl {
 namespace {
@@ -45,7 +46,7 @@ TEST(TokenizerReference, EveryFixtureIsExact) {
     texts += compare_with_reference(*tokenizer, entry.path() / "reference.json");
     ++tokenizers;
   }
-  std::printf("%d tokenizers, %d texts\n", tokenizers, texts);
+  testing::count_fixtures("tokenizers", std::to_string(tokenizers) + " with " + std::to_string(texts) + " texts");
   EXPECT_GT(texts, 0);
 }
 

@@ -1,0 +1,11 @@
+# ctest's last words: how many reference cases the tests that ran went through, by kind. FOLDER is where tests left their counts.
+file(GLOB counts ${FOLDER}/*)
+if(counts)
+  message("reference cases:")
+endif()
+foreach(count ${counts})
+  get_filename_component(kind ${count} NAME)
+  file(STRINGS ${count} text)
+  message("  ${kind}: ${text}")
+endforeach()
+file(REMOVE_RECURSE ${FOLDER})
