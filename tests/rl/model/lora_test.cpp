@@ -4,7 +4,9 @@
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/arange.h>
 #include <gtest/gtest.h>
+#include <sys/wait.h>
 
+#include <cstdlib>
 #include <fstream>
 
 #include "rl/model/save.h"
@@ -196,6 +198,30 @@ TEST(Lora, IsSavedAsPeftReadsItAndReadBackToTheBit) {
   ASSERT_TRUE(again.ok()) << again.status().to_string();
   EXPECT_EQ(again->config(), config);
   EXPECT_TRUE(again->parameters().arena().equal(adapter.parameters().arena()));
+}
+
+TEST(Lora, PeftReadsWhatWasSaved) {
+  for (const std::string name : {"qwen2", "gpt2", "phi3"}) {
+    const support::TemporaryFolder temporary;
+    auto model = load(name);
+    ASSERT_NE(model, nullptr);
+    ASSERT_TRUE(model->add_adapter("it", stirred(model->config(), {.rank = 4, .alpha = 8, .rank_stabilized = true, .exclude_modules = {"down_proj"}})).ok());
+    ASSERT_TRUE(model->adapter("it")->save(temporary.path()).ok());
+    ASSERT_TRUE(model->use_adapter("it").ok());
+    PackedBatch batch;
+    const std::vector<std::int32_t> ids{3, 14, 15, 9, 26, 5};
+    batch.append(ids);
+    const at::Tensor last = logits(*model, batch)[-1].contiguous();
+    const json expected = {{"input_ids", ids}, {"logits_last", std::vector<float>(last.const_data_ptr<float>(), last.const_data_ptr<float>() + last.numel())}};
+    std::ofstream(temporary.file("expected.json")) << expected;
+    const char* python = std::getenv("STARLING_PYTHON");  // one with torch, transformers and peft
+    const std::string command = (python != nullptr ? python : "python3") + std::string(" " STARLING_SOURCE_DIR "/tests/rl/model/check_with_peft.py ") +
+                                model_folder(name).string() + " " + temporary.path().string() + " " + temporary.file("expected.json");
+    const int status = std::system(command.c_str());
+    ASSERT_TRUE(WIFEXITED(status));
+    if (WEXITSTATUS(status) == 77 || WEXITSTATUS(status) == 127) GTEST_SKIP() << "needs peft: set STARLING_PYTHON to a python that has it";
+    EXPECT_EQ(WEXITSTATUS(status), 0) << name;
+  }
 }
 
 TEST(Lora, TargetsAreNamesEndingsOrAnExpression) {
