@@ -230,7 +230,8 @@ TemplateValue filter_urlencode(TemplateEvaluator& evaluator, const TemplateValue
 TemplateValue filter_wordcount(TemplateEvaluator& evaluator, const TemplateValue& value, const Arguments&) {
   std::int64_t words = 0;
   bool in_word = false;
-  for (std::string_view character : split_characters(soft_text(evaluator, value))) {
+  const std::string text = soft_text(evaluator, value);  // the characters are views of it
+  for (std::string_view character : split_characters(text)) {
     const bool blank = is_blank_character(character);
     words += !blank && !in_word;
     in_word = !blank;
