@@ -42,14 +42,17 @@ struct Shard {
   std::size_t last = 0;
 };
 
-std::int64_t bytes_of(const ParameterSpec& spec, DType dtype) { return spec.count * dtype_block(dtype).bytes; }
+// Buffers stay as they are, as transformers keeps them: rounded, DeepSeek's correction would choose other experts.
+DType dtype_of(const ParameterSpec& spec, const SaveOptions& options) { return spec.frozen ? DType::kF32 : options.dtype; }
+
+std::int64_t bytes_of(const ParameterSpec& spec, const SaveOptions& options) { return spec.count * dtype_block(dtype_of(spec, options)).bytes; }
 
 // Specs in order, cut before the one that would overflow a file.
 std::vector<Shard> plan_shards(std::span<const ParameterSpec> specs, const SaveOptions& options) {
   std::vector<Shard> shards(1);
   std::int64_t bytes = 0;
   for (std::size_t i = 0; i < specs.size(); ++i) {
-    const std::int64_t size = bytes_of(specs[i], options.dtype);
+    const std::int64_t size = bytes_of(specs[i], options);
     if (options.shard_bytes_max > 0 && bytes > 0 && bytes + size > options.shard_bytes_max) {
       shards.push_back({.file = {}, .first = i, .last = i});
       bytes = 0;
@@ -80,7 +83,7 @@ json generation_config(const ModelConfig& config) {
 }
 
 // A parameter as a checkpoint stores it. `turned` holds what lies the other way round here.
-TensorView stored(const at::Tensor& host, const ParameterSpec& spec, std::deque<at::Tensor>& turned) {
+TensorView stored(const at::Tensor& host, const ParameterSpec& spec, const SaveOptions& options, std::deque<at::Tensor>& turned) {
   const float* values = host.const_data_ptr<float>() + spec.offset;
   std::vector<std::int64_t> shape = spec.shape;
   if (spec.transposed) {
@@ -88,10 +91,10 @@ TensorView stored(const at::Tensor& host, const ParameterSpec& spec, std::deque<
     values = turned.back().const_data_ptr<float>();
     std::reverse(shape.begin(), shape.end());
   }
-  return {spec.name, std::move(shape), std::span(values, static_cast<std::size_t>(spec.count))};
+  return {spec.name, std::move(shape), std::span(values, static_cast<std::size_t>(spec.count)), dtype_of(spec, options)};
 }
 
-Status write_weights(const Parameters& parameters, const std::vector<Shard>& shards, const std::filesystem::path& folder, DType dtype) {
+Status write_weights(const Parameters& parameters, const std::vector<Shard>& shards, const std::filesystem::path& folder, const SaveOptions& options) {
   const at::Tensor host = parameters.arena().cpu();
   json map = json::object();
   std::int64_t total_bytes = 0;
@@ -99,11 +102,11 @@ Status write_weights(const Parameters& parameters, const std::vector<Shard>& sha
     std::vector<TensorView> tensors;
     std::deque<at::Tensor> turned;
     for (const ParameterSpec& spec : parameters.specs().subspan(shard.first, shard.last - shard.first)) {
-      tensors.push_back(stored(host, spec, turned));
+      tensors.push_back(stored(host, spec, options, turned));
       map[spec.name] = shard.file;
-      total_bytes += bytes_of(spec, dtype);
+      total_bytes += bytes_of(spec, options);
     }
-    const Status status = write_safetensors(folder / shard.file, tensors, {{"format", "pt"}}, dtype);
+    const Status status = write_safetensors(folder / shard.file, tensors, {{"format", "pt"}});
     if (!status.ok()) return status;
   }
   if (shards.size() == 1) return {};
@@ -151,7 +154,7 @@ Status save_model_folder(const ModelConfig& config, const Parameters& parameters
   std::error_code error;
   std::filesystem::create_directories(folder, error);
   if (error) return runtime::errno_status(error.value(), "making " + folder.string());
-  Status status = write_weights(parameters, plan_shards(parameters.specs(), options), folder, options.dtype);
+  Status status = write_weights(parameters, plan_shards(parameters.specs(), options), folder, options);
   if (status.ok()) status = write_file_atomically(folder / kGenerationFile, pretty(generation_config(config)));
   // The config last: with it the folder is a model.
   json written = config.to_json();
@@ -178,11 +181,11 @@ Status verify_model_folder(const Parameters& parameters, const std::filesystem::
     read.resize(static_cast<std::size_t>(spec.count));
     if (Status status = (*source)->read_f32(spec.name, read); !status.ok()) return status;
     std::deque<at::Tensor> turned;
-    const TensorView view = stored(host, spec, turned);
-    rounded.resize(view.data.size() * static_cast<std::size_t>(dtype_block(options.dtype).bytes));
-    convert_from_f32(options.dtype, view.data, rounded.data());
+    const TensorView view = stored(host, spec, options, turned);
+    rounded.resize(view.data.size() * static_cast<std::size_t>(dtype_block(view.dtype).bytes));
+    convert_from_f32(view.dtype, view.data, rounded.data());
     expected.resize(view.data.size());
-    convert_to_f32(options.dtype, rounded.data(), expected);
+    convert_to_f32(view.dtype, rounded.data(), expected);
     if (std::memcmp(read.data(), expected.data(), read.size() * sizeof(float)) != 0) {
       return runtime::internal_error(folder.string() + ": " + spec.name + " reads back differently");
     }

@@ -14,7 +14,7 @@ namespace rl {
 
 struct SaveOptions {
   std::int64_t shard_bytes_max = 0;  // weights per file, a larger tensor alone in its own; 0: one model.safetensors
-  DType dtype = DType::kF32;         // or kF16, kBF16: rounded to nearest
+  DType dtype = DType::kF32;         // or kF16, kBF16: rounded to nearest; buffers stay fp32
 };
 
 /// Writes config.json, generation_config.json and the weights as safetensors (more than one file: with their index) into

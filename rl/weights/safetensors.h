@@ -39,18 +39,19 @@ inline constexpr std::uint64_t kSafetensorsHeaderBytesMax = 100'000'000;
 /// shape x dtype equal to each range. `name` is the file for error messages. Allocates in proportion to the header.
 runtime::Result<SafetensorsHeader> parse_safetensors(std::span<const std::byte> file, std::string_view name);
 
-/// A tensor to be written: fp32, row-major, data.size() == product of shape. Borrows the data.
+/// A tensor to be written: row-major, data.size() == product of shape. Borrows the data.
 struct TensorView {
   std::string name;
   std::vector<std::int64_t> shape;
   std::span<const float> data;
+  DType dtype = DType::kF32;  // in the file; kF16 and kBF16 are rounded to nearest
 };
 
-/// Writes tensors as `dtype` (kF32, kF16, kBF16: rounded to nearest) with string metadata ({"format": "pt"} is what transformers expects) to `file`.
+/// Writes tensors with string metadata ({"format": "pt"} is what transformers expects) to `file`.
 /// Atomic: a temporary file beside it is written, synced and renamed, so that readers see the old file or the new one;
 /// after an error the old file is untouched and the temporary one removed. SIGXFSZ must be ignored where a file-size limit is set.
 /// Errors: kInvalidArgument (duplicate name, shape that does not fit the data), kResourceExhausted (disk full), errno's otherwise.
 runtime::Status write_safetensors(const std::filesystem::path& file, std::span<const TensorView> tensors,
-                                  const std::map<std::string, std::string>& metadata, DType dtype = DType::kF32);
+                                  const std::map<std::string, std::string>& metadata);
 
 }  // namespace rl

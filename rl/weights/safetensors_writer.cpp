@@ -19,7 +19,7 @@ namespace {
 
 // The length word and the JSON, padded with spaces so that the tensors start on 8 bytes. `data_bytes` gets their total.
 Result<std::string> make_header(std::span<const TensorView> tensors, const std::map<std::string, std::string>& metadata,
-                                DType dtype, std::uint64_t& data_bytes) {
+                                std::uint64_t& data_bytes) {
   nlohmann::json header = nlohmann::json::object();
   if (!metadata.empty()) header["__metadata__"] = metadata;
   std::unordered_set<std::string_view> names;
@@ -33,9 +33,9 @@ Result<std::string> make_header(std::span<const TensorView> tensors, const std::
                                        std::to_string(tensor.data.size()) + " elements of its data");
     }
     nlohmann::json entry;
-    entry["dtype"] = dtype_name(dtype);
+    entry["dtype"] = dtype_name(tensor.dtype);
     entry["shape"] = tensor.shape;
-    const std::uint64_t bytes = tensor.data.size() * static_cast<std::uint64_t>(dtype_block(dtype).bytes);
+    const std::uint64_t bytes = tensor.data.size() * static_cast<std::uint64_t>(dtype_block(tensor.dtype).bytes);
     entry["data_offsets"] = {data_bytes, data_bytes + bytes};
     header.emplace(tensor.name, std::move(entry));
     data_bytes += bytes;
@@ -69,16 +69,16 @@ Status write_as(AtomicFile& out, std::span<const float> values, DType dtype) {
 }  // namespace
 
 Status write_safetensors(const std::filesystem::path& file, std::span<const TensorView> tensors,
-                         const std::map<std::string, std::string>& metadata, DType dtype) {
+                         const std::map<std::string, std::string>& metadata) {
   std::uint64_t data_bytes = 0;
-  auto header = make_header(tensors, metadata, dtype, data_bytes);
+  auto header = make_header(tensors, metadata, data_bytes);
   if (!header.ok()) return header.status().with_context(file.string());
   auto out = AtomicFile::create(file, header->size() + data_bytes);
   if (!out.ok()) return out.status();
   Status status = out->write(*header);
   for (const TensorView& tensor : tensors) {
     if (!status.ok()) return status;
-    status = write_as(*out, tensor.data, dtype);
+    status = write_as(*out, tensor.data, tensor.dtype);
   }
   return status.ok() ? out->commit() : status;
 }
