@@ -132,7 +132,7 @@ int tokenize_batch(const Tokenizer& tokenizer, const Arguments& arguments) {
   });
   if (exit != 0) return exit;
   const auto pad_id = tokenizer.padding_id();
-  if (!pad_id) return fail(runtime::invalid_argument(arguments.model + ": neither a padding nor an end-of-sequence token to fill up with"));
+  if (!pad_id) return fail(runtime::invalid_argument(arguments.source.model + ": neither a padding nor an end-of-sequence token to fill up with"));
   pad_encodings(encodings, arguments.padding, *pad_id, arguments.encode.offsets != OffsetUnit::kNone);
   for (const Encoding& encoding : encodings) std::cout << to_json(encoding, arguments).dump() << '\n';
   if (!std::cout.flush()) return fail(runtime::resource_exhausted("stdout cannot be written (disk full?)"));
