@@ -62,7 +62,9 @@ def check_fixture(program, case, out):
     with torch.no_grad():
         logits = model(input_ids=ids, attention_mask=mask, position_ids=positions).logits
         original = load(case)(input_ids=ids, attention_mask=mask, position_ids=positions).logits
-    worst = (logits[:, -1] - torch.tensor(reference["logits_last"])).abs().max().item()
+        # Alone, since the angles of some scalings depend on the longest of a batch.
+        last = torch.stack([model(input_ids=row[kept.bool()][None]).logits[0, -1] for row, kept in zip(ids, mask)])
+    worst = (last - torch.tensor(reference["logits_last"])).abs().max().item()
     check(f"{case.name}: logits of the exported folder", worst <= LOGIT_TOLERANCE, f"off by {worst:.1e}")
     check(f"{case.name}: same bits as the original folder", torch.equal(logits, original))
     check(f"{case.name}: same generation config", model.generation_config.to_diff_dict() == load(case).generation_config.to_diff_dict())
@@ -96,7 +98,11 @@ def main():
     with tempfile.TemporaryDirectory() as folder:
         for case in sorted((fixtures / "models").iterdir()):
             config = case / "config.json"
-            if config.exists() and (case / "reference.json").exists():
+            if not config.exists() or not (case / "reference.json").exists():
+                continue
+            if json.loads(config.read_text())["model_type"] not in transformers.CONFIG_MAPPING:
+                print(f"n/a  {case.name}: transformers knows it by code on the hub only")
+            else:
                 check_fixture(program, case, pathlib.Path(folder) / case.name)
         if gguf is not None:
             check_smollm2(program, gguf, fixtures, pathlib.Path(folder) / "smollm2")
