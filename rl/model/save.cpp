@@ -76,7 +76,7 @@ std::string_view torch_name(DType dtype) { return dtype == DType::kF16 ? "float1
 json generation_config(const ModelConfig& config) {
   json out = config.original.generation ? *config.original.generation : json{{"_from_model_config", true}};
   const json all = config.to_json();
-  for (const char* key : {"bos_token_id", "eos_token_id", "pad_token_id"}) {
+  for (const char* key : {"bos_token_id", "eos_token_id", "pad_token_id", "use_cache"}) {
     if (all.contains(key)) out[key] = all[key];
   }
   return out;
