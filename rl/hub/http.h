@@ -16,17 +16,17 @@ namespace rl {
 struct HttpRequest {
   std::string url;                    // http:// or https://
   bool head = false;                  // HEAD instead of GET
-  std::vector<std::string> headers;   // "Name: value"
+  std::vector<std::string> headers = {};  // "Name: value"
   std::chrono::seconds silence_max{30};
   std::chrono::seconds connect_max{10};
   std::size_t body_bytes_max = 64 << 20;  // where there is no sink
 
   /// Gets the body of a 2xx answer in pieces; a failure ends the request and is its result. Null: the body is kept in the answer.
-  std::function<runtime::Status(std::span<const std::byte>)> sink;
+  std::function<runtime::Status(std::span<const std::byte>)> sink = {};
   /// Called with status and headers before the body of a 2xx answer goes to the sink.
-  std::function<runtime::Status(int status, const std::map<std::string, std::string>& headers)> begin;
+  std::function<runtime::Status(int status, const std::map<std::string, std::string>& headers)> begin = {};
   /// Asked now and then; true ends the request with kCancelled.
-  std::function<bool()> cancelled;
+  std::function<bool()> cancelled = {};
 };
 
 struct HttpAnswer {

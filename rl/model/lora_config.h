@@ -20,12 +20,12 @@ struct LoraConfig {
   bool rank_stabilized = false;           // scale is alpha / sqrt(rank) instead; Kalajdzievski 2023, arXiv:2312.03732
   double dropout = 0.0;                   // share of an adapter's inputs that is left out at random while it is trained
   std::vector<std::string> target_modules = {"all-linear"};  // modules of that name, or whose name ends in ".name"; all-linear: of all blocks
-  std::string target_pattern;             // a regular expression over whole names, instead of the list
-  std::vector<std::string> exclude_modules;
-  std::vector<std::int64_t> layers;       // only of these blocks; empty: of all
-  std::map<std::string, std::int64_t> rank_pattern;  // other ranks and alphas by a regular expression that a name ends in
-  std::map<std::string, double> alpha_pattern;
-  std::string base_model;                 // the folder or hub name that it was made for; may be empty
+  std::string target_pattern = {};        // a regular expression over whole names, instead of the list
+  std::vector<std::string> exclude_modules = {};
+  std::vector<std::int64_t> layers = {};  // only of these blocks; empty: of all
+  std::map<std::string, std::int64_t> rank_pattern = {};  // other ranks and alphas by a regular expression that a name ends in
+  std::map<std::string, double> alpha_pattern = {};
+  std::string base_model = {};            // the folder or hub name that it was made for; may be empty
 
   /// Reads `adapter_config.json` in a folder, or that file. kNotFound; kInvalidArgument: not JSON, a wrong type or value; kUnimplemented: a
   /// kind of adapter (DoRA, trained biases, ...) that would be computed wrongly, by name.

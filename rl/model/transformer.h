@@ -39,8 +39,8 @@ struct TokenLogprobs {
 
 /// What one pass over a batch is asked for. What shares a pass shares the backbone's memory, and one backward() goes through all of it.
 struct OutputOptions {
-  std::optional<LogprobOptions> logprobs;  // of PackedBatch::targets
-  std::vector<std::string> heads;          // by name, each once
+  std::optional<LogprobOptions> logprobs = {};  // of PackedBatch::targets
+  std::vector<std::string> heads = {};     // by name, each once
   bool last_tokens_only = false;           // heads are read at the last token of each sequence rather than at every token
 };
 

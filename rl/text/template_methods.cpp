@@ -116,7 +116,7 @@ std::string replace_all(TemplateEvaluator& evaluator, const std::string& text, c
 /// find and rfind: a number of characters, or -1.
 /// The part of a string that a method's arguments `start` and `end`, from position 1, ask for; and how many characters are before it.
 struct Searched {
-  std::string_view text;
+  std::string_view text = {};
   std::int64_t before = 0;
   bool outside = false;  // start lies behind the end: not even the empty string is there
 };
