@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "rl/model/family.h"
+#include "rl/model/tensor_mismatches.h"
 #include "rl/text/tokenizer_regex.h"
 #include "rl/weights/atomic_file.h"
 #include "rl/weights/safetensors.h"
@@ -27,7 +28,6 @@ constexpr std::string_view kWeight = ".weight";
 constexpr const char* kConfigFile = "adapter_config.json";
 constexpr const char* kWeightsFile = "adapter_model.safetensors";
 constexpr const char* kPickledFile = "adapter_model.bin";
-constexpr std::size_t kNamesMax = 8;
 
 // The weights of a plan's linear layers within and around its blocks, in the order of the arena; not routers, nor the output layer.
 std::set<ParameterIndex> linear_layers(const ModelPlan& plan) {
@@ -164,28 +164,17 @@ Result<Plan> plan_adapter(const ModelConfig& model, const LoraConfig& config) {
   return adapter;
 }
 
-std::string listed(const char* what, const std::vector<std::string>& names) {
-  std::string text = what;
-  for (std::size_t i = 0; i < std::min(names.size(), kNamesMax); ++i) text += (i == 0 ? " " : ", ") + names[i];
-  return text + (names.size() > kNamesMax ? " and " + std::to_string(names.size() - kNamesMax) + " more" : "");
-}
-
-// Everything that does not fit, in one message.
 Status check_tensors(const Parameters& parameters, const WeightSource& source) {
-  std::vector<std::string> missing, misshaped, surplus;
+  TensorMismatches mismatches;
   for (const ParameterSpec& spec : parameters.specs()) {
     const TensorInfo* info = source.find(spec.name);
-    if (info == nullptr) missing.push_back(spec.name);
-    else if (info->shape != spec.shape) misshaped.push_back(spec.name);
+    if (info == nullptr) mismatches.missing.push_back(spec.name);
+    else if (info->shape != spec.shape) mismatches.add_misshaped(spec.name, info->shape, spec.shape);
   }
   for (const TensorInfo& info : source.tensors()) {
-    if (parameters.find(info.name) == nullptr) surplus.push_back(info.name);
+    if (parameters.find(info.name) == nullptr) mismatches.unexpected.push_back(info.name);
   }
-  std::string message;
-  for (const auto& [what, names] : {std::pair("missing", &missing), {"of the wrong shape", &misshaped}, {"unexpected", &surplus}}) {
-    if (!names->empty()) message += (message.empty() ? "" : "; ") + listed(what, *names);
-  }
-  return message.empty() ? Status() : runtime::invalid_argument("the adapter does not fit the model: " + message);
+  return mismatches.status("the adapter does not fit the model");
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "rl/model/family.h"
+#include "rl/model/tensor_mismatches.h"
 #include "runtime/core/check.h"
 
 namespace rl {
@@ -12,25 +13,9 @@ namespace {
 
 using runtime::Status;
 
-constexpr std::size_t kNamedErrorsMax = 8;  // tensors listed in one message
-
 // As a checkpoint has it.
 std::vector<std::int64_t> stored_shape(const FamilyParameter& parameter) {
   return parameter.transposed ? std::vector<std::int64_t>(parameter.shape.rbegin(), parameter.shape.rend()) : parameter.shape;
-}
-
-std::string shape_text(const std::vector<std::int64_t>& shape) {
-  std::string text = "[";
-  for (const std::int64_t size : shape) text += (text.size() > 1 ? ", " : "") + std::to_string(size);
-  return text + "]";
-}
-
-// "missing a, b and 12 more".
-std::string listed(std::string_view what, const std::vector<std::string>& names) {
-  std::string text(what);
-  for (std::size_t i = 0; i < names.size() && i < kNamedErrorsMax; ++i) text += (i == 0 ? " " : ", ") + names[i];
-  if (names.size() > kNamedErrorsMax) text += " and " + std::to_string(names.size() - kNamedErrorsMax) + " more";
-  return text;
 }
 
 // llama.cpp stores the rows of each query and key head as (0, half, 1, half + 1, ...); Hugging Face has the halves apart.
@@ -81,7 +66,7 @@ bool ParameterReader::is_there(const FamilyParameter& parameter) const { return 
 
 // Everything that does not fit, so that one run tells all.
 Status ParameterReader::check(bool heads_may_lack) const {
-  std::vector<std::string> missing, misshaped, surplus;
+  TensorMismatches mismatches;
   std::set<std::string, std::less<>> expected(plan_.unused.begin(), plan_.unused.end());
   for (const FamilyParameter& parameter : plan_.parameters) {
     const std::string name = stored_name(parameter);
@@ -90,21 +75,16 @@ Status ParameterReader::check(bool heads_may_lack) const {
     const std::vector<std::int64_t> shape = stored_shape(parameter);
     if (info == nullptr) {
       if (parameter.of_head && heads_may_lack) continue;
-      missing.push_back(name.empty() ? parameter.name : name);
+      mismatches.missing.push_back(name.empty() ? parameter.name : name);
     } else if (info->shape != shape) {
-      misshaped.push_back(name + " " + shape_text(info->shape) + " instead of " + shape_text(shape));
+      mismatches.add_misshaped(name, info->shape, shape);
     }
   }
   const Family& family = family_of(config_);
   for (const TensorInfo& info : source_.tensors()) {
-    if (!expected.contains(info.name) && !family.ignorable(config_, info.name) && !family.ignorable(config_, without_ + info.name)) surplus.push_back(info.name);
+    if (!expected.contains(info.name) && !family.ignorable(config_, info.name) && !family.ignorable(config_, without_ + info.name)) mismatches.unexpected.push_back(info.name);
   }
-  std::string message;
-  for (const auto& [what, found] : {std::pair("missing", &missing), {"of the wrong shape", &misshaped}, {"unexpected", &surplus}}) {
-    if (!found->empty()) message += (message.empty() ? "" : "; ") + listed(what, *found);
-  }
-  if (message.empty()) return {};
-  return runtime::invalid_argument("weights do not fit the " + config_.family + " config: " + message);
+  return mismatches.status("weights do not fit the " + config_.family + " config");
 }
 
 ParameterPart ParameterReader::whole(const FamilyParameter& parameter) {
