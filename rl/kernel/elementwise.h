@@ -7,12 +7,13 @@
 
 namespace rl::kernel {
 
-/// What stands between the two layers of an MLP.
+/// What stands between the two layers of an MLP, or makes scores of a router's logits.
 enum class Activation {
   kSilu,      // x / (1 + exp(-x)); Elfwing et al. 2017, arXiv:1702.03118
   kGelu,      // x * Phi(x), by an approximation of erf within 1.5e-7; Hendrycks and Gimpel 2016, arXiv:1606.08415
   kGeluTanh,  // the same paper's approximation by tanh ("gelu_new", "gelu_pytorch_tanh")
   kRelu,
+  kSigmoid,   // 1 / (1 + exp(-x))
 };
 
 /// y = activation(gate) * up, [count], or without `up` (null) the activation alone; y may be gate or up.

@@ -53,6 +53,11 @@ template <class L>
   return x / (L::all(1.0F) + exp_lanes(L::zero() - x));
 }
 
+template <class L>
+[[gnu::always_inline]] inline L sigmoid_lanes(L x) {
+  return L::all(1.0F) / (L::all(1.0F) + exp_lanes(L::zero() - x));
+}
+
 /// 0.5 x (1 + tanh(u)) = x / (1 + exp(-2 u)) with u = sqrt(2 / pi) (x + 0.044715 x^3).
 template <class L>
 [[gnu::always_inline]] inline L gelu_tanh_lanes(L x) {
@@ -79,6 +84,7 @@ template <class L, Activation A>
   if constexpr (A == Activation::kSilu) return silu_lanes(x);
   else if constexpr (A == Activation::kGelu) return gelu_lanes(x);
   else if constexpr (A == Activation::kGeluTanh) return gelu_tanh_lanes(x);
+  else if constexpr (A == Activation::kSigmoid) return sigmoid_lanes(x);
   else return L::max(L::zero(), x);
 }
 
@@ -100,6 +106,7 @@ void activate_values(Activation activation, const float* gate, const float* up, 
     case Activation::kGelu: return activate_loop<L, Activation::kGelu>(gate, up, count, y);
     case Activation::kGeluTanh: return activate_loop<L, Activation::kGeluTanh>(gate, up, count, y);
     case Activation::kRelu: return activate_loop<L, Activation::kRelu>(gate, up, count, y);
+    case Activation::kSigmoid: return activate_loop<L, Activation::kSigmoid>(gate, up, count, y);
   }
 }
 

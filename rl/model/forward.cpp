@@ -12,6 +12,7 @@
 #include <ATen/ops/mm.h>
 #include <ATen/ops/relu.h>
 #include <ATen/ops/rsqrt.h>
+#include <ATen/ops/sigmoid.h>
 #include <ATen/ops/silu.h>
 #include <ATen/ops/softmax.h>
 #include <ATen/ops/stack.h>
@@ -181,6 +182,7 @@ at::Tensor activate(kernel::ThreadPool& pool, Activation activation, const at::T
       case Activation::kGelu: y = at::gelu(gate); break;
       case Activation::kGeluTanh: y = at::gelu(gate, "tanh"); break;
       case Activation::kRelu: y = at::relu(gate); break;
+      case Activation::kSigmoid: y = at::sigmoid(gate); break;
     }
     return up.defined() ? y.mul_(up) : y;
   }

@@ -6,7 +6,6 @@
 #include <ATen/ops/cat.h>
 #include <ATen/ops/constant_pad_nd.h>
 #include <ATen/ops/empty.h>
-#include <ATen/ops/sigmoid.h>
 #include <ATen/ops/softmax.h>
 #include <ATen/ops/topk.h>
 #include <ATen/ops/zeros_like.h>
@@ -302,7 +301,8 @@ class Pass {
     const MoeConfig& moe = *config_.moe;
     const std::int64_t rows = x.size(0);
     const at::Tensor logits = ops::linear(pool_, x, w.router);
-    const at::Tensor scores = moe.score == MoeConfig::Score::kSigmoid ? at::sigmoid(logits) : at::softmax(logits, 1);
+    // Not ATen's sigmoid: it takes the last few numbers of all rows by another code than the rest, so that a row's bits depend on how many there are.
+    const at::Tensor scores = moe.score == MoeConfig::Score::kSigmoid ? ops::activate(pool_, kernel::Activation::kSigmoid, logits, {}) : at::softmax(logits, 1);
     at::Tensor chosen;
     {
       c10::AutoGradMode off(false);

@@ -8,6 +8,8 @@
 #include <ATen/ops/mm.h>
 #include <ATen/ops/mul.h>
 #include <ATen/ops/relu.h>
+#include <ATen/ops/sigmoid.h>
+#include <ATen/ops/sigmoid_backward.h>
 #include <ATen/ops/silu.h>
 #include <ATen/ops/silu_backward.h>
 #include <ATen/ops/zeros.h>
@@ -121,6 +123,7 @@ at::Tensor activation_backward(forward::Activation activation, const at::Tensor&
     case forward::Activation::kSilu: return at::silu_backward(dy, x);
     case forward::Activation::kGelu: return at::gelu_backward(dy, x);
     case forward::Activation::kGeluTanh: return at::gelu_backward(dy, x, "tanh");
+    case forward::Activation::kSigmoid: return at::sigmoid_backward(dy, at::sigmoid(x));
     case forward::Activation::kRelu: break;
   }
   return dy * (x > 0);
@@ -131,6 +134,7 @@ at::Tensor activated_rows(forward::Activation activation, const at::Tensor& x) {
     case forward::Activation::kSilu: return at::silu(x);
     case forward::Activation::kGelu: return at::gelu(x);
     case forward::Activation::kGeluTanh: return at::gelu(x, "tanh");
+    case forward::Activation::kSigmoid: return at::sigmoid(x);
     case forward::Activation::kRelu: break;
   }
   return at::relu(x);

@@ -98,13 +98,14 @@ TEST(Activate, EqualsTheFormulasAtEveryLength) {
       case Activation::kSilu: return x / (1.0 + std::exp(-x));
       case Activation::kGelu: return 0.5 * x * std::erfc(-x / std::sqrt(2.0));
       case Activation::kGeluTanh: return 0.5 * x * (1.0 + std::tanh(std::sqrt(2.0 / M_PI) * (x + 0.044715 * x * x * x)));
+      case Activation::kSigmoid: return 1.0 / (1.0 + std::exp(-x));
       case Activation::kRelu: break;
     }
     return std::max(x, 0.0);
   };
   for_each_isa([&] {
     ThreadPool pool(2);
-    for (const Activation activation : {Activation::kSilu, Activation::kGelu, Activation::kGeluTanh, Activation::kRelu}) {
+    for (const Activation activation : {Activation::kSilu, Activation::kGelu, Activation::kGeluTanh, Activation::kRelu, Activation::kSigmoid}) {
       for (std::int64_t count : {1, 15, 16, 17, 40000}) {
         const auto gate = random_values(count, 5, 20.0F), up = random_values(count, 6);
         std::vector<float> y(gate.size()), alone(gate.size());
@@ -227,7 +228,7 @@ TEST(RowKernels, GiveTheSameBitsOnEveryInstructionSet) {
     rms_norm(pool, x.data(), rows, size, weight.data(), 1e-6F, normed.data());
     activate(pool, Activation::kSilu, x.data(), normed.data(), rows * size, gated.data());
     std::vector<float> others;
-    for (const Activation activation : {Activation::kGelu, Activation::kGeluTanh, Activation::kRelu}) {
+    for (const Activation activation : {Activation::kGelu, Activation::kGeluTanh, Activation::kRelu, Activation::kSigmoid}) {
       std::vector<float> y(x.size());
       activate(pool, activation, x.data(), nullptr, rows * size, y.data());
       others.insert(others.end(), y.begin(), y.end());
