@@ -3,8 +3,6 @@
 
 #include <gtest/gtest.h>
 
-#include <stdlib.h>
-
 #include <filesystem>
 #include <fstream>
 #include <iostream>
@@ -14,6 +12,7 @@
 
 #include "rl/command/score.h"
 #include "tests/rl/model/fixtures.h"
+#include "tests/support/temporary_folder.h"
 
 namespace rl {
 namespace {
@@ -61,14 +60,18 @@ TEST(GenerateCommand, ContinuesIdsGreedilyByDefault) {
   EXPECT_EQ(outcome.json(0)["text"], "");  // the folder has no tokenizer
 }
 
-// A copy of the fixture's folder, whose generation_config.json is `config`.
-std::string llama_with(const std::string& config) {
-  std::string folder = ::testing::TempDir() + "/starling_generation_XXXXXX";
-  EXPECT_NE(::mkdtemp(folder.data()), nullptr);
-  for (const char* name : {"config.json", "model.safetensors"}) std::filesystem::create_symlink(std::filesystem::canonical(std::filesystem::path(llama()) / name), folder + "/" + name);
-  std::ofstream(folder + "/generation_config.json") << config;
-  return folder;
-}
+/// A copy of the fixture's folder, whose generation_config.json is `config`.
+class LlamaWith {
+ public:
+  explicit LlamaWith(const std::string& config) {
+    for (const char* name : {"config.json", "model.safetensors"}) std::filesystem::create_symlink(std::filesystem::canonical(std::filesystem::path(llama()) / name), folder_.file(name));
+    std::ofstream(folder_.file("generation_config.json")) << config;
+  }
+  std::string path() const { return folder_.path().string(); }
+
+ private:
+  support::TemporaryFolder folder_;
+};
 
 TEST(GenerateCommand, HonoursTheGenerationConfig) {
   const auto ids = [](const std::string& model, std::vector<std::string> more = {}) {
@@ -78,16 +81,18 @@ TEST(GenerateCommand, HonoursTheGenerationConfig) {
     EXPECT_EQ(outcome.exit, 0) << outcome.errors;
     return outcome.exit == 0 ? outcome.json(0)["ids"].get<std::vector<int>>() : std::vector<int>();
   };
-  const std::string sampled = llama_with(R"({"do_sample": true, "temperature": 1.5, "top_k": 0, "max_new_tokens": 9, "odd_key": 1})");
+  const LlamaWith odd(R"({"do_sample": true, "temperature": 1.5, "top_k": 0, "max_new_tokens": 9, "odd_key": 1})");
+  const std::string sampled = odd.path();
   EXPECT_EQ(ids(sampled).size(), 9U);
   EXPECT_EQ(ids(sampled), ids(llama(), {"--temperature", "1.5", "--max-new-tokens", "9"}));
   EXPECT_EQ(ids(sampled, {"--temperature", "0", "--max-new-tokens", "5"}), ids(llama(), {"--max-new-tokens", "5"}));  // what is given wins
   EXPECT_EQ(ids(sampled, {"--ignore-generation-config", "--max-new-tokens", "5"}), ids(llama(), {"--max-new-tokens", "5"}));
   EXPECT_NE(run(generate_command, {"--model", sampled, "--ids", "5", "--max-new-tokens", "1"}).errors.find("odd_key"), std::string::npos);
-  const std::string penalized = llama_with(R"({"repetition_penalty": 30.0, "max_new_tokens": 12})");
-  const std::vector<int> once = ids(penalized);
+  const LlamaWith penalized(R"({"repetition_penalty": 30.0, "max_new_tokens": 12})");
+  const std::vector<int> once = ids(penalized.path());
   EXPECT_EQ(std::set<int>(once.begin(), once.end()).size(), once.size());  // nothing comes twice
-  const Outcome beams = run(generate_command, {"--model", llama_with(R"({"num_beams": 4})"), "--ids", "5"});
+  const LlamaWith searched(R"({"num_beams": 4})");
+  const Outcome beams = run(generate_command, {"--model", searched.path(), "--ids", "5"});
   EXPECT_EQ(beams.exit, 1);
   EXPECT_NE(beams.errors.find("num_beams is 4, which is not supported"), std::string::npos) << beams.errors;
 }
