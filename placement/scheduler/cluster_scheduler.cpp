@@ -24,7 +24,7 @@ constexpr double kPackUpTo = 0.5;
 std::string name_of(const runtime::GroupSpec& spec) { return "placement group " + (spec.name.empty() ? spec.group.short_hex() : "'" + spec.name + "'"); }
 
 Result<Resources> checked(const runtime::ResourceMap& amounts, const runtime::Labels& labels) {
-  if (Status status = runtime::check_resources(amounts); !status.ok()) return status;
+  if (Status status = runtime::check_resource_names(amounts); !status.ok()) return status;
   auto demand = Resources::from_map(amounts);
   if (!demand.ok()) return demand;
   if (Status status = check_gpus(*demand); !status.ok()) return status;
@@ -71,7 +71,7 @@ ClusterScheduler::Node* ClusterScheduler::find(NodeId id) const {
 
 Status ClusterScheduler::add_node(const runtime::NodeInfo& info) {
   if (find(info.node)) return runtime::invalid_argument("node " + info.node.short_hex() + " has joined already");
-  if (Status status = runtime::check_resources(info.resources); !status.ok()) return status.with_context("node " + info.node.short_hex());
+  if (Status status = runtime::check_resource_names(info.resources); !status.ok()) return status.with_context("node " + info.node.short_hex());
   auto total = Resources::from_map(info.resources);
   if (!total.ok()) return total.status().with_context("node " + info.node.short_hex());
   nodes_.push_back(std::make_unique<Node>(Node{info.node, info.address, info.labels, *total, Room(*total)}));

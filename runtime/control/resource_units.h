@@ -25,8 +25,10 @@ inline constexpr std::size_t kResourceNameBytesMax = 256;
 /// Whether it can be counted. Errors: kInvalidArgument naming the resource: no number from 0 to kResourceAmountMax, or below the smallest share.
 Status check_amount(const std::string& name, double amount);
 
-/// Whether that is what a node may have, or somebody ask for. Errors: those of check_amount(); kInvalidArgument: a name that is empty, too long or has
-/// control characters in it; too many of them.
+/// Errors: kInvalidArgument: a name that is empty, too long or has control characters in it; too many of them.
+Status check_resource_names(const ResourceMap& amounts);
+
+/// Whether that is what a node may have, or somebody ask for. Errors: those of check_resource_names() and check_amount().
 Status check_resources(const ResourceMap& amounts);
 
 /// "2.5"
