@@ -12,8 +12,8 @@
 #include <c10/core/GradMode.h>
 
 #include <algorithm>
-#include <array>
 #include <cmath>
+#include <initializer_list>
 #include <utility>
 #include <vector>
 
@@ -31,25 +31,32 @@ using ops::Weight;
 
 namespace {
 
-// A linear layer, and an adapter beside it if `a` is defined.
-struct Projection {
-  Linear base;
+// An adapter beside a linear layer, if `a` is defined.
+struct Beside {
   Linear a, b;
   float scale = 0;
   double dropout = 0;
 
-  bool adapted() const { return a.weight.value.defined(); }
+  bool exists() const { return a.weight.value.defined(); }
+};
+
+// Linear layers of one input.
+struct Projection {
+  std::vector<Linear> bases;
+  std::vector<Beside> besides;  // of each base, or empty: none has one
+
+  bool adapted() const { return !besides.empty(); }
 };
 
 struct Attention {
-  Projection q, k, v, o;
+  Projection qkv, o;
   Norm q_norm, k_norm;
-  Projection q_down, kv_down, kv_up;
+  Projection down, q_up, kv_up;  // latent: queries (or what they come from) and what keys and values come from
   Norm q_down_norm, kv_down_norm;
 };
 
 struct Mlp {
-  Projection gate, up, down;
+  Projection in, down;  // gate and up, or up alone
 };
 
 struct Experts {
@@ -67,7 +74,7 @@ struct Layer {
   std::optional<Experts> experts;
 };
 
-bool exists(const Projection& projection) { return projection.base.weight.value.defined(); }
+bool exists(const Projection& projection) { return !projection.bases.empty(); }
 bool exists(const Norm& norm) { return norm.weight.value.defined(); }
 
 // Turns what a plan names into views of the arenas.
@@ -86,39 +93,50 @@ class Binder {
     return {part(values_), gradients_ != nullptr && !parameter.frozen ? part(*gradients_) : at::Tensor()};
   }
   Linear linear(const LinearPlan& plan) const { return {weight(plan.weight, plan.first, plan.rows), weight(plan.bias, plan.first, plan.rows)}; }
-  Projection projection(const LinearPlan& plan) const {
-    Projection projection{.base = linear(plan), .a = {}, .b = {}};
-    if (!adapter_ || !plan) return projection;
-    const LoraModule* module = adapter_->lora.beside(plan_.parameters[static_cast<std::size_t>(plan.weight)].name);
-    if (module == nullptr) return projection;
+  // Of the layers that there are.
+  Projection projection(std::initializer_list<LinearPlan> plans) const {
+    Projection projection;
+    bool adapted = false;
+    for (const LinearPlan& plan : plans) {
+      if (!plan) continue;
+      projection.bases.push_back(linear(plan));
+      projection.besides.push_back(beside(plan));
+      adapted = adapted || projection.besides.back().exists();
+    }
+    if (!adapted) projection.besides.clear();
+    return projection;
+  }
+  Beside beside(const LinearPlan& plan) const {
+    const LoraModule* module = adapter_ ? adapter_->lora.beside(plan_.parameters[static_cast<std::size_t>(plan.weight)].name) : nullptr;
+    if (module == nullptr) return {};
     const auto grad = [&](const std::string& name) { return adapter_->gradients ? adapter_->gradients->view(name) : at::Tensor(); };
     const auto rows = [&](const at::Tensor& t) { return t.defined() ? t.narrow(0, plan.first, plan.rows) : t; };
-    projection.a.weight = {adapter_->lora.parameters().view(module->a), grad(module->a)};
-    projection.b.weight = {rows(adapter_->lora.parameters().view(module->b)), rows(grad(module->b))};
-    projection.scale = module->scale;
-    projection.dropout = adapter_->lora.config().dropout;
-    return projection;
+    return {.a = {{adapter_->lora.parameters().view(module->a), grad(module->a)}, {}},
+            .b = {{rows(adapter_->lora.parameters().view(module->b)), rows(grad(module->b))}, {}},
+            .scale = module->scale,
+            .dropout = adapter_->lora.config().dropout};
   }
   Norm norm(const NormPlan& plan) const { return {config_.norm, config_.norm_eps, weight(plan.weight), weight(plan.bias)}; }
   Norm rms_norm(const NormPlan& plan) const { return {NormKind::kRms, config_.norm_eps, weight(plan.weight), {}}; }
-  Mlp mlp(const MlpPlan& plan) const { return {projection(plan.gate), projection(plan.up), projection(plan.down)}; }
+  Mlp mlp(const MlpPlan& plan) const { return {projection({plan.gate, plan.up}), projection({plan.down})}; }
 
   Layer layer(const LayerPlan& plan) const {
     Layer layer;
     layer.attention_norm = norm(plan.attention_norm);
     layer.attention_norm_after = norm(plan.attention_norm_after);
     const AttentionPlan& a = plan.attention;
-    layer.attention = {.q = projection(a.q),
-                       .k = projection(a.k),
-                       .v = projection(a.v),
-                       .o = projection(a.o),
-                       .q_norm = rms_norm(a.q_norm),
-                       .k_norm = rms_norm(a.k_norm),
-                       .q_down = projection(a.q_down),
-                       .kv_down = projection(a.kv_down),
-                       .kv_up = projection(a.kv_up),
-                       .q_down_norm = rms_norm(a.q_down_norm),
-                       .kv_down_norm = rms_norm(a.kv_down_norm)};
+    if (a.kv_down) {
+      layer.attention.down = projection({a.q_down ? a.q_down : a.q, a.kv_down});
+      if (a.q_down) layer.attention.q_up = projection({a.q});
+      layer.attention.kv_up = projection({a.kv_up});
+      layer.attention.q_down_norm = rms_norm(a.q_down_norm);
+      layer.attention.kv_down_norm = rms_norm(a.kv_down_norm);
+    } else {
+      layer.attention.qkv = projection({a.q, a.k, a.v});
+      layer.attention.q_norm = rms_norm(a.q_norm);
+      layer.attention.k_norm = rms_norm(a.k_norm);
+    }
+    layer.attention.o = projection({a.o});
     layer.mlp_norm = norm(plan.mlp_norm);
     layer.mlp_norm_after = norm(plan.mlp_norm_after);
     layer.mlp = mlp(plan.mlp);
@@ -144,34 +162,29 @@ class Projector {
  public:
   Projector(kernel::ThreadPool& pool, at::Generator& dropout) : pool_(pool), dropout_(dropout) {}
 
-  std::vector<at::Tensor> operator()(const at::Tensor& x, std::span<const Projection> layers) const {
-    std::vector<at::Tensor> y = ops::linear(pool_, x, bases(layers));
-    for (std::size_t i = 0; i < layers.size(); ++i) {
-      if (layers[i].adapted()) y[i] = ops::add(pool_, y[i], beside(x, layers[i]));
+  std::vector<at::Tensor> operator()(const at::Tensor& x, const Projection& layers) const {
+    std::vector<at::Tensor> y = ops::linear(pool_, x, layers.bases);
+    for (std::size_t i = 0; i < layers.besides.size(); ++i) {
+      if (layers.besides[i].exists()) y[i] = ops::add(pool_, y[i], beside(x, layers.besides[i]));
     }
     return y;
   }
-  at::Tensor operator()(const at::Tensor& x, const Projection& layer) const { return (*this)(x, std::span(&layer, 1)).front(); }
+  at::Tensor one(const at::Tensor& x, const Projection& layer) const { return (*this)(x, layer).front(); }
 
   // The layers of a block's normed input.
-  std::vector<at::Tensor> normed(const at::Tensor& x, const Norm& norm, std::span<const Projection> layers) const {
+  std::vector<at::Tensor> normed(const at::Tensor& x, const Norm& norm, const Projection& layers) const {
     if (!exists(norm)) return (*this)(x, layers);
-    const bool any = std::any_of(layers.begin(), layers.end(), [](const Projection& layer) { return layer.adapted(); });
-    return any ? (*this)(ops::norm(pool_, x, norm), layers) : ops::norm_linear(pool_, x, norm, bases(layers));
+    return layers.adapted() ? (*this)(ops::norm(pool_, x, norm), layers) : ops::norm_linear(pool_, x, norm, layers.bases);
   }
 
-  at::Tensor activated(kernel::Activation activation, const at::Tensor& gate, const at::Tensor& up, const Projection& down) const {
-    return down.adapted() ? (*this)(ops::activate(pool_, activation, gate, up), down) : ops::activate_linear(pool_, activation, gate, up, down.base);
+  // `in` is gate and up, or up alone.
+  at::Tensor activated(kernel::Activation activation, const std::vector<at::Tensor>& in, const Projection& down) const {
+    const at::Tensor up = in.size() > 1 ? in[1] : at::Tensor();
+    return down.adapted() ? one(ops::activate(pool_, activation, in[0], up), down) : ops::activate_linear(pool_, activation, in[0], up, down.bases.front());
   }
 
  private:
-  static std::vector<Linear> bases(std::span<const Projection> layers) {
-    std::vector<Linear> list;
-    for (const Projection& layer : layers) list.push_back(layer.base);
-    return list;
-  }
-
-  at::Tensor beside(const at::Tensor& x, const Projection& layer) const {
+  at::Tensor beside(const at::Tensor& x, const Beside& layer) const {
     at::Tensor in = x;
     if (layer.dropout > 0 && layer.a.weight.trained() && c10::GradMode::is_enabled()) {
       at::Tensor kept;
@@ -212,8 +225,7 @@ class Pass {
     if (config_.latent) {
       std::tie(q, k, v) = latent_heads(w, x);
     } else {
-      const std::array<Projection, 3> qkv{a.q, a.k, a.v};
-      std::vector<at::Tensor> projected = project_.normed(x, w.attention_norm, qkv);
+      std::vector<at::Tensor> projected = project_.normed(x, w.attention_norm, a.qkv);
       q = turned(of_each_head(std::exchange(projected[0], {}), config_.heads, a.q_norm), config_.heads);
       k = turned(of_each_head(std::exchange(projected[1], {}), config_.kv_heads, a.k_norm), config_.kv_heads);
       v = std::move(projected[2]);
@@ -222,7 +234,7 @@ class Pass {
     if (config_.latent && config_.latent->value_dim < config_.head_dim) {
       y = y.view({y.size(0), config_.heads, config_.head_dim}).narrow(2, 0, config_.latent->value_dim).reshape({y.size(0), -1});
     }
-    return project_(y, a.o);
+    return project_.one(y, a.o);
   }
 
   at::Tensor of_each_head(at::Tensor x, std::int64_t heads, const Norm& norm) const {
@@ -249,16 +261,14 @@ class Pass {
     const LatentConfig& latent = *config_.latent;
     const std::int64_t rows = x.size(0);
     const std::int64_t rotary = config_.rotary_dim;
-    const bool narrow_queries = exists(a.q_down);
-    const std::array<Projection, 2> first{narrow_queries ? a.q_down : a.q, a.kv_down};
-    const std::vector<at::Tensor> down = project_.normed(x, w.attention_norm, first);
-    at::Tensor q = narrow_queries ? project_.normed(down[0], a.q_down_norm, std::span(&a.q, 1)).front() : down[0];
+    const std::vector<at::Tensor> down = project_.normed(x, w.attention_norm, a.down);
+    at::Tensor q = exists(a.q_up) ? project_.normed(down[0], a.q_down_norm, a.q_up).front() : down[0];
     q = q.view({rows, config_.heads, config_.head_dim});
     q = at::cat({q.narrow(2, latent.nope_dim, rotary), q.narrow(2, 0, latent.nope_dim)}, 2).view({rows, -1});
 
     const at::Tensor compressed = down[1].narrow(1, 0, latent.kv_rank).contiguous();
     const at::Tensor kv =
-        project_.normed(compressed, a.kv_down_norm, std::span(&a.kv_up, 1)).front().view({rows, config_.heads, latent.nope_dim + latent.value_dim});
+        project_.normed(compressed, a.kv_down_norm, a.kv_up).front().view({rows, config_.heads, latent.nope_dim + latent.value_dim});
     const at::Tensor positions = turned(down[1].narrow(1, latent.kv_rank, rotary).contiguous(), 1).view({rows, 1, rotary});
     const at::Tensor k = at::cat({positions.expand({rows, config_.heads, rotary}), kv.narrow(2, 0, latent.nope_dim)}, 2).view({rows, -1});
     const at::Tensor v = at::constant_pad_nd(kv.narrow(2, latent.nope_dim, latent.value_dim), {0, config_.head_dim - latent.value_dim}).reshape({rows, -1});
@@ -267,20 +277,10 @@ class Pass {
 
   at::Tensor feed_forward(const Layer& w, const at::Tensor& x) const {
     if (w.experts) return experts(*w.experts, exists(w.mlp_norm) ? ops::norm(pool_, x, w.mlp_norm) : x);
-    if (!exists(w.mlp.gate)) {
-      const at::Tensor up = project_.normed(x, w.mlp_norm, std::span(&w.mlp.up, 1)).front();
-      return project_.activated(config_.activation, up, {}, w.mlp.down);
-    }
-    const std::array<Projection, 2> gate_up{w.mlp.gate, w.mlp.up};
-    const std::vector<at::Tensor> projected = project_.normed(x, w.mlp_norm, gate_up);
-    return project_.activated(config_.activation, projected[0], projected[1], w.mlp.down);
+    return project_.activated(config_.activation, project_.normed(x, w.mlp_norm, w.mlp.in), w.mlp.down);
   }
 
-  at::Tensor gated(const Mlp& mlp, const at::Tensor& x) const {
-    const std::array<Projection, 2> gate_up{mlp.gate, mlp.up};
-    const std::vector<at::Tensor> projected = project_(x, gate_up);
-    return project_.activated(config_.activation, projected[0], projected[1], mlp.down);
-  }
+  at::Tensor of_expert(const Mlp& mlp, const at::Tensor& x) const { return project_.activated(config_.activation, project_(x, mlp.in), mlp.down); }
 
   // Which experts each row takes, [T, k].
   at::Tensor choose(const Experts& w, const at::Tensor& scores) const {
@@ -325,7 +325,7 @@ class Pass {
     for (std::size_t expert = 0; expert < w.experts.size(); ++expert) {
       next[expert] = total;
       if (takers[expert].empty()) continue;
-      parts.push_back(gated(w.experts[expert], ops::select_rows(x, takers[expert])));
+      parts.push_back(of_expert(w.experts[expert], ops::select_rows(x, takers[expert])));
       total += static_cast<std::int64_t>(takers[expert].size());
     }
     std::vector<std::int64_t> back;
@@ -333,7 +333,7 @@ class Pass {
     for (std::int64_t i = 0; i < rows * moe.experts_per_token; ++i) back.push_back(next[static_cast<std::size_t>(expert_of[i])]++);
     const at::Tensor outputs = ops::select_rows(at::cat(parts), back).view({rows, moe.experts_per_token, -1});
     at::Tensor y = (outputs * shares.unsqueeze(2)).sum(1);
-    return w.shared ? ops::add(pool_, y, gated(*w.shared, x)) : y;
+    return w.shared ? ops::add(pool_, y, of_expert(*w.shared, x)) : y;
   }
 
   const ModelConfig& config_;
@@ -363,8 +363,8 @@ Graph::Graph(const ModelConfig& config, const Parameters& values, const Paramete
   weights_ = std::make_unique<Weights>();
   weights_->embedding = bind.weight(plan.embedding);
   weights_->positions = bind.weight(plan.positions);
-  weights_->project_in = bind.projection(plan.project_in);
-  weights_->project_out = bind.projection(plan.project_out);
+  weights_->project_in = bind.projection({plan.project_in});
+  weights_->project_out = bind.projection({plan.project_out});
   for (const LayerPlan& layer : plan.layers) weights_->layers.push_back(bind.layer(layer));
   weights_->last_norm = bind.norm(plan.last_norm);
   weights_->lm_head = bind.linear(plan.lm_head);
@@ -381,7 +381,7 @@ at::Tensor Graph::hidden_states(const forward::RowsPtr& rows, const Attend& atte
   at::Tensor x = ops::embedding(pool_, weights_->embedding, rows->ids, weights_->trained);
   if (config_.embedding_scale != 1.0) x = x * static_cast<float>(config_.embedding_scale);
   const Projector project(pool_, weights_->dropout);
-  if (exists(weights_->project_in)) x = project(x, weights_->project_in);
+  if (exists(weights_->project_in)) x = project.one(x, weights_->project_in);
   if (weights_->positions.value.defined()) {
     std::vector<std::int32_t> at = rows->positions;
     for (std::int32_t& position : at) position += static_cast<std::int32_t>(config_.position_offset);
@@ -394,7 +394,7 @@ at::Tensor Graph::hidden_states(const forward::RowsPtr& rows, const Attend& atte
 
 at::Tensor Graph::last_norm(const at::Tensor& hidden) const {
   const at::Tensor x = exists(weights_->last_norm) ? ops::norm(pool_, hidden, weights_->last_norm) : hidden;
-  return exists(weights_->project_out) ? Projector(pool_, weights_->dropout)(x, weights_->project_out) : x;
+  return exists(weights_->project_out) ? Projector(pool_, weights_->dropout).one(x, weights_->project_out) : x;
 }
 
 at::Tensor Graph::head(std::size_t index, const at::Tensor& normed) const {

@@ -16,8 +16,6 @@ namespace {
 using runtime::Result;
 using runtime::Status;
 
-std::int64_t rounded_up(std::int64_t value, std::int64_t unit) { return (value + unit - 1) / unit * unit; }
-
 std::span<float> elements_of(const at::Tensor& tensor) { return {tensor.mutable_data_ptr<float>(), static_cast<std::size_t>(tensor.numel())}; }
 
 // Elements [first, last) of a parameter into `out`, through the smallest stretch around them that can be read alone.
@@ -49,13 +47,12 @@ Status read_stretch(const ParameterReader& reader, const FamilyParameter& parame
 
 }  // namespace
 
-ArenaRange arena_shard(std::int64_t arena_elements, ShardRank shard) {
-  constexpr std::int64_t kUnit = 16;
+ArenaRange arena_shard(std::int64_t elements, ShardRank shard) {
   CHECK(shard.world > 0);
   CHECK(shard.rank >= 0 && shard.rank < shard.world);
-  const std::int64_t each = rounded_up((arena_elements + shard.world - 1) / shard.world, kUnit);
-  const std::int64_t first = std::min(arena_elements, shard.rank * each);
-  return {first, std::min(arena_elements - first, each)};
+  const std::int64_t each = rounded_up((elements + shard.world - 1) / shard.world);
+  const std::int64_t begin = std::min(elements, shard.rank * each);
+  return {begin, std::min(elements, begin + each)};
 }
 
 Result<at::Tensor> load_arena_range(const ModelConfig& config, const WeightSource& source, bool gguf_names, ArenaRange range) {
@@ -64,18 +61,17 @@ Result<at::Tensor> load_arena_range(const ModelConfig& config, const WeightSourc
   const ParameterReader reader(config, plan, source, gguf_names);
   if (Status status = reader.check(); !status.ok()) return status;
   const std::vector<ParameterSpec> specs = parameter_layout(config);
-  const std::int64_t arena_elements = specs.empty() ? 0 : rounded_up(specs.back().offset + specs.back().count, 16);
-  if (range.first < 0 || range.count < 0 || range.first > arena_elements || range.count > arena_elements - range.first) {
-    return runtime::invalid_argument("elements [" + std::to_string(range.first) + ", " + std::to_string(range.first + range.count) + ") of an arena of " +
-                                     std::to_string(arena_elements));
+  const std::int64_t elements_max = arena_elements(specs);
+  if (range.begin < 0 || range.begin > range.end || range.end > elements_max) {
+    return runtime::invalid_argument("elements [" + std::to_string(range.begin) + ", " + std::to_string(range.end) + ") of an arena of " + std::to_string(elements_max));
   }
-  at::Tensor shard = at::zeros({range.count});
+  at::Tensor shard = at::zeros({range.size()});
   const std::span<float> elements = elements_of(shard);
   for (std::size_t i = 0; i < specs.size(); ++i) {
-    const std::int64_t first = std::max(specs[i].offset, range.first);
-    const std::int64_t last = std::min(specs[i].offset + specs[i].count, range.first + range.count);
+    const std::int64_t first = std::max(specs[i].offset, range.begin);
+    const std::int64_t last = std::min(specs[i].offset + specs[i].count, range.end);
     if (first >= last) continue;
-    const auto out = elements.subspan(static_cast<std::size_t>(first - range.first), static_cast<std::size_t>(last - first));
+    const auto out = elements.subspan(static_cast<std::size_t>(first - range.begin), static_cast<std::size_t>(last - first));
     const Status status = read_stretch(reader, parameters[i], specs[i].count, first - specs[i].offset, last - specs[i].offset, out);
     if (!status.ok()) return status;
   }

@@ -8,6 +8,7 @@
 #include <functional>
 #include <vector>
 
+#include "rl/model/arena_range.h"
 #include "rl/model/model_config.h"
 #include "rl/model/parameters.h"
 #include "rl/weights/weight_source.h"
@@ -21,14 +22,8 @@ struct ShardRank {
   std::int64_t world = 1;
 };
 
-/// A contiguous range of an arena, in elements.
-struct ArenaRange {
-  std::int64_t first = 0;
-  std::int64_t count = 0;
-};
-
-/// The rank's range of an arena of that size: equal for all ranks but the last ones, on multiples of 16 elements. Together they cover it once.
-ArenaRange arena_shard(std::int64_t arena_elements, ShardRank shard);
+/// The rank's range of an arena of that size: equal for all ranks but the last ones, on multiples of kArenaAlignment. Together they cover it once.
+ArenaRange arena_shard(std::int64_t elements, ShardRank shard);
 
 /// Elements `range` of the arena that Parameters::load gives, gaps as zeros. Reads the stored bytes of these elements alone, rounded out to whole
 /// blocks (GGUF's block formats), heads (its queries and keys) or columns (weights stored the other way round).

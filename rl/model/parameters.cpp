@@ -22,18 +22,10 @@ namespace {
 using runtime::Result;
 using runtime::Status;
 
-constexpr std::int64_t kAlignment = 16;   // elements: 64 bytes, a cache line and a vector register
-
 std::int64_t product(const std::vector<std::int64_t>& shape) {
   std::int64_t count = 1;
   for (const std::int64_t size : shape) count *= size;
   return count;
-}
-
-std::int64_t aligned(std::int64_t offset) { return (offset + kAlignment - 1) / kAlignment * kAlignment; }
-
-std::int64_t arena_elements(std::span<const ParameterSpec> specs) {
-  return specs.empty() ? 0 : aligned(specs.back().offset + specs.back().count);
 }
 
 Result<at::Tensor> allocate(std::int64_t elements) {
@@ -96,10 +88,12 @@ std::vector<ParameterSpec> arena_layout(std::vector<FamilyParameter> parameters)
                      .transposed = parameter.transposed,
                      .frozen = parameter.frozen,
                      .init = parameter.init});
-    offset = aligned(offset + count);
+    offset = rounded_up(offset + count);
   }
   return specs;
 }
+
+std::int64_t arena_elements(std::span<const ParameterSpec> specs) { return specs.empty() ? 0 : rounded_up(specs.back().offset + specs.back().count); }
 
 Status check_weights(const ModelConfig& config, const WeightSource& source, bool gguf_names) {
   const ModelPlan plan = plan_of(config);

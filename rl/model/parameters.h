@@ -1,5 +1,5 @@
 // All weights of a model in one contiguous fp32 arena, so that sharding, publishing, checkpoints and the optimizer work on ranges.
-// Invariant: specs are in a fixed order (Hugging Face's), offsets grow, every offset is a multiple of 16 elements (64 bytes),
+// Invariant: specs are in a fixed order (Hugging Face's), offsets grow, every offset is a multiple of kArenaAlignment,
 // and the gaps that this leaves hold zeros.
 #pragma once
 
@@ -14,6 +14,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "rl/model/arena_range.h"
 #include "rl/model/model_config.h"
 #include "rl/model/model_plan.h"
 #include "runtime/core/result.h"
@@ -41,6 +42,9 @@ struct LoadOptions {
 
 /// Places for these in an arena, one after the other.
 std::vector<ParameterSpec> arena_layout(std::vector<FamilyParameter> parameters);
+
+/// The size of an arena with these places, in elements.
+std::int64_t arena_elements(std::span<const ParameterSpec> specs);
 
 /// The parameters of `config` in arena order; gradients, optimizer state and checkpoints use the same layout.
 std::vector<ParameterSpec> parameter_layout(const ModelConfig& config);

@@ -123,7 +123,8 @@ SampledToken sample_token(kernel::ThreadPool& alone, const SampleRow& row, std::
   const SamplingParams& params = *row.params;
   std::span<const float> logits = row.logits;
   const float penalty = params.repetition_penalty;
-  if (!row.forbidden.empty() || penalty != 1.0F) scratch.assign(logits.begin(), logits.end());
+  const bool changed = !row.forbidden.empty() || penalty != 1.0F;
+  if (changed) scratch.assign(logits.begin(), logits.end());
   if (penalty != 1.0F) {
     for (std::int32_t id : row.history) {
       if (id < 0 || static_cast<std::size_t>(id) >= scratch.size()) continue;
@@ -131,12 +132,10 @@ SampledToken sample_token(kernel::ThreadPool& alone, const SampleRow& row, std::
       scratch[static_cast<std::size_t>(id)] = logit < 0.0F ? logit * penalty : logit / penalty;
     }
   }
-  if (!row.forbidden.empty()) {
-    for (std::int32_t id : row.forbidden) {
-      if (id >= 0 && static_cast<std::size_t>(id) < scratch.size()) scratch[static_cast<std::size_t>(id)] = -std::numeric_limits<float>::infinity();
-    }
+  for (std::int32_t id : row.forbidden) {
+    if (id >= 0 && static_cast<std::size_t>(id) < scratch.size()) scratch[static_cast<std::size_t>(id)] = -std::numeric_limits<float>::infinity();
   }
-  if (!row.forbidden.empty() || penalty != 1.0F) logits = scratch;
+  if (changed) logits = scratch;
   const std::int32_t best = argmax(logits);
   const bool greedy = params.temperature == 0.0F;
   if (greedy || params.top_k == 1) return with_logprob(alone, row, greedy ? 1.0F : params.temperature, best);

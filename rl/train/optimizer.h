@@ -8,16 +8,9 @@
 #include <vector>
 
 #include "rl/kernel/thread_pool.h"
+#include "rl/model/arena_range.h"
 
 namespace rl {
-
-/// Elements [begin, end) of an arena.
-struct ArenaRange {
-  std::int64_t begin = 0;
-  std::int64_t end = 0;
-
-  bool operator==(const ArenaRange&) const = default;
-};
 
 /// Defaults are verl's.
 struct AdamWOptions {

@@ -1,0 +1,196 @@
+#include "rl/worker/token_estimates.h"
+
+#include <ATen/TensorOperators.h>
+#include <ATen/core/grad_mode.h>
+#include <ATen/ops/from_blob.h>
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "rl/algo/masked.h"
+#include "rl/algo/policy_loss.h"
+#include "rl/worker/reference_worker.h"
+
+namespace rl {
+namespace {
+
+using runtime::Result;
+using runtime::Status;
+
+at::Tensor borrowed(std::span<const float> values) { return at::from_blob(const_cast<float*>(values.data()), {static_cast<std::int64_t>(values.size())}, at::kFloat); }
+
+// Rows without their padding, end to end.
+std::vector<float> unpadded(const at::Tensor& rows_BT, std::span<const std::int64_t> lengths) {
+  const at::Tensor rows = rows_BT.contiguous();
+  std::vector<float> values;
+  for (std::size_t i = 0; i < lengths.size(); ++i) {
+    const float* row = rows.const_data_ptr<float>() + static_cast<std::int64_t>(i) * rows.size(1);
+    values.insert(values.end(), row, row + lengths[i]);
+  }
+  return values;
+}
+
+// The head's output at the token before each target.
+at::Tensor at_targets(const at::Tensor& head_T, const PackedBatch& packed) {
+  std::vector<std::int64_t> before;
+  before.reserve(packed.targets.size());
+  for (const std::int64_t target : packed.targets) before.push_back(target - 1);
+  return head_T.reshape({-1}).index_select(0, at::from_blob(before.data(), {static_cast<std::int64_t>(before.size())}, at::kLong).clone());
+}
+
+Moments moments_of(std::span<const float> values) {
+  Moments moments;
+  for (const float value : values) moments.add(double{value});
+  return moments;
+}
+
+void add_range(Metrics& metrics, const std::string& name, const Moments& moments) {
+  if (moments.count == 0) return;
+  metrics[name + "/mean"] = moments.mean();
+  metrics[name + "/max"] = moments.largest;
+  metrics[name + "/min"] = moments.smallest;
+}
+
+}  // namespace
+
+void Moments::add(double value) { add(Moments{1, value, value * value, value, value}); }
+
+void Moments::add(const Moments& other) {
+  count += other.count;
+  sum += other.sum;
+  squares += other.squares;
+  smallest = std::min(smallest, other.smallest);
+  largest = std::max(largest, other.largest);
+}
+
+double Moments::variance() const { return count < 2 ? 0.0 : std::max(0.0, (squares - sum * sum / count) / (count - 1)); }
+
+void EstimateSummary::add(const EstimateSummary& other) {
+  values.add(other.values);
+  returns.add(other.returns);
+  advantages.add(other.advantages);
+  errors.add(other.errors);
+}
+
+Metrics EstimateSummary::metrics() const {
+  Metrics metrics;
+  add_range(metrics, "critic/values", values);
+  add_range(metrics, "critic/returns", returns);
+  add_range(metrics, "critic/advantages", advantages);
+  if (returns.count > 0) metrics["critic/vf_explained_var"] = 1.0 - errors.variance() / (returns.variance() + 1e-5);
+  return metrics;
+}
+
+AdvantageScaling AdvantageScaling::whitening(const Moments& advantages) {
+  return {.mean = advantages.mean(), .scale = advantages.count < 2 ? 1.0 : 1.0 / std::sqrt(advantages.variance() + 1e-8)};
+}
+
+Result<EstimateOptions> EstimateOptions::from_config(const Config& config) {
+  ConfigReader read(config);
+  EstimateOptions options;
+  options.gae = {.gamma = read.get_float("algorithm.gamma"), .lambda = read.get_float("algorithm.lam"), .whiten = false};
+  if (read.get_bool("algorithm.use_kl_in_reward")) options.kl_coefficient = read.get_float("algorithm.kl_ctrl.kl_coef");
+  const std::string penalty = read.get_string("algorithm.kl_penalty");
+  if (!read.status().ok()) return read.status();
+  for (const auto& [key, value] : {std::pair("algorithm.gamma", options.gae.gamma), std::pair("algorithm.lam", options.gae.lambda)}) {
+    if (!(value >= 0 && value <= 1)) return config.out_of_range(key, "in [0, 1]");
+  }
+  const Result<KlPenalty> parsed = parse_kl_penalty(penalty);
+  if (!parsed.ok()) return parsed.status().with_context("algorithm.kl_penalty");
+  options.kl_penalty = *parsed;
+  return options;
+}
+
+Result<ValueObjective> ValueObjective::from_config(const Config& config) {
+  ConfigReader read(config);
+  ValueObjective objective{.clip = read.get_float("critic.cliprange_value"), .horizon = static_cast<double>(read.get_int("data.max_response_length"))};
+  const std::string mode = read.get_string("critic.loss_agg_mode");
+  if (!read.status().ok()) return read.status();
+  if (!(objective.clip > 0)) return config.out_of_range("critic.cliprange_value", "above 0");
+  const Result<AggregationMode> aggregation = parse_aggregation_mode(mode);
+  if (!aggregation.ok()) return aggregation.status().with_context("critic.loss_agg_mode");
+  objective.aggregation = *aggregation;
+  return objective;
+}
+
+std::vector<std::int64_t> response_lengths(const RolloutBatch& batch, std::int64_t first, std::int64_t last) {
+  std::vector<std::int64_t> lengths;
+  for (std::int64_t sample = first; sample < last; ++sample) lengths.push_back(batch.responses.row_size(sample));
+  return lengths;
+}
+
+at::Tensor padded_rows(std::span<const float> per_token, const RolloutBatch& batch, std::int64_t first, std::int64_t last) {
+  const auto begin = static_cast<std::size_t>(batch.responses.offsets[static_cast<std::size_t>(first)]);
+  const auto end = static_cast<std::size_t>(batch.responses.offsets[static_cast<std::size_t>(last)]);
+  return pad_rows(borrowed(per_token.subspan(begin, end - begin)), response_lengths(batch, first, last)).clone();
+}
+
+Result<std::vector<float>> response_values(const Transformer& model, const std::string& head, const RolloutBatch& batch, const MicroBatchLimits& limits) {
+  const at::NoGradGuard no_grad;
+  std::vector<float> values;
+  values.reserve(batch.responses.values.size());
+  const std::vector<std::int64_t> cuts = plan_micro_batches(sample_lengths(batch), limits);
+  for (std::size_t i = 0; i + 1 < cuts.size(); ++i) {
+    const PackedBatch packed = pack_samples(batch, cuts[i], cuts[i + 1]);
+    const Result<at::Tensor> head_T = model.head(packed, head);
+    if (!head_T.ok()) return head_T.status();
+    const at::Tensor part = at_targets(*head_T, packed).contiguous();
+    values.insert(values.end(), part.const_data_ptr<float>(), part.const_data_ptr<float>() + part.numel());
+  }
+  return values;
+}
+
+Result<TokenEstimates> estimate_tokens(const RolloutBatch& batch, std::vector<float> values, std::span<const float> reference_logprobs,
+                                       std::span<const double> scores, const EstimateOptions& options) {
+  const std::size_t tokens = batch.responses.values.size();
+  const bool fits = values.size() == tokens && static_cast<std::int64_t>(scores.size()) == batch.samples() &&
+                    reference_logprobs.size() == (options.kl_coefficient ? tokens : 0);
+  if (!fits) return runtime::invalid_argument("advantages: values, reference log-probs or scores are not of this batch");
+  TokenEstimates estimates{.values = std::move(values), .returns = {}, .advantages = {}};
+  if (batch.samples() == 0) return estimates;
+  std::vector<float> rewards(tokens, 0.0F);
+  if (options.kl_coefficient) {
+    const at::Tensor penalty = kl_penalty(borrowed(batch.logprobs), borrowed(reference_logprobs), options.kl_penalty).contiguous();
+    for (std::size_t i = 0; i < tokens; ++i) rewards[i] -= static_cast<float>(*options.kl_coefficient) * penalty.const_data_ptr<float>()[i];
+  }
+  for (std::size_t sample = 0; sample < scores.size(); ++sample) {
+    rewards[static_cast<std::size_t>(batch.responses.offsets[sample + 1]) - 1] += static_cast<float>(scores[sample]);
+  }
+  const std::vector<std::int64_t> lengths = response_lengths(batch, 0, batch.samples());
+  const Advantages advantages = gae(pad_rows(borrowed(rewards), lengths), pad_rows(borrowed(estimates.values), lengths), length_mask(lengths), options.gae);
+  estimates.advantages = unpadded(advantages.advantages_BT, lengths);
+  estimates.returns = unpadded(advantages.returns_BT, lengths);
+  return estimates;
+}
+
+EstimateSummary summarize(const TokenEstimates& estimates) {
+  EstimateSummary summary{.values = moments_of(estimates.values), .returns = moments_of(estimates.returns), .advantages = moments_of(estimates.advantages), .errors = {}};
+  for (std::size_t i = 0; i < estimates.values.size(); ++i) summary.errors.add(double{estimates.returns[i]} - double{estimates.values[i]});
+  return summary;
+}
+
+Status check_estimates(const RolloutBatch& batch, const TokenEstimates& estimates) {
+  const std::size_t tokens = batch.responses.values.size();
+  if (estimates.values.size() == tokens && estimates.returns.size() == tokens && estimates.advantages.size() == tokens) return {};
+  return runtime::invalid_argument("update: " + std::to_string(estimates.advantages.size()) + " advantages for " + std::to_string(tokens) + " tokens");
+}
+
+at::Tensor value_loss(const RolloutBatch& batch, std::int64_t first, std::int64_t last, const PackedBatch& packed, const at::Tensor& head_T,
+                      const TokenEstimates& estimates, const MiniBatch& mini_batch, const ValueObjective& objective, Metrics& metrics) {
+  const std::vector<std::int64_t> lengths = response_lengths(batch, first, last);
+  const at::Tensor mask_BT = length_mask(lengths);
+  const at::Tensor values_BT = pad_rows(at_targets(head_T, packed), lengths);
+  const ValueLoss loss = clipped_value_loss(values_BT, padded_rows(estimates.values, batch, first, last), padded_rows(estimates.returns, batch, first, last), objective.clip);
+  const at::Tensor total = aggregate(loss.loss_BT, mask_BT, {.mode = objective.aggregation,
+                                                             .tokens = static_cast<double>(mini_batch.tokens_total),
+                                                             .sequences = static_cast<double>(mini_batch.samples_total),
+                                                             .horizon = objective.horizon});
+  const double tokens = std::max(1.0, static_cast<double>(mini_batch.tokens_total));
+  metrics["critic/vf_loss"] += total.item<double>();
+  metrics["critic/vf_clipfrac"] += masked_sum(loss.clipped_BT, mask_BT).item<double>() / tokens;
+  metrics["critic/vpred_mean"] += masked_sum(values_BT.detach(), mask_BT).item<double>() / tokens;
+  return total;
+}
+
+}  // namespace rl

@@ -1,0 +1,121 @@
+// What a critic makes of a worker's samples: values, returns and advantages of every response token. Shared by a critic of its own and one that
+// shares the policy's backbone.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+#include <limits>
+#include <optional>
+#include <span>
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include "rl/algo/aggregate.h"
+#include "rl/algo/kl.h"
+#include "rl/algo/token_advantage.h"
+#include "rl/config/config.h"
+#include "rl/model/transformer.h"
+#include "rl/train/batch_plan.h"
+#include "rl/train/metrics.h"
+#include "rl/train/rollout_batch.h"
+#include "runtime/core/result.h"
+
+namespace rl {
+
+/// Of each of responses.values of a RolloutBatch; or empty, where no critic is used. A value that travels between actors.
+struct TokenEstimates {
+  std::vector<float> values;      // what the critic predicted before its update, in units of reward
+  std::vector<float> returns;     // what it should have
+  std::vector<float> advantages;  // not whitened: that takes the samples of all workers
+
+  bool empty() const { return advantages.empty(); }
+
+  auto fields() { return std::tie(values, returns, advantages); }
+};
+
+/// Count, mean, variance and range of numbers that several workers have seen.
+struct Moments {
+  double count = 0;
+  double sum = 0;
+  double squares = 0;
+  double smallest = std::numeric_limits<double>::infinity();
+  double largest = -std::numeric_limits<double>::infinity();
+
+  void add(double value);
+  void add(const Moments& other);
+  double mean() const { return count > 0 ? sum / count : 0.0; }
+  double variance() const;  // unbiased; 0 of fewer than two
+
+  auto fields() { return std::tie(count, sum, squares, smallest, largest); }
+};
+
+/// What the controller learns about TokenEstimates.
+struct EstimateSummary {
+  Moments values, returns, advantages, errors;  // errors: returns - values
+
+  void add(const EstimateSummary& other);
+
+  /// critic/values/..., critic/returns/..., critic/advantages/..., critic/vf_explained_var, in verl's names.
+  Metrics metrics() const;
+
+  auto fields() { return std::tie(values, returns, advantages, errors); }
+};
+
+/// How advantages are whitened over all workers' tokens: (advantage - mean) * scale.
+struct AdvantageScaling {
+  double mean = 0.0;
+  double scale = 1.0;
+
+  /// To mean 0 and variance 1, as masked_whiten() does within a batch.
+  static AdvantageScaling whitening(const Moments& advantages);
+
+  auto fields() { return std::tie(mean, scale); }
+};
+
+/// Rewards of tokens and how they are looked ahead to.
+struct EstimateOptions {
+  GaeOptions gae;
+  std::optional<double> kl_coefficient;  // each token's reward less so much of its estimated KL to the reference; nothing: none
+  KlPenalty kl_penalty{.estimator = KlEstimator::kK1};
+
+  /// From `algorithm.*`. kInvalidArgument: a value out of range, by key.
+  static runtime::Result<EstimateOptions> from_config(const Config& config);
+};
+
+/// PPO's value objective.
+struct ValueObjective {
+  double clip = 0.5;  // how far a prediction may leave the one before the update before it stops counting
+  AggregationMode aggregation = AggregationMode::kTokenMean;
+  double horizon = 512;  // tokens of the longest response: what seq-mean-token-sum-norm divides by
+
+  /// From `critic.cliprange_value` and `critic.loss_agg_mode`. kInvalidArgument: a value out of range, by key.
+  static runtime::Result<ValueObjective> from_config(const Config& config);
+};
+
+/// The critic's prediction at the token before each of batch.responses.values, without a graph, in micro-batches. `head` has one output.
+runtime::Result<std::vector<float>> response_values(const Transformer& model, const std::string& head, const RolloutBatch& batch, const MicroBatchLimits& limits);
+
+/// Generalized advantage estimation over each response: `scores` [samples] stand on the last tokens. `reference_logprobs` belong to
+/// batch.responses.values, and are empty unless a KL is taken off. kInvalidArgument: sizes that do not fit.
+runtime::Result<TokenEstimates> estimate_tokens(const RolloutBatch& batch, std::vector<float> values, std::span<const float> reference_logprobs,
+                                                std::span<const double> scores, const EstimateOptions& options);
+
+EstimateSummary summarize(const TokenEstimates& estimates);
+
+/// kInvalidArgument: not of as many tokens as the batch has.
+runtime::Status check_estimates(const RolloutBatch& batch, const TokenEstimates& estimates);
+
+/// Of samples [first, last) of a mini-batch: the value loss as its part of the step's, with graph. `head_T` is what the head gave for the tokens of
+/// `packed` = pack_samples(batch, first, last). Adds critic/vf_loss, critic/vf_clipfrac and critic/vpred_mean to `metrics`.
+at::Tensor value_loss(const RolloutBatch& batch, std::int64_t first, std::int64_t last, const PackedBatch& packed, const at::Tensor& head_T,
+                      const TokenEstimates& estimates, const MiniBatch& mini_batch, const ValueObjective& objective, Metrics& metrics);
+
+/// Samples [first, last) of numbers per response token, as rows padded with zeros.
+at::Tensor padded_rows(std::span<const float> per_token, const RolloutBatch& batch, std::int64_t first, std::int64_t last);
+
+/// The lengths of responses [first, last).
+std::vector<std::int64_t> response_lengths(const RolloutBatch& batch, std::int64_t first, std::int64_t last);
+
+}  // namespace rl
