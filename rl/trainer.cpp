@@ -25,8 +25,10 @@ std::vector<To> join(const std::vector<std::vector<From>>& parts) {
   return all;
 }
 
+// Of nothing each part is nothing.
 template <class T, class Part>
 std::vector<std::vector<T>> cut_like(const std::vector<T>& all, const std::vector<std::vector<Part>>& parts) {
+  if (all.empty()) return std::vector<std::vector<T>>(parts.size());
   std::vector<std::vector<T>> cut;
   auto begin = all.begin();
   for (const auto& part : parts) {
@@ -81,41 +83,76 @@ Result<Metrics> Trainer::step() {
     timer.lap("ref");
   }
 
+  const auto reference_logprobs = options_.uses_reference() ? select(references, &Referenced::logprobs) : no_logprobs_;
   const auto rewards = penalize(*scores, references);
   if (!rewards.ok()) return rewards.status();
-  const std::vector<float> advantages = grpo_advantages(join<float>(*rewards), sample_groups(prompts->shards, options_.samples_per_prompt),
-                                                        options_.normalize_by_std);
+  const Result<Credit> credit = assign_credit(*prompts, batches, *scores, *rewards, reference_logprobs);
+  if (!credit.ok()) return credit.status();
   timer.lap("adv");
 
   const double rate = learning_rate(lr_schedule_, steps_done_);
+  const double critic_rate = learning_rate(critic_lr_schedule_, steps_done_);
+  const bool policy_waits = options_.estimator == AdvantageEstimator::kGae && steps_done_ + 1 < options_.critic_warmup;
   const auto mini_batches = plan_mini_batches(prompts->shards, options_.samples_per_prompt, select(summaries, &RolloutSummary::response_tokens));
-  const auto advantage_shares = cut_like(advantages, *rewards);
+  const auto advantage_shares = cut_like(credit->advantages, *rewards);
   std::vector<UpdatePlan> plans;
-  for (std::size_t worker = 0; worker < policy_.size(); ++worker) plans.push_back({advantage_shares[worker], mini_batches[worker], rate});
-  const auto updated = options_.kl_loss ? policy_.fetch(&PolicyActor::update, split(batches), split(select(references, &Referenced::logprobs)), split(plans))
-                                        : policy_.fetch(&PolicyActor::update, split(batches), std::vector<float>{}, split(plans));
-  if (!updated.ok()) return updated.status();
-  timer.lap("update_actor");
+  std::vector<UpdatePlan> critic_plans;
+  for (std::size_t worker = 0; worker < policy_.size(); ++worker) {
+    plans.push_back({advantage_shares[worker], mini_batches[worker], rate, credit->scaling, policy_waits});
+    critic_plans.push_back({{}, mini_batches[worker], critic_rate, {}, false});
+  }
+  Metrics metrics = credit->metrics;
+  if (!critic_.empty()) {
+    const auto learned = critic_.fetch(&CriticActor::update, split(batches), split(credit->estimates), split(critic_plans));
+    if (!learned.ok()) return learned.status();
+    metrics.merge(sum_metrics(*learned));
+    metrics["critic/lr"] = critic_rate;
+    timer.lap("update_critic");
+  }
+  if (critic_.empty() || !policy_waits) {
+    const auto updated = policy_.fetch(&PolicyActor::update, split(batches), split(options_.kl_loss ? reference_logprobs : no_logprobs_), split(plans), split(credit->estimates));
+    if (!updated.ok()) return updated.status();
+    metrics.merge(sum_metrics(*updated));
+    metrics["actor/lr"] = rate;
+    timer.lap("update_actor");
+  }
 
   ++steps_done_;
   epoch_ = prompts->epoch;
   const SampleScalars samples{.scores = join<double>(*scores),
                               .rewards = join<double>(*rewards),
-                              .advantages = advantages,
+                              .advantages = credit->advantages,
                               .prompt_tokens = join<std::int64_t>(select(summaries, &RolloutSummary::prompt_tokens)),
                               .response_tokens = join<std::int64_t>(select(summaries, &RolloutSummary::response_tokens)),
                               .stopped = join<std::uint8_t>(select(summaries, &RolloutSummary::stopped))};
-  Metrics metrics = sum_metrics(*updated);
   metrics.merge(sample_metrics(samples));
   metrics.merge(timer.metrics(samples, static_cast<std::int64_t>(policy_.size())));
-  metrics["actor/lr"] = rate;
-  if (metrics["actor/skipped_updates"] > 0) {
-    LOG(warn, "step {}: {} update(s) left out, since their gradient was not finite: is actor_rollout_ref.actor.optim.lr too high?", steps_done_,
-        metrics["actor/skipped_updates"]);
+  for (const char* role : {"actor", "critic"}) {
+    const auto skipped = metrics.find(std::string(role) + "/skipped_updates");
+    if (skipped == metrics.end() || skipped->second == 0) continue;
+    LOG(warn, "step {}: {} update(s) of the {} left out, since their gradient was not finite: is its optim.lr too high?", steps_done_, skipped->second, role);
   }
   metrics["training/global_step"] = static_cast<double>(steps_done_);
   metrics["training/epoch"] = static_cast<double>(epoch_);
   return metrics;
+}
+
+Result<Trainer::Credit> Trainer::assign_credit(const StepPrompts& prompts, const std::vector<ObjectRef<RolloutBatch>>& batches,
+                                               const std::vector<std::vector<double>>& scores, const std::vector<std::vector<double>>& rewards,
+                                               const std::vector<ObjectRef<std::vector<float>>>& reference_logprobs) const {
+  if (options_.estimator == AdvantageEstimator::kGrpo) {
+    return Credit{.advantages = grpo_advantages(join<float>(rewards), sample_groups(prompts.shards, options_.samples_per_prompt), options_.normalize_by_std),
+                  .estimates = no_estimates_,
+                  .scaling = {},
+                  .metrics = {}};
+  }
+  const auto& logprobs = options_.kl_in_reward ? reference_logprobs : no_logprobs_;
+  const auto estimated = critic_.empty() ? policy_.fetch(&PolicyActor::estimate, split(batches), split(logprobs), split(scores))
+                                         : critic_.fetch(&CriticActor::estimate, split(batches), split(logprobs), split(scores));
+  if (!estimated.ok()) return estimated.status();
+  EstimateSummary all;
+  for (const Estimated& part : *estimated) all.add(part.summary);
+  return Credit{.advantages = {}, .estimates = select(*estimated, &Estimated::estimates), .scaling = AdvantageScaling::whitening(all.advantages), .metrics = all.metrics()};
 }
 
 // KL in the reward: each response's score less the coefficient times its estimated KL to the reference.
@@ -136,6 +173,12 @@ Status Trainer::fit() { return fit(std::numeric_limits<std::int64_t>::max()); }
 // What happens once, before the first step: it is part of no step's time.
 Status Trainer::begin() {
   if (std::exchange(begun_, true)) return {};
+  const auto no_logprobs = runtime_.put(std::vector<float>{});
+  if (!no_logprobs.ok()) return no_logprobs.status();
+  const auto no_estimates = runtime_.put(TokenEstimates{});
+  if (!no_estimates.ok()) return no_estimates.status();
+  no_logprobs_.assign(policy_.size(), *no_logprobs);
+  no_estimates_.assign(policy_.size(), *no_estimates);
   if (steps_done_ == 0 && options_.warm_start.steps > 0) {
     const Status status = warm_start();
     if (!status.ok()) return status.with_context("warm start");

@@ -25,7 +25,8 @@
 
 namespace rl {
 
-/// GRPO (Shao et al. 2024, arXiv:2402.03300) over a policy, a reference and a reward group.
+/// GRPO (Shao et al. 2024, arXiv:2402.03300) over a policy, a reference and a reward group, or PPO (Schulman et al. 2017, arXiv:1707.06347) with a
+/// critic besides, which is a group of its own or a head on the policy.
 ///
 ///   auto trainer = rl::Trainer::create(runtime, config);
 ///   if (trainer.ok()) status = (*trainer)->fit();
@@ -73,6 +74,14 @@ class Trainer {
   const std::vector<SampleText>& last_samples() const { return last_samples_; }
 
  private:
+  // How much each response, or each of its tokens, is to be made more or less likely.
+  struct Credit {
+    std::vector<float> advantages;                             // per sample, GRPO's; empty with a critic
+    std::vector<runtime::ObjectRef<TokenEstimates>> estimates;  // per worker; empty ones without a critic
+    AdvantageScaling scaling;
+    Metrics metrics;
+  };
+
   Trainer(runtime::Runtime& runtime, const Config& config, const TrainerOptions& options) : runtime_(runtime), config_(config), options_(options) {}
 
   // In order of use.
@@ -80,6 +89,7 @@ class Trainer {
   runtime::Status check_rewards() const;
   WorkerSpec spec(const std::string& role, const std::filesystem::path& model) const;
   runtime::Status start_policy(const WorkerSlots& slots);
+  runtime::Status start_critic();
   runtime::Status start_reward();
   runtime::Status start_reference();
   runtime::Status open_logs();
@@ -87,6 +97,9 @@ class Trainer {
   runtime::Status warm_start();
   runtime::Result<std::vector<std::vector<double>>> penalize(const std::vector<std::vector<double>>& scores,
                                                              const std::vector<Referenced>& references) const;
+  runtime::Result<Credit> assign_credit(const StepPrompts& prompts, const std::vector<runtime::ObjectRef<RolloutBatch>>& batches,
+                                        const std::vector<std::vector<double>>& scores, const std::vector<std::vector<double>>& rewards,
+                                        const std::vector<runtime::ObjectRef<std::vector<float>>>& reference_logprobs) const;
   void record(const StepRecord& record);
   bool due(std::int64_t interval) const;
 
@@ -95,9 +108,13 @@ class Trainer {
   TrainerOptions options_;
   FolderLock folder_lock_;
   LrScheduleOptions lr_schedule_;
+  LrScheduleOptions critic_lr_schedule_;
+  std::filesystem::path critic_model_;
+  std::filesystem::path adapter_;  // a LoRA adapter to begin with; empty: none, or a new one
   std::filesystem::path model_;  // what training starts from, and what the reference stays at
   WorkerSlots slots_;
   WorkerGroup<PolicyActor> policy_;
+  WorkerGroup<CriticActor> critic_;        // empty unless the critic has a model of its own
   WorkerGroup<ReferenceActor> reference_;  // empty unless the objective needs one
   WorkerGroup<RewardActor> reward_;
   std::unique_ptr<PromptFeed> feed_;
@@ -106,6 +123,8 @@ class Trainer {
   MetricLogger logger_;
   std::function<void(const StepRecord&)> on_step_;
   bool begun_ = false;
+  std::vector<runtime::ObjectRef<std::vector<float>>> no_logprobs_;  // per worker, an empty list: what methods get that need none
+  std::vector<runtime::ObjectRef<TokenEstimates>> no_estimates_;
   std::int64_t steps_done_ = 0;
   std::int64_t total_steps_ = 0;
   std::int64_t epoch_ = 0;

@@ -26,7 +26,8 @@ using runtime::split;
 using runtime::Status;
 
 constexpr const char* kStateFile = "trainer.json";
-constexpr const char* kPolicyFolder = "actor";  // verl's name for it
+constexpr const char* kPolicyFolder = "actor";  // verl's names for them
+constexpr const char* kCriticFolder = "critic";
 constexpr const char* kWarmStartFolder = "warm_start";
 constexpr std::int64_t kStateFormat = 1;
 
@@ -61,6 +62,10 @@ Result<std::unique_ptr<Trainer>> Trainer::create(runtime::Runtime& runtime, cons
   if (!slot_options.ok()) return slot_options.status();
   const Result<PolicyOptions> policy_options = PolicyOptions::from_config(config);  // workers read it again; wrong values are found here
   if (!policy_options.ok()) return policy_options.status();
+  if (options->uses_critic()) {
+    const Result<CriticOptions> critic_options = CriticOptions::from_config(config);
+    if (!critic_options.ok()) return critic_options.status();
+  }
   std::error_code error;
   options->folder = fs::absolute(options->folder, error);
   if (error) return runtime::errno_status(error.value(), "trainer.default_local_dir");
@@ -69,9 +74,16 @@ Result<std::unique_ptr<Trainer>> Trainer::create(runtime::Runtime& runtime, cons
   if (!lock.ok()) return lock.status();
   trainer->folder_lock_ = std::move(*lock);
 
-  Result<fs::path> model = resolve_model(config, options->seed);
+  Result<fs::path> model = resolve_model(config, "actor_rollout_ref.model.path", options->seed);
   if (!model.ok()) return model.status();
   trainer->model_ = std::move(*model);
+  trainer->critic_model_ = trainer->model_;
+  if (options->uses_critic() && !options->critic_model.empty()) {
+    Result<fs::path> critic_model = resolve_model(config, "critic.model.path", options->seed);
+    if (!critic_model.ok()) return critic_model.status();
+    trainer->critic_model_ = std::move(*critic_model);
+  }
+  if (policy_options->adapter && !policy_options->adapter->folder.empty()) trainer->adapter_ = fs::absolute(policy_options->adapter->folder);
   const Result<std::optional<fs::path>> checkpoint = checkpoint_to_resume(*options);
   if (!checkpoint.ok()) return checkpoint.status();
   Status status = trainer->open_data(slot_options->nodes * slot_options->per_node);
@@ -83,6 +95,7 @@ Result<std::unique_ptr<Trainer>> Trainer::create(runtime::Runtime& runtime, cons
   trainer->slots_ = *slots;
   std::future<Status> reward = std::async(std::launch::async, [&trainer] { return trainer->start_reward(); });
   status = trainer->start_policy(*slots);
+  if (status.ok() && options->uses_critic()) status = trainer->start_critic();
   const Status reward_status = reward.get();
   if (status.ok()) status = reward_status;
   if (status.ok() && *checkpoint) status = trainer->load_checkpoint(**checkpoint);
@@ -109,9 +122,14 @@ Status Trainer::open_data(std::int64_t workers) {
   feed_ = std::move(*feed);
   if (feed_->rows_dropped() > 0) LOG(info, "left out {} prompts longer than data.max_prompt_length", feed_->rows_dropped());
   total_steps_ = options_.steps.value_or(options_.epochs * feed_->batches_per_epoch());
-  Result<LrScheduleOptions> schedule = lr_schedule_from_config(config_, total_steps_);
+  Result<LrScheduleOptions> schedule = lr_schedule_from_config(config_, kActorRole, total_steps_);
   if (!schedule.ok()) return schedule.status();
   lr_schedule_ = *schedule;
+  if (options_.uses_critic()) {
+    schedule = lr_schedule_from_config(config_, kCriticRole, total_steps_);
+    if (!schedule.ok()) return schedule.status();
+    critic_lr_schedule_ = *schedule;
+  }
 
   if (options_.warm_start.steps > 0) {
     const Result<std::optional<DatasetOptions>> demonstrations = dataset_options(config_, Split::kDemonstrations);
@@ -156,14 +174,27 @@ Status Trainer::check_rewards() const {
 }
 
 WorkerSpec Trainer::spec(const std::string& role, const fs::path& model) const {
-  return {.config = config_.to_json().dump(), .model = model.string(), .group = role + "-" + slots_.group.hex(), .rank = 0, .size = 1, .threads = 1};
+  return {.config = config_.to_json().dump(), .model = model.string(), .model_name = model.string(), .adapter = {}, .group = role + "-" + slots_.group.hex(), .rank = 0, .size = 1, .threads = 1};
 }
 
 Status Trainer::start_policy(const WorkerSlots& slots) {
-  auto policy = WorkerGroup<PolicyActor>::spawn(runtime_, slots, /*reserves=*/true, spec("policy", model_));
+  WorkerSpec policy_spec = spec("policy", model_);
+  policy_spec.adapter = adapter_.string();
+  // A hub's snapshot is found again by its name, anywhere.
+  const Result<std::string> given = config_.get_string("actor_rollout_ref.model.path");
+  std::error_code ignored;
+  if (given.ok() && *given != kToyModelName && !fs::exists(*given, ignored)) policy_spec.model_name = *given;
+  auto policy = WorkerGroup<PolicyActor>::spawn(runtime_, slots, /*reserves=*/true, policy_spec);
   if (!policy.ok()) return policy.status();
   policy_ = std::move(*policy);
   LOG(info, "policy: {} worker(s) on {} node(s), {} thread(s) each", slots.size(), slots.nodes, slots.threads());
+  return {};
+}
+
+Status Trainer::start_critic() {
+  auto critic = WorkerGroup<CriticActor>::spawn(runtime_, slots_, /*reserves=*/false, spec("critic", critic_model_));
+  if (!critic.ok()) return critic.status();
+  critic_ = std::move(*critic);
   return {};
 }
 
@@ -174,11 +205,15 @@ Status Trainer::start_reward() {
   return {};
 }
 
-// The reference is the policy as RL found it: the given model, or what the warm start made of it.
+// The reference is the policy as RL found it: the given model, with the given adapter if there is one, or what the warm start made of it.
 Status Trainer::start_reference() {
+  const Result<std::optional<AdapterOptions>> adapter = AdapterOptions::from_config(config_);
+  if (!adapter.ok()) return adapter.status();
   const bool warm = options_.warm_start.steps > 0;
-  const fs::path model = warm ? options_.folder / kWarmStartFolder / kModelFolder : model_;
-  auto reference = WorkerGroup<ReferenceActor>::spawn(runtime_, slots_, /*reserves=*/false, spec("reference", model));
+  const fs::path warm_folder = options_.folder / kWarmStartFolder;
+  WorkerSpec reference_spec = spec("reference", warm && !*adapter ? warm_folder / kModelFolder : model_);
+  if (*adapter) reference_spec.adapter = (warm ? warm_folder / kAdapterFolder : adapter_).string();
+  auto reference = WorkerGroup<ReferenceActor>::spawn(runtime_, slots_, /*reserves=*/false, reference_spec);
   if (!reference.ok()) return reference.status();
   reference_ = std::move(*reference);
   return {};
@@ -230,6 +265,12 @@ Result<fs::path> Trainer::save_checkpoint() {
     // All workers hold the same bits, so one of them writes.
     const auto files = runtime_.get(policy_.leader().call(&PolicyActor::save, (writer->folder() / kPolicyFolder).string()));
     if (!files.ok()) return files.status();
+    std::vector<std::string> critic_files;
+    if (!critic_.empty()) {
+      const auto saved = runtime_.get(critic_.leader().call(&CriticActor::save, (writer->folder() / kCriticFolder).string()));
+      if (!saved.ok()) return saved.status();
+      critic_files = *saved;
+    }
     const Status written = writer->write_json(kStateFile, {{"format", kStateFormat},
                                                            {"step", steps_done_},
                                                            {"epoch", epoch_},
@@ -238,6 +279,7 @@ Result<fs::path> Trainer::save_checkpoint() {
     if (!written.ok()) return written;
     std::vector<fs::path> expected{kStateFile};
     for (const std::string& file : *files) expected.push_back(fs::path(kPolicyFolder) / file);
+    for (const std::string& file : critic_files) expected.push_back(fs::path(kCriticFolder) / file);
     return writer->commit(expected);
   };
   Result<fs::path> folder = save();
@@ -260,6 +302,7 @@ Status Trainer::load_checkpoint(const fs::path& folder) {
   if (!complete) return runtime::invalid_argument((folder / kStateFile).string() + ": not a state that this version wrote");
   Status status = feed_->resume(nlohmann::json((*state)["data_position"]));
   if (status.ok()) status = policy_.fetch(&PolicyActor::load, (folder / kPolicyFolder).string());
+  if (status.ok() && !critic_.empty()) status = critic_.fetch(&CriticActor::load, (folder / kCriticFolder).string());
   if (!status.ok()) return status.with_context("resuming from " + folder.string());
   steps_done_ = *integer("step");
   epoch_ = *integer("epoch");

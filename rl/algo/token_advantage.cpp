@@ -39,7 +39,7 @@ Advantages gae(const at::Tensor& rewards_BT, const at::Tensor& values_BT, const 
     next_value = at::where(mask_BT.select(1, t).to(at::kBool), value, next_value);
     return delta + options.gamma * options.lambda * later;
   });
-  return {masked_whiten(advantages_BT, mask_BT), advantages_BT + values_BT};
+  return {options.whiten ? masked_whiten(advantages_BT, mask_BT) : advantages_BT * mask_BT, advantages_BT + values_BT};
 }
 
 Advantages reinforce_plus_plus(const at::Tensor& rewards_BT, const at::Tensor& mask_BT, double gamma) {

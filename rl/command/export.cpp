@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <initializer_list>
 #include <iostream>
 #include <map>
 #include <nlohmann/json.hpp>
@@ -40,8 +41,14 @@ struct ExportOptions {
   std::string dtype = "float32";
 };
 
-// The model folder of a checkpoint: the newest of a run's folder, a global_step_N, or a model folder itself.
-Result<fs::path> find_model(const fs::path& checkpoint) {
+// What is exported: a model, and an adapter to merge into it if there is one.
+struct Source {
+  fs::path model;
+  fs::path adapter;
+};
+
+// The newest checkpoint of a run's folder, a global_step_N, or a model's or adapter's folder itself.
+Result<fs::path> find_checkpoint(const fs::path& checkpoint) {
   std::error_code ignored;
   if (!fs::is_directory(checkpoint, ignored)) return runtime::not_found(checkpoint.string() + ": no such folder");
   fs::path folder = checkpoint;
@@ -51,10 +58,46 @@ Result<fs::path> find_model(const fs::path& checkpoint) {
   if (fs::exists(folder / "manifest.json", ignored)) {
     if (Status status = verify_checkpoint(folder); !status.ok()) return status;
   }
-  for (const char* inside : {"actor/huggingface", "huggingface", "actor", "model", "."}) {
-    if (fs::exists(folder / inside / "config.json", ignored)) return (folder / inside).lexically_normal();
+  return folder;
+}
+
+std::optional<fs::path> folder_with(const char* file, const fs::path& checkpoint, std::initializer_list<const char*> places) {
+  std::error_code ignored;
+  for (const char* place : places) {
+    if (fs::exists(checkpoint / place / file, ignored)) return (checkpoint / place).lexically_normal();
   }
-  return runtime::not_found(checkpoint.string() + ": no checkpoint there (a run's folder, a global_step_N, or a folder with config.json)");
+  return std::nullopt;
+}
+
+// The model that an adapter is merged into: where --model says, or what the adapter was made for.
+Result<fs::path> find_base(const ExportOptions& options, const fs::path& adapter) {
+  if (!options.model.model.empty()) return options.model.locate(HubNeed::kModel);
+  const Result<LoraConfig> config = LoraConfig::load(adapter);
+  if (!config.ok()) return config.status();
+  if (config->base_model.empty()) return runtime::invalid_argument(adapter.string() + " does not say which model it is for; give it with --model");
+  Result<fs::path> base = locate_with_progress(config->base_model, "", HubNeed::kModel);
+  if (!base.ok()) return base.status().with_context("the model that " + adapter.string() + " is for (--model names another place)");
+  return base;
+}
+
+Result<Source> find_source(const ExportOptions& options) {
+  Source source{.model = {}, .adapter = options.adapter};
+  if (!options.checkpoint.empty()) {
+    const Result<fs::path> checkpoint = find_checkpoint(options.checkpoint);
+    if (!checkpoint.ok()) return checkpoint.status();
+    if (const auto model = folder_with("config.json", *checkpoint, {"actor/huggingface", "huggingface", "actor", "model", "."})) {
+      if (!options.model.model.empty()) return runtime::invalid_argument(options.checkpoint + " holds a whole model: leave out --model");
+      source.model = *model;
+      return source;
+    }
+    const auto adapter = folder_with("adapter_config.json", *checkpoint, {"actor/lora_adapter", "lora_adapter", "."});
+    if (!adapter) return runtime::not_found(options.checkpoint + ": no checkpoint there (a run's folder, a global_step_N, or a folder with config.json or adapter_config.json)");
+    source.adapter = *adapter;
+  }
+  Result<fs::path> model = options.checkpoint.empty() ? options.model.locate(HubNeed::kModel) : find_base(options, source.adapter);
+  if (!model.ok()) return model.status();
+  source.model = std::move(*model);
+  return source;
 }
 
 // A folder that is removed again unless it was kept.
@@ -101,14 +144,14 @@ Result<nlohmann::ordered_json> export_model(const ExportOptions& options) {
   const fs::path out = fs::absolute(options.out).lexically_normal();
   const fs::path final_path = out.has_filename() ? out : out.parent_path();
   if (Status status = check_free(final_path); !status.ok()) return status;
-  Result<fs::path> source = options.checkpoint.empty() ? options.model.locate(HubNeed::kModel) : find_model(options.checkpoint);
+  Result<Source> source = find_source(options);
   if (!source.ok()) return source.status();
-  Result<ModelConfig> config = ModelConfig::load(*source);
+  Result<ModelConfig> config = ModelConfig::load(source->model);
   if (!config.ok()) return config.status();
-  Result<Parameters> parameters = Parameters::load(*config, *source);
+  Result<Parameters> parameters = Parameters::load(*config, source->model);
   if (!parameters.ok()) return parameters.status();
-  if (!options.adapter.empty()) {
-    const Result<LoraAdapter> adapter = LoraAdapter::load(*config, options.adapter);
+  if (!source->adapter.empty()) {
+    const Result<LoraAdapter> adapter = LoraAdapter::load(*config, source->adapter);
     if (!adapter.ok()) return adapter.status();
     adapter->add_to(*parameters, 1.0F);
   }
@@ -116,7 +159,7 @@ Result<nlohmann::ordered_json> export_model(const ExportOptions& options) {
   TemporaryFolder folder(final_path.parent_path() / ("." + final_path.filename().string() + "." + std::to_string(getpid()) + ".tmp"));
   const SaveOptions save{.shard_bytes_max = options.shard_mib_max << 20, .dtype = kDTypes.at(options.dtype)};
   Status status = save_model_folder(*config, *parameters, folder.path(), save);
-  Result<fs::path> tokenizer = *source;
+  Result<fs::path> tokenizer = source->model;
   if (!options.tokenizer.empty()) tokenizer = locate_with_progress(options.tokenizer, "", HubNeed::kTokenizer);
   if (status.ok()) status = tokenizer.status();
   if (status.ok()) status = export_tokenizer(*tokenizer, folder.path(), !options.tokenizer.empty());
@@ -128,7 +171,8 @@ Result<nlohmann::ordered_json> export_model(const ExportOptions& options) {
   for (const auto& entry : fs::directory_iterator(final_path)) files.push_back(entry.path().filename().string());
   std::sort(files.begin(), files.end());
   return nlohmann::ordered_json{{"out", final_path.string()},
-                                {"source", source->string()},
+                                {"source", source->model.string()},
+                                {"adapter", source->adapter.empty() ? nlohmann::ordered_json(nullptr) : nlohmann::ordered_json(source->adapter.string())},
                                 {"family", config->family},
                                 {"parameters", parameters->count()},
                                 {"dtype", options.dtype},
@@ -140,10 +184,10 @@ Result<nlohmann::ordered_json> export_model(const ExportOptions& options) {
 int export_command(int argc, char** argv) {
   CLI::App app("Writes a checkpoint or a model as a Hugging Face folder: config, safetensors, tokenizer.", "starling export");
   ExportOptions options;
-  CLI::Option* checkpoint = app.add_option("--checkpoint", options.checkpoint, "a run's folder (its newest checkpoint) or a global_step_N");
-  CLI::Option* model = options.model.add_to(app, "a Hugging Face folder or a .gguf file");
-  checkpoint->excludes(model);
-  app.add_option("--adapter", options.adapter, "a LoRA adapter to merge into the weights: a folder with adapter_config.json, as PEFT saves it");
+  CLI::Option* checkpoint =
+      app.add_option("--checkpoint", options.checkpoint, "a run's folder (its newest checkpoint) or a global_step_N; an adapter in it is merged into the model that it was made for");
+  options.model.add_to(app, "a Hugging Face folder or a .gguf file; with the checkpoint of an adapter: where the model is now");
+  app.add_option("--adapter", options.adapter, "a LoRA adapter to merge into the weights: a folder with adapter_config.json, as PEFT saves it")->excludes(checkpoint);
   app.add_option("--out", options.out, "the folder to make")->required();
   app.add_option("--tokenizer", options.tokenizer, "where the tokenizer comes from; default: the source itself");
   app.add_option("--dtype", options.dtype, "of the weights: float32, float16 or bfloat16")->capture_default_str()->check(CLI::IsMember(kDTypes));

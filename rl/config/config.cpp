@@ -100,6 +100,11 @@ bool Config::is_set(std::string_view key) const {
   return below != origins_.end() && below->first.starts_with(name + ".");
 }
 
+runtime::Status Config::out_of_range(std::string_view key, std::string_view expected) const {
+  const nlohmann::ordered_json* value = find(key);
+  return runtime::invalid_argument(std::string(key) + ": must be " + std::string(expected) + ", got " + (value != nullptr ? value->dump() : "nothing") + " (" + origin(key) + ")");
+}
+
 std::string Config::origin(std::string_view key) const {
   std::string name = canonical_key(key);
   while (true) {  // a value inside a list or dictionary came with what encloses it

@@ -64,6 +64,9 @@ class Config {
   /// Where a value came from, for messages: "from the defaults", "from run.yaml:12", "from the command line".
   std::string origin(std::string_view key) const;
 
+  /// kInvalidArgument for a value that has the right type: "data.x: must be at least 1, got 0 (from the command line)".
+  runtime::Status out_of_range(std::string_view key, std::string_view expected) const;
+
   /// What a user should be told once at the start: keys accepted without effect, older names, choices made for them. One line each.
   const std::vector<std::string>& notes() const { return notes_; }
 

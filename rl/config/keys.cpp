@@ -17,7 +17,6 @@ constexpr std::string_view kEngine = "an option of another inference engine";
 constexpr std::string_view kProfiler = "profiling and tracing are not built yet";
 constexpr std::string_view kFp32 = "everything is computed in fp32";
 constexpr std::string_view kNoCode = "no code that comes with a model is ever run";
-constexpr std::string_view kNoCritic = "grpo has no critic";
 constexpr std::string_view kMoe = "mixtures of experts are not built yet";
 constexpr std::string_view kQuantised = "quantised training and rollout are not built yet";
 constexpr std::string_view kPython = "running a user's Python file is not built yet";
@@ -37,6 +36,11 @@ constexpr KeyAlias kAliases[] = {
     {"trainer.max_ckpt_to_keep", "trainer.max_actor_ckpt_to_keep"},
     {"actor_rollout_ref.actor.optim.clip_grad", "actor_rollout_ref.actor.grad_clip"},
     {"actor_rollout_ref.actor.optim.warmup_style", "actor_rollout_ref.actor.optim.lr_scheduler_type"},
+    {"actor_rollout_ref.model.lora.alpha", "actor_rollout_ref.model.lora_alpha"},
+    {"actor_rollout_ref.model.lora.dropout", "actor_rollout_ref.model.lora_dropout"},
+    {"actor_rollout_ref.model.lora.rank", "actor_rollout_ref.model.lora_rank"},
+    {"critic.optim.clip_grad", "critic.grad_clip"},
+    {"critic.optim.warmup_style", "critic.optim.lr_scheduler_type"},
     {"critic.model.fsdp_config.", "critic.fsdp."},
     {"custom_reward_function.", "reward.custom_reward_function."},
     {"sandbox_fusion.", "reward.sandbox_fusion."},

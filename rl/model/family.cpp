@@ -134,6 +134,7 @@ void read_windows(JsonFields& fields, ModelConfig& config, bool windows_by_defau
 bool ignorable_usual(const ModelConfig& config, std::string_view tensor) {
   if (tensor.ends_with("rotary_emb.inv_freq")) return true;  // a buffer that old versions of transformers saved
   if (tensor == "rope_freqs.weight") return true;            // GGUF's form of the llama3 scaling, read with the metadata
+  if (tensor.starts_with("v_head.summary.")) return true;    // value_head(), which PPO put beside the output layer: there for who asks for it
   return config.tie_word_embeddings && (tensor == "lm_head.weight" || tensor == "output.weight");
 }
 

@@ -228,6 +228,8 @@ Status LoraAdapter::save(const std::filesystem::path& folder) const {
   return write_file_atomically(folder / kConfigFile, config_.to_json().dump(2) + "\n");
 }
 
+std::vector<std::filesystem::path> LoraAdapter::files() { return {kConfigFile, kWeightsFile}; }
+
 const LoraModule* LoraAdapter::beside(const std::string& weight) const {
   const auto found = by_weight_.find(weight);
   return found == by_weight_.end() ? nullptr : &modules_[found->second];

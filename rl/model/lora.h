@@ -36,6 +36,9 @@ class LoraAdapter {
   /// Writes such a folder, with fp32 safetensors. Errors: as save_model_folder.
   runtime::Status save(const std::filesystem::path& folder) const;
 
+  /// The names that save() writes, relative to the folder.
+  static std::vector<std::filesystem::path> files();
+
   const LoraConfig& config() const { return config_; }
   const Parameters& parameters() const { return parameters_; }
   const std::vector<LoraModule>& modules() const { return modules_; }

@@ -3,6 +3,8 @@
 #include <xxhash.h>
 
 #include <ATen/ops/copy.h>
+
+#include <algorithm>
 #include <cmath>
 #include <nlohmann/json.hpp>
 #include <span>
@@ -59,7 +61,7 @@ Learner::Learner(std::unique_ptr<Transformer> model, std::unique_ptr<Communicato
 }
 
 void Learner::reset_optimizer() {
-  const Parameters& parameters = model_->parameters();
+  const Parameters& parameters = model_->trained_parameters();
   optimizer_ = std::make_unique<AdamW>(parameters.arena_size(), decayed_ranges(parameters.specs()), options_.adamw);
 }
 
@@ -74,7 +76,7 @@ Result<OptimizerReport> Learner::apply(double learning_rate) {
   report.skipped = !std::isfinite(report.grad_norm);
   if (!report.skipped) {
     const double scale = clip_factor(report.grad_norm, options_.grad_norm_max);
-    optimizer_->step(model_->pool(), elements(model_->parameters().arena()), gradients, static_cast<float>(learning_rate),
+    optimizer_->step(model_->pool(), elements(model_->trained_parameters().arena()), gradients, static_cast<float>(learning_rate),
                      static_cast<float>(scale));
   }
   model_->zero_gradients();
@@ -82,7 +84,7 @@ Result<OptimizerReport> Learner::apply(double learning_rate) {
 }
 
 std::uint64_t Learner::weights_checksum() const {
-  const at::Tensor& arena = model_->parameters().arena();
+  const at::Tensor& arena = model_->trained_parameters().arena();
   return XXH3_64bits(arena.const_data_ptr<float>(), static_cast<std::size_t>(arena.numel()) * sizeof(float));
 }
 
@@ -96,11 +98,17 @@ Status Learner::check_equal_weights() {
   return {};
 }
 
+const LoraAdapter* Learner::adapter() const { return model_->used_adapter().empty() ? nullptr : model_->adapter(model_->used_adapter()); }
+
+const char* Learner::weights_folder() const { return adapter() != nullptr ? kAdapterFolder : kModelFolder; }
+
 Result<std::vector<std::filesystem::path>> Learner::save(const std::filesystem::path& folder) {
-  Status status = save_model_folder(model_->config(), model_->parameters(), folder / kModelFolder);
+  const LoraAdapter* adapter = this->adapter();
+  const std::filesystem::path weights = folder / weights_folder();
+  Status status = adapter != nullptr ? adapter->save(weights) : save_model_folder(model_->config(), model_->parameters(), weights);
   if (!status.ok()) return status;
   std::vector<TensorView> tensors;
-  for (const ParameterSpec& spec : model_->parameters().specs()) {
+  for (const ParameterSpec& spec : model_->trained_parameters().specs()) {
     tensors.push_back({kFirst + spec.name, spec.shape, range(optimizer_->first_moment(), spec)});
     tensors.push_back({kSecond + spec.name, spec.shape, range(optimizer_->second_moment(), spec)});
   }
@@ -110,18 +118,32 @@ Result<std::vector<std::filesystem::path>> Learner::save(const std::filesystem::
   status = write_file_atomically(folder / kOptimizerFile, state.dump(2) + "\n");
   if (!status.ok()) return status;
   std::vector<std::filesystem::path> files{kMomentsFile, kOptimizerFile};
-  for (const std::filesystem::path& file : model_folder_files(model_->parameters())) files.push_back(kModelFolder / file);
+  for (const std::filesystem::path& file : adapter != nullptr ? LoraAdapter::files() : model_folder_files(model_->parameters())) files.push_back(weights_folder() / file);
   return files;
 }
 
-Status Learner::load(const std::filesystem::path& folder) {
-  Result<Parameters> parameters = Parameters::load(model_->config(), folder / kModelFolder);
+Status Learner::load_weights(const std::filesystem::path& folder) {
+  if (const LoraAdapter* mine = adapter()) {
+    const Result<LoraAdapter> saved = LoraAdapter::load(model_->config(), folder / kAdapterFolder);
+    if (!saved.ok()) return saved.status();
+    if (!std::ranges::equal(saved->parameters().specs(), mine->parameters().specs())) {
+      return runtime::invalid_argument((folder / kAdapterFolder).string() + ": an adapter of another rank, or for other layers, than this run's");
+    }
+    mine->parameters().arena().copy_(saved->parameters().arena());
+    return {};
+  }
+  const Result<Parameters> parameters = Parameters::load(model_->config(), folder / kModelFolder);
   if (!parameters.ok()) return parameters.status();
   model_->parameters().arena().copy_(parameters->arena());
+  return {};
+}
+
+Status Learner::load(const std::filesystem::path& folder) {
+  if (const Status status = load_weights(folder); !status.ok()) return status;
 
   Result<std::unique_ptr<WeightSource>> moments = open_safetensors(folder / kMomentsFile);
   if (!moments.ok()) return moments.status();
-  for (const ParameterSpec& spec : model_->parameters().specs()) {
+  for (const ParameterSpec& spec : model_->trained_parameters().specs()) {
     Status status = (*moments)->read_f32(kFirst + spec.name, range(optimizer_->first_moment(), spec));
     if (status.ok()) status = (*moments)->read_f32(kSecond + spec.name, range(optimizer_->second_moment(), spec));
     if (!status.ok()) return status;

@@ -27,11 +27,11 @@ struct OptimizerReport {
 /// Matrices and embeddings: what weight decay applies to. Norms and biases are left out.
 std::vector<ArenaRange> decayed_ranges(std::span<const ParameterSpec> specs);
 
-/// Data-parallel training of one Transformer. Invariant: after apply() all ranks hold the same bits.
+/// Data-parallel training of one Transformer: of all its weights, or of the adapter that is in use. Invariant: after apply() all ranks hold the same bits.
 /// A resource; one thread at a time.
 class Learner {
  public:
-  /// Enables the model's gradients. All ranks must begin with equal weights.
+  /// Enables the model's gradients; it keeps the adapter that it uses now. All ranks must begin with equal weights.
   Learner(std::unique_ptr<Transformer> model, std::unique_ptr<Communicator> communicator, const LearnerOptions& options);
 
   Learner(const Learner&) = delete;
@@ -49,27 +49,34 @@ class Learner {
   /// Forgets the optimizer's moments: what comes next is another objective.
   void reset_optimizer();
 
-  /// Equal on two ranks exactly when their weights have the same bits. Cost: one read of the arena.
+  /// Of what is trained: equal on two ranks exactly when it has the same bits. Cost: one read of the arena.
   std::uint64_t weights_checksum() const;
 
   /// kInternal unless all ranks have the same weights; every rank must call it.
   runtime::Status check_equal_weights();
 
-  /// Writes `huggingface/` (config and weights) and the optimizer's state into `folder`, made if need be. Returns the files written,
-  /// relative to it: what a complete checkpoint must contain. Errors: as the files say.
+  /// Writes `huggingface/` (config and weights) and the optimizer's state into `folder`, made if need be; of an adapter `lora_adapter/` instead of the
+  /// model. Returns the files written, relative to it: what a complete checkpoint must contain. Errors: as the files say.
   runtime::Result<std::vector<std::filesystem::path>> save(const std::filesystem::path& folder);
 
-  /// Reads what save() wrote. kInvalidArgument: another architecture, a damaged file. On failure the weights are unspecified.
+  /// Reads what save() wrote. kInvalidArgument: another architecture or adapter, a damaged file. On failure the weights are unspecified.
   runtime::Status load(const std::filesystem::path& folder);
 
+  /// Which of the two folders below save()'s holds what was trained.
+  const char* weights_folder() const;
+
  private:
+  const LoraAdapter* adapter() const;
+  runtime::Status load_weights(const std::filesystem::path& folder);
+
   std::unique_ptr<Transformer> model_;
   std::unique_ptr<Communicator> communicator_;
   LearnerOptions options_;
   std::unique_ptr<AdamW> optimizer_;
 };
 
-/// The folder below save()'s that holds the model.
+/// The folders below save()'s that hold the model, or the adapter.
 inline constexpr const char* kModelFolder = "huggingface";
+inline constexpr const char* kAdapterFolder = "lora_adapter";
 
 }  // namespace rl

@@ -39,8 +39,8 @@ runtime::Status make_toy_model(const std::filesystem::path& folder, const ToyMod
   return status;
 }
 
-runtime::Result<std::filesystem::path> resolve_model(const Config& config, std::uint64_t seed) {
-  const runtime::Result<std::string> name = config.get_string("actor_rollout_ref.model.path");
+runtime::Result<std::filesystem::path> resolve_model(const Config& config, const std::string& key, std::uint64_t seed) {
+  const runtime::Result<std::string> name = config.get_string(key);
   if (!name.ok()) return name.status();
   std::error_code error;
   if (*name != kToyModelName) {
@@ -54,7 +54,7 @@ runtime::Result<std::filesystem::path> resolve_model(const Config& config, std::
     };
     auto path = locate_model(*name, "", HubNeed::kModel, hub);
     if (path.ok()) return path;
-    return path.status().with_context("actor_rollout_ref.model.path (" + config.origin("actor_rollout_ref.model.path") + ")");
+    return path.status().with_context(key + " (" + config.origin(key) + ")");
   }
   const runtime::Result<std::string> root = config.get_string("trainer.default_local_dir");
   if (!root.ok()) return root.status();

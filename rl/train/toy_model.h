@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <string>
 
 #include "rl/config/config.h"
 #include "runtime/core/result.h"
@@ -27,8 +28,8 @@ struct ToyModelOptions {
 /// files. Errors: as the files say.
 runtime::Status make_toy_model(const std::filesystem::path& folder, const ToyModelOptions& options);
 
-/// `actor_rollout_ref.model.path` as an absolute path; what is none here and is called org/name[@revision] is fetched from the hub (rl/hub/hub.h). "toy" is a toy model, made below `trainer.default_local_dir`; a folder of that name is
+/// The model that `key` (`actor_rollout_ref.model.path`, say) names as an absolute path; what is none here and is called org/name[@revision] is fetched from the hub (rl/hub/hub.h). "toy" is a toy model, made below `trainer.default_local_dir`; a folder of that name is
 /// written "./toy". kNotFound: no path given, or nothing there; and the errors of locate_model.
-runtime::Result<std::filesystem::path> resolve_model(const Config& config, std::uint64_t seed);
+runtime::Result<std::filesystem::path> resolve_model(const Config& config, const std::string& key, std::uint64_t seed);
 
 }  // namespace rl

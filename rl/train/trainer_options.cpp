@@ -24,6 +24,12 @@ Result<ResumeMode> parse_resume_mode(const std::string& name) {
   return runtime::invalid_argument("trainer.resume_mode: use auto, disable or resume_path, not '" + name + "'");
 }
 
+Result<AdvantageEstimator> parse_estimator(const std::string& name) {
+  if (name == "grpo") return AdvantageEstimator::kGrpo;
+  if (name == "gae") return AdvantageEstimator::kGae;
+  return runtime::invalid_argument("algorithm.adv_estimator: use grpo or gae, not '" + name + "'");
+}
+
 bool contains(const std::vector<std::string>& values, const std::string& value) {
   return std::find(values.begin(), values.end(), value) != values.end();
 }
@@ -37,6 +43,10 @@ Result<TrainerOptions> TrainerOptions::from_config(const Config& config) {
   options.mini_batch_prompts = std::min(read.get_int("actor_rollout_ref.actor.ppo_mini_batch_size"), options.batch_prompts);
   options.samples_per_prompt = read.get_int("actor_rollout_ref.rollout.n");
   options.response_tokens_max = read.get_int("data.max_response_length");
+  const std::string estimator = read.get_string("algorithm.adv_estimator");
+  options.shared_critic = read.find_bool("actor_rollout_ref.model.custom_forward").value_or(false);
+  options.critic_warmup = read.get_int("trainer.critic_warmup");
+  options.critic_model = read.find_string("critic.model.path").value_or("");
   options.normalize_by_std = read.get_bool("algorithm.norm_adv_by_std_in_grpo");
   options.kl_in_reward = read.get_bool("algorithm.use_kl_in_reward");
   options.kl_in_reward_coefficient = read.get_float("algorithm.kl_ctrl.kl_coef");
@@ -76,6 +86,9 @@ Result<TrainerOptions> TrainerOptions::from_config(const Config& config) {
                                                    {"trainer.total_training_steps", options.steps.value_or(1)},
                                                    {"sft.train_batch_size", options.warm_start.batch_rows}});
   if (!valid.ok()) return valid;
+  const Result<AdvantageEstimator> parsed = parse_estimator(estimator);
+  if (!parsed.ok()) return parsed.status();
+  options.estimator = *parsed;
   const Result<ResumeMode> mode = parse_resume_mode(resume_mode);
   if (!mode.ok()) return mode.status();
   options.resume = *mode;

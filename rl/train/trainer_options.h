@@ -19,6 +19,12 @@ struct WarmStartOptions {
   double learning_rate = 1e-3;
 };
 
+/// Where advantages come from, as `algorithm.adv_estimator` names it.
+enum class AdvantageEstimator {
+  kGrpo,  // "grpo": a response's score against those of its group; arXiv:2402.03300
+  kGae,   // "gae": PPO's, from a critic's values; arXiv:1506.02438
+};
+
 enum class ResumeMode { kAuto, kDisable, kPath };
 
 struct TrainerOptions {
@@ -26,6 +32,10 @@ struct TrainerOptions {
   std::int64_t mini_batch_prompts = 1;  // prompts an optimizer step, at most batch_prompts
   std::int64_t samples_per_prompt = 1;
   std::int64_t response_tokens_max = 512;
+  AdvantageEstimator estimator = AdvantageEstimator::kGrpo;
+  bool shared_critic = false;            // kGae: the critic is a head on the policy, not a model of its own
+  std::int64_t critic_warmup = 0;        // kGae: before this step only the critic learns
+  std::string critic_model;              // kGae: a folder or a hub name; empty: the policy's
   bool normalize_by_std = true;          // GRPO's advantages; without it Dr.GRPO's
   bool kl_in_reward = false;
   bool kl_loss = false;
@@ -50,6 +60,9 @@ struct TrainerOptions {
   std::uint64_t shuffle_seed = 0;
   bool shuffle = true;
   WarmStartOptions warm_start;
+
+  /// Whether a critic with a model of its own is needed.
+  bool uses_critic() const { return estimator == AdvantageEstimator::kGae && !shared_critic; }
 
   /// Whether a reference model is needed.
   bool uses_reference() const { return kl_loss || kl_in_reward; }

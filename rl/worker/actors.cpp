@@ -30,6 +30,18 @@ Result<std::unique_ptr<Communicator>> join_group(runtime::Runtime& runtime, cons
                                 {.rank = spec.rank, .size = spec.size, .group = spec.group, .host = *host});
 }
 
+Result<Estimated> put_estimates(runtime::Runtime& runtime, const Result<TokenEstimates>& estimates) {
+  if (!estimates.ok()) return estimates.status();
+  Result<runtime::ObjectRef<TokenEstimates>> ref = runtime.put(*estimates);
+  if (!ref.ok()) return ref.status();
+  return Estimated{.estimates = std::move(*ref), .summary = summarize(*estimates)};
+}
+
+Result<std::vector<std::string>> as_text(const Result<std::vector<std::filesystem::path>>& files) {
+  if (!files.ok()) return files.status();
+  return std::vector<std::string>(files->begin(), files->end());
+}
+
 }  // namespace
 
 Result<std::unique_ptr<PolicyActor>> PolicyActor::create(runtime::Runtime& runtime, const WorkerSpec& spec) {
@@ -39,6 +51,10 @@ Result<std::unique_ptr<PolicyActor>> PolicyActor::create(runtime::Runtime& runti
   if (!options.ok()) return options.status();
   options->model = spec.model;
   options->threads = spec.threads;
+  if (options->adapter) {
+    options->adapter->folder = spec.adapter;
+    options->adapter->lora.base_model = spec.model_name;
+  }
   Result<std::unique_ptr<Communicator>> communicator = join_group(runtime, spec);
   if (!communicator.ok()) return communicator.status();
   Result<std::unique_ptr<PolicyWorker>> worker = PolicyWorker::create(*options, std::move(*communicator));
@@ -58,19 +74,39 @@ Result<Generated> PolicyActor::generate(const PromptBatch& prompts, bool validat
   return generated;
 }
 
-Result<Metrics> PolicyActor::update(const RolloutBatch& batch, const std::vector<float>& reference_logprobs, const UpdatePlan& plan) {
-  return worker_->update(batch, reference_logprobs, plan);
+Result<Estimated> PolicyActor::estimate(const RolloutBatch& batch, const std::vector<float>& reference_logprobs, const std::vector<double>& scores) {
+  return put_estimates(runtime_, worker_->estimate(batch, reference_logprobs, scores));
+}
+
+Result<Metrics> PolicyActor::update(const RolloutBatch& batch, const std::vector<float>& reference_logprobs, const UpdatePlan& plan, const TokenEstimates& estimates) {
+  return worker_->update(batch, reference_logprobs, plan, estimates);
 }
 
 Result<Metrics> PolicyActor::supervise(const DemonstrationBatch& batch, std::int64_t tokens_total, double learning_rate) {
   return worker_->supervise(batch, tokens_total, learning_rate);
 }
 
-Result<std::vector<std::string>> PolicyActor::save(const std::string& folder) {
-  const Result<std::vector<std::filesystem::path>> files = worker_->save(folder);
-  if (!files.ok()) return files.status();
-  return std::vector<std::string>(files->begin(), files->end());
+Result<std::vector<std::string>> PolicyActor::save(const std::string& folder) { return as_text(worker_->save(folder)); }
+
+Result<std::unique_ptr<CriticActor>> CriticActor::create(runtime::Runtime& runtime, const WorkerSpec& spec) {
+  const Result<Config> config = parse_config(spec);
+  if (!config.ok()) return config.status();
+  Result<CriticOptions> options = CriticOptions::from_config(*config);
+  if (!options.ok()) return options.status();
+  options->model = spec.model;
+  options->threads = spec.threads;
+  Result<std::unique_ptr<Communicator>> communicator = join_group(runtime, spec);
+  if (!communicator.ok()) return communicator.status();
+  Result<std::unique_ptr<CriticWorker>> worker = CriticWorker::create(*options, std::move(*communicator));
+  if (!worker.ok()) return worker.status();
+  return std::make_unique<CriticActor>(runtime, std::move(*worker));
 }
+
+Result<Estimated> CriticActor::estimate(const RolloutBatch& batch, const std::vector<float>& reference_logprobs, const std::vector<double>& scores) {
+  return put_estimates(runtime_, worker_->estimate(batch, reference_logprobs, scores));
+}
+
+Result<std::vector<std::string>> CriticActor::save(const std::string& folder) { return as_text(worker_->save(folder)); }
 
 Result<std::unique_ptr<ReferenceActor>> ReferenceActor::create(runtime::Runtime& runtime, const WorkerSpec& spec) {
   const Result<Config> config = parse_config(spec);
@@ -82,6 +118,7 @@ Result<std::unique_ptr<ReferenceActor>> ReferenceActor::create(runtime::Runtime&
   const Result<KlPenalty> penalty = parse_kl_penalty(*name);
   if (!penalty.ok()) return penalty.status().with_context("algorithm.kl_penalty");
   Result<std::unique_ptr<ReferenceWorker>> worker = ReferenceWorker::create({.model = spec.model,
+                                                                             .adapter = spec.adapter,
                                                                              .threads = spec.threads,
                                                                              .temperature = policy->training.temperature,
                                                                              .micro_batch = policy->micro_batch,
@@ -107,9 +144,10 @@ Result<std::unique_ptr<RewardActor>> RewardActor::create(const WorkerSpec& spec)
 }
 
 void register_training_actors(runtime::Runtime& runtime) {
-  runtime.register_actor<PolicyActor>(PolicyActor::kName, &PolicyActor::generate, &PolicyActor::update, &PolicyActor::supervise,
+  runtime.register_actor<PolicyActor>(PolicyActor::kName, &PolicyActor::generate, &PolicyActor::estimate, &PolicyActor::update, &PolicyActor::supervise,
                                       &PolicyActor::check_weights, &PolicyActor::weights_checksum, &PolicyActor::save, &PolicyActor::load,
                                       &PolicyActor::reset_optimizer);
+  runtime.register_actor<CriticActor>(CriticActor::kName, &CriticActor::estimate, &CriticActor::update, &CriticActor::check_weights, &CriticActor::save, &CriticActor::load);
   runtime.register_actor<ReferenceActor>(ReferenceActor::kName, &ReferenceActor::score);
   runtime.register_actor<RewardActor>(RewardActor::kName, &RewardActor::score, &RewardActor::texts);
 }

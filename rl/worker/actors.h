@@ -9,6 +9,7 @@
 
 #include "rl/train/metrics.h"
 #include "rl/train/rollout_batch.h"
+#include "rl/worker/critic_worker.h"
 #include "rl/worker/policy_worker.h"
 #include "rl/worker/reference_worker.h"
 #include "rl/worker/reward_worker.h"
@@ -20,12 +21,14 @@ namespace rl {
 struct WorkerSpec {
   std::string config;  // Config::to_json(), as text
   std::string model;   // a folder or file that the worker's node sees
+  std::string model_name;  // what adapters say that they were made for: the same, or its name on the hub
+  std::string adapter;     // a folder of an adapter on it, or empty
   std::string group;   // unique to this group of this run
   std::int32_t rank = 0;
   std::int32_t size = 1;
   std::int32_t threads = 1;
 
-  auto fields() { return std::tie(config, model, group, rank, size, threads); }
+  auto fields() { return std::tie(config, model, model_name, adapter, group, rank, size, threads); }
 };
 
 /// A step's samples of one worker: the controller passes the reference on and reads the summary.
@@ -34,6 +37,14 @@ struct Generated {
   RolloutSummary summary;
 
   auto fields() { return std::tie(batch, summary); }
+};
+
+/// What a critic says of one worker's samples: the policy gets the reference, the controller reads the summary.
+struct Estimated {
+  runtime::ObjectRef<TokenEstimates> estimates;
+  EstimateSummary summary;
+
+  auto fields() { return std::tie(estimates, summary); }
 };
 
 /// One rank of the policy; see PolicyWorker for what its methods do and their errors.
@@ -47,7 +58,8 @@ class PolicyActor {
   PolicyActor(runtime::Runtime& runtime, std::unique_ptr<PolicyWorker> worker) : runtime_(runtime), worker_(std::move(worker)) {}
 
   runtime::Result<Generated> generate(const PromptBatch& prompts, bool validation);
-  runtime::Result<Metrics> update(const RolloutBatch& batch, const std::vector<float>& reference_logprobs, const UpdatePlan& plan);
+  runtime::Result<Estimated> estimate(const RolloutBatch& batch, const std::vector<float>& reference_logprobs, const std::vector<double>& scores);
+  runtime::Result<Metrics> update(const RolloutBatch& batch, const std::vector<float>& reference_logprobs, const UpdatePlan& plan, const TokenEstimates& estimates);
   runtime::Result<Metrics> supervise(const DemonstrationBatch& batch, std::int64_t tokens_total, double learning_rate);
   runtime::Status check_weights() { return worker_->check_weights(); }
   std::uint64_t weights_checksum() { return worker_->weights_checksum(); }
@@ -59,6 +71,28 @@ class PolicyActor {
  private:
   runtime::Runtime& runtime_;
   std::unique_ptr<PolicyWorker> worker_;
+};
+
+/// One rank of a critic with a model of its own; see CriticWorker.
+class CriticActor {
+ public:
+  static constexpr const char* kName = "Critic";
+
+  /// Returns when all ranks of the group are there.
+  static runtime::Result<std::unique_ptr<CriticActor>> create(runtime::Runtime& runtime, const WorkerSpec& spec);
+
+  CriticActor(runtime::Runtime& runtime, std::unique_ptr<CriticWorker> worker) : runtime_(runtime), worker_(std::move(worker)) {}
+
+  runtime::Result<Estimated> estimate(const RolloutBatch& batch, const std::vector<float>& reference_logprobs, const std::vector<double>& scores);
+  runtime::Result<Metrics> update(const RolloutBatch& batch, const TokenEstimates& estimates, const UpdatePlan& plan) { return worker_->update(batch, estimates, plan); }
+  runtime::Status check_weights() { return worker_->check_weights(); }
+  /// Paths travel as text.
+  runtime::Result<std::vector<std::string>> save(const std::string& folder);
+  runtime::Status load(const std::string& folder) { return worker_->load(folder); }
+
+ private:
+  runtime::Runtime& runtime_;
+  std::unique_ptr<CriticWorker> worker_;
 };
 
 /// What the reference says of one worker's samples.
@@ -101,7 +135,7 @@ class RewardActor {
   RewardWorker worker_;
 };
 
-/// Makes the three classes known; in main, before Runtime::run().
+/// Makes the four classes known; in main, before Runtime::run().
 void register_training_actors(runtime::Runtime& runtime);
 
 }  // namespace rl

@@ -12,16 +12,10 @@ using runtime::Result;
 using runtime::Status;
 
 constexpr const char* kActor = "actor_rollout_ref.actor.";
+constexpr const char* kSharedHead = "actor_rollout_ref.model.custom_forward";
 constexpr const char* kRollout = "actor_rollout_ref.rollout.";
 // Activations of one forward and backward pass: about 2 MB a token for a model of 135 million parameters.
 constexpr std::int64_t kMicroBatchTokens = 2048;
-
-// "data.x: must be at least 1, got 0 (from the command line)"
-Status out_of_range(const Config& config, const std::string& key, const std::string& expected) {
-  const auto* value = config.find(key);
-  return runtime::invalid_argument(key + ": must be " + expected + ", got " + (value != nullptr ? value->dump() : "nothing") + " (" +
-                                   config.origin(key) + ")");
-}
 
 SamplingOptions read_sampling(ConfigReader& read, const std::string& prefix) {
   return {.samples = read.get_int(prefix + "n"),
@@ -44,9 +38,9 @@ Result<PolicyObjective> read_objective(const Config& config) {
   const std::string mode = read.get_string(actor + "loss_agg_mode");
   const std::string estimator = read.get_string(actor + "kl_loss_type");
   if (!read.status().ok()) return read.status();
-  if (objective.clip.low < 0 || objective.clip.low >= 1) return out_of_range(config, actor + "clip_ratio_low", "in [0, 1)");
-  if (objective.clip.high < 0) return out_of_range(config, actor + "clip_ratio_high", "at least 0");
-  if (*objective.clip.dual <= 1) return out_of_range(config, actor + "clip_ratio_c", "above 1");
+  if (objective.clip.low < 0 || objective.clip.low >= 1) return config.out_of_range(actor + "clip_ratio_low", "in [0, 1)");
+  if (objective.clip.high < 0) return config.out_of_range(actor + "clip_ratio_high", "at least 0");
+  if (*objective.clip.dual <= 1) return config.out_of_range(actor + "clip_ratio_c", "above 1");
   const Result<AggregationMode> aggregation = parse_aggregation_mode(mode);
   if (!aggregation.ok()) return aggregation.status().with_context(actor + "loss_agg_mode");
   const Result<KlPenalty> penalty = parse_kl_penalty(estimator);
@@ -56,23 +50,108 @@ Result<PolicyObjective> read_objective(const Config& config) {
   return objective;
 }
 
-Result<LearnerOptions> read_learner(const Config& config) {
+}  // namespace
+
+Result<LearnerOptions> learner_from_config(const Config& config, const std::string& role) {
   ConfigReader read(config);
-  const std::string optim = std::string(kActor) + "optim.";
+  const std::string optim = role + ".optim.";
   const std::vector<double> betas = read.get_floats(optim + "betas");
   LearnerOptions options;
   options.adamw.weight_decay = static_cast<float>(read.get_float(optim + "weight_decay"));
-  options.grad_norm_max = read.get_float(std::string(kActor) + "grad_clip");
+  options.grad_norm_max = read.get_float(role + ".grad_clip");
   if (!read.status().ok()) return read.status();
   const bool valid = betas.size() == 2 && betas[0] >= 0 && betas[0] < 1 && betas[1] >= 0 && betas[1] < 1;
-  if (!valid) return out_of_range(config, optim + "betas", "two numbers in [0, 1)");
-  if (options.adamw.weight_decay < 0) return out_of_range(config, optim + "weight_decay", "at least 0");
+  if (!valid) return config.out_of_range(optim + "betas", "two numbers in [0, 1)");
+  if (options.adamw.weight_decay < 0) return config.out_of_range(optim + "weight_decay", "at least 0");
   options.adamw.beta1 = static_cast<float>(betas[0]);
   options.adamw.beta2 = static_cast<float>(betas[1]);
   return options;
 }
 
-}  // namespace
+Result<MicroBatchLimits> micro_batch_from_config(const Config& config, const std::string& role) {
+  const std::string key = role + ".ppo_micro_batch_size_per_gpu";
+  const Result<std::optional<std::int64_t>> samples = config.find_int(key);
+  if (!samples.ok()) return samples.status();
+  if (*samples && **samples < 0) return config.out_of_range(key, "at least 1");
+  // A size in samples is the user's word; without one the limit is in tokens.
+  if (samples->value_or(0) > 0) return MicroBatchLimits{.samples_max = **samples, .tokens_max = 0};
+  return MicroBatchLimits{.samples_max = 0, .tokens_max = kMicroBatchTokens};
+}
+
+Result<std::optional<AdapterOptions>> AdapterOptions::from_config(const Config& config) {
+  const std::string model = "actor_rollout_ref.model.";
+  ConfigReader read(config);
+  AdapterOptions options;
+  options.lora.rank = read.get_int(model + "lora_rank");
+  options.lora.alpha = read.get_float(model + "lora_alpha");
+  options.lora.dropout = read.get_float(model + "lora_dropout");
+  options.lora.target_modules = read.get_strings(model + "target_modules");
+  options.lora.exclude_modules = read.find_strings(model + "exclude_modules").value_or(std::vector<std::string>{});
+  options.folder = read.find_string(model + "lora_adapter_path").value_or("");
+  options.seed = static_cast<std::uint64_t>(read.find_int("trainer.seed").value_or(0));
+  if (!read.status().ok()) return read.status();
+  if (options.lora.rank < 0) return config.out_of_range(model + "lora_rank", "at least 1, or 0 for none");
+  if (options.lora.rank == 0 && options.folder.empty()) return std::optional<AdapterOptions>();
+  if (options.folder.empty()) {
+    if (const Status valid = options.lora.validate(); !valid.ok()) return valid.with_context("actor_rollout_ref.model");
+  }
+  return std::optional(options);
+}
+
+Status use_adapter(Transformer& model, const AdapterOptions& options) {
+  constexpr const char* kName = "default";
+  Result<LoraAdapter> adapter = options.folder.empty() ? LoraAdapter::create(model.config(), options.lora, options.seed) : LoraAdapter::load(model.config(), options.folder);
+  if (!adapter.ok()) return adapter.status();
+  if (const Status added = model.add_adapter(kName, std::move(*adapter)); !added.ok()) return added;
+  return model.use_adapter(kName);
+}
+
+Result<std::optional<SharedCriticOptions>> SharedCriticOptions::from_config(const Config& config) {
+  ConfigReader read(config);
+  const bool shared = read.find_bool(kSharedHead).value_or(false);
+  const std::string estimator = read.get_string("algorithm.adv_estimator");
+  SharedCriticOptions options{.loss_coefficient = read.get_float(std::string(kActor) + "value_loss_coef")};
+  options.seed = static_cast<std::uint64_t>(read.find_int("trainer.seed").value_or(0));
+  if (!read.status().ok()) return read.status();
+  if (!shared) return std::optional<SharedCriticOptions>();
+  if (estimator != "gae") {
+    return runtime::invalid_argument(std::string(kSharedHead) + "=true puts the critic's head on the policy, and algorithm.adv_estimator=" + estimator +
+                                     " has no critic; set it to gae, or leave custom_forward out");
+  }
+  if (!(options.loss_coefficient > 0)) return config.out_of_range(std::string(kActor) + "value_loss_coef", "above 0");
+  const Result<ValueObjective> objective = ValueObjective::from_config(config);
+  if (!objective.ok()) return objective.status();
+  options.objective = *objective;
+  const Result<EstimateOptions> estimates = EstimateOptions::from_config(config);
+  if (!estimates.ok()) return estimates.status();
+  options.estimates = *estimates;
+  return std::optional(options);
+}
+
+Result<CriticOptions> CriticOptions::from_config(const Config& config) {
+  ConfigReader read(config);
+  CriticOptions options;
+  options.epochs = read.get_int("critic.ppo_epochs");
+  options.seed = static_cast<std::uint64_t>(read.find_int("trainer.seed").value_or(0));
+  const std::int64_t mini_batch = read.get_int("critic.ppo_mini_batch_size");
+  const std::int64_t actors = read.get_int("actor_rollout_ref.actor.ppo_mini_batch_size");
+  if (!read.status().ok()) return read.status();
+  if (options.epochs < 1) return config.out_of_range("critic.ppo_epochs", "at least 1");
+  if (mini_batch != actors) return config.out_of_range("critic.ppo_mini_batch_size", "what actor_rollout_ref.actor.ppo_mini_batch_size is, " + std::to_string(actors));
+  const Result<LearnerOptions> learner = learner_from_config(config, kCriticRole);
+  if (!learner.ok()) return learner.status();
+  options.learner = *learner;
+  const Result<MicroBatchLimits> micro_batch = micro_batch_from_config(config, kCriticRole);
+  if (!micro_batch.ok()) return micro_batch.status();
+  options.micro_batch = *micro_batch;
+  const Result<ValueObjective> objective = ValueObjective::from_config(config);
+  if (!objective.ok()) return objective.status();
+  options.objective = *objective;
+  const Result<EstimateOptions> estimates = EstimateOptions::from_config(config);
+  if (!estimates.ok()) return estimates.status();
+  options.estimates = *estimates;
+  return options;
+}
 
 Result<PolicyOptions> PolicyOptions::from_config(const Config& config) {
   ConfigReader read(config);
@@ -83,38 +162,47 @@ Result<PolicyOptions> PolicyOptions::from_config(const Config& config) {
   options.validation = read_sampling(read, rollout + "val_kwargs.");
   if (!read.get_bool(rollout + "val_kwargs.do_sample")) options.validation.temperature = 0.0F;
   options.epochs = read.get_int(actor + "ppo_epochs");
-  options.micro_batch.samples_max = read.find_int(actor + "ppo_micro_batch_size_per_gpu").value_or(0);
   const std::int64_t prompt_tokens_max = read.get_int("data.max_prompt_length");
   options.model = read.get_string("actor_rollout_ref.model.path");
   if (!read.status().ok()) return read.status();
 
-  // A size in samples is the user's word; without one the limit is in tokens.
-  if (options.micro_batch.samples_max == 0) options.micro_batch.tokens_max = kMicroBatchTokens;
   options.positions_max = prompt_tokens_max + options.training.response_tokens_max;
-  if (options.training.samples < 1) return out_of_range(config, rollout + "n", "at least 1");
-  if (options.validation.samples < 1) return out_of_range(config, rollout + "val_kwargs.n", "at least 1");
-  if (!(options.training.temperature > 0)) return out_of_range(config, rollout + "temperature", "above 0 to train");
+  if (options.training.samples < 1) return config.out_of_range(rollout + "n", "at least 1");
+  if (options.validation.samples < 1) return config.out_of_range(rollout + "val_kwargs.n", "at least 1");
+  if (!(options.training.temperature > 0)) return config.out_of_range(rollout + "temperature", "above 0 to train");
   for (const auto& [sampling, prefix] : {std::pair(&options.training, rollout), std::pair(&options.validation, rollout + "val_kwargs.")}) {
-    if (!(sampling->top_p > 0 && sampling->top_p <= 1)) return out_of_range(config, prefix + "top_p", "above 0 and at most 1");
-    if (sampling->top_k < -1) return out_of_range(config, prefix + "top_k", "a number of tokens, or 0 or -1 for all");
+    if (!(sampling->top_p > 0 && sampling->top_p <= 1)) return config.out_of_range(prefix + "top_p", "above 0 and at most 1");
+    if (sampling->top_k < -1) return config.out_of_range(prefix + "top_k", "a number of tokens, or 0 or -1 for all");
   }
-  if (options.epochs < 1) return out_of_range(config, actor + "ppo_epochs", "at least 1");
-  if (options.micro_batch.samples_max < 0) return out_of_range(config, actor + "ppo_micro_batch_size_per_gpu", "at least 1");
-  if (prompt_tokens_max < 1) return out_of_range(config, "data.max_prompt_length", "at least 1");
-  if (options.training.response_tokens_max < 1) return out_of_range(config, "data.max_response_length", "at least 1");
+  if (options.epochs < 1) return config.out_of_range(actor + "ppo_epochs", "at least 1");
+  if (prompt_tokens_max < 1) return config.out_of_range("data.max_prompt_length", "at least 1");
+  if (options.training.response_tokens_max < 1) return config.out_of_range("data.max_response_length", "at least 1");
 
   Result<PolicyObjective> objective = read_objective(config);
   if (!objective.ok()) return objective.status();
   options.objective = *objective;
-  Result<LearnerOptions> learner = read_learner(config);
+  Result<LearnerOptions> learner = learner_from_config(config, kActorRole);
   if (!learner.ok()) return learner.status();
   options.learner = *learner;
+  const Result<MicroBatchLimits> micro_batch = micro_batch_from_config(config, kActorRole);
+  if (!micro_batch.ok()) return micro_batch.status();
+  options.micro_batch = *micro_batch;
+  Result<std::optional<AdapterOptions>> adapter = AdapterOptions::from_config(config);
+  if (!adapter.ok()) return adapter.status();
+  options.adapter = std::move(*adapter);
+  Result<std::optional<SharedCriticOptions>> critic = SharedCriticOptions::from_config(config);
+  if (!critic.ok()) return critic.status();
+  options.critic = std::move(*critic);
+  if (options.critic && options.adapter) {
+    return runtime::unimplemented("actor_rollout_ref.model.custom_forward=true with lora_rank: an adapter leaves the model's own weights as they are, a head on it included; "
+                                  "leave custom_forward out and the critic is a model of its own");
+  }
   return options;
 }
 
-Result<LrScheduleOptions> lr_schedule_from_config(const Config& config, std::int64_t total_steps) {
+Result<LrScheduleOptions> lr_schedule_from_config(const Config& config, const std::string& role, std::int64_t total_steps) {
   ConfigReader read(config);
-  const std::string optim = std::string(kActor) + "optim.";
+  const std::string optim = role + ".optim.";
   LrScheduleOptions options;
   options.peak = read.get_float(optim + "lr");
   options.min_ratio = read.get_float(optim + "min_lr_ratio");
@@ -126,9 +214,9 @@ Result<LrScheduleOptions> lr_schedule_from_config(const Config& config, std::int
   if (!read.status().ok()) return read.status();
   const Result<LrScheduleOptions::Kind> parsed = parse_lr_schedule(kind);
   if (!parsed.ok()) return parsed.status().with_context(optim + "lr_scheduler_type");
-  if (!(options.peak >= 0) || !std::isfinite(options.peak)) return out_of_range(config, optim + "lr", "at least 0");
-  if (options.min_ratio < 0 || options.min_ratio > 1) return out_of_range(config, optim + "min_lr_ratio", "in [0, 1]");
-  if (warmup_ratio < 0 || warmup_ratio > 1) return out_of_range(config, optim + "lr_warmup_steps_ratio", "in [0, 1]");
+  if (!(options.peak >= 0) || !std::isfinite(options.peak)) return config.out_of_range(optim + "lr", "at least 0");
+  if (options.min_ratio < 0 || options.min_ratio > 1) return config.out_of_range(optim + "min_lr_ratio", "in [0, 1]");
+  if (warmup_ratio < 0 || warmup_ratio > 1) return config.out_of_range(optim + "lr_warmup_steps_ratio", "in [0, 1]");
   options.kind = *parsed;
   options.total_steps = own_total > 0 ? own_total : total_steps;
   options.warmup_steps = warmup >= 0 ? warmup : static_cast<std::int64_t>(warmup_ratio * static_cast<double>(options.total_steps));

@@ -1,16 +1,20 @@
-// What a policy worker needs to know, read from the configuration once.
+// What policy and critic workers need to know, read from the configuration once.
 #pragma once
 
 #include <cstdint>
 #include <filesystem>
+#include <optional>
+#include <string>
 
 #include "rl/algo/aggregate.h"
 #include "rl/algo/kl.h"
 #include "rl/algo/policy_loss.h"
 #include "rl/config/config.h"
+#include "rl/model/lora_config.h"
 #include "rl/train/batch_plan.h"
 #include "rl/train/learner.h"
 #include "rl/train/lr_schedule.h"
+#include "rl/worker/token_estimates.h"
 #include "runtime/core/result.h"
 
 namespace rl {
@@ -34,6 +38,47 @@ struct PolicyObjective {
   KlPenalty kl_penalty;
 };
 
+/// The adapter that is trained in place of the model's own weights.
+struct AdapterOptions {
+  LoraConfig lora;               // of a new one
+  std::filesystem::path folder;  // one to begin with instead, as PEFT saves it; empty: a new one
+  std::uint64_t seed = 0;        // of a new one
+
+  /// From `actor_rollout_ref.model.lora_*`, `target_modules` and `exclude_modules`; nothing where lora_rank is 0 and no lora_adapter_path given.
+  /// kInvalidArgument: a value out of range, by key.
+  static runtime::Result<std::optional<AdapterOptions>> from_config(const Config& config);
+};
+
+/// Puts the adapter on the model, new or from its folder, and uses it. Errors: those of LoraAdapter.
+runtime::Status use_adapter(Transformer& model, const AdapterOptions& options);
+
+/// A critic that is a head on the policy's backbone and learns in the policy's own passes.
+struct SharedCriticOptions {
+  ValueObjective objective;
+  EstimateOptions estimates;
+  double loss_coefficient = 0.1;  // of the value loss beside the policy's
+  std::uint64_t seed = 0;         // of the head's first weights
+
+  /// Nothing unless `actor_rollout_ref.model.custom_forward` is true. kInvalidArgument: a value out of range, by key; an advantage estimator
+  /// that has no critic.
+  static runtime::Result<std::optional<SharedCriticOptions>> from_config(const Config& config);
+};
+
+/// A critic that is a model of its own.
+struct CriticOptions {
+  std::filesystem::path model;  // a Hugging Face folder or .gguf file
+  int threads = 1;              // of this worker
+  ValueObjective objective;
+  EstimateOptions estimates;
+  LearnerOptions learner;
+  std::int64_t epochs = 1;      // passes over a step's samples
+  MicroBatchLimits micro_batch;
+  std::uint64_t seed = 0;       // of the head's first weights, where the model has none
+
+  /// From `critic.*` and `algorithm.*`, without the model. kInvalidArgument: a value out of range, by key.
+  static runtime::Result<CriticOptions> from_config(const Config& config);
+};
+
 struct PolicyOptions {
   std::filesystem::path model;  // a Hugging Face folder or .gguf file
   int threads = 1;              // of this worker
@@ -44,12 +89,24 @@ struct PolicyOptions {
   std::int64_t epochs = 1;      // passes over a step's samples
   MicroBatchLimits micro_batch;
   std::int64_t positions_max = 0;  // tokens of prompt and response together
+  std::optional<AdapterOptions> adapter;      // nothing: all weights are trained
+  std::optional<SharedCriticOptions> critic;  // nothing: none on the policy's backbone
 
   /// From `actor_rollout_ref.*` and `data.max_*_length`. kInvalidArgument: a value out of range, by key.
   static runtime::Result<PolicyOptions> from_config(const Config& config);
 };
 
-/// The schedule of `actor_rollout_ref.actor.optim`, for a run of `total_steps`. kInvalidArgument: a value out of range, by key.
-runtime::Result<LrScheduleOptions> lr_schedule_from_config(const Config& config, std::int64_t total_steps);
+/// Sections of the configuration that trained roles have.
+inline constexpr const char* kActorRole = "actor_rollout_ref.actor";
+inline constexpr const char* kCriticRole = "critic";
+
+/// `<role>.optim` and `<role>.grad_clip`. kInvalidArgument: a value out of range, by key.
+runtime::Result<LearnerOptions> learner_from_config(const Config& config, const std::string& role);
+
+/// `<role>.ppo_micro_batch_size_per_gpu`, or a limit in tokens without. kInvalidArgument: out of range.
+runtime::Result<MicroBatchLimits> micro_batch_from_config(const Config& config, const std::string& role);
+
+/// The schedule of `<role>.optim`, for a run of `total_steps`. kInvalidArgument: a value out of range, by key.
+runtime::Result<LrScheduleOptions> lr_schedule_from_config(const Config& config, const std::string& role, std::int64_t total_steps);
 
 }  // namespace rl

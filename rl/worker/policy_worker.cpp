@@ -5,13 +5,13 @@
 #include <ATen/ops/from_blob.h>
 
 #include <algorithm>
-#include <exception>
 #include <string>
 #include <utility>
 
 #include "rl/algo/aggregate.h"
 #include "rl/algo/masked.h"
 #include "rl/algo/token_advantage.h"
+#include "rl/model/head.h"
 #include "rl/model/save.h"
 #include "rl/worker/reference_worker.h"
 
@@ -25,30 +25,37 @@ at::Tensor copy_to_tensor(std::span<const float> values) {
   return at::from_blob(const_cast<float*>(values.data()), {static_cast<std::int64_t>(values.size())}, at::kFloat).clone();
 }
 
-// Autograd reports a failure (out of memory, above all) by throwing.
-Status backward(const at::Tensor& loss) {
-  try {
-    loss.backward();
-    return {};
-  } catch (const std::exception& error) {
-    return runtime::resource_exhausted("backward pass: " + std::string(error.what()));
+Status check_update(const RolloutBatch& batch, std::span<const float> reference_logprobs, const UpdatePlan& plan, const TokenEstimates& estimates,
+                    const PolicyOptions& options) {
+  if (const Status valid = batch.validate(); !valid.ok()) return valid;
+  if (estimates.empty() && options.critic && batch.samples() > 0) return runtime::invalid_argument("update: the critic's estimates are missing");
+  if (!estimates.empty()) {
+    if (const Status valid = check_estimates(batch, estimates); !valid.ok()) return valid;
+  } else if (static_cast<std::int64_t>(plan.advantages.size()) != batch.samples()) {
+    return runtime::invalid_argument("update: one advantage a sample is needed");
   }
-}
-
-Status check_update(const RolloutBatch& batch, std::span<const float> reference_logprobs, const UpdatePlan& plan, bool needs_reference) {
-  const Status valid = batch.validate();
-  if (!valid.ok()) return valid;
-  if (static_cast<std::int64_t>(plan.advantages.size()) != batch.samples()) return runtime::invalid_argument("update: one advantage a sample is needed");
-  if (reference_logprobs.size() != (needs_reference ? batch.logprobs.size() : 0)) {
+  if (reference_logprobs.size() != (options.objective.use_kl_loss ? batch.logprobs.size() : 0)) {
     return runtime::invalid_argument("update: " + std::to_string(reference_logprobs.size()) + " reference log-probs for " +
                                      std::to_string(batch.logprobs.size()) + " tokens");
   }
-  for (const MiniBatch& mini_batch : plan.mini_batches) {
-    if (mini_batch.first_sample < 0 || mini_batch.first_sample > mini_batch.last_sample || mini_batch.last_sample > batch.samples()) {
-      return runtime::invalid_argument("update: a mini-batch outside the samples");
-    }
+  return check_mini_batches(batch, plan.mini_batches);
+}
+
+// The model with what training puts on it: a critic's head, an adapter.
+Result<std::unique_ptr<Transformer>> load_policy(const PolicyOptions& options) {
+  Result<ModelConfig> config = ModelConfig::load(options.model);
+  if (!config.ok()) return config.status();
+  const std::string head = value_head().name;
+  const bool has_head = std::any_of(config->output_heads.begin(), config->output_heads.end(), [&](const HeadConfig& h) { return h.name == head; });
+  if (options.critic && !has_head) {
+    config = with_head(std::move(*config), value_head());
+    if (!config.ok()) return config.status();
   }
-  return {};
+  Result<std::unique_ptr<Transformer>> model = Transformer::load(std::move(*config), options.model, options.critic ? options.critic->seed : 0, {.threads = options.threads});
+  if (!model.ok() || !options.adapter) return model;
+  const Status used = use_adapter(**model, *options.adapter);
+  if (!used.ok()) return used;
+  return model;
 }
 
 }  // namespace
@@ -58,7 +65,7 @@ PolicyWorker::PolicyWorker(const PolicyOptions& options, std::unique_ptr<Transfo
 
 Result<std::unique_ptr<PolicyWorker>> PolicyWorker::create(const PolicyOptions& options, std::unique_ptr<Communicator> communicator) {
   at::set_num_threads(options.threads);  // backward's matrix products
-  Result<std::unique_ptr<Transformer>> model = Transformer::load(options.model, {.threads = options.threads});
+  Result<std::unique_ptr<Transformer>> model = load_policy(options);
   if (!model.ok()) return model.status();
   std::unique_ptr<PolicyWorker> worker(new PolicyWorker(options, std::move(*model), std::move(communicator)));
   const Transformer& transformer = worker->learner_.model();
@@ -102,51 +109,64 @@ Result<RolloutBatch> PolicyWorker::generate(const PromptBatch& prompts, bool val
   return batch;
 }
 
-Result<Metrics> PolicyWorker::update(const RolloutBatch& batch, std::span<const float> reference_logprobs, const UpdatePlan& plan) {
-  const Status valid = check_update(batch, reference_logprobs, plan, options_.objective.use_kl_loss);
-  if (!valid.ok()) return valid;
-  const std::vector<std::int64_t> lengths = sample_lengths(batch);
-  Metrics metrics;
-  for (std::int64_t epoch = 0; epoch < options_.epochs; ++epoch) {
-    for (const MiniBatch& mini_batch : plan.mini_batches) {
-      const auto mine = std::span(lengths).subspan(static_cast<std::size_t>(mini_batch.first_sample),
-                                                   static_cast<std::size_t>(mini_batch.last_sample - mini_batch.first_sample));
-      const std::vector<std::int64_t> cuts = plan_micro_batches(mine, options_.micro_batch);
-      for (std::size_t i = 0; i + 1 < cuts.size(); ++i) {
-        const Status status = accumulate(batch, reference_logprobs, plan, mini_batch, mini_batch.first_sample + cuts[i],
-                                         mini_batch.first_sample + cuts[i + 1], metrics);
-        if (!status.ok()) return status;
-      }
-      const Result<OptimizerReport> report = learner_.apply(plan.learning_rate);
-      if (!report.ok()) return report.status();
-      const double part = 1.0 / learner_.communicator().size();
-      metrics["actor/grad_norm"] += report->grad_norm * part;
-      metrics["actor/skipped_updates"] += report->skipped ? part : 0.0;
-    }
-  }
-  const double steps = static_cast<double>(options_.epochs) * static_cast<double>(plan.mini_batches.size());
-  for (auto& [name, value] : metrics) {
-    if (name != "actor/skipped_updates") value /= std::max(1.0, steps);
-  }
-  return metrics;
+Result<TokenEstimates> PolicyWorker::estimate(const RolloutBatch& batch, std::span<const float> reference_logprobs, std::span<const double> scores) {
+  if (!options_.critic) return runtime::invalid_argument("estimate: this policy has no critic on its backbone");
+  if (const Status valid = batch.validate(); !valid.ok()) return valid;
+  Result<std::vector<float>> values = response_values(learner_.model(), value_head().name, batch, options_.micro_batch);
+  if (!values.ok()) return values.status();
+  return estimate_tokens(batch, std::move(*values), reference_logprobs, scores, options_.critic->estimates);
 }
 
-Status PolicyWorker::accumulate(const RolloutBatch& batch, std::span<const float> reference_logprobs, const UpdatePlan& plan,
-                                const MiniBatch& mini_batch, std::int64_t first, std::int64_t last, Metrics& metrics) {
-  const PolicyObjective& objective = options_.objective;
-  const Result<TokenLogprobs> outputs = learner_.model().token_logprobs(
-      pack_samples(batch, first, last), {.temperature = options_.training.temperature, .with_entropy = true});
-  if (!outputs.ok()) return outputs.status();
+struct PolicyWorker::Update {
+  const RolloutBatch& batch;
+  std::span<const float> reference_logprobs;
+  const UpdatePlan& plan;
+  const TokenEstimates& estimates;
+};
 
-  std::vector<std::int64_t> lengths;
-  for (std::int64_t sample = first; sample < last; ++sample) lengths.push_back(batch.responses.row_size(sample));
-  const auto begin = static_cast<std::size_t>(batch.responses.offsets[static_cast<std::size_t>(first)]);
-  const auto count = static_cast<std::size_t>(batch.responses.offsets[static_cast<std::size_t>(last)]) - begin;
+Result<Metrics> PolicyWorker::update(const RolloutBatch& batch, std::span<const float> reference_logprobs, const UpdatePlan& plan, const TokenEstimates& estimates) {
+  const Status valid = check_update(batch, reference_logprobs, plan, estimates, options_);
+  if (!valid.ok()) return valid;
+  const Update update{batch, reference_logprobs, plan, estimates};
+  const UpdateLoop loop{.epochs = options_.epochs, .micro_batch = options_.micro_batch, .learning_rate = plan.learning_rate, .role = "actor"};
+  return run_updates(learner_, batch, plan.mini_batches, loop, [&](const MiniBatch& mini_batch, std::int64_t first, std::int64_t last, Metrics& metrics) {
+    return accumulate(update, mini_batch, first, last, metrics);
+  });
+}
+
+Status PolicyWorker::accumulate(const Update& update, const MiniBatch& mini_batch, std::int64_t first, std::int64_t last, Metrics& metrics) {
+  const PackedBatch packed = pack_samples(update.batch, first, last);
+  OutputOptions wanted;
+  if (!update.plan.critic_only) wanted.logprobs = LogprobOptions{.temperature = options_.training.temperature, .with_entropy = true};
+  if (options_.critic) wanted.heads = {value_head().name};
+  const Result<Outputs> outputs = learner_.model().outputs(packed, wanted);
+  if (!outputs.ok()) return outputs.status();
+  at::Tensor loss;
+  if (!update.plan.critic_only) loss = policy_loss(update, mini_batch, first, last, outputs->logprobs, metrics);
+  if (options_.critic) {
+    const at::Tensor value = value_loss(update.batch, first, last, packed, outputs->heads.front(), update.estimates, mini_batch, options_.critic->objective, metrics) *
+                             options_.critic->loss_coefficient;
+    loss = loss.defined() ? loss + value : value;
+  }
+  return loss.defined() ? backward(loss) : Status();
+}
+
+at::Tensor PolicyWorker::policy_loss(const Update& update, const MiniBatch& mini_batch, std::int64_t first, std::int64_t last, const TokenLogprobs& outputs,
+                                     Metrics& metrics) const {
+  const PolicyObjective& objective = options_.objective;
+  const RolloutBatch& batch = update.batch;
+  const std::vector<std::int64_t> lengths = response_lengths(batch, first, last);
   const at::Tensor mask_BT = length_mask(lengths);
-  const at::Tensor logprobs_BT = pad_rows(outputs->logprobs_N, lengths);
-  const at::Tensor old_logprobs_BT = pad_rows(copy_to_tensor(std::span(batch.logprobs).subspan(begin, count)), lengths);
-  const at::Tensor advantages_BT = per_token(
-      copy_to_tensor(std::span(plan.advantages).subspan(static_cast<std::size_t>(first), static_cast<std::size_t>(last - first))), mask_BT);
+  const at::Tensor logprobs_BT = pad_rows(outputs.logprobs_N, lengths);
+  const at::Tensor old_logprobs_BT = padded_rows(batch.logprobs, batch, first, last);
+  at::Tensor advantages_BT;
+  if (update.estimates.empty()) {
+    const auto mine = std::span(update.plan.advantages).subspan(static_cast<std::size_t>(first), static_cast<std::size_t>(last - first));
+    advantages_BT = per_token(copy_to_tensor(mine), mask_BT);
+  } else {
+    const AdvantageScaling& scaling = update.plan.scaling;
+    advantages_BT = (padded_rows(update.estimates.advantages, batch, first, last) - scaling.mean) * scaling.scale * mask_BT;
+  }
 
   const Aggregation aggregation{.mode = objective.aggregation,
                                 .tokens = static_cast<double>(mini_batch.tokens_total),
@@ -154,27 +174,25 @@ Status PolicyWorker::accumulate(const RolloutBatch& batch, std::span<const float
                                 .horizon = static_cast<double>(options_.training.response_tokens_max)};
   const at::Tensor ratio_BT = importance_ratio(logprobs_BT, old_logprobs_BT);
   const PolicyLoss surrogate = clipped_surrogate(ratio_BT, advantages_BT, objective.clip);
-  const at::Tensor policy_loss = aggregate(surrogate.loss_BT, mask_BT, aggregation);
-  at::Tensor loss = policy_loss;
-  const at::Tensor entropy_BT = pad_rows(outputs->entropy_N, lengths);
+  const at::Tensor surrogate_loss = aggregate(surrogate.loss_BT, mask_BT, aggregation);
+  at::Tensor loss = surrogate_loss;
+  const at::Tensor entropy_BT = pad_rows(outputs.entropy_N, lengths);
   if (objective.entropy_coefficient != 0.0) loss = loss - aggregate(entropy_BT, mask_BT, aggregation) * objective.entropy_coefficient;
   if (objective.use_kl_loss) {
-    const at::Tensor reference_BT = pad_rows(copy_to_tensor(reference_logprobs.subspan(begin, count)), lengths);
+    const at::Tensor reference_BT = padded_rows(update.reference_logprobs, batch, first, last);
     const at::Tensor kl_loss = aggregate(kl_penalty(logprobs_BT, reference_BT, objective.kl_penalty), mask_BT, aggregation);
     loss = loss + kl_loss * objective.kl_coefficient;
     metrics["actor/kl_loss"] += kl_loss.item<double>();
   }
-  const Status status = backward(loss);
-  if (!status.ok()) return status;
 
   // Means over the mini-batch's tokens, this worker's share of them.
   const double tokens = std::max(1.0, static_cast<double>(mini_batch.tokens_total));
-  metrics["actor/pg_loss"] += policy_loss.item<double>();
+  metrics["actor/pg_loss"] += surrogate_loss.item<double>();
   metrics["actor/entropy"] += masked_sum(entropy_BT.detach(), mask_BT).item<double>() / tokens;
   metrics["actor/ppo_kl"] -= masked_sum(log_ratio(logprobs_BT.detach(), old_logprobs_BT), mask_BT).item<double>() / tokens;
   metrics["actor/pg_clipfrac"] += masked_sum(surrogate.clipped_BT, mask_BT).item<double>() / tokens;
   metrics["actor/pg_clipfrac_lower"] += masked_sum(surrogate.clipped_lower_BT, mask_BT).item<double>() / tokens;
-  return {};
+  return loss;
 }
 
 Result<Metrics> PolicyWorker::supervise(const DemonstrationBatch& batch, std::int64_t tokens_total, double learning_rate) {
@@ -206,7 +224,7 @@ Result<Metrics> PolicyWorker::supervise(const DemonstrationBatch& batch, std::in
 Result<std::vector<std::filesystem::path>> PolicyWorker::save(const std::filesystem::path& folder) {
   Result<std::vector<std::filesystem::path>> files = learner_.save(folder);
   if (!files.ok()) return files.status();
-  const Status status = save_tokenizer(options_.model, folder / kModelFolder);
+  const Status status = save_tokenizer(options_.model, folder / learner_.weights_folder());
   if (!status.ok()) return status;
   return files;
 }

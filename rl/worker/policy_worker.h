@@ -5,7 +5,6 @@
 #include <filesystem>
 #include <memory>
 #include <span>
-#include <tuple>
 #include <vector>
 
 #include "rl/rollout/engine.h"
@@ -15,20 +14,14 @@
 #include "rl/train/metrics.h"
 #include "rl/train/rollout_batch.h"
 #include "rl/worker/policy_options.h"
+#include "rl/worker/token_estimates.h"
+#include "rl/worker/update_loop.h"
 #include "runtime/core/result.h"
 
 namespace rl {
 
-/// What a worker needs beside its samples to take a step: scalars, which the controller worked out.
-struct UpdatePlan {
-  std::vector<float> advantages;      // per sample of the worker's RolloutBatch, in units of (normalised) reward
-  std::vector<MiniBatch> mini_batches;  // one optimizer step each; as many on every worker
-  double learning_rate = 0.0;
-
-  auto fields() { return std::tie(advantages, mini_batches, learning_rate); }
-};
-
-/// One data-parallel rank of the policy: a Transformer, its optimizer, and an engine that reads the same weights in place.
+/// One data-parallel rank of the policy: a Transformer (or an adapter on one), its optimizer, and an engine that reads the same weights in place.
+/// With options.critic the Transformer has a value head, too, which learns in the same passes.
 /// Ranks call the same methods in the same order; update(), supervise() and check_weights() are collective.
 /// A resource; one thread at a time.
 class PolicyWorker {
@@ -40,11 +33,15 @@ class PolicyWorker {
   /// kInvalidArgument: a prompt that leaves no room for a response, an id outside the vocabulary.
   runtime::Result<RolloutBatch> generate(const PromptBatch& prompts, bool validation);
 
+  /// What the critic on this backbone makes of the samples. kInvalidArgument: options.critic is nothing; those of estimate_tokens.
+  runtime::Result<TokenEstimates> estimate(const RolloutBatch& batch, std::span<const float> reference_logprobs, std::span<const double> scores);
+
   /// PPO's policy update: options.epochs passes over the mini-batches, an optimizer step each. `reference_logprobs` belong to
-  /// batch.responses.values, and are empty unless the objective has a KL loss.
-  /// Returns "actor/..." metrics as this worker's part of the step's means: summed over the workers they are the whole.
+  /// batch.responses.values, and are empty unless the objective has a KL loss. Advantages are the plan's, per sample, or a critic's, per token; a
+  /// critic on this backbone learns its returns in the same passes, so that its gradient reaches the backbone.
+  /// Returns "actor/..." (and "critic/...") metrics as this worker's part of the step's means: summed over the workers they are the whole.
   /// kInvalidArgument: sizes that do not fit. Others: those of Learner::apply.
-  runtime::Result<Metrics> update(const RolloutBatch& batch, std::span<const float> reference_logprobs, const UpdatePlan& plan);
+  runtime::Result<Metrics> update(const RolloutBatch& batch, std::span<const float> reference_logprobs, const UpdatePlan& plan, const TokenEstimates& estimates = {});
 
   /// One supervised step on the responses of `batch`, mean over `tokens_total` response tokens of all workers.
   /// Returns "sft/..." metrics, parts as in update().
@@ -68,9 +65,12 @@ class PolicyWorker {
  private:
   PolicyWorker(const PolicyOptions& options, std::unique_ptr<Transformer> model, std::unique_ptr<Communicator> communicator);
 
-  // Forward and backward over samples [first, last) of the batch; adds its part to `metrics`.
-  runtime::Status accumulate(const RolloutBatch& batch, std::span<const float> reference_logprobs, const UpdatePlan& plan,
-                             const MiniBatch& mini_batch, std::int64_t first, std::int64_t last, Metrics& metrics);
+  struct Update;  // what one update() goes through
+
+  // Forward and backward over samples [first, last) of a mini-batch; adds its part to `metrics`.
+  runtime::Status accumulate(const Update& update, const MiniBatch& mini_batch, std::int64_t first, std::int64_t last, Metrics& metrics);
+  // The policy's part of the loss.
+  at::Tensor policy_loss(const Update& update, const MiniBatch& mini_batch, std::int64_t first, std::int64_t last, const TokenLogprobs& outputs, Metrics& metrics) const;
 
   PolicyOptions options_;
   Learner learner_;

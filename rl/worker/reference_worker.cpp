@@ -7,6 +7,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "rl/worker/policy_options.h"
+
 namespace rl {
 
 using runtime::Result;
@@ -15,6 +17,10 @@ Result<std::unique_ptr<ReferenceWorker>> ReferenceWorker::create(const Reference
   at::set_num_threads(options.threads);
   Result<std::unique_ptr<Transformer>> model = Transformer::load(options.model, {.threads = options.threads});
   if (!model.ok()) return model.status();
+  if (!options.adapter.empty()) {
+    const runtime::Status used = use_adapter(**model, {.lora = {}, .folder = options.adapter});
+    if (!used.ok()) return used;
+  }
   return std::unique_ptr<ReferenceWorker>(new ReferenceWorker(options, std::move(*model)));
 }
 

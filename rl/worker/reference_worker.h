@@ -16,6 +16,7 @@ namespace rl {
 
 struct ReferenceOptions {
   std::filesystem::path model;
+  std::filesystem::path adapter = {};  // a folder as PEFT saves it; empty: none
   int threads = 1;
   float temperature = 1.0F;     // that of the rollout
   MicroBatchLimits micro_batch;

@@ -206,11 +206,11 @@ TEST(Config, SaysWhatHasNoEffectOnce) {
 
 TEST(Config, RefusesWhatWouldChangeTheResultAllAtOnce) {
   const auto config =
-      load({"algorithm.adv_estimator=gae", "actor_rollout_ref.model.lora_rank=8", "actor_rollout_ref.rollout.multi_turn.enable=False"});
+      load({"algorithm.adv_estimator=rloo", "algorithm.use_pf_ppo=true", "actor_rollout_ref.rollout.multi_turn.enable=False"});
   EXPECT_EQ(config.status().code(), ErrorCode::kUnimplemented);
   EXPECT_EQ(config.status().message(),
-            "actor_rollout_ref.model.lora_rank: the number 8 is refused: LoRA is not built yet (from the command line)\n"
-            "algorithm.adv_estimator: expected grpo, got the string 'gae': only grpo is built (from the command line)");
+            "algorithm.adv_estimator: expected gae or grpo, got the string 'rloo': other estimators are not built yet (from the command line)\n"
+            "algorithm.use_pf_ppo: true is refused: PF-PPO is not built yet (from the command line)");
 }
 
 TEST(Config, RunsTheToyCommandOfArticles) {

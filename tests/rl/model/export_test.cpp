@@ -70,7 +70,10 @@ TEST_F(Export, WritesAWholeFolderOnceAndLeavesNothingElse) {
 
 TEST_F(Export, MistakesHaveTheirExitCodes) {
   EXPECT_EQ(run_export("--out " + (folder_ / "x").string()).exit, 2);
-  EXPECT_EQ(run_export("--model a --checkpoint b --out " + (folder_ / "x").string()).exit, 2);
+  EXPECT_EQ(run_export("--adapter a --checkpoint b --out " + (folder_ / "x").string()).exit, 2);
+  const Outcome both = run_export("--model a --checkpoint " + (testing::fixtures() / "models/llama").string() + " --out " + (folder_ / "x").string());
+  EXPECT_EQ(both.exit, 1);
+  EXPECT_NE(both.err.find("leave out --model"), std::string::npos) << both.err;
   const Outcome missing = run_export("--model " + (folder_ / "nowhere").string() + " --out " + (folder_ / "x").string());
   EXPECT_EQ(missing.exit, 1);
   EXPECT_NE(missing.err.find("nowhere"), std::string::npos) << missing.err;

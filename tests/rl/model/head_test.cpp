@@ -207,9 +207,10 @@ TEST(Heads, AValueHeadIsAskedForAgainWhenItsModelIsLoaded) {
   ASSERT_TRUE(save_model_folder(model->config(), model->parameters(), temporary.path()).ok());
   EXPECT_EQ(testing::read_json(temporary.path() / "config.json")["architectures"], json({"Qwen2ForCausalLM"}));
 
-  const auto without = Transformer::load(temporary.path());
-  EXPECT_EQ(without.status().code(), ErrorCode::kInvalidArgument);
-  EXPECT_NE(without.status().message().find("unexpected v_head.summary.weight, v_head.summary.bias"), std::string::npos) << without.status().message();
+  const auto without = Transformer::load(temporary.path());  // to generate with, say
+  ASSERT_TRUE(without.ok()) << without.status().to_string();
+  EXPECT_EQ((*without)->parameters().find("v_head.summary.weight"), nullptr);
+  EXPECT_TRUE((*without)->parameters().arena().equal(load(plain, folder)->parameters().arena()));
   auto with = Transformer::load(*with_head(config_of(temporary.path()), value_head()), temporary.path(), kSeed + 1);
   ASSERT_TRUE(with.ok()) << with.status().to_string();
   EXPECT_TRUE((*with)->parameters().arena().equal(model->parameters().arena()));

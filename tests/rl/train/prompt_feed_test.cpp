@@ -121,11 +121,11 @@ TEST_F(PromptFeedTest, AllGoesThroughEveryRowOnce) {
 
 TEST_F(PromptFeedTest, ToyIsAModelUnlessAFolderHasTheName) {
   const Config toy = config({"actor_rollout_ref.model.path=toy", "trainer.default_local_dir=" + (folder_ / "run").string()});
-  const auto made = resolve_model(toy, 1);
+  const auto made = resolve_model(toy, "actor_rollout_ref.model.path", 1);
   ASSERT_TRUE(made.ok()) << made.status().to_string();
   EXPECT_TRUE(fs::exists(*made / "model.safetensors"));
   EXPECT_TRUE(fs::exists(*made / "tokenizer.json"));
-  const auto missing = resolve_model(config({"actor_rollout_ref.model.path=/no/such/model"}), 1);
+  const auto missing = resolve_model(config({"actor_rollout_ref.model.path=/no/such/model"}), "actor_rollout_ref.model.path", 1);
   EXPECT_EQ(missing.status().code(), runtime::ErrorCode::kNotFound);
   EXPECT_NE(missing.status().message().find("/no/such/model"), std::string::npos);
 }

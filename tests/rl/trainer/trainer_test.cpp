@@ -162,6 +162,50 @@ TEST_F(TrainerTest, AResumedRunGivesTheNumbersOfAnUninterruptedOne) {
   EXPECT_NE(run.output.find("nothing to do"), std::string::npos) << run.output;
 }
 
+// PPO with a critic of its own, with one on the policy's backbone, and an adapter: whatever is trained is in the checkpoint.
+TEST_F(TrainerTest, CriticsAndAdaptersResumeWithTheSameNumbers) {
+  struct Case {
+    const char* name;
+    std::string options;
+    std::vector<const char*> files;
+    const char* metric;
+  };
+  const std::string gae = "algorithm.adv_estimator=gae algorithm.lam=0.95 critic.optim.lr=1e-3 ";
+  for (const Case& one : {Case{"critic", gae + "trainer.critic_warmup=2 algorithm.use_kl_in_reward=true", {"actor/huggingface/model.safetensors", "critic/huggingface/model.safetensors", "critic/optimizer.safetensors"}, "critic/vf_loss"},
+                          Case{"shared", gae + "actor_rollout_ref.model.custom_forward=true", {"actor/huggingface/model.safetensors", "actor/optimizer.safetensors"}, "critic/vf_explained_var"},
+                          Case{"lora", "actor_rollout_ref.model.lora_rank=4 sft.steps=2 actor_rollout_ref.actor.use_kl_loss=true", {"actor/lora_adapter/adapter_model.safetensors", "actor/lora_adapter/tokenizer.json", "actor/optimizer.safetensors"}, "actor/kl_loss"}}) {
+    SCOPED_TRACE(one.name);
+    const std::string options = one.options + " actor_rollout_ref.actor.ppo_mini_batch_size=2 trainer.save_freq=2 ";
+    const fs::path whole = folder_ / one.name / "whole";
+    const fs::path halves = folder_ / one.name / "halves";
+    Outcome run = train(options + "trainer.total_training_steps=4 trainer.default_local_dir=" + whole.string());
+    ASSERT_EQ(run.code, 0) << run.output;
+    for (const int steps : {2, 4}) {
+      run = train(options + "trainer.total_training_steps=" + std::to_string(steps) + " trainer.default_local_dir=" + halves.string());
+      ASSERT_EQ(run.code, 0) << run.output;
+    }
+    EXPECT_NE(run.output.find("continuing after step 2"), std::string::npos) << run.output;
+    ASSERT_EQ(numbers(whole), numbers(halves));
+    EXPECT_NE(numbers(whole).back().find(std::string("\"") + one.metric + "\":"), std::string::npos) << numbers(whole).back();
+    for (const char* file : one.files) {
+      const std::string bytes = read(whole / "global_step_4" / file);
+      EXPECT_FALSE(bytes.empty()) << file;
+      EXPECT_EQ(bytes, read(halves / "global_step_4" / file)) << file;
+    }
+  }
+  // What a run leaves generates as any model and adapter do.
+  const std::string shared = (folder_ / "shared/whole/global_step_4/actor/huggingface").string();
+  const std::string adapter = (folder_ / "lora/whole/global_step_4/actor/lora_adapter").string();
+  const Outcome merged = shell(STARLING_BIN_DIR "/starling-rl export --checkpoint " + (folder_ / "lora/whole").string() + " --out " + (folder_ / "merged").string());
+  EXPECT_EQ(merged.code, 0) << merged.output;
+  EXPECT_NE(merged.output.find("lora_adapter"), std::string::npos) << merged.output;
+  for (const std::string& what : {"--model " + (folder_ / "merged").string(), "--model " + shared, "--model " + model() + " --adapter " + adapter}) {
+    const Outcome text = shell(STARLING_BIN_DIR "/starling-rl generate " + what + " --prompt ab --max-new-tokens 4");
+    EXPECT_EQ(text.code, 0) << text.output;
+    EXPECT_FALSE(text.output.empty());
+  }
+}
+
 TEST_F(TrainerTest, TheToyCommandOfTheArticlesRuns) {
   const Outcome run = shell("cd " + folder_.string() + " && exec " STARLING_BIN_DIR "/starling train data.dataset_name=toy data.train_batch_size=4 "
                         "actor_rollout_ref.model.path=" + model() + " actor_rollout_ref.rollout.name=sglang trainer.max_steps=10 trainer.log_interval=1 "

@@ -33,6 +33,41 @@ TEST(PolicyOptions, TakesVerlsDefaults) {
   EXPECT_GT(options->micro_batch.tokens_max, 0);
 }
 
+TEST(PolicyOptions, ReadsAdaptersAndSharedCritics) {
+  EXPECT_FALSE(PolicyOptions::from_config(config())->adapter.has_value());
+  EXPECT_FALSE(PolicyOptions::from_config(config())->critic.has_value());
+  const auto adapted = PolicyOptions::from_config(config({"actor_rollout_ref.model.lora_rank=8", "actor_rollout_ref.model.target_modules=[q_proj,v_proj]"}));
+  ASSERT_TRUE(adapted.ok()) << adapted.status().to_string();
+  EXPECT_EQ(adapted->adapter->lora.rank, 8);
+  EXPECT_EQ(adapted->adapter->lora.alpha, 16.0);
+  EXPECT_EQ(adapted->adapter->lora.target_modules, (std::vector<std::string>{"q_proj", "v_proj"}));
+  EXPECT_EQ(PolicyOptions::from_config(config({"actor_rollout_ref.model.lora.rank=4"}))->adapter->lora.rank, 4);  // Megatron's name
+  const auto shared = PolicyOptions::from_config(config({"actor_rollout_ref.model.custom_forward=true", "algorithm.adv_estimator=gae", "algorithm.lam=0.9"}));
+  ASSERT_TRUE(shared.ok()) << shared.status().to_string();
+  EXPECT_EQ(shared->critic->estimates.gae.lambda, 0.9);
+  EXPECT_EQ(shared->critic->objective.clip, 0.5);
+  EXPECT_FALSE(shared->critic->estimates.kl_coefficient.has_value());
+
+  const auto told = [](std::vector<std::string> overrides) { return PolicyOptions::from_config(config(std::move(overrides))).status().message(); };
+  EXPECT_NE(told({"actor_rollout_ref.model.custom_forward=true"}).find("algorithm.adv_estimator=grpo has no critic"), std::string::npos);
+  EXPECT_NE(told({"actor_rollout_ref.model.lora_rank=-1"}).find("lora_rank"), std::string::npos);
+  EXPECT_NE(told({"actor_rollout_ref.model.lora_rank=4", "actor_rollout_ref.model.lora_dropout=1.5"}).find("dropout"), std::string::npos);
+  EXPECT_NE(told({"actor_rollout_ref.model.custom_forward=true", "algorithm.adv_estimator=gae", "actor_rollout_ref.model.lora_rank=4"}).find("custom_forward"), std::string::npos);
+}
+
+TEST(CriticOptions, TakesTheActorsSizesAndNamesWhatIsOutOfRange) {
+  const auto options = CriticOptions::from_config(config({"algorithm.adv_estimator=gae", "actor_rollout_ref.actor.ppo_epochs=3"}));
+  ASSERT_TRUE(options.ok()) << options.status().to_string();
+  EXPECT_EQ(options->epochs, 3);
+  EXPECT_EQ(options->learner.adamw.weight_decay, 0.01F);
+  for (const char* wrong : {"critic.ppo_epochs=0", "critic.cliprange_value=0", "critic.ppo_mini_batch_size=7", "critic.optim.weight_decay=-1", "algorithm.gamma=1.5",
+                            "algorithm.lam=-0.5"}) {
+    const auto refused = CriticOptions::from_config(config({wrong}));
+    EXPECT_EQ(refused.status().code(), runtime::ErrorCode::kInvalidArgument) << wrong;
+    EXPECT_NE(refused.status().message().find(std::string(wrong).substr(0, std::string(wrong).find('='))), std::string::npos) << refused.status().message();
+  }
+}
+
 TEST(PolicyOptions, AMicroBatchInSamplesReplacesTheOneInTokens) {
   const auto options = PolicyOptions::from_config(config({"actor_rollout_ref.actor.ppo_micro_batch_size_per_gpu=2"}));
   ASSERT_TRUE(options.ok());
@@ -52,13 +87,13 @@ TEST(PolicyOptions, NamesTheKeyThatIsOutOfRange) {
 
 TEST(LrSchedule, WarmsUpForARatioOfTheRun) {
   const std::string optim = "actor_rollout_ref.actor.optim.";
-  const auto schedule = lr_schedule_from_config(config({optim + "lr=1e-3", optim + "lr_scheduler_type=cosine", optim + "lr_warmup_steps_ratio=0.1"}), 50);
+  const auto schedule = lr_schedule_from_config(config({optim + "lr=1e-3", optim + "lr_scheduler_type=cosine", optim + "lr_warmup_steps_ratio=0.1"}), kActorRole, 50);
   ASSERT_TRUE(schedule.ok()) << schedule.status().to_string();
   EXPECT_EQ(schedule->kind, LrScheduleOptions::Kind::kCosine);
   EXPECT_EQ(schedule->peak, 1e-3);
   EXPECT_EQ(schedule->warmup_steps, 5);
   EXPECT_EQ(schedule->total_steps, 50);
-  EXPECT_FALSE(lr_schedule_from_config(config({optim + "lr_warmup_steps_ratio=2"}), 50).ok());
+  EXPECT_FALSE(lr_schedule_from_config(config({optim + "lr_warmup_steps_ratio=2"}), kActorRole, 50).ok());
 }
 
 TEST(SlotOptions, OneWorkerANodeUnlessToldOtherwise) {

@@ -260,6 +260,99 @@ TEST_F(PolicyWorkerTest, RefusesPlansThatDoNotFit) {
   EXPECT_EQ(worker->generate(unseeded, false).status().code(), runtime::ErrorCode::kInvalidArgument);
 }
 
+// The value head's gradient reaches the backbone in the policy's own step: with no advantage to follow, the weights below the head move all the same.
+TEST_F(PolicyWorkerTest, ACriticOnTheBackboneLearnsInThePolicysPasses) {
+  PolicyOptions shared = options();
+  shared.critic = SharedCriticOptions{};
+  shared.critic->loss_coefficient = 1.0;
+  shared.learner.adamw.weight_decay = 0.0F;
+  const auto worker = make(shared);
+  const auto batch = worker->generate(prompts(std::vector<std::int64_t>{0, 1}), false);
+  ASSERT_TRUE(batch.ok()) << batch.status().to_string();
+  const std::vector<double> scores{1, 0, 1, 0, 1, 0, 1, 0};
+  const auto tokens = static_cast<std::int64_t>(batch->responses.values.size());
+  const auto embedding = [&] { return worker->learner().model().parameters().view("model.embed_tokens.weight").clone(); };
+  const auto logprobs_before = worker->logprobs(*batch);
+  const at::Tensor before = embedding();
+  double first = 0.0;
+  double last = 0.0;
+  for (int round = 0; round < 25; ++round) {
+    auto estimates = worker->estimate(*batch, {}, scores);
+    ASSERT_TRUE(estimates.ok()) << estimates.status().to_string();
+    const EstimateSummary summary = summarize(*estimates);
+    EXPECT_EQ(summary.values.count, static_cast<double>(tokens));
+    std::fill(estimates->advantages.begin(), estimates->advantages.end(), 0.0F);
+    const auto metrics = worker->update(*batch, {}, {{}, {{0, 8, tokens, 8}}, 3e-3, {}, false}, *estimates);
+    ASSERT_TRUE(metrics.ok()) << metrics.status().to_string();
+    EXPECT_EQ(metrics->at("actor/pg_loss"), 0.0);
+    if (round == 0) {
+      first = metrics->at("critic/vf_loss");
+      EXPECT_FALSE(embedding().equal(before));
+    }
+    last = metrics->at("critic/vf_loss");
+  }
+  EXPECT_LT(last, 0.5 * first);
+  EXPECT_NE(*worker->logprobs(*batch), *logprobs_before);
+
+  EXPECT_FALSE(worker->update(*batch, {}, {{1, 1, 1, 1, 1, 1, 1, 1}, {{0, 8, tokens, 8}}, 1e-2}).ok());  // a critic's estimates are missing
+  EXPECT_FALSE(make(options())->estimate(*batch, {}, scores).ok());
+}
+
+// What a critic warms up with is its own loss alone.
+TEST_F(PolicyWorkerTest, WhileTheCriticWarmsUpThePolicyHasNoLoss) {
+  PolicyOptions shared = options();
+  shared.critic = SharedCriticOptions{};
+  const auto worker = make(shared);
+  const auto batch = worker->generate(prompts(std::vector<std::int64_t>{0}), false);
+  const auto tokens = static_cast<std::int64_t>(batch->responses.values.size());
+  const auto estimates = worker->estimate(*batch, {}, std::vector<double>{1, 0, 1, 0});
+  ASSERT_TRUE(estimates.ok());
+  const auto metrics = worker->update(*batch, {}, {{}, {{0, 4, tokens, 4}}, 1e-3, {}, true}, *estimates);
+  ASSERT_TRUE(metrics.ok()) << metrics.status().to_string();
+  EXPECT_FALSE(metrics->contains("actor/pg_loss"));
+  EXPECT_GT(metrics->at("critic/vf_loss"), 0.0);
+}
+
+TEST_F(PolicyWorkerTest, AnAdapterIsTrainedInPlaceOfTheWeights) {
+  PolicyOptions adapted = options();
+  adapted.adapter = AdapterOptions{.lora = {.rank = 4, .alpha = 8.0}, .folder = {}, .seed = 3};
+  const auto train = [&](PolicyWorker& worker, std::int64_t row) {
+    const auto batch = worker.generate(prompts(std::vector<std::int64_t>{row}), false);
+    ASSERT_TRUE(batch.ok()) << batch.status().to_string();
+    const auto logprobs = worker.logprobs(*batch);  // through the adapter on both sides
+    ASSERT_TRUE(logprobs.ok());
+    EXPECT_EQ(std::memcmp(logprobs->data(), batch->logprobs.data(), logprobs->size() * sizeof(float)), 0);
+    const auto tokens = static_cast<std::int64_t>(batch->responses.values.size());
+    ASSERT_TRUE(worker.update(*batch, {}, {{1, -1, 1, -1}, {{0, 4, tokens, 4}}, 1e-2}).ok());
+  };
+  const auto through = make(adapted);
+  const at::Tensor base = through->learner().model().parameters().arena().clone();
+  const std::uint64_t untrained = through->weights_checksum();
+  const auto batch = through->generate(prompts(std::vector<std::int64_t>{0}), false);
+  const std::vector<float> at_first = *through->logprobs(*batch);
+  EXPECT_EQ(at_first, *make(options())->logprobs(*batch));  // a new adapter changes nothing
+  train(*through, 0);
+  EXPECT_NE(through->weights_checksum(), untrained);
+  EXPECT_TRUE(through->learner().model().parameters().arena().equal(base));
+  EXPECT_NE(*through->logprobs(*batch), at_first);
+
+  const fs::path folder = folder_ / "adapted";
+  fs::create_directories(folder);
+  const auto files = through->save(folder);
+  ASSERT_TRUE(files.ok()) << files.status().to_string();
+  for (const fs::path& file : *files) EXPECT_TRUE(fs::exists(folder / file)) << file;
+  EXPECT_FALSE(fs::exists(folder / kModelFolder));
+  train(*through, 1);
+  const auto resumed = make(adapted);
+  const auto loaded = resumed->load(folder);
+  ASSERT_TRUE(loaded.ok()) << loaded.to_string();
+  train(*resumed, 1);
+  EXPECT_EQ(through->weights_checksum(), resumed->weights_checksum());
+
+  adapted.adapter->lora.rank = 2;
+  EXPECT_EQ(make(adapted)->load(folder).code(), runtime::ErrorCode::kInvalidArgument);
+}
+
 TEST_F(PolicyWorkerTest, SupervisedStepsLearnTheDemonstrations) {
   const auto worker = make(options());
   DemonstrationBatch batch;
