@@ -77,29 +77,34 @@ std::string supported_families() {
   return names;
 }
 
-void read_common(JsonFields& fields, const std::string& where, ModelConfig& config) {
+void read_common(JsonFields& fields, const std::string& where, ModelConfig& config, const ConfigDefaults& defaults) {
   config.hidden_size = fields.integer("hidden_size", 1, kWidthMax);
   config.layers = fields.integer("num_hidden_layers", 1, kLayersMax);
   config.heads = fields.integer("num_attention_heads", 1, kHeadsMax);
   if (!fields.status().ok()) return;
-  config.kv_heads = fields.integer("num_key_value_heads", config.heads, 1, kHeadsMax);
-  config.head_dim = fields.integer("head_dim", config.hidden_size / config.heads, 1, kWidthMax);
+  const bool own_kv_heads = defaults.kv_heads > 0 && !fields.is_null("num_key_value_heads");
+  const bool own_head_dim = defaults.head_dim > 0 && !fields.is_null("head_dim");
+  config.kv_heads = fields.integer("num_key_value_heads", own_kv_heads ? defaults.kv_heads : config.heads, 1, kHeadsMax);
+  config.head_dim = fields.integer("head_dim", own_head_dim ? defaults.head_dim : config.hidden_size / config.heads, 1, kWidthMax);
   config.intermediate_size = fields.integer("intermediate_size", 1, kWidthMax);
   config.vocab_size = fields.integer("vocab_size", 1, kVocabMax);
-  config.max_position_embeddings = fields.integer("max_position_embeddings", 2048, 1, kPositionsMax);
-  config.norm_eps = static_cast<float>(fields.number("rms_norm_eps", 1e-6, 0.0));
-  config.tie_word_embeddings = fields.boolean("tie_word_embeddings", false);
+  config.max_position_embeddings = fields.integer("max_position_embeddings", defaults.positions, 1, kPositionsMax);
+  config.norm_eps = static_cast<float>(fields.number("rms_norm_eps", defaults.norm_eps, 0.0));
+  config.tie_word_embeddings = fields.boolean("tie_word_embeddings", defaults.tied);
   config.initializer_range = static_cast<float>(fields.number("initializer_range", 0.02, 0.0));
   fields.only("attention_dropout", 0.0, "0 is");
-  if (config.rotary_dim < 0) {
-    const char* nested = fields.has("rope_parameters") ? "rope_parameters" : "rope_scaling";
-    JsonFields scaling(fields.object(nested), where + ": " + nested);
+  const std::string nested = rope_object(fields);
+  JsonFields scaling(fields.object(nested), where + ": " + nested);
+  if (!defaults.partial_rotary) {
+    fields.only("partial_rotary_factor", 1.0, "1 is");
+    scaling.only("partial_rotary_factor", 1.0, "1 is");
+  } else if (config.rotary_dim < 0) {
     const double share = scaling.number("partial_rotary_factor", fields.number("partial_rotary_factor", 1.0, 0.0), 0.0);
-    fields.merge(scaling);
     if (share > 1.0) fields.refuse("partial_rotary_factor", "a share up to 1 is");
     if (share < 1.0) config.rotary_dim = static_cast<std::int64_t>(static_cast<double>(config.head_dim) * share);
   }
-  config.rope = read_rope(fields, where, config.max_position_embeddings, config.rotated());
+  fields.merge(scaling);
+  config.rope = read_rope(fields, where, config.max_position_embeddings, config.rotated(), defaults.rope_theta);
   if (config.rope.kind == RopeConfig::Kind::kDynamic) {
     // Its config has the context that it was trained with.
     const double stretched = static_cast<double>(config.rope.original_max_position_embeddings) * config.rope.factor;
@@ -116,18 +121,25 @@ void read_activation(JsonFields& fields, std::string_view key, std::string_view 
   else fields.refuse(key, "silu, gelu, gelu_new, gelu_pytorch_tanh and relu are");
 }
 
-void read_windows(JsonFields& fields, ModelConfig& config, bool windows_by_default) {
-  if (!fields.has("sliding_window") || !fields.boolean("use_sliding_window", windows_by_default)) return;
-  const std::int64_t window = fields.integer("sliding_window", 1, kPositionsMax);
+void read_windows(JsonFields& fields, ModelConfig& config, WindowRule rule, std::int64_t otherwise) {
+  const bool by_layer = rule == WindowRule::kByLayer || rule == WindowRule::kEveryOther;
+  const std::vector<std::string> types = by_layer ? fields.texts("layer_types") : std::vector<std::string>();
+  if (!types.empty() && static_cast<std::int64_t>(types.size()) != config.layers) return fields.refuse("layer_types", "one for each layer is");
+  for (const std::string& type : types) {
+    if (type != "full_attention" && type != "sliding_attention") return fields.refuse("layer_types", "full_attention and sliding_attention are");
+  }
+  const bool used = rule == WindowRule::kAllLayers || rule == WindowRule::kEveryOther || fields.boolean("use_sliding_window", false);
+  const std::int64_t window = !used || fields.is_null("sliding_window") ? 0 : fields.integer("sliding_window", otherwise, 1, kPositionsMax);
+  if (window == 0) {
+    if (std::find(types.begin(), types.end(), "sliding_attention") != types.end()) fields.refuse("layer_types", "sliding_attention with a sliding_window that is used is");
+    return;
+  }
   // Older configs of Qwen say so instead: the first layers see everything.
-  const std::int64_t full = fields.has("use_sliding_window") ? fields.integer("max_window_layers", 0, 0, kLayersMax) : 0;
-  for (std::int64_t layer = 0; layer < config.layers && fields.status().ok(); ++layer) config.windows.push_back(layer < full ? 0 : window);
-  const std::vector<std::string> types = fields.texts("layer_types");
-  if (types.empty()) return;
-  if (static_cast<std::int64_t>(types.size()) != config.layers) return fields.refuse("layer_types", "one for each layer is");
-  for (std::size_t layer = 0; layer < types.size(); ++layer) {
-    if (types[layer] != "full_attention" && types[layer] != "sliding_attention") return fields.refuse("layer_types", "full_attention and sliding_attention are");
-    config.windows[layer] = types[layer] == "full_attention" ? 0 : window;
+  const std::int64_t full = rule == WindowRule::kByLayer ? fields.integer("max_window_layers", 28, 0, kLayersMax) : 0;
+  for (std::int64_t layer = 0; layer < config.layers && fields.status().ok(); ++layer) {
+    bool sees_window = layer >= full && (rule != WindowRule::kEveryOther || layer % 2 == 0);
+    if (!types.empty()) sees_window = types[static_cast<std::size_t>(layer)] == "sliding_attention";
+    config.windows.push_back(sees_window ? window : 0);
   }
 }
 

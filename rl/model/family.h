@@ -54,12 +54,29 @@ std::string supported_families();
 inline constexpr std::string_view kTokenClassification = "ForTokenClassification";
 inline constexpr std::string_view kSequenceClassification = "ForSequenceClassification";
 
-/// The keys that most families have in common, under their usual names: sizes, norm, rope, window, ids.
-void read_common(JsonFields& fields, const std::string& where, ModelConfig& config);
+/// What a key that is missing means, which is not the same in every family. A null means the first of what stands beside it.
+struct ConfigDefaults {
+  std::int64_t kv_heads = 0;  // 0: as many as heads
+  std::int64_t head_dim = 0;  // 0: hidden_size / heads
+  std::int64_t positions = 2048;
+  double norm_eps = 1e-6;
+  double rope_theta = 10000.0;
+  bool tied = false;
+  bool partial_rotary = false;  // whether partial_rotary_factor has a meaning
+};
+/// The keys that most families have in common, under their usual names: sizes, norm, rope, ids.
+void read_common(JsonFields& fields, const std::string& where, ModelConfig& config, const ConfigDefaults& defaults = {});
 /// `key` names an activation; kSilu etc. by Hugging Face's names.
 void read_activation(JsonFields& fields, std::string_view key, std::string_view otherwise, ModelConfig& config);
-/// `sliding_window`, `use_sliding_window`, `max_window_layers` and `layer_types` as Mistral, Qwen and Gemma have them.
-void read_windows(JsonFields& fields, ModelConfig& config, bool windows_by_default);
+/// Which layers see a window of `sliding_window` tokens.
+enum class WindowRule {
+  kAllLayers,   // all, whatever else the file says
+  kIfUsed,      // all, where `use_sliding_window` is true
+  kByLayer,     // those that `layer_types` names, or from `max_window_layers` on, where `use_sliding_window` is true
+  kEveryOther,  // those that `layer_types` names, or every other one, the first included
+};
+/// `otherwise`: the window where the key is missing; 0: none.
+void read_windows(JsonFields& fields, ModelConfig& config, WindowRule rule, std::int64_t otherwise);
 
 /// What the layers of Llama's descendants have in different ways.
 struct LlamaLayerOptions {

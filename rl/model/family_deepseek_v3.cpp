@@ -1,4 +1,5 @@
 // DeepSeek-V3 (arXiv:2412.19437) and Kimi K2: latent attention, and experts in groups with a shared one, chosen without a loss to balance them.
+#include <algorithm>
 #include <cmath>
 #include <cstdlib>
 #include <nlohmann/json.hpp>
@@ -13,13 +14,13 @@ constexpr std::int64_t kWidthMax = std::int64_t{1} << 20;
 
 void read(JsonFields& fields, const std::string& where, ModelConfig& config) {
   LatentConfig latent;
-  latent.query_rank = fields.has("q_lora_rank") ? fields.integer("q_lora_rank", 1, kWidthMax) : 0;
+  latent.query_rank = fields.is_null("q_lora_rank") ? 0 : fields.integer("q_lora_rank", 1536, 1, kWidthMax);
   latent.kv_rank = fields.integer("kv_lora_rank", 512, 1, kWidthMax);
   latent.nope_dim = fields.integer("qk_nope_head_dim", 128, 1, kWidthMax);
   latent.value_dim = fields.integer("v_head_dim", 128, 1, kWidthMax);
   config.rotary_dim = fields.integer("qk_rope_head_dim", 64, 2, kWidthMax);
   config.rope_interleaved = fields.boolean("rope_interleave", true);
-  read_common(fields, where, config);
+  read_common(fields, where, config, {.positions = 4096});
   config.kv_heads = config.heads;  // whatever the file says: there is one set of latents
   config.head_dim = latent.nope_dim + config.rotary_dim;
   config.latent = latent;
@@ -31,17 +32,21 @@ void read(JsonFields& fields, const std::string& where, ModelConfig& config) {
     config.attention_scale = mscale * mscale / std::sqrt(static_cast<double>(config.head_dim));
   }
 
+  if (config.rope.kind != RopeConfig::Kind::kDefault && config.rope.kind != RopeConfig::Kind::kYarn && fields.object(rope_object(fields)).contains("mscale_all_dim")) {
+    fields.refuse(rope_object(fields), "mscale_all_dim with yarn is");
+  }
+
   MoeConfig moe;
   moe.experts = fields.integer("n_routed_experts", 256, 1, 4096);
-  moe.experts_per_token = fields.integer("num_experts_per_tok", 8, 1, moe.experts);
+  moe.experts_per_token = fields.integer("num_experts_per_tok", std::min<std::int64_t>(8, moe.experts), 1, moe.experts);
   moe.intermediate_size = fields.integer("moe_intermediate_size", 2048, 1, kWidthMax);
   moe.shared_intermediate_size = fields.integer("n_shared_experts", 1, 0, 64) * moe.intermediate_size;
   moe.score = MoeConfig::Score::kSigmoid;
   moe.corrected = true;
   moe.normalized = fields.boolean("norm_topk_prob", true);
-  moe.scaling = fields.number("routed_scaling_factor", 1.0, 0.0);
-  moe.groups = fields.integer("n_group", 1, 1, moe.experts);
-  moe.groups_per_token = fields.integer("topk_group", 1, 1, moe.groups);
+  moe.scaling = fields.number("routed_scaling_factor", 2.5, 0.0);
+  moe.groups = fields.integer("n_group", std::min<std::int64_t>(8, moe.experts), 1, moe.experts);
+  moe.groups_per_token = fields.integer("topk_group", std::min<std::int64_t>(4, moe.groups), 1, moe.groups);
   if (moe.experts % moe.groups != 0 || moe.experts / moe.groups < 2) fields.refuse("n_group", "a divisor of n_routed_experts that leaves two or more in a group is");
   if (moe.groups_per_token * (moe.experts / moe.groups) < moe.experts_per_token) fields.refuse("topk_group", "enough groups for num_experts_per_tok are");
   fields.only("scoring_func", "sigmoid", "sigmoid is");

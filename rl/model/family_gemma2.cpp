@@ -11,19 +11,15 @@ namespace {
 void read(JsonFields& fields, const std::string& where, ModelConfig& config) {
   config.norm = NormKind::kRmsPlusOne;
   config.norm_place = NormPlace::kBoth;
-  read_common(fields, where, config);
-  config.tie_word_embeddings = fields.boolean("tie_word_embeddings", true);
+  read_common(fields, where, config, {.kv_heads = 4, .head_dim = 256, .positions = 8192, .tied = true});
   read_activation(fields, fields.has("hidden_activation") ? "hidden_activation" : "hidden_act", "gelu_pytorch_tanh", config);
   config.embedding_scale = std::sqrt(static_cast<double>(config.hidden_size));
   config.attention_scale = 1.0 / std::sqrt(fields.number("query_pre_attn_scalar", 256.0, 1e-6));
-  config.attention_softcap = fields.number("attn_logit_softcapping", 0.0, 0.0);
-  config.logit_softcap = fields.number("final_logit_softcapping", 0.0, 0.0);
+  config.attention_softcap = fields.number("attn_logit_softcapping", fields.is_null("attn_logit_softcapping") ? 0.0 : 50.0, 0.0);
+  config.logit_softcap = fields.number("final_logit_softcapping", fields.is_null("final_logit_softcapping") ? 0.0 : 30.0, 0.0);
   fields.only("attention_bias", false, "weights without bias are");
   fields.only("use_bidirectional_attention", false, "causal attention is");
-  read_windows(fields, config, /*windows_by_default=*/true);
-  if (!fields.has("layer_types")) {
-    for (std::size_t layer = 1; layer < config.windows.size(); layer += 2) config.windows[layer] = 0;
-  }
+  read_windows(fields, config, WindowRule::kEveryOther, 4096);
 }
 
 void plan(PlanBuilder& builder) {

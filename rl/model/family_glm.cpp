@@ -8,11 +8,11 @@ namespace rl {
 namespace {
 
 void read(JsonFields& fields, const std::string& where, ModelConfig& config) {
-  config.head_dim = fields.integer("head_dim", 128, 2, std::int64_t{1} << 20);
-  const bool says_share = fields.has("partial_rotary_factor") || fields.has("rope_parameters");
-  config.rotary_dim = says_share ? -1 : config.head_dim / 2;
+  const std::int64_t head_dim = fields.integer("head_dim", 128, 2, std::int64_t{1} << 20);
+  const bool says_share = fields.has("partial_rotary_factor") || fields.object(rope_object(fields)).contains("partial_rotary_factor");
+  config.rotary_dim = says_share ? -1 : head_dim / 2;
   config.rope_interleaved = true;
-  read_common(fields, where, config);
+  read_common(fields, where, config, {.kv_heads = 2, .head_dim = 128, .positions = 131072, .norm_eps = 1.5625e-7, .partial_rotary = true});
   read_activation(fields, "hidden_act", "silu", config);
   config.attention_bias = fields.boolean("attention_bias", true);
 }

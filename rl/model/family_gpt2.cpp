@@ -9,14 +9,19 @@ namespace {
 
 constexpr std::int64_t kWidthMax = std::int64_t{1} << 20;
 
+// Transformers takes the usual names for these as well.
+std::int64_t either(JsonFields& fields, const char* key, const char* usual, std::int64_t otherwise, std::int64_t most) {
+  return fields.integer(fields.has(key) ? key : usual, otherwise, 1, most);
+}
+
 void read(JsonFields& fields, const std::string& where, ModelConfig& config) {
-  config.hidden_size = fields.integer("n_embd", 768, 1, kWidthMax);
-  config.layers = fields.integer("n_layer", 12, 1, 10'000);
-  config.heads = config.kv_heads = fields.integer("n_head", 12, 1, 1 << 14);
+  config.hidden_size = either(fields, "n_embd", "hidden_size", 768, kWidthMax);
+  config.layers = either(fields, "n_layer", "num_hidden_layers", 12, 10'000);
+  config.heads = config.kv_heads = either(fields, "n_head", "num_attention_heads", 12, 1 << 14);
   config.head_dim = config.hidden_size / config.heads;
   config.intermediate_size = fields.has("n_inner") ? fields.integer("n_inner", 1, 4 * kWidthMax) : 4 * config.hidden_size;
   config.vocab_size = fields.integer("vocab_size", 50257, 1, std::int64_t{1} << 24);
-  config.max_position_embeddings = config.learned_positions = fields.integer("n_positions", 1024, 1, std::int64_t{1} << 26);
+  config.max_position_embeddings = config.learned_positions = either(fields, "n_positions", "max_position_embeddings", 1024, std::int64_t{1} << 26);
   config.rotary_dim = 0;
   config.norm = NormKind::kLayer;
   config.norm_eps = static_cast<float>(fields.number("layer_norm_epsilon", 1e-5, 0.0));

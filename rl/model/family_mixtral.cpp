@@ -1,4 +1,5 @@
 // Mixtral: Mistral with experts, of which each token takes the best two; Jiang et al. 2024, arXiv:2401.04088.
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "rl/model/family_list.h"
@@ -8,12 +9,12 @@ namespace rl {
 namespace {
 
 void read(JsonFields& fields, const std::string& where, ModelConfig& config) {
-  read_common(fields, where, config);
+  read_common(fields, where, config, {.kv_heads = 8, .positions = 131072, .norm_eps = 1e-5, .rope_theta = 1e6});
   read_activation(fields, "hidden_act", "silu", config);
-  read_windows(fields, config, /*windows_by_default=*/true);
+  read_windows(fields, config, WindowRule::kAllLayers, 0);
   MoeConfig moe;
   moe.experts = fields.integer("num_local_experts", 8, 1, 4096);
-  moe.experts_per_token = fields.integer("num_experts_per_tok", 2, 1, moe.experts);
+  moe.experts_per_token = fields.integer("num_experts_per_tok", std::min<std::int64_t>(2, moe.experts), 1, moe.experts);
   moe.intermediate_size = config.intermediate_size;
   moe.normalized = true;
   config.moe = moe;

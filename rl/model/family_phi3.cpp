@@ -8,9 +8,9 @@ namespace rl {
 namespace {
 
 void read(JsonFields& fields, const std::string& where, ModelConfig& config) {
-  read_common(fields, where, config);
+  read_common(fields, where, config, {.positions = 4096, .norm_eps = 1e-5, .partial_rotary = true});
   read_activation(fields, "hidden_act", "silu", config);
-  read_windows(fields, config, /*windows_by_default=*/true);
+  read_windows(fields, config, WindowRule::kAllLayers, 0);
   fields.only("embd_pdrop", 0.0, "0 is");
   fields.only("resid_pdrop", 0.0, "0 is");
 }

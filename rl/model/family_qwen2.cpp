@@ -8,9 +8,9 @@ namespace rl {
 namespace {
 
 void read(JsonFields& fields, const std::string& where, ModelConfig& config) {
-  read_common(fields, where, config);
+  read_common(fields, where, config, {.kv_heads = 32, .positions = 32768});
   read_activation(fields, "hidden_act", "silu", config);
-  read_windows(fields, config, /*windows_by_default=*/false);
+  read_windows(fields, config, WindowRule::kByLayer, 4096);
 }
 
 void plan(PlanBuilder& builder) { plan_llama(builder, {.qkv_bias = true}); }

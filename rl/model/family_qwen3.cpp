@@ -8,19 +8,24 @@
 namespace rl {
 namespace {
 
-void read(JsonFields& fields, const std::string& where, ModelConfig& config) {
-  read_common(fields, where, config);
+void read_shared(JsonFields& fields, const std::string& where, ModelConfig& config, const ConfigDefaults& defaults) {
+  read_common(fields, where, config, defaults);
   read_activation(fields, "hidden_act", "silu", config);
-  read_windows(fields, config, /*windows_by_default=*/false);
   config.attention_bias = fields.boolean("attention_bias", false);
   config.query_key_norm = true;
 }
 
+void read(JsonFields& fields, const std::string& where, ModelConfig& config) {
+  read_shared(fields, where, config, {.kv_heads = 32, .head_dim = 128, .positions = 32768});
+  read_windows(fields, config, WindowRule::kByLayer, 4096);
+}
+
 void read_moe(JsonFields& fields, const std::string& where, ModelConfig& config) {
-  read(fields, where, config);
+  read_shared(fields, where, config, {.kv_heads = 4, .positions = 32768});
+  read_windows(fields, config, WindowRule::kIfUsed, 4096);
   MoeConfig moe;
   moe.experts = fields.integer(fields.has("num_experts") ? "num_experts" : "num_local_experts", 128, 1, 4096);
-  moe.experts_per_token = fields.integer("num_experts_per_tok", 8, 1, moe.experts);
+  moe.experts_per_token = fields.integer("num_experts_per_tok", std::min<std::int64_t>(8, moe.experts), 1, moe.experts);
   moe.intermediate_size = fields.integer("moe_intermediate_size", 768, 1, std::int64_t{1} << 20);
   moe.normalized = fields.boolean("norm_topk_prob", false);
   config.moe = moe;

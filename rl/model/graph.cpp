@@ -8,12 +8,14 @@
 #include <ATen/ops/empty.h>
 #include <ATen/ops/softmax.h>
 #include <ATen/ops/topk.h>
+#include <ATen/ops/where.h>
 #include <ATen/ops/zeros_like.h>
 #include <c10/core/GradMode.h>
 
 #include <algorithm>
 #include <cmath>
 #include <initializer_list>
+#include <limits>
 #include <utility>
 #include <vector>
 
@@ -117,7 +119,7 @@ class Binder {
             .dropout = adapter_->lora.config().dropout};
   }
   Norm norm(const NormPlan& plan) const { return {config_.norm, config_.norm_eps, weight(plan.weight), weight(plan.bias)}; }
-  Norm rms_norm(const NormPlan& plan) const { return {NormKind::kRms, config_.norm_eps, weight(plan.weight), {}}; }
+  Norm rms_norm(const NormPlan& plan, float eps) const { return {NormKind::kRms, eps, weight(plan.weight), {}}; }
   Mlp mlp(const MlpPlan& plan) const { return {projection({plan.gate, plan.up}), projection({plan.down})}; }
 
   Layer layer(const LayerPlan& plan) const {
@@ -129,12 +131,12 @@ class Binder {
       layer.attention.down = projection({a.q_down ? a.q_down : a.q, a.kv_down});
       if (a.q_down) layer.attention.q_up = projection({a.q});
       layer.attention.kv_up = projection({a.kv_up});
-      layer.attention.q_down_norm = rms_norm(a.q_down_norm);
-      layer.attention.kv_down_norm = rms_norm(a.kv_down_norm);
+      layer.attention.q_down_norm = rms_norm(a.q_down_norm, LatentConfig::kNormEps);
+      layer.attention.kv_down_norm = rms_norm(a.kv_down_norm, LatentConfig::kNormEps);
     } else {
       layer.attention.qkv = projection({a.q, a.k, a.v});
-      layer.attention.q_norm = rms_norm(a.q_norm);
-      layer.attention.k_norm = rms_norm(a.k_norm);
+      layer.attention.q_norm = rms_norm(a.q_norm, config_.norm_eps);
+      layer.attention.k_norm = rms_norm(a.k_norm, config_.norm_eps);
     }
     layer.attention.o = projection({a.o});
     layer.mlp_norm = norm(plan.mlp_norm);
@@ -292,7 +294,7 @@ class Pass {
       const at::Tensor grouped = choice.view({-1, moe.groups, size});
       const at::Tensor best = std::get<1>(at::topk(std::get<0>(at::topk(grouped, 2, 2)).sum(2), moe.groups_per_token, 1));
       const at::Tensor open = at::zeros_like(grouped.select(2, 0)).scatter(1, best, 1.0).unsqueeze(2);
-      choice = (grouped * open).view({-1, moe.experts});
+      choice = at::where(open == 0, -std::numeric_limits<float>::infinity(), grouped).view({-1, moe.experts});
     }
     return std::get<1>(at::topk(choice, moe.experts_per_token, 1));
   }

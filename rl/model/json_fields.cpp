@@ -42,6 +42,12 @@ JsonFields::JsonFields(const json& object, std::string where) : object_(object),
 
 bool JsonFields::has(std::string_view key) const { return find(key) != nullptr; }
 
+bool JsonFields::is_null(std::string_view key) const {
+  if (!object_.is_object()) return false;
+  const auto found = object_.find(key);
+  return found != object_.end() && found->is_null();
+}
+
 std::int64_t JsonFields::integer(std::string_view key, std::int64_t otherwise, std::int64_t least, std::int64_t most) {
   return has(key) ? integer(key, least, most) : otherwise;
 }

@@ -22,6 +22,9 @@ class JsonFields {
 
   bool has(std::string_view key) const;
 
+  /// Whether the key is there with the value null, for the few whose default is another.
+  bool is_null(std::string_view key) const;
+
   /// The integer there, or `otherwise` when absent. Out of [least, most] is a problem.
   std::int64_t integer(std::string_view key, std::int64_t otherwise, std::int64_t least, std::int64_t most);
 

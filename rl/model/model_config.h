@@ -65,6 +65,7 @@ struct LatentConfig {
   std::int64_t kv_rank = 0;
   std::int64_t nope_dim = 0;    // dimensions of a head without positions; ModelConfig::head_dim has the rotary ones too
   std::int64_t value_dim = 0;   // of a head
+  static constexpr float kNormEps = 1e-6F;  // of the latents' norms, whatever rms_norm_eps is
   bool operator==(const LatentConfig&) const = default;
 };
 

@@ -12,9 +12,15 @@ using nlohmann::json;
 
 constexpr std::int64_t kPositionsMax = std::int64_t{1} << 26;
 
-void read_yarn(JsonFields& scaling, RopeConfig& rope, std::int64_t positions) {
+// What the model was trained with first: beside the object (Phi-3) before inside it.
+std::int64_t read_original_positions(JsonFields& fields, JsonFields& scaling, std::int64_t positions) {
+  constexpr const char* kKey = "original_max_position_embeddings";
+  return fields.has(kKey) ? fields.integer(kKey, 1, kPositionsMax) : scaling.integer(kKey, positions, 1, kPositionsMax);
+}
+
+void read_yarn(JsonFields& fields, JsonFields& scaling, RopeConfig& rope, std::int64_t positions) {
   rope.kind = RopeConfig::Kind::kYarn;
-  rope.original_max_position_embeddings = scaling.integer("original_max_position_embeddings", positions, 1, kPositionsMax);
+  rope.original_max_position_embeddings = read_original_positions(fields, scaling, positions);
   const double stretched = static_cast<double>(positions) / static_cast<double>(rope.original_max_position_embeddings);
   rope.factor = scaling.number("factor", stretched, 1.0);
   rope.beta_fast = scaling.number("beta_fast", 32.0, 1e-6);
@@ -30,8 +36,7 @@ void read_yarn(JsonFields& scaling, RopeConfig& rope, std::int64_t positions) {
 
 void read_long_rope(JsonFields& fields, JsonFields& scaling, RopeConfig& rope, std::int64_t positions, std::int64_t rotary_dim) {
   rope.kind = RopeConfig::Kind::kLongRope;
-  const std::int64_t beside = fields.integer("original_max_position_embeddings", positions, 1, kPositionsMax);
-  rope.original_max_position_embeddings = scaling.integer("original_max_position_embeddings", beside, 1, kPositionsMax);
+  rope.original_max_position_embeddings = read_original_positions(fields, scaling, positions);
   rope.factor = scaling.number("factor", static_cast<double>(positions) / static_cast<double>(rope.original_max_position_embeddings), 0.0);
   const auto context = static_cast<double>(rope.original_max_position_embeddings);
   const double grown = rope.factor <= 1.0 ? 1.0 : std::sqrt(1.0 + std::log(rope.factor) / std::log(context));
@@ -44,32 +49,38 @@ void read_long_rope(JsonFields& fields, JsonFields& scaling, RopeConfig& rope, s
 
 double RopeConfig::yarn_mscale(double factor, double mscale) { return factor <= 1.0 ? 1.0 : 0.1 * mscale * std::log(factor) + 1.0; }
 
-RopeConfig read_rope(JsonFields& fields, const std::string& where, std::int64_t positions, std::int64_t rotary_dim) {
+std::string rope_object(JsonFields& fields) {
+  const bool old_form = fields.has("rope_scaling") && !fields.object("rope_scaling").empty();
+  return old_form || !fields.has("rope_parameters") ? "rope_scaling" : "rope_parameters";
+}
+
+RopeConfig read_rope(JsonFields& fields, const std::string& where, std::int64_t positions, std::int64_t rotary_dim, double theta) {
   RopeConfig rope;
-  rope.theta = fields.number("rope_theta", rope.theta, 1.0);
-  const std::string key = fields.has("rope_parameters") ? "rope_parameters" : "rope_scaling";
+  rope.theta = fields.number("rope_theta", theta, 1.0);
+  const std::string key = rope_object(fields);
   if (!fields.has(key)) return rope;
   JsonFields scaling(fields.object(key), where + ": " + key);
   rope.theta = scaling.number("rope_theta", rope.theta, 1.0);
   const std::string type_key = scaling.has("rope_type") ? "rope_type" : "type";
-  const std::string kind = scaling.text(type_key, "default");
+  std::string kind = scaling.text(type_key, "default");
+  if (kind == "su" || (kind == "yarn" && scaling.has("long_factor"))) kind = "longrope";  // older names of Phi-3's
   if (kind == "linear") {
     rope.kind = RopeConfig::Kind::kLinear;
     rope.factor = scaling.number("factor", 1.0, 1.0);
   } else if (kind == "dynamic") {
     rope.kind = RopeConfig::Kind::kDynamic;
     rope.factor = scaling.number("factor", 1.0, 1.0);
-    rope.original_max_position_embeddings = scaling.integer("original_max_position_embeddings", positions, 1, kPositionsMax);
+    rope.original_max_position_embeddings = positions;  // whatever the object says
   } else if (kind == "llama3") {
     rope.kind = RopeConfig::Kind::kLlama3;
     rope.factor = scaling.number("factor", 8.0, 1.0);
     rope.low_freq_factor = scaling.number("low_freq_factor", 1.0, 1e-6);
     rope.high_freq_factor = scaling.number("high_freq_factor", 4.0, 1e-6);
-    rope.original_max_position_embeddings = scaling.integer("original_max_position_embeddings", positions, 1, kPositionsMax);
+    rope.original_max_position_embeddings = read_original_positions(fields, scaling, positions);
     if (rope.high_freq_factor <= rope.low_freq_factor) scaling.refuse("high_freq_factor", "one above low_freq_factor is");
   } else if (kind == "yarn") {
-    read_yarn(scaling, rope, positions);
-  } else if (kind == "longrope" || kind == "su") {
+    read_yarn(fields, scaling, rope, positions);
+  } else if (kind == "longrope") {
     read_long_rope(fields, scaling, rope, positions, rotary_dim);
   } else if (kind != "default") {
     scaling.refuse(type_key, "default, linear, dynamic, llama3, yarn and longrope are");

@@ -54,6 +54,17 @@ TEST(ModelConfig, OldAndNewFormOfRopeScalingAreEqual) {
   ASSERT_TRUE(second.ok()) << second.status().to_string();
   EXPECT_EQ(*first, *second);
   EXPECT_EQ(first->rope.kind, RopeConfig::Kind::kLlama3);
+
+  // Who adds the old form to a new file means it; so transformers reads it, too.
+  json both = minimal();
+  both["rope_theta"] = 500000.0;
+  both["rope_parameters"] = {{"rope_type", "default"}, {"rope_theta", 7.0}};
+  both["rope_scaling"] = old_form["rope_scaling"];
+  const auto third = ModelConfig::from_json(both, "config.json");
+  ASSERT_TRUE(third.ok()) << third.status().to_string();
+  EXPECT_EQ(third->rope, first->rope);
+  both["rope_scaling"] = {{"rope_type", "unheard"}};
+  EXPECT_NE(ModelConfig::from_json(both, "config.json").status().message().find("unheard"), std::string::npos);
 }
 
 TEST(ModelConfig, WhatIsWrittenReadsBackEqual) {
@@ -126,6 +137,73 @@ TEST(ModelConfig, WindowsGoByLayer) {
   EXPECT_EQ(ModelConfig::from_json(object, "c").status().code(), ErrorCode::kUnimplemented);
   object["layer_types"] = {"full_attention", "full_attention", "linear_attention"};
   EXPECT_EQ(ModelConfig::from_json(object, "c").status().code(), ErrorCode::kUnimplemented);
+}
+
+// Each family's windows are those of its class in transformers, whatever else the file says.
+TEST(ModelConfig, WindowsAreTheFamilys) {
+  const auto windows = [](const char* family, json more) {
+    json object = minimal();
+    object["model_type"] = family;
+    object["num_hidden_layers"] = 2;
+    object.update(more);
+    const auto config = ModelConfig::from_json(object, "c");
+    EXPECT_TRUE(config.ok()) << config.status().to_string();
+    return config.ok() ? config->windows : std::vector<std::int64_t>{-1};
+  };
+  using Windows = std::vector<std::int64_t>;
+  const json unused = {{"sliding_window", 8}, {"use_sliding_window", false}, {"max_window_layers", 2}, {"layer_types", {"full_attention", "full_attention"}}};
+  EXPECT_EQ(windows("mistral", unused), (Windows{8, 8}));
+  EXPECT_EQ(windows("mistral", json::object()), (Windows{4096, 4096}));
+  EXPECT_EQ(windows("mistral", {{"sliding_window", nullptr}}), Windows());
+  EXPECT_EQ(windows("mixtral", json::object()), Windows());
+  EXPECT_EQ(windows("phi3", unused), (Windows{8, 8}));
+  EXPECT_EQ(windows("qwen3_moe", {{"sliding_window", 8}, {"use_sliding_window", true}, {"max_window_layers", 2}}), (Windows{8, 8}));
+  EXPECT_EQ(windows("qwen3_moe", unused), Windows());
+  EXPECT_EQ(windows("qwen2", {{"use_sliding_window", true}, {"max_window_layers", 1}}), (Windows{0, 4096}));
+  EXPECT_EQ(windows("qwen2", {{"use_sliding_window", true}}), (Windows{0, 0}));  // the first 28 layers see everything
+  EXPECT_EQ(windows("gemma2", {{"use_sliding_window", false}}), (Windows{4096, 0}));
+  EXPECT_EQ(windows("gemma2", {{"sliding_window", 8}, {"layer_types", {"full_attention", "sliding_attention"}}}), (Windows{0, 8}));
+
+  json contradicting = minimal();
+  contradicting["model_type"] = "qwen3";
+  contradicting["num_hidden_layers"] = 1;
+  contradicting["layer_types"] = {"sliding_attention"};
+  EXPECT_NE(ModelConfig::from_json(contradicting, "c").status().message().find("layer_types"), std::string::npos);
+}
+
+TEST(ModelConfig, MissingKeysMeanWhatTheFamilysClassSays) {
+  const auto read = [](const char* family, json more = json::object()) {
+    json object = minimal();
+    object.erase("num_key_value_heads");
+    object["model_type"] = family;
+    object["num_attention_heads"] = 32;
+    object["hidden_size"] = 256;
+    object.update(more);
+    const auto config = ModelConfig::from_json(object, "c");
+    EXPECT_TRUE(config.ok()) << family << ": " << config.status().to_string();
+    return config.ok() ? *config : ModelConfig();
+  };
+  EXPECT_EQ(read("llama").kv_heads, 32);
+  EXPECT_EQ(read("mistral").kv_heads, 8);
+  EXPECT_EQ(read("mistral", {{"num_key_value_heads", nullptr}}).kv_heads, 32);
+  EXPECT_EQ(read("qwen3").head_dim, 128);
+  EXPECT_EQ(read("mixtral").rope.theta, 1e6);
+  EXPECT_EQ(read("phi3").norm_eps, 1e-5F);
+  EXPECT_EQ(read("glm").norm_eps, 1.5625e-7F);
+  EXPECT_EQ(read("glm", {{"rope_parameters", {{"rope_type", "default"}, {"rope_theta", 10000.0}}}}).rotated(), 64);  // half of each head, where nothing is said
+  EXPECT_EQ(read("gemma2").attention_softcap, 50.0);
+  EXPECT_EQ(read("gemma2", {{"attn_logit_softcapping", nullptr}}).attention_softcap, 0.0);
+  EXPECT_EQ(read("qwen2").max_position_embeddings, 32768);
+
+  const auto refused = [](const char* family, json more) {
+    json object = minimal();
+    object["model_type"] = family;
+    object.update(more);
+    return ModelConfig::from_json(object, "c").status().message();
+  };
+  EXPECT_NE(refused("llama", {{"partial_rotary_factor", 0.5}}).find("partial_rotary_factor"), std::string::npos);
+  EXPECT_NE(refused("qwen2", {{"rope_parameters", {{"rope_type", "default"}, {"partial_rotary_factor", 0.5}}}}).find("partial_rotary_factor"), std::string::npos);
+  EXPECT_EQ(read("qwen3_moe", {{"num_experts", 4}}).moe->experts_per_token, 4);  // 8 by default, of which there are not so many
 }
 
 TEST(ModelConfig, BadValuesNameTheKey) {
@@ -236,7 +314,8 @@ TEST(Rope, LongSequencesHaveAnglesOfTheirOwn) {
   object["rope_scaling"]["long_factor"] = {1, 2};
   EXPECT_EQ(ModelConfig::from_json(object, "config.json").status().code(), ErrorCode::kInvalidArgument);
 
-  object["rope_scaling"] = {{"rope_type", "dynamic"}, {"factor", 2.0}, {"original_max_position_embeddings", 64}};
+  object["max_position_embeddings"] = 64;  // what counts as the context that it was trained with
+  object["rope_scaling"] = {{"rope_type", "dynamic"}, {"factor", 2.0}, {"original_max_position_embeddings", 16}};
   const Rope dynamic(ModelConfig::from_json(object, "config.json").value().rope, 8);
   EXPECT_EQ(dynamic.inverse_frequencies(dynamic.stretch_of(64)), dynamic.inverse_frequencies(0));
   EXPECT_LT(dynamic.inverse_frequencies(dynamic.stretch_of(200)).back(), dynamic.inverse_frequencies(dynamic.stretch_of(100)).back());
