@@ -278,6 +278,7 @@ runtime::Status Engine::Impl::step() {
     return runtime::resource_exhausted("rollout: out of memory; lower sequences_max or step_tokens_max");
   }
   done_.clear();
+  if (prefixes_ != nullptr) prefixes_->evict(prefixes_->idle() - options_.prefix_bytes_max / cache_->block_bytes());
   return {};
 }
 
@@ -348,6 +349,9 @@ runtime::Result<std::vector<Completion>> Engine::Impl::generate(std::span<const 
 runtime::Result<std::unique_ptr<Engine>> Engine::create(const Transformer& model, const EngineOptions& options) {
   if (options.sequences_max < 1 || options.step_tokens_max < 1) {
     return runtime::invalid_argument("engine: sequences_max and step_tokens_max must be at least 1");
+  }
+  if (options.requests_max < 1 || options.swap_bytes_max < 0 || options.prefix_bytes_max < 0) {
+    return runtime::invalid_argument("engine: requests_max must be at least 1, swap_bytes_max and prefix_bytes_max at least 0");
   }
   if (!model.parameters().arena().device().is_cpu()) return runtime::unimplemented("the rollout engine runs on the CPU; the model is on another device");
   const ModelConfig& config = model.config();

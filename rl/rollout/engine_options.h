@@ -45,6 +45,7 @@ struct EngineOptions {
   Preemption preemption = Preemption::kRecompute;
   std::int64_t swap_bytes_max = std::int64_t{1} << 30;  // of Preemption::kSwap
   PrefixCaching prefix_caching = PrefixCaching::kWhileBusy;
+  std::int64_t prefix_bytes_max = std::int64_t{256} << 20;  // of the cache, in blocks that nobody uses
   std::int64_t requests_max = 1 << 20;      // taken and not finished
   std::optional<Tokenizer> tokenizer = {};  // for text and stop strings
 };

@@ -53,7 +53,7 @@ class PrefixCache {
   std::int64_t idle() const { return cache_.idle_cached_blocks(); }
   std::int64_t blocks() const { return size_; }
 
-  /// Frees so many idle blocks, or all there are.
+  /// Frees so many idle blocks, or all there are; none for a number below 1.
   void evict(std::int64_t blocks);
 
   /// Forgets everything: the weights are others. Sequences keep their blocks, and their places become void.

@@ -182,7 +182,8 @@ std::vector<ScheduledTokens> Scheduler::schedule() {
   while (!waiting_.empty() && budget_ > 0) {
     Sequence* sequence = waiting_.front();
     if (!admit(*sequence)) break;
-    std::erase(waiting_, sequence);
+    CHECK(waiting_.front() == sequence);  // what it made wait comes after it
+    waiting_.pop_front();
     insert_in_order(running_, sequence);
     const std::int64_t count = std::min(sequence->pending(), budget_);
     step_.push_back({sequence, count});

@@ -254,6 +254,18 @@ TEST(EnginePrefixes, AnswerTheSameQuestionAgainAtTheCostOfOneToken) {
   }
 }
 
+TEST(EnginePrefixes, TakeNoMoreMemoryThanTheyMay) {
+  const auto model = tiny_model();
+  const std::int64_t block_bytes = make_engine(*model)->cache().block_bytes();
+  const auto engine = make_engine(*model, {.prefix_caching = PrefixCaching::kKeep, .prefix_bytes_max = 3 * block_bytes});
+  std::mt19937 generator(8);
+  for (int i = 0; i < 4; ++i) {
+    const Request request = sampled_request(random_prompt(generator, 40), 20, 1);
+    ASSERT_TRUE(engine->generate(std::span(&request, 1)).ok());
+    EXPECT_EQ(engine->stats().prefix_blocks, 3);
+  }
+}
+
 TEST(EnginePrefixes, GoWhenTheEngineIsIdleUnlessKept) {
   const auto model = tiny_model(1);
   const auto other = tiny_model(2);
