@@ -60,7 +60,7 @@ struct EngineStats {
 /// One thread at a time, and none training the model meanwhile; borrows the model and runs on its pool.
 class Engine {
  public:
-  /// Called after every step; returning false ends generate() with what there is (FinishReason::kAborted).
+  /// Called after every step; returning false ends generate() with what there is (FinishReason::kAborted). It may submit and abort, but not take_finished().
   using OnStep = std::function<bool(const EngineProgress&)>;
 
   /// kUnimplemented: a model that the engine can't run. kResourceExhausted, kInvalidArgument: see KvCache::create.

@@ -150,6 +150,27 @@ TEST(EngineRequests, PausesAndGoesOnWhereItWas) {
   }
 }
 
+TEST(EngineRequests, AbortsABeamSearchAndAGroupThatStillReadsItsPrompt) {
+  const auto model = tiny_model();
+  const auto engine = make_engine(*model, {.step_tokens_max = 30});
+  std::mt19937 generator(4);
+  std::vector<Request> requests;
+  for (int i = 0; i < 3; ++i) requests.push_back(sampled_request(random_prompt(generator, 100), 10, generator(), 3));
+  requests[0].sampling.beam.width = 4;
+  for (const int steps : {0, 2, 4, 7}) {
+    std::vector<RequestId> ids;
+    for (const Request& request : requests) ids.push_back(engine->submit(request));
+    step(*engine, steps);
+    for (const RequestId id : {ids[2], ids[0]}) EXPECT_TRUE(engine->abort(id));
+    std::vector<Completion> finished = run(*engine);
+    ASSERT_EQ(finished.size(), 9U);
+    for (std::size_t i = 0; i < 6; ++i) EXPECT_EQ(finished[i].finish_reason, FinishReason::kAborted);
+    EXPECT_EQ(finished[6].request, ids[1]);
+    expect_same_completion(finished[6], alone(*model, requests[1]));
+    EXPECT_EQ(engine->cache().free_blocks(), engine->cache().blocks());
+  }
+}
+
 class NewWeights : public ::testing::TestWithParam<OnNewWeights> {};
 
 // Half of a completion with the weights of one seed, half with another's.
@@ -276,6 +297,28 @@ TEST(EnginePrefixes, GoWhenTheEngineIsIdleUnlessKept) {
   EXPECT_EQ(engine->stats().prefix_blocks, 0);
   model->parameters().arena().copy_(other->parameters().arena());  // nobody says so
   expect_same_completion(engine->generate(std::span(&request, 1))->front(), alone(*other, request));
+}
+
+// Where angles depend on how long a sequence may become, equal beginnings are equal only among sequences of one stretch.
+TEST(EnginePrefixes, AreNotSharedAcrossAnglesThatDiffer) {
+  for (const char* name : {"llama_dynamic", "phi3_longrope"}) {
+    SCOPED_TRACE(name);
+    auto model = Transformer::load(testing::fixtures() / "models" / name);
+    ASSERT_TRUE(model.ok()) << model.status().to_string();
+    (*model)->parameters().arena().mul_(4.0);
+    const auto engine = make_engine(**model, {.prefix_caching = PrefixCaching::kKeep});
+    std::mt19937 generator(8);
+    const std::vector<std::int32_t> prompt = random_prompt(generator, 20);
+    const std::int64_t most = (*model)->config().max_position_embeddings - 20;
+    for (const std::int64_t new_tokens : {std::int64_t{1}, std::min<std::int64_t>(most, 40), std::int64_t{1}, std::min<std::int64_t>(most, 12)}) {
+      const Request request = sampled_request(prompt, new_tokens, 3);
+      auto completions = engine->generate(std::span(&request, 1));
+      ASSERT_TRUE(completions.ok());
+      ASSERT_TRUE(completions->front().status.ok()) << completions->front().status.to_string();
+      expect_same_completion(completions->front(), alone(**model, request));
+    }
+    EXPECT_GT(engine->stats().cached_tokens, 0);
+  }
 }
 
 TEST(EnginePrefixes, ScoreAPromptInFullAllTheSame) {
