@@ -1,5 +1,6 @@
 # The C++ blocks of README and guide as programs that are built and run as tests, docs/<page>_<n>; tests/docs/extract.awk says how a
-# block becomes one. They are built by the test docs/build rather than by `all`: prose that is wrong should fail as a test.
+# block becomes one. They are built by the test docs/build rather than by `all`: prose that is wrong should fail as a test. What includes rl/
+# is linked with the rollout engine, and is given a model as its argument.
 function(starling_documents)
   set(folder ${CMAKE_BINARY_DIR}/documents)
   file(GLOB pages CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/README.md ${CMAKE_SOURCE_DIR}/docs/guide/*.md)
@@ -16,14 +17,19 @@ function(starling_documents)
   file(GLOB sources ${folder}/new/*.cpp)
   foreach(source ${sources})
     get_filename_component(program ${source} NAME_WE)
+    file(STRINGS ${source} of_rl REGEX "^#include \"rl/")
+    if(of_rl AND NOT STARLING_RL)
+      continue()
+    endif()
     file(COPY_FILE ${source} ${folder}/${program}.cpp ONLY_IF_DIFFERENT)
     add_executable(document_${program} EXCLUDE_FROM_ALL ${folder}/${program}.cpp)
-    target_link_libraries(document_${program} PRIVATE runtime)
+    target_link_libraries(document_${program} PRIVATE $<IF:$<BOOL:${of_rl}>,rl_rollout,runtime>)
     target_compile_options(document_${program} PRIVATE -Wno-unused)  # a page shows what a value is called, not always its use
     set_target_properties(document_${program} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${folder})
     list(APPEND programs document_${program})
     add_test(NAME docs/${program}
-      COMMAND ${CMAKE_SOURCE_DIR}/tests/docs/run_program.sh ${CMAKE_BINARY_DIR} $<TARGET_FILE:document_${program}>)
+      COMMAND ${CMAKE_SOURCE_DIR}/tests/docs/run_program.sh ${CMAKE_BINARY_DIR} $<TARGET_FILE:document_${program}>
+        $<$<BOOL:${of_rl}>:${CMAKE_SOURCE_DIR}/tests/fixtures/models/llama>)
     set_tests_properties(docs/${program} PROPERTIES LABELS docs TIMEOUT 150 FIXTURES_REQUIRED documents)
   endforeach()
   add_custom_target(documents DEPENDS ${programs})

@@ -14,6 +14,7 @@
 #include "rl/command/command_line.h"
 #include "rl/command/local_model.h"
 #include "rl/command/prompt_input.h"
+#include "rl/command/sampling_options.h"
 #include "rl/data/prompt_builder.h"
 #include "rl/rollout/generation_config.h"
 #include "rl/text/tokenizer.h"
@@ -27,7 +28,9 @@ struct GenerateOptions {
   std::vector<std::string> chats;
   std::vector<std::string> ids;
   SamplingParams sampling{.temperature = 0.0F, .max_new_tokens = 128};
+  SamplingOptionTexts texts;
   std::int64_t n = 1;
+  std::int64_t best_of = 0;
   bool json = false;
   bool ignore_generation_config = false;
   std::vector<const CLI::Option*> given;  // options that win over generation_config.json where they were given
@@ -48,9 +51,12 @@ struct GenerateOptions {
                  "use the defaults above, not what the model's generation_config.json says of them (an option that is given wins in any case)");
     app.add_option("--seed", sampling.seed, "of the sampling; a prompt gives the same answer wherever it stands")->check(CLI::NonNegativeNumber)->capture_default_str();
     app.add_option("--n", n, "completions per prompt")->capture_default_str();
+    app.add_option("--best-of", best_of, "draw so many per prompt, and print the --n of the highest mean log-probability")->capture_default_str();
     app.add_option("--stop-id", sampling.stop_ids, "a token id to stop at besides the model's own (repeatable)");
     app.add_flag("--ignore-eos", sampling.ignore_eos, "do not stop at the model's end-of-sequence tokens");
-    app.add_flag("--json", json, "one JSON line per completion: prompt_ids, ids, text, logprobs");
+    const std::vector<const CLI::Option*> beams = texts.add_to(app, sampling);
+    given.insert(given.end(), beams.begin(), beams.end());
+    app.add_flag("--json", json, "one JSON line per completion: prompt_ids, ids, text, logprobs, finish_reason, and what else was asked for");
   }
 
   bool is_given(const std::string& name) const {
@@ -78,6 +84,9 @@ runtime::Result<SamplingParams> sampling_params(const GenerateOptions& options, 
   if (options.is_given("--top-k")) sampling.top_k = flags.top_k;
   if (options.is_given("--min-p")) sampling.min_p = flags.min_p;
   if (options.is_given("--repetition-penalty")) sampling.repetition_penalty = flags.repetition_penalty;
+  if (options.is_given("--beams")) sampling.beam.width = flags.beam.width;
+  if (options.is_given("--length-penalty")) sampling.beam.length_penalty = flags.beam.length_penalty;
+  if (options.is_given("--early-stopping")) sampling.beam.early_stopping = flags.beam.early_stopping;
   return sampling;
 }
 
@@ -117,7 +126,7 @@ runtime::Result<std::vector<Request>> make_requests(const GenerateOptions& optio
   }
   std::vector<Request> requests;
   for (const PromptInput& prompt : prompts) {
-    Request request{.prompt_ids = {}, .n = options.n, .sampling = options.sampling};
+    Request request{.prompt_ids = {}, .n = options.n, .best_of = options.best_of, .sampling = options.sampling};
     if (prompt.is_ids()) {
       request.prompt_ids = std::get<0>(prompt.prompt);
     } else {
@@ -135,11 +144,11 @@ runtime::Result<std::vector<Request>> make_requests(const GenerateOptions& optio
 }
 
 void print(const Completion& completion, const Request& request, const std::optional<Tokenizer>& tokenizer, bool json) {
-  const std::string text = tokenizer ? tokenizer->decode(completion.ids, /*skip_special_tokens=*/true) : std::string();
+  std::string text;
+  if (!request.sampling.stop_strings.empty()) text = completion.text;
+  else if (tokenizer) text = tokenizer->decode(completion.ids, /*skip_special_tokens=*/true);
   if (json) {
-    const nlohmann::ordered_json line{
-        {"prompt_ids", request.prompt_ids}, {"ids", completion.ids}, {"text", text}, {"logprobs", completion.logprobs}};
-    std::cout << line.dump() << '\n';
+    std::cout << completion_json(completion, request, text).dump() << '\n';
   } else if (tokenizer) {
     std::cout << text << '\n';
   } else {
@@ -149,6 +158,7 @@ void print(const Completion& completion, const Request& request, const std::opti
 }
 
 int generate(GenerateOptions options) {
+  options.sampling.beam.early_stopping = options.texts.stop();
   if (runtime::Status status = options.sampling.validate(); !status.ok()) return fail(status);
   auto prompts = collect_prompts(options);
   if (!prompts.ok()) return fail(prompts.status());
@@ -160,9 +170,10 @@ int generate(GenerateOptions options) {
   options.sampling = *sampling;
   auto tokenizer = load_tokenizer(*path, *prompts);
   if (!tokenizer.ok()) return fail(tokenizer.status());
+  if (runtime::Status status = options.texts.apply(*tokenizer, options.sampling); !status.ok()) return fail(status);
   auto requests = make_requests(options, *prompts, *tokenizer);
   if (!requests.ok()) return fail(requests.status());
-  auto model = LocalModel::load(*path, options.model);
+  auto model = LocalModel::load(*path, options.model, *tokenizer);
   if (!model.ok()) return fail(model.status());
   const bool good = model->run(
       *requests, "generating", [&](std::size_t i) { return (*prompts)[i].where; },

@@ -22,7 +22,7 @@ void LocalModelOptions::add_to(CLI::App& app) {
   app.add_option("--kv-cache-mib", kv_cache_mib, "limit of the memory for keys and values")->check(CLI::PositiveNumber)->capture_default_str();
 }
 
-runtime::Result<LocalModel> LocalModel::load(const std::filesystem::path& path, const LocalModelOptions& options) {
+runtime::Result<LocalModel> LocalModel::load(const std::filesystem::path& path, const LocalModelOptions& options, std::optional<Tokenizer> tokenizer) {
   auto model = Transformer::load(path);
   if (!model.ok()) return model.status();
   (*model)->pool().set_threads(options.threads);
@@ -33,7 +33,7 @@ runtime::Result<LocalModel> LocalModel::load(const std::filesystem::path& path, 
     if (status.ok()) status = (*model)->use_adapter(options.adapter);
     if (!status.ok()) return status;
   }
-  auto engine = Engine::create(**model, {.cache = {.bytes_max = options.kv_cache_mib << 20}});
+  auto engine = Engine::create(**model, {.cache = {.bytes_max = options.kv_cache_mib << 20}, .tokenizer = std::move(tokenizer)});
   if (!engine.ok()) return engine.status();
   return LocalModel(std::move(*model), std::move(*engine));
 }

@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -30,8 +31,8 @@ struct LocalModelOptions {
 
 class LocalModel {
  public:
-  /// Errors as Transformer::load and Engine::create.
-  static runtime::Result<LocalModel> load(const std::filesystem::path& model, const LocalModelOptions& options);
+  /// The tokenizer is for stop strings. Errors as Transformer::load and Engine::create.
+  static runtime::Result<LocalModel> load(const std::filesystem::path& model, const LocalModelOptions& options, std::optional<Tokenizer> tokenizer = std::nullopt);
 
   /// Runs the requests in batches and hands over each batch's completions as they come, in order. `what` names the work in the
   /// progress line. False when any completion failed; its error is on stderr, after `where` of its request.

@@ -1,96 +1,115 @@
 #include "rl/rollout/engine.h"
 
 #include <algorithm>
-#include <cmath>
+#include <limits>
 #include <new>
 #include <string>
 
-#include "rl/kernel/softmax.h"
 #include "rl/model/transformer.h"
-#include "rl/rollout/decoder.h"
-#include "rl/rollout/sampler.h"
-#include "rl/rollout/scheduler.h"
+#include "rl/rollout/engine_impl.h"
 #include "runtime/core/check.h"
 
 namespace rl {
 namespace {
 
-// Rows of logits held at a time while a prompt is scored.
-constexpr std::size_t kScoredRows = 64;
+constexpr std::int64_t kSamplesMax = 1 << 20;  // of one request
 
-bool contains(std::span<const std::int32_t> ids, std::int32_t id) { return std::find(ids.begin(), ids.end(), id) != ids.end(); }
+runtime::Status outside_vocabulary(const char* field, std::int32_t id, std::int64_t vocab) {
+  return runtime::invalid_argument("request: " + std::string(field) + ": token id " + std::to_string(id) + " is outside the vocabulary of " + std::to_string(vocab));
+}
+
+std::int64_t draws_of(const Request& request) {
+  if (request.sampling.beam.width > 0) return request.n;
+  return std::max(request.n, request.best_of);
+}
+
+double mean_logprob(const Completion& completion) {
+  if (completion.ids.empty() || completion.finish_reason == FinishReason::kError) return -std::numeric_limits<double>::infinity();
+  double sum = 0;
+  for (const float logprob : completion.logprobs) sum += double{logprob};
+  return sum / static_cast<double>(completion.logprobs.size());
+}
+
+void keep_best(std::vector<Completion>& completions, std::int64_t n) {
+  std::stable_sort(completions.begin(), completions.end(), [](const Completion& a, const Completion& b) { return mean_logprob(a) > mean_logprob(b); });
+  completions.resize(static_cast<std::size_t>(n));
+}
 
 }  // namespace
 
-class Engine::Impl {
- public:
-  Impl(const Transformer& model, const EngineOptions& options, std::unique_ptr<KvCache> cache)
-      : model_(model),
-        pool_(model.pool()),
-        options_(options),
-        cache_(std::move(cache)),
-        decoder_(model, *cache_),
-        scheduler_(*cache_, {.sequences_max = options.sequences_max, .step_tokens_max = options.step_tokens_max}) {}
+Engine::Impl::Impl(const Transformer& model, const EngineOptions& options, std::unique_ptr<KvCache> cache)
+    : model_(model),
+      pool_(model.pool()),
+      options_(options),
+      cache_(std::move(cache)),
+      prefixes_(options.prefix_caching == PrefixCaching::kOff ? nullptr : std::make_unique<PrefixCache>(*cache_)),
+      decoder_(model, *cache_),
+      scheduler_(*cache_,
+                 {.sequences_max = options.sequences_max,
+                  .step_tokens_max = options.step_tokens_max,
+                  .preemption = options.preemption,
+                  .swap_bytes_max = options.swap_bytes_max,
+                  .urgent_first = options.policy == SchedulingPolicy::kPriority},
+                 prefixes_.get()),
+      adapter_(model.used_adapter()) {}
 
-  runtime::Result<std::vector<Completion>> generate(std::span<const Request> requests, const OnStep& on_step);
-
-  const EngineStats& stats() const { return stats_; }
-  const KvCache& cache() const { return *cache_; }
-
- private:
-  // A row of the step whose logits choose a token for `sequence`.
-  struct Choice {
-    Sequence* sequence;
-    std::int64_t row;
-  };
-
-  runtime::Status validate(const Request& request) const;
-  std::int64_t context_max() const;
-  void admit(std::span<const Request> requests);
-  void step();
-  void score_prompt(const ScheduledTokens& part, std::int64_t first_row);
-  void start_siblings(Sequence& sequence);
-  void choose(std::span<const Choice> choices);
-  void append(Sequence& sequence, const SampledToken& token);
-  void finish(Sequence& sequence, FinishReason reason, runtime::Status status = {});
-  void abort_all();
-
-  const Transformer& model_;
-  kernel::ThreadPool& pool_;
-  EngineOptions options_;
-  std::unique_ptr<KvCache> cache_;
-  Decoder decoder_;
-  Scheduler scheduler_;
-  EngineStats stats_;
-
-  // Of the generate() that runs.
-  std::vector<Completion> completions_;
-  std::vector<std::unique_ptr<Sequence>> sequences_;  // one per completion that was admitted
-  EngineProgress progress_;
-};
+Engine::Impl::~Impl() = default;
 
 std::int64_t Engine::Impl::context_max() const {
   const std::int64_t model_max = model_.config().max_position_embeddings;
   return options_.context_max > 0 ? std::min(options_.context_max, model_max) : model_max;
 }
 
-runtime::Status Engine::Impl::validate(const Request& request) const {
-  const auto length = static_cast<std::int64_t>(request.prompt_ids.size());
-  if (length == 0) return runtime::invalid_argument("request: the prompt is empty");
-  if (request.n < 1) return runtime::invalid_argument("request: n is " + std::to_string(request.n) + "; at least 1");
-  for (std::int32_t id : request.prompt_ids) {
-    if (id < 0 || id >= model_.config().vocab_size) {
-      return runtime::invalid_argument("request: token id " + std::to_string(id) + " is outside the vocabulary of " +
-                                       std::to_string(model_.config().vocab_size));
+runtime::Status Engine::Impl::validate_ids(const Request& request) const {
+  const std::int64_t vocab = model_.config().vocab_size;
+  const auto outside = [vocab](std::int32_t id) { return id < 0 || id >= vocab; };
+  for (const std::int32_t id : request.prompt_ids) {
+    if (outside(id)) return outside_vocabulary("prompt_ids", id, vocab);
+  }
+  for (const LogitBias& bias : request.sampling.logit_bias) {
+    if (outside(bias.id)) return outside_vocabulary("logit_bias", bias.id, vocab);
+  }
+  for (const std::vector<std::int32_t>& word : request.sampling.bad_words) {
+    for (const std::int32_t id : word) {
+      if (outside(id)) return outside_vocabulary("bad_words", id, vocab);
     }
   }
-  if (runtime::Status status = request.sampling.validate(); !status.ok()) return status;
-  const std::int64_t room = context_max() - (request.sampling.max_new_tokens > 0 ? 1 : 0);
+  return {};
+}
+
+runtime::Status Engine::Impl::validate(const Request& request) const {
+  const SamplingParams& sampling = request.sampling;
+  const auto length = static_cast<std::int64_t>(request.prompt_ids.size());
+  if (static_cast<std::int64_t>(requests_.size()) >= options_.requests_max) {
+    return runtime::resource_exhausted("request: the engine has " + std::to_string(requests_.size()) + " requests; take less at a time or raise requests_max");
+  }
+  if (length == 0) return runtime::invalid_argument("request: the prompt is empty");
+  if (request.n < 1 || request.n > kSamplesMax) {
+    return runtime::invalid_argument("request: n is " + std::to_string(request.n) + "; from 1 to " + std::to_string(kSamplesMax));
+  }
+  if (request.best_of != 0 && (request.best_of < request.n || request.best_of > kSamplesMax)) {
+    return runtime::invalid_argument("request: best_of is " + std::to_string(request.best_of) + "; 0 (none), or from n, " + std::to_string(request.n) + ", to " +
+                                     std::to_string(kSamplesMax));
+  }
+  if (runtime::Status status = validate_ids(request); !status.ok()) return status;
+  if (runtime::Status status = sampling.validate(); !status.ok()) return status;
+  if (const std::int64_t width = sampling.beam.width; width > 0) {
+    if (request.n > width) return runtime::invalid_argument("request: n is " + std::to_string(request.n) + ", above beam.width " + std::to_string(width));
+    if (request.best_of != 0) return runtime::invalid_argument("request: best_of does not go with beam.width " + std::to_string(width) + "; n of the hypotheses are returned");
+    const std::int64_t wanted = BeamSearch(sampling.beam, stop_ids(sampling), 1).candidates_per_beam();
+    if (wanted > model_.config().vocab_size) {
+      return runtime::invalid_argument("request: beam.width " + std::to_string(width) + " takes " + std::to_string(wanted) + " candidates, the vocabulary has " +
+                                       std::to_string(model_.config().vocab_size) + " tokens");
+    }
+  }
+  if (!options_.tokenizer && !sampling.stop_strings.empty()) return runtime::invalid_argument("request: stop_strings need a tokenizer: EngineOptions::tokenizer");
+  if (!options_.tokenizer && sampling.text) return runtime::invalid_argument("request: text needs a tokenizer: EngineOptions::tokenizer");
+  const std::int64_t room = context_max() - (sampling.max_new_tokens > 0 ? 1 : 0);
   if (length > room) {
     return runtime::invalid_argument("request: the prompt has " + std::to_string(length) + " tokens, the context holds " +
                                      std::to_string(context_max()));
   }
-  const std::int64_t longest = std::min(context_max(), length + request.sampling.max_new_tokens);
+  const std::int64_t longest = length + std::min(context_max() - length, sampling.max_new_tokens);
   const std::int64_t blocks = (longest + cache_->block_tokens() - 1) / cache_->block_tokens();
   if (blocks > cache_->blocks()) {
     return runtime::resource_exhausted("request: " + std::to_string(longest) + " tokens take " + std::to_string(blocks) +
@@ -99,202 +118,240 @@ runtime::Status Engine::Impl::validate(const Request& request) const {
   return {};
 }
 
-void Engine::Impl::admit(std::span<const Request> requests) {
-  std::size_t total = 0;
-  for (const Request& request : requests) total += static_cast<std::size_t>(std::max<std::int64_t>(request.n, 1));
-  completions_.assign(total, {});  // never resized again: sequences point into it
-  sequences_.clear();
-  progress_ = {.total = total};
-  std::size_t next = 0;
-  for (std::size_t r = 0; r < requests.size(); ++r) {
-    const Request& request = requests[r];
-    const runtime::Status status = validate(request);
-    Sequence* leader = nullptr;
-    for (std::int64_t sample = 0; sample < std::max<std::int64_t>(request.n, 1); ++sample) {
-      Completion& completion = completions_[next];
-      completion.request = r;
-      completion.sample = sample;
-      const auto order = static_cast<std::uint64_t>(next++);
-      if (!status.ok()) {
-        completion.finish_reason = FinishReason::kError;
-        completion.status = status;
-        ++progress_.finished;
-        continue;
-      }
-      sequences_.push_back(std::make_unique<Sequence>());
-      Sequence* sequence = sequences_.back().get();
-      sequence->request = &request;
-      sequence->completion = &completion;
-      sequence->order = order;
-      sequence->tokens = request.prompt_ids;
-      if (leader == nullptr) {
-        leader = sequence;
-        scheduler_.add(sequence);
-      } else {
-        leader->siblings.push_back(sequence);
-      }
-    }
+std::int64_t Engine::Impl::rank_of(const Request& request) const {
+  switch (options_.policy) {
+    case SchedulingPolicy::kFirstCome: break;
+    case SchedulingPolicy::kLongestFirst: return -(request.predicted_tokens > 0 ? request.predicted_tokens : request.sampling.max_new_tokens);
+    case SchedulingPolicy::kPriority: return request.priority == std::numeric_limits<std::int64_t>::min() ? std::numeric_limits<std::int64_t>::max() : -request.priority;
   }
+  return 0;
 }
 
-runtime::Result<std::vector<Completion>> Engine::Impl::generate(std::span<const Request> requests, const OnStep& on_step) {
-  try {
-    admit(requests);
-    while (!scheduler_.idle()) {
-      step();
-      if (on_step && !on_step(progress_)) break;
+RequestId Engine::Impl::submit(Request request, EngineProgress* progress) {
+  auto running = std::make_unique<RunningRequest>();
+  running->id = next_id_++;
+  running->request = std::move(request);
+  running->progress = progress;
+  const RequestId id = running->id;
+  const runtime::Status status = validate(running->request);
+  const bool sound = running->request.n >= 1 && running->request.n <= kSamplesMax;
+  running->completions.resize(static_cast<std::size_t>(!sound ? 1 : status.ok() ? draws_of(running->request) : running->request.n));  // never again: sequences point into it
+  for (std::size_t i = 0; i < running->completions.size(); ++i) {
+    running->completions[i].request = id;
+    running->completions[i].sample = static_cast<std::int64_t>(i);
+  }
+  if (progress != nullptr) progress->total += running->completions.size();
+  RunningRequest& kept = *requests_.emplace(id, std::move(running)).first->second;
+  if (!status.ok()) {
+    finish_all(kept, FinishReason::kError, status);
+    done_.clear();
+    return id;
+  }
+  start(kept);
+  return id;
+}
+
+// Makes the request's sequences.
+void Engine::Impl::start(RunningRequest& running) {
+  const Request& request = running.request;
+  const bool beams = request.sampling.beam.width > 0;
+  const auto count = static_cast<std::size_t>(beams ? request.sampling.beam.width : draws_of(request));
+  const std::int64_t length_max = static_cast<std::int64_t>(request.prompt_ids.size()) +
+                                  std::min(context_max() - static_cast<std::int64_t>(request.prompt_ids.size()), request.sampling.max_new_tokens);
+  running.open = beams ? 1 : static_cast<std::int64_t>(count);
+  running.streams = !beams && request.best_of <= request.n;
+  for (std::size_t i = 0; i < count; ++i) {
+    running.sequences.push_back(std::make_unique<Sequence>());
+    Sequence& sequence = *running.sequences.back();
+    sequence.owner = &running;
+    sequence.request = &request;
+    sequence.completion = beams ? &running.completions.front() : &running.completions[i];
+    sequence.rank = rank_of(request);
+    sequence.order = next_order_++;
+    sequence.length_max = length_max;
+    sequence.stretch = model_.rope().stretch_of(length_max);
+    sequence.beam = i;
+  }
+  begin(running);
+}
+
+// Puts the sequences that have not finished at the beginning of the prompt, which the first of them reads for all.
+void Engine::Impl::begin(RunningRequest& running) {
+  const SamplingParams& sampling = running.request.sampling;
+  Sequence* leader = nullptr;
+  for (const std::unique_ptr<Sequence>& sequence : running.sequences) {
+    if (sequence->request == nullptr) continue;
+    sequence->tokens = running.request.prompt_ids;
+    sequence->held = false;
+    sequence->siblings.clear();
+    if (!sampling.stop_strings.empty() || (sampling.text && sampling.beam.width == 0)) {
+      sequence->text = std::make_unique<CompletionText>(*options_.tokenizer, sampling.skip_special_tokens, sampling.stop_strings, sampling.keep_stop_string);
     }
+    if (leader == nullptr) {
+      leader = sequence.get();
+      leader->reads_prompt_rows = sampling.prompt_logprobs || sampling.prompt_top_logprobs > 0;
+      scheduler_.add(leader);
+    } else if (sampling.beam.width == 0) {
+      leader->siblings.push_back(sequence.get());
+    }
+  }
+  if (sampling.beam.width > 0 && sampling.max_new_tokens > 0) start_beams(running);
+}
+
+void Engine::Impl::restart(RunningRequest& running) {
+  for (const std::unique_ptr<Sequence>& sequence : running.sequences) {
+    if (sequence->request == nullptr) continue;
+    scheduler_.remove(sequence.get());
+    Completion& completion = *sequence->completion;
+    completion = {.request = completion.request, .sample = completion.sample};
+  }
+  begin(running);
+}
+
+void Engine::Impl::finish(Sequence& sequence, FinishReason reason, runtime::Status status) {
+  if (sequence.request == nullptr) return;
+  Completion& completion = *sequence.completion;
+  completion.finish_reason = reason;
+  completion.status = std::move(status);
+  if (sequence.text != nullptr) {
+    sequence.text->finish(false);
+    completion.text = sequence.text->text();
+    completion.stop_string = sequence.text->stop_string();
+  }
+  scheduler_.remove(&sequence);
+  sequence.request = nullptr;  // marks it finished
+  RunningRequest& running = *sequence.owner;
+  if (running.progress != nullptr) ++running.progress->finished;
+  if (--running.open == 0) deliver(running);
+}
+
+void Engine::Impl::finish_all(RunningRequest& running, FinishReason reason, const runtime::Status& status) {
+  if (running.open > 0 && running.request.sampling.beam.width == 0) {
+    for (const std::unique_ptr<Sequence>& sequence : running.sequences) finish(*sequence, reason, status);
+    return;
+  }
+  // Beams have no completion each, and a request that was refused has no sequences.
+  for (const std::unique_ptr<Sequence>& sequence : running.sequences) {
+    scheduler_.remove(sequence.get());
+    sequence->request = nullptr;
+  }
+  for (Completion& completion : running.completions) {
+    completion.finish_reason = reason;
+    completion.status = status;
+  }
+  if (running.progress != nullptr) running.progress->finished += running.completions.size();
+  deliver(running);
+}
+
+void Engine::Impl::deliver(RunningRequest& running) {
+  if (running.request.best_of > running.request.n && static_cast<std::int64_t>(running.completions.size()) > running.request.n) {
+    keep_best(running.completions, running.request.n);
+  }
+  for (Completion& completion : running.completions) finished_.push_back(std::move(completion));
+  auto entry = requests_.extract(running.id);
+  done_.push_back(std::move(entry.mapped()));
+  if (requests_.empty() && prefixes_ != nullptr && options_.prefix_caching == PrefixCaching::kWhileBusy) prefixes_->clear();
+}
+
+bool Engine::Impl::abort(RequestId id) {
+  const auto found = requests_.find(id);
+  if (found == requests_.end()) return false;
+  finish_all(*found->second, FinishReason::kAborted);
+  done_.clear();
+  return true;
+}
+
+void Engine::Impl::abort_all() {
+  while (!requests_.empty()) finish_all(*requests_.begin()->second, FinishReason::kAborted);
+  done_.clear();
+  CHECK(scheduler_.idle());
+}
+
+runtime::Status Engine::Impl::step() {
+  new_tokens_.clear();
+  if (paused_ || requests_.empty()) return {};
+  try {
+    if (adapter_ != model_.used_adapter()) weights_changed(weight_version_, OnNewWeights::kRecompute);
+    run_step();
   } catch (const std::bad_alloc&) {
     abort_all();
     return runtime::resource_exhausted("rollout: out of memory; lower sequences_max or step_tokens_max");
   }
-  abort_all();
-  return std::move(completions_);
+  done_.clear();
+  if (prefixes_ != nullptr) prefixes_->evict(prefixes_->idle() - options_.prefix_bytes_max / cache_->block_bytes());
+  return {};
 }
 
-void Engine::Impl::step() {
-  const std::vector<ScheduledTokens> parts = scheduler_.schedule();
-  std::vector<StepSequence> inputs;
-  inputs.reserve(parts.size());
-  for (const ScheduledTokens& part : parts) {
-    const Sequence& sequence = *part.sequence;
-    inputs.push_back({.tokens = std::span(sequence.tokens).subspan(static_cast<std::size_t>(sequence.computed), static_cast<std::size_t>(part.count)),
-                      .blocks = sequence.blocks,
-                      .first_position = sequence.computed,
-                      .length_max = std::min(context_max(), sequence.prompt_tokens() + sequence.request->sampling.max_new_tokens)});
-  }
-  decoder_.forward(inputs);
-  ++stats_.steps;
-  stats_.blocks_peak = std::max(stats_.blocks_peak, cache_->blocks() - cache_->free_blocks());
-  stats_.preemptions = scheduler_.preemptions();
-
-  std::vector<Choice> choices;
-  std::int64_t row = 0;
-  for (const ScheduledTokens& part : parts) {
-    Sequence& sequence = *part.sequence;
-    const bool reads_prompt = sequence.generated() == 0;
-    if (reads_prompt && sequence.request->sampling.prompt_logprobs) score_prompt(part, row);
-    stats_.prompt_tokens += sequence.pending() > 1 || reads_prompt ? part.count : 0;
-    sequence.computed += part.count;
-    row += part.count;
-    if (sequence.pending() > 0) continue;
-    choices.push_back({&sequence, row - 1});
-    for (Sequence* sibling : sequence.siblings) choices.push_back({sibling, row - 1});
-    start_siblings(sequence);
-  }
-  choose(choices);
-}
-
-// Log-probs of the prompt's tokens that follow the rows of `part`.
-void Engine::Impl::score_prompt(const ScheduledTokens& part, std::int64_t first_row) {
-  const Sequence& sequence = *part.sequence;
-  std::vector<float>& scores = sequence.completion->prompt_logprobs;
-  scores.resize(static_cast<std::size_t>(std::max<std::int64_t>(sequence.computed, 0)));  // again from here after a preemption
-  const std::int64_t end = std::min(sequence.computed + part.count, sequence.prompt_tokens() - 1);
-  for (std::int64_t begin = sequence.computed; begin < end; begin += static_cast<std::int64_t>(kScoredRows)) {
-    std::vector<std::int64_t> rows;
-    std::vector<std::int32_t> targets;
-    for (std::int64_t position = begin; position < end && rows.size() < kScoredRows; ++position) {
-      rows.push_back(first_row + position - sequence.computed);
-      targets.push_back(sequence.tokens[static_cast<std::size_t>(position + 1)]);
+void Engine::Impl::drop_computed() {
+  for (const auto& [id, running] : requests_) {
+    for (const std::unique_ptr<Sequence>& sequence : running->sequences) {
+      if (sequence->request != nullptr) scheduler_.drop_blocks(*sequence);
     }
-    const std::span<const float> logits = decoder_.logits(rows);
-    const std::size_t before = scores.size();
-    scores.resize(before + rows.size());
-    const kernel::LogSoftmaxOutputs outputs{.logprob = scores.data() + before};
-    kernel::log_softmax_gather(pool_, logits.data(), static_cast<std::int64_t>(rows.size()), model_.config().vocab_size, 0, 1.0F,
-                               targets.data(), outputs);
   }
 }
 
-// The prompt is read: its other samples take its blocks and get in line.
-void Engine::Impl::start_siblings(Sequence& sequence) {
-  for (Sequence* sibling : sequence.siblings) {
-    sibling->blocks = sequence.blocks;
-    for (std::int32_t block : sibling->blocks) cache_->retain(block);
-    sibling->computed = sequence.computed;
-    sibling->completion->prompt_logprobs = sequence.completion->prompt_logprobs;
-    scheduler_.add(sibling);
-  }
-  sequence.siblings.clear();
+void Engine::Impl::pause(bool keep_cache) {
+  paused_ = true;
+  if (keep_cache) return;
+  drop_computed();
+  if (prefixes_ != nullptr) prefixes_->clear();
+  cache_->release_memory();
 }
 
-void Engine::Impl::choose(std::span<const Choice> choices) {
-  std::vector<Choice> sampled;
-  std::vector<std::int64_t> rows;  // samples of one prompt share a row of logits
-  for (const Choice& choice : choices) {
-    if (choice.sequence->request->sampling.max_new_tokens == 0) {
-      finish(*choice.sequence, FinishReason::kLength);
-      continue;
-    }
-    sampled.push_back(choice);
-    if (rows.empty() || rows.back() != choice.row) rows.push_back(choice.row);
-  }
-  if (rows.empty()) return;
-
-  const std::span<const float> logits = decoder_.logits(rows);
-  const auto vocab = static_cast<std::size_t>(model_.config().vocab_size);
-  std::vector<SampleRow> samples;
-  std::vector<std::vector<std::int32_t>> forbidden(sampled.size());
-  std::size_t at = 0;
-  for (std::size_t i = 0; i < sampled.size(); ++i) {
-    const Sequence& sequence = *sampled[i].sequence;
-    const SamplingParams& params = sequence.request->sampling;
-    while (rows[at] != sampled[i].row) ++at;
-    if (sequence.generated() < params.min_new_tokens) {
-      forbidden[i] = params.stop_ids;
-      if (!params.ignore_eos) forbidden[i].insert(forbidden[i].end(), model_.config().eos_ids.begin(), model_.config().eos_ids.end());
-    }
-    samples.push_back({.params = &params,
-                       .logits = logits.subspan(at * vocab, vocab),
-                       .history = sequence.tokens,
-                       .forbidden = forbidden[i],
-                       .sample = static_cast<std::uint64_t>(sequence.completion->sample),
-                       .position = static_cast<std::uint64_t>(sequence.length())});
-  }
-  std::vector<SampledToken> tokens(samples.size());
-  sample_tokens(pool_, samples, tokens);
-  for (std::size_t i = 0; i < sampled.size(); ++i) append(*sampled[i].sequence, tokens[i]);
-}
-
-void Engine::Impl::append(Sequence& sequence, const SampledToken& token) {
-  if (token.id < 0) {
-    return finish(sequence, FinishReason::kError,
-                  runtime::internal_error("request " + std::to_string(sequence.completion->request) + ": logits at position " +
-                                          std::to_string(sequence.length() - 1) + " are not finite"));
-  }
-  sequence.tokens.push_back(token.id);
-  sequence.completion->ids.push_back(token.id);
-  sequence.completion->logprobs.push_back(token.logprob);
-  ++stats_.generated_tokens;
-  ++progress_.generated_tokens;
-  const SamplingParams& params = sequence.request->sampling;
-  if (contains(params.stop_ids, token.id) || (!params.ignore_eos && contains(model_.config().eos_ids, token.id))) {
-    finish(sequence, FinishReason::kStop);
-  } else if (sequence.generated() >= params.max_new_tokens || sequence.length() >= context_max()) {
-    finish(sequence, FinishReason::kLength);
+void Engine::Impl::weights_changed(std::uint64_t version, OnNewWeights policy) {
+  weight_version_ = version;
+  adapter_ = model_.used_adapter();
+  if (prefixes_ != nullptr) prefixes_->clear();
+  if (policy == OnNewWeights::kRecompute) drop_computed();
+  if (policy == OnNewWeights::kRestart) {
+    for (const auto& [id, running] : requests_) restart(*running);
   }
 }
 
-void Engine::Impl::finish(Sequence& sequence, FinishReason reason, runtime::Status status) {
-  sequence.completion->finish_reason = reason;
-  sequence.completion->status = std::move(status);
-  scheduler_.remove(&sequence);
-  sequence.request = nullptr;  // marks it finished
-  ++progress_.finished;
+EngineStats Engine::Impl::stats() const {
+  EngineStats stats = stats_;
+  stats.preemptions = scheduler_.preemptions();
+  stats.swaps = scheduler_.swaps();
+  stats.cached_tokens = scheduler_.matched_tokens();
+  if (prefixes_ != nullptr) {
+    stats.prefix_blocks = prefixes_->blocks();
+    stats.evicted_blocks = prefixes_->evicted();
+  }
+  return stats;
 }
 
-void Engine::Impl::abort_all() {
-  for (const std::unique_ptr<Sequence>& sequence : sequences_) {
-    if (sequence->request != nullptr) finish(*sequence, FinishReason::kAborted);
+runtime::Result<std::vector<Completion>> Engine::Impl::generate(std::span<const Request> requests, const OnStep& on_step) {
+  if (paused_) return runtime::invalid_argument("generate: the engine is paused; resume() it first");
+  EngineProgress progress;
+  const RequestId first = next_id_;
+  runtime::Status status;
+  try {
+    for (const Request& request : requests) submit(request, &progress);
+  } catch (const std::bad_alloc&) {
+    abort_all();
+    status = runtime::resource_exhausted("rollout: out of memory; generate with less requests at a time");
   }
-  sequences_.clear();
-  CHECK(cache_->free_blocks() == cache_->blocks());
+  while (status.ok() && progress.finished < progress.total) {
+    status = step();
+    if (!on_step || !status.ok() || on_step(progress)) continue;
+    for (RequestId id = first; id < first + requests.size(); ++id) abort(id);
+  }
+  const auto own = [&](const Completion& completion) { return completion.request >= first && completion.request < first + requests.size(); };
+  const auto begin = std::stable_partition(finished_.begin(), finished_.end(), [&](const Completion& completion) { return !own(completion); });
+  std::vector<Completion> completions(std::make_move_iterator(begin), std::make_move_iterator(finished_.end()));
+  finished_.erase(begin, finished_.end());
+  if (!status.ok()) return status;
+  std::stable_sort(completions.begin(), completions.end(), [](const Completion& a, const Completion& b) { return a.request < b.request; });
+  for (Completion& completion : completions) completion.request -= first;
+  return completions;
 }
 
 runtime::Result<std::unique_ptr<Engine>> Engine::create(const Transformer& model, const EngineOptions& options) {
   if (options.sequences_max < 1 || options.step_tokens_max < 1) {
     return runtime::invalid_argument("engine: sequences_max and step_tokens_max must be at least 1");
+  }
+  if (options.requests_max < 1 || options.swap_bytes_max < 0 || options.prefix_bytes_max < 0) {
+    return runtime::invalid_argument("engine: requests_max must be at least 1, swap_bytes_max and prefix_bytes_max at least 0");
   }
   if (!model.parameters().arena().device().is_cpu()) return runtime::unimplemented("the rollout engine runs on the CPU; the model is on another device");
   const ModelConfig& config = model.config();
@@ -312,7 +369,29 @@ runtime::Result<std::vector<Completion>> Engine::generate(std::span<const Reques
   return impl_->generate(requests, on_step);
 }
 
-const EngineStats& Engine::stats() const { return impl_->stats(); }
+RequestId Engine::submit(Request request) { return impl_->submit(std::move(request), nullptr); }
+
+runtime::Status Engine::step() { return impl_->step(); }
+
+std::span<const NewToken> Engine::new_tokens() const { return impl_->new_tokens(); }
+
+std::vector<Completion> Engine::take_finished() { return impl_->take_finished(); }
+
+bool Engine::abort(RequestId request) { return impl_->abort(request); }
+
+bool Engine::idle() const { return impl_->idle(); }
+
+void Engine::pause(bool keep_cache) { impl_->pause(keep_cache); }
+
+void Engine::resume() { impl_->resume(); }
+
+bool Engine::paused() const { return impl_->paused(); }
+
+void Engine::weights_changed(std::uint64_t version, OnNewWeights policy) { impl_->weights_changed(version, policy); }
+
+std::uint64_t Engine::weight_version() const { return impl_->weight_version(); }
+
+EngineStats Engine::stats() const { return impl_->stats(); }
 
 const KvCache& Engine::cache() const { return impl_->cache(); }
 

@@ -24,11 +24,11 @@ struct Missing {
 
 const std::vector<Missing>& missing_options() {
   static const std::vector<Missing> options = {
-      {"num_beams", 1},          {"num_beam_groups", 1},      {"penalty_alpha", 0.0},          {"typical_p", 1.0},          {"epsilon_cutoff", 0.0},
+      {"num_beam_groups", 1},    {"penalty_alpha", 0.0},          {"typical_p", 1.0},          {"epsilon_cutoff", 0.0},
       {"eta_cutoff", 0.0},       {"top_h", nullptr},          {"no_repeat_ngram_size", 0},     {"encoder_no_repeat_ngram_size", 0}, {"encoder_repetition_penalty", 1.0},
-      {"bad_words_ids", nullptr}, {"force_words_ids", nullptr}, {"constraints", nullptr},      {"forced_bos_token_id", nullptr}, {"forced_eos_token_id", nullptr},
-      {"suppress_tokens", nullptr}, {"begin_suppress_tokens", nullptr}, {"sequence_bias", nullptr}, {"guidance_scale", 1.0}, {"diversity_penalty", 0.0},
-      {"exponential_decay_length_penalty", nullptr}, {"min_length", 0}, {"stop_strings", nullptr}, {"watermarking_config", nullptr}, {"dola_layers", nullptr},
+      {"force_words_ids", nullptr}, {"constraints", nullptr},      {"forced_bos_token_id", nullptr}, {"forced_eos_token_id", nullptr},
+      {"begin_suppress_tokens", nullptr}, {"sequence_bias", nullptr}, {"guidance_scale", 1.0}, {"diversity_penalty", 0.0},
+      {"exponential_decay_length_penalty", nullptr}, {"min_length", 0}, {"watermarking_config", nullptr}, {"dola_layers", nullptr},
       {"token_healing", false},  {"max_time", nullptr}};
   return options;
 }
@@ -37,7 +37,7 @@ const std::vector<Missing>& missing_options() {
 bool is_neutral_key(std::string_view key) {
   constexpr std::string_view kKeys[] = {"eos_token_id", "bos_token_id", "pad_token_id", "decoder_start_token_id", "max_length", "transformers_version", "use_cache", "cache_implementation",
       "cache_config", "max_cache_len", "output_attentions", "output_hidden_states", "output_scores", "output_logits", "return_dict_in_generate", "num_return_sequences",
-      "early_stopping", "length_penalty", "renormalize_logits", "remove_invalid_values", "is_assistant", "num_assistant_tokens", "num_assistant_tokens_schedule",
+      "renormalize_logits", "remove_invalid_values", "is_assistant", "num_assistant_tokens", "num_assistant_tokens_schedule",
       "assistant_confidence_threshold", "prompt_lookup_num_tokens", "max_matching_ngram_size", "assistant_early_exit", "assistant_lookbehind", "target_lookbehind",
       "assistant_ensemble_weight", "speculation_type", "use_mtp", "compile_config", "disable_compile", "continuous_batching_config", "low_memory", "prefill_chunk_size", "chat_format"};
   return key.starts_with('_') || std::find(std::begin(kKeys), std::end(kKeys), key) != std::end(kKeys);
@@ -74,9 +74,44 @@ class Reader {
     out = value->get<bool>();
   }
 
+  void early_stopping(std::optional<BeamSearchParams::Stop>& out) {
+    const json* value = member("early_stopping");
+    if (value == nullptr) return;
+    using Stop = BeamSearchParams::Stop;
+    if (value->is_boolean()) out = value->get<bool>() ? Stop::kFirst : Stop::kHeuristic;
+    else if (*value == "never") out = Stop::kNever;
+    else wrong("early_stopping", *value, "true, false or \"never\"");
+  }
+
+  void token_lists(std::vector<std::vector<std::int32_t>>& out) {
+    if (const json* words = member("bad_words_ids"); words != nullptr) {
+      if (!words->is_array()) return wrong("bad_words_ids", *words, "a list of lists of token ids");
+      for (const json& word : *words) {
+        if (!are_ids(word) || word.empty()) return wrong("bad_words_ids", *words, "a list of lists of token ids");
+        out.push_back(word.get<std::vector<std::int32_t>>());
+      }
+    }
+    if (const json* ids = member("suppress_tokens"); ids != nullptr) {
+      if (!are_ids(*ids)) return wrong("suppress_tokens", *ids, "a list of token ids");
+      for (const json& id : *ids) out.push_back({id.get<std::int32_t>()});
+    }
+  }
+
+  void texts(const char* key, std::vector<std::string>& out) {
+    const json* value = member(key);
+    if (value == nullptr) return;
+    if (value->is_string()) return out.push_back(value->get<std::string>());
+    if (!value->is_array() || !std::all_of(value->begin(), value->end(), [](const json& text) { return text.is_string(); })) return wrong(key, *value, "a text or a list of texts");
+    out = value->get<std::vector<std::string>>();
+  }
+
   runtime::Status status() const { return status_; }
 
  private:
+  static bool are_ids(const json& value) {
+    return value.is_array() && std::all_of(value.begin(), value.end(), [](const json& id) { return id.is_number_integer() && id >= 0 && id <= INT32_MAX; });
+  }
+
   const json* member(const char* key) const {
     const auto found = object_.find(key);
     return found == object_.end() || found->is_null() ? nullptr : &*found;
@@ -93,7 +128,8 @@ class Reader {
 };
 
 bool is_read(std::string_view key) {
-  constexpr std::string_view kRead[] = {"do_sample", "temperature", "top_p", "min_p", "top_k", "repetition_penalty", "max_new_tokens", "min_new_tokens"};
+  constexpr std::string_view kRead[] = {"do_sample", "temperature", "top_p", "min_p", "top_k", "repetition_penalty", "max_new_tokens", "min_new_tokens",
+                                        "num_beams", "length_penalty", "early_stopping", "bad_words_ids", "suppress_tokens", "stop_strings"};
   return std::find(std::begin(kRead), std::end(kRead), key) != std::end(kRead);
 }
 
@@ -111,7 +147,13 @@ Result<GenerationConfig> GenerationConfig::from_json(const json& object, const s
   reader.number("repetition_penalty", config.repetition_penalty);
   reader.integer("max_new_tokens", config.max_new_tokens);
   reader.integer("min_new_tokens", config.min_new_tokens);
+  reader.integer("num_beams", config.num_beams);
+  reader.number("length_penalty", config.length_penalty);
+  reader.early_stopping(config.early_stopping);
+  reader.token_lists(config.bad_words);
+  reader.texts("stop_strings", config.stop_strings);
   if (!reader.status().ok()) return reader.status();
+  if (config.num_beams.value_or(1) > 1 && config.do_sample.value_or(false)) config.unsupported.push_back("num_beams is " + std::to_string(*config.num_beams) + " with do_sample");
   for (auto member = object.begin(); member != object.end(); ++member) {
     const std::string& key = member.key();
     const json& value = *member;
@@ -152,6 +194,11 @@ SamplingParams GenerationConfig::apply(SamplingParams otherwise) const {
   if (repetition_penalty) otherwise.repetition_penalty = *repetition_penalty;
   if (max_new_tokens) otherwise.max_new_tokens = *max_new_tokens;
   if (min_new_tokens) otherwise.min_new_tokens = *min_new_tokens;
+  if (num_beams && !do_sample.value_or(false)) otherwise.beam.width = *num_beams == 1 ? 0 : *num_beams;
+  if (length_penalty) otherwise.beam.length_penalty = *length_penalty;
+  if (early_stopping) otherwise.beam.early_stopping = *early_stopping;
+  otherwise.bad_words.insert(otherwise.bad_words.end(), bad_words.begin(), bad_words.end());
+  otherwise.stop_strings.insert(otherwise.stop_strings.end(), stop_strings.begin(), stop_strings.end());
   return otherwise;
 }
 

@@ -23,7 +23,12 @@ struct GenerationConfig {
   std::optional<float> repetition_penalty;
   std::optional<std::int64_t> max_new_tokens;
   std::optional<std::int64_t> min_new_tokens;
-  std::vector<std::string> unsupported;  // "num_beams is 4": options that would change what is generated and that this engine does not have
+  std::optional<std::int64_t> num_beams;  // above 1: beam search, where nothing is sampled
+  std::optional<float> length_penalty;
+  std::optional<BeamSearchParams::Stop> early_stopping;
+  std::vector<std::vector<std::int32_t>> bad_words;  // bad_words_ids, and suppress_tokens as words of one
+  std::vector<std::string> stop_strings;
+  std::vector<std::string> unsupported;  // "no_repeat_ngram_size is 3": options that would change what is generated and that this engine does not have
   std::vector<std::string> unknown;      // keys that mean nothing here
 
   /// Of the folder of a model, or beside a model's file; everything unset when there is no such file. (End-of-sequence ids are the ModelConfig's.) Errors name the file

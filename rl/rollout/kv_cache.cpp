@@ -39,7 +39,8 @@ KvCache::KvCache(const KvShape& shape, std::int64_t block_tokens, std::int64_t b
       layer_part_(block_tokens * token_stride_),
       block_stride_(layers_ * 2 * layer_part_),
       arena_(arena),
-      references_(static_cast<std::size_t>(blocks), 0) {
+      references_(static_cast<std::size_t>(blocks), 0),
+      cached_(static_cast<std::size_t>(blocks), false) {
   free_.reserve(references_.size());
   for (std::int64_t block = blocks - 1; block >= 0; --block) free_.push_back(static_cast<std::int32_t>(block));
 }
@@ -55,14 +56,32 @@ std::optional<std::int32_t> KvCache::allocate() {
 }
 
 void KvCache::retain(std::int32_t block) {
-  CHECK(references_[static_cast<std::size_t>(block)] > 0);
-  ++references_[static_cast<std::size_t>(block)];
+  const auto at = static_cast<std::size_t>(block);
+  CHECK(references_[at] > 0);
+  if (++references_[at] == 2 && cached_[at]) --idle_cached_;
 }
 
 void KvCache::release(std::int32_t block) {
-  std::int32_t& references = references_[static_cast<std::size_t>(block)];
-  CHECK(references > 0);
-  if (--references == 0) free_.push_back(block);
+  const auto at = static_cast<std::size_t>(block);
+  CHECK(references_[at] > 0);
+  const std::int32_t references = --references_[at];
+  if (references == 1 && cached_[at]) ++idle_cached_;
+  if (references > 0) return;
+  CHECK(!cached_[at]);
+  free_.push_back(block);
+}
+
+void KvCache::set_cached(std::int32_t block, bool cached) {
+  const auto at = static_cast<std::size_t>(block);
+  CHECK(references_[at] > 0);
+  if (cached_[at] == cached) return;
+  cached_[at] = cached;
+  if (references_[at] == 1) idle_cached_ += cached ? 1 : -1;
+}
+
+void KvCache::release_memory() {
+  CHECK(free_blocks() == blocks());
+  madvise(arena_, references_.size() * static_cast<std::size_t>(block_bytes()), MADV_DONTNEED);
 }
 
 void KvCache::copy(std::int32_t from, std::int32_t to, std::int64_t tokens) {

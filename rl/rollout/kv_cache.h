@@ -46,6 +46,17 @@ class KvCache {
   void release(std::int32_t block);
   bool shared(std::int32_t block) const { return references_[static_cast<std::size_t>(block)] > 1; }
 
+  /// Marks a block that the prefix cache holds a reference to.
+  void set_cached(std::int32_t block, bool cached);
+  /// Blocks so marked to which there is no other reference.
+  std::int64_t idle_cached_blocks() const { return idle_cached_; }
+
+  /// A block's keys and values of all layers, block_bytes() of them: what is to be kept of it elsewhere.
+  float* data(std::int32_t block) { return arena_ + block * block_stride_; }
+
+  /// Gives the memory behind the blocks back to the system, where none is taken; it comes again as they are written.
+  void release_memory();
+
   /// Copies the first `tokens` tokens of all layers.
   void copy(std::int32_t from, std::int32_t to, std::int64_t tokens);
 
@@ -66,6 +77,8 @@ class KvCache {
   float* arena_;
   std::vector<std::int32_t> references_;
   std::vector<std::int32_t> free_;  // a stack
+  std::vector<bool> cached_;
+  std::int64_t idle_cached_ = 0;
 };
 
 }  // namespace rl

@@ -1,19 +1,18 @@
 #include "rl/rollout/sampler.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
-#include <cstring>
-#include <limits>
-#include <string>
+#include <numeric>
 
 #include "rl/kernel/kernel.h"
+#include "rl/rollout/logits_processor.h"
 #include "rl/rollout/philox.h"
 #include "runtime/core/check.h"
 
 namespace rl {
 namespace {
 
-constexpr float kTemperatureMin = 1e-4F;
 constexpr std::size_t kSumChunk = 1024;
 
 struct Candidate {
@@ -110,81 +109,98 @@ std::vector<Candidate> restrict_candidates(std::span<const float> weights, const
   return candidates;
 }
 
-// Log-prob of `id` and whether the row is finite enough to choose from.
-SampledToken with_logprob(kernel::ThreadPool& alone, const SampleRow& row, float temperature, std::int32_t id) {
-  SampledToken token{.id = id};
-  const kernel::LogSoftmaxOutputs outputs{.logprob = &token.logprob};
-  kernel::log_softmax_gather(alone, row.logits.data(), 1, static_cast<std::int64_t>(row.logits.size()), 0, temperature, &id, outputs);
-  if (!std::isfinite(token.logprob)) token = {};
+float logprob_of(kernel::ThreadPool& alone, std::span<const float> logits, float temperature, std::int32_t id) {
+  float logprob = 0;
+  const kernel::LogSoftmaxOutputs outputs{.logprob = &logprob};
+  kernel::log_softmax_gather(alone, logits.data(), 1, static_cast<std::int64_t>(logits.size()), 0, temperature, &id, outputs);
+  return logprob;
+}
+
+struct Scratch {
+  std::vector<float> processed;  // logits behind penalties, where there are any
+  std::vector<float> weights;
+};
+
+// The chosen token with the log-probs that were asked for; none when the row is not finite. `candidates` is what top-k and the like left, empty when they left all.
+SampledToken with_logprobs(kernel::ThreadPool& alone, const SampleRow& row, std::span<const float> processed, std::span<const Candidate> candidates, std::int32_t id) {
+  const SamplingParams& params = *row.params;
+  const float temperature = params.temperature == 0.0F ? 1.0F : params.temperature;
+  SampledToken token{.id = id, .logprob = logprob_of(alone, row.logits, temperature, id)};
+  if (!std::isfinite(token.logprob)) return {};
+  token.top = top_scores(alone, row.logits, temperature, params.top_logprobs);
+  if (!params.processed_logprobs) return token;
+  if (candidates.empty()) {
+    token.processed_logprob = logprob_of(alone, processed, temperature, id);
+    token.top_processed = top_scores(alone, processed, temperature, params.top_logprobs);
+    return token;
+  }
+  double total = 0;
+  for (const Candidate& candidate : candidates) total += double{candidate.weight};
+  for (const Candidate& candidate : candidates) {
+    const auto logprob = static_cast<float>(std::log(double{candidate.weight} / total));
+    if (candidate.id == id) token.processed_logprob = logprob;
+    if (static_cast<std::int64_t>(token.top_processed.size()) < params.top_logprobs) token.top_processed.push_back({.id = candidate.id, .logprob = logprob});
+  }
   return token;
 }
 
-SampledToken sample_token(kernel::ThreadPool& alone, const SampleRow& row, std::vector<float>& scratch) {
+SampledToken sample_token(kernel::ThreadPool& alone, const SampleRow& row, Scratch& scratch) {
   const SamplingParams& params = *row.params;
   std::span<const float> logits = row.logits;
-  const float penalty = params.repetition_penalty;
-  const bool changed = !row.forbidden.empty() || penalty != 1.0F;
-  if (changed) scratch.assign(logits.begin(), logits.end());
-  if (penalty != 1.0F) {
-    for (std::int32_t id : row.history) {
-      if (id < 0 || static_cast<std::size_t>(id) >= scratch.size()) continue;
-      const float logit = logits[static_cast<std::size_t>(id)];  // once, however often it is repeated
-      scratch[static_cast<std::size_t>(id)] = logit < 0.0F ? logit * penalty : logit / penalty;
-    }
+  const LogitsContext context{.params = &params, .history = row.history, .generated = row.generated, .forbidden = row.forbidden};
+  if (context.changes_logits()) {
+    process_logits(context, row.logits, scratch.processed);
+    logits = scratch.processed;
   }
-  for (std::int32_t id : row.forbidden) {
-    if (id >= 0 && static_cast<std::size_t>(id) < scratch.size()) scratch[static_cast<std::size_t>(id)] = -std::numeric_limits<float>::infinity();
-  }
-  if (changed) logits = scratch;
   const std::int32_t best = argmax(logits);
-  const bool greedy = params.temperature == 0.0F;
-  if (greedy || params.top_k == 1) return with_logprob(alone, row, greedy ? 1.0F : params.temperature, best);
+  if (!std::isfinite(logits[static_cast<std::size_t>(best)])) return {};  // NaN, or everything is forbidden
+  if (params.temperature == 0.0F) return with_logprobs(alone, row, logits, {}, best);
+  if (params.top_k == 1) return with_logprobs(alone, row, logits, std::array{Candidate{.weight = 1.0F, .id = best}}, best);
 
   const float maximum = logits[static_cast<std::size_t>(best)];
   const float scale = 1.0F / params.temperature;
-  scratch.resize(logits.size());
-  for (std::size_t i = 0; i < logits.size(); ++i) scratch[i] = (logits[i] - maximum) * scale;
-  kernel::exp(alone, scratch.data(), static_cast<std::int64_t>(scratch.size()), scratch.data());
+  std::vector<float>& weights = scratch.weights;
+  weights.resize(logits.size());
+  for (std::size_t i = 0; i < logits.size(); ++i) weights[i] = (logits[i] - maximum) * scale;
+  kernel::exp(alone, weights.data(), static_cast<std::int64_t>(weights.size()), weights.data());
   const double uniform = philox_uniform(params.seed, row.sample, row.position);
+  if (!(weights[static_cast<std::size_t>(best)] > 0.0F)) return {};  // NaN, or nothing but -infinity
   const bool restricted = params.top_k > 0 || params.top_p < 1.0F || params.min_p > 0.0F;
-  if (!(scratch[static_cast<std::size_t>(best)] > 0.0F)) return {};  // NaN, or nothing but -infinity
-  const std::int32_t id = restricted ? draw(restrict_candidates(scratch, params), uniform) : draw(std::span<const float>(scratch), uniform);
-  return with_logprob(alone, row, params.temperature, id);
+  if (!restricted) return with_logprobs(alone, row, logits, {}, draw(std::span<const float>(weights), uniform));
+  const std::vector<Candidate> candidates = restrict_candidates(weights, params);
+  return with_logprobs(alone, row, logits, candidates, draw(candidates, uniform));
 }
 
 }  // namespace
 
-runtime::Status SamplingParams::validate() const {
-  const auto bad = [](const std::string& what) { return runtime::invalid_argument("sampling: " + what); };
-  if (temperature != 0.0F && !(temperature >= kTemperatureMin && std::isfinite(temperature))) {
-    return bad("temperature is " + std::to_string(temperature) + "; 0 (greedy) or at least 0.0001");
-  }
-  if (!(top_p > 0.0F && top_p <= 1.0F)) return bad("top_p is " + std::to_string(top_p) + "; above 0 and at most 1");
-  if (!(min_p >= 0.0F && min_p <= 1.0F)) return bad("min_p is " + std::to_string(min_p) + "; from 0 to 1");
-  if (!(repetition_penalty > 0.0F && std::isfinite(repetition_penalty))) return bad("repetition_penalty is " + std::to_string(repetition_penalty) + "; above 0");
-  if (top_k < -1) return bad("top_k is " + std::to_string(top_k) + "; a number of tokens, or 0 or -1 for all");
-  if (max_new_tokens < 0) return bad("max_new_tokens is " + std::to_string(max_new_tokens) + "; at least 0");
-  if (min_new_tokens < 0) return bad("min_new_tokens is " + std::to_string(min_new_tokens) + "; at least 0");
-  if (min_new_tokens > max_new_tokens) {
-    return bad("min_new_tokens " + std::to_string(min_new_tokens) + " exceeds max_new_tokens " + std::to_string(max_new_tokens));
-  }
-  return {};
+std::vector<std::int32_t> top_ids(std::span<const float> logits, std::int64_t count) {
+  std::vector<std::int32_t> ids(logits.size());
+  std::iota(ids.begin(), ids.end(), 0);
+  const auto kept = static_cast<std::ptrdiff_t>(std::min(static_cast<std::size_t>(count), ids.size()));
+  const auto larger = [&](std::int32_t a, std::int32_t b) {
+    const float x = logits[static_cast<std::size_t>(a)];
+    const float y = logits[static_cast<std::size_t>(b)];
+    return x != y ? x > y : a < b;
+  };
+  std::partial_sort(ids.begin(), ids.begin() + kept, ids.end(), larger);
+  ids.resize(static_cast<std::size_t>(kept));
+  return ids;
 }
 
-const char* to_string(FinishReason reason) {
-  switch (reason) {
-    case FinishReason::kStop: return "stop";
-    case FinishReason::kLength: return "length";
-    case FinishReason::kAborted: return "aborted";
-    case FinishReason::kError: break;
+std::vector<TokenScore> top_scores(kernel::ThreadPool& pool, std::span<const float> logits, float temperature, std::int64_t count) {
+  std::vector<TokenScore> scores;
+  if (count <= 0) return scores;
+  for (const std::int32_t id : top_ids(logits, count)) {
+    const float logprob = logprob_of(pool, logits, temperature, id);  // the kernel's own bits, at a pass over the row each
+    if (std::isfinite(logprob)) scores.push_back({.id = id, .logprob = logprob});
   }
-  return "error";
+  return scores;
 }
 
 void sample_tokens(kernel::ThreadPool& pool, std::span<const SampleRow> rows, std::span<SampledToken> tokens) {
   CHECK(rows.size() == tokens.size());
   pool.parallel_for(static_cast<std::int64_t>(rows.size()), 1, [&](std::int64_t begin, std::int64_t end) {
-    static thread_local std::vector<float> scratch;
+    static thread_local Scratch scratch;
     for (std::int64_t i = begin; i < end; ++i) {
       // The pool is busy with this very loop, so what is called from here runs on this thread alone.
       tokens[static_cast<std::size_t>(i)] = sample_token(pool, rows[static_cast<std::size_t>(i)], scratch);

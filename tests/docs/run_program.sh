@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Runs a documented program, which starts a cluster of its own: run_program.sh BUILD_FOLDER PROGRAM
+# Runs a documented program, which starts a cluster of its own: run_program.sh BUILD_FOLDER PROGRAM [ARGUMENT...]
 set -euo pipefail
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
 unset STARLING_ADDRESS
-STARLING_PROGRAM=$1/bin/starling STARLING_SESSION_ROOT=$folder/s timeout 120 "$2"
+STARLING_PROGRAM=$1/bin/starling STARLING_SESSION_ROOT=$folder/s timeout 120 "${@:2}"

@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cctype>
 #include <filesystem>
 #include <fstream>
 #include <iostream>
@@ -10,7 +12,9 @@
 #include <set>
 #include <sstream>
 
+#include "rl/command/sampling_options.h"
 #include "rl/command/score.h"
+#include "rl/text/tokenizer.h"
 #include "tests/rl/model/fixtures.h"
 #include "tests/support/temporary_folder.h"
 
@@ -63,9 +67,10 @@ TEST(GenerateCommand, ContinuesIdsGreedilyByDefault) {
 /// A copy of the fixture's folder, whose generation_config.json is `config`.
 class LlamaWith {
  public:
-  explicit LlamaWith(const std::string& config) {
+  explicit LlamaWith(const std::string& config, const std::filesystem::path& tokenizer = {}) {
     for (const char* name : {"config.json", "model.safetensors"}) std::filesystem::create_symlink(std::filesystem::canonical(std::filesystem::path(llama()) / name), folder_.file(name));
     std::ofstream(folder_.file("generation_config.json")) << config;
+    if (!tokenizer.empty()) std::filesystem::create_symlink(std::filesystem::canonical(tokenizer), folder_.file("tokenizer.json"));
   }
   std::string path() const { return folder_.path().string(); }
 
@@ -91,10 +96,73 @@ TEST(GenerateCommand, HonoursTheGenerationConfig) {
   const LlamaWith penalized(R"({"repetition_penalty": 30.0, "max_new_tokens": 12})");
   const std::vector<int> once = ids(penalized.path());
   EXPECT_EQ(std::set<int>(once.begin(), once.end()).size(), once.size());  // nothing comes twice
-  const LlamaWith searched(R"({"num_beams": 4})");
-  const Outcome beams = run(generate_command, {"--model", searched.path(), "--ids", "5"});
-  EXPECT_EQ(beams.exit, 1);
-  EXPECT_NE(beams.errors.find("num_beams is 4, which is not supported"), std::string::npos) << beams.errors;
+  const LlamaWith searched(R"({"num_beams": 4, "max_new_tokens": 9})");
+  EXPECT_EQ(ids(searched.path()), ids(llama(), {"--beams", "4", "--max-new-tokens", "9"}));
+  EXPECT_EQ(ids(searched.path(), {"--beams", "0"}), ids(llama(), {"--max-new-tokens", "9"}));
+  const LlamaWith contrasted(R"({"no_repeat_ngram_size": 4})");
+  const Outcome refused = run(generate_command, {"--model", contrasted.path(), "--ids", "5"});
+  EXPECT_EQ(refused.exit, 1);
+  EXPECT_NE(refused.errors.find("no_repeat_ngram_size is 4, which is not supported"), std::string::npos) << refused.errors;
+}
+
+TEST(GenerateCommand, SearchesWithBeams) {
+  const Outcome outcome = run(generate_command, {"--model", llama(), "--ids", "5,6,7", "--beams", "3", "--n", "2", "--length-penalty", "0.5", "--early-stopping", "true", "--max-new-tokens", "6", "--json"});
+  EXPECT_EQ(outcome.exit, 0) << outcome.errors;
+  ASSERT_EQ(outcome.lines.size(), 2U);
+  EXPECT_GE(outcome.json(0)["beam_score"].get<float>(), outcome.json(1)["beam_score"].get<float>());
+  EXPECT_NE(outcome.json(0)["ids"], outcome.json(1)["ids"]);
+}
+
+TEST(GenerateCommand, PrintsTheLogprobsThatAreAskedFor) {
+  const Outcome outcome = run(generate_command, {"--model", llama(), "--ids", "5,6,7", "--max-new-tokens", "4", "--ignore-eos", "--json", "--top-logprobs", "2", "--prompt-logprobs", "--prompt-top-logprobs", "3",
+                                                 "--processed-logprobs", "--logit-bias", "9=100", "--temperature", "1", "--bad-ids", "8"});
+  EXPECT_EQ(outcome.exit, 0) << outcome.errors;
+  const nlohmann::json line = outcome.json(0);
+  EXPECT_EQ(line["ids"], nlohmann::json({9, 9, 9, 9}));
+  EXPECT_EQ(line["finish_reason"], "length");
+  ASSERT_EQ(line["top_logprobs"].size(), 4U);
+  EXPECT_EQ(line["top_logprobs"][0].size(), 2U);
+  EXPECT_LT(line["logprobs"][0].get<float>(), -1.0F);
+  EXPECT_NEAR(line["processed_logprobs"][0].get<float>(), 0.0F, 1e-5F);
+  EXPECT_EQ(line["top_processed_logprobs"][0][0]["id"], 9);
+  EXPECT_EQ(line["prompt_logprobs"].size(), 2U);
+  EXPECT_EQ(line["prompt_top_logprobs"][1].size(), 3U);
+  const Outcome best = run(generate_command, {"--model", llama(), "--ids", "5", "--max-new-tokens", "4", "--temperature", "1", "--n", "2", "--best-of", "5", "--json"});
+  EXPECT_EQ(best.lines.size(), 2U);
+}
+
+TEST(GenerateCommand, StopsAtAText) {
+  const LlamaWith with_text("{}", testing::fixtures() / "tokenizers" / "gpt2_bytelevel" / "tokenizer.json");
+  const auto text = [&](std::vector<std::string> more) {
+    std::vector<std::string> arguments = {"--model", with_text.path(), "--ids", "5,6,7", "--max-new-tokens", "40", "--ignore-eos", "--temperature", "1", "--seed", "4", "--json"};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    const Outcome outcome = run(generate_command, arguments);
+    EXPECT_EQ(outcome.exit, 0) << outcome.errors;
+    return outcome.json(0);
+  };
+  const std::string whole = text({})["text"];
+  std::size_t at = 8;
+  while (at + 2 < whole.size() && !(std::isalnum(static_cast<unsigned char>(whole[at])) != 0 && std::isalnum(static_cast<unsigned char>(whole[at + 1])) != 0)) ++at;
+  const std::string stop = whole.substr(at, 2);
+  const nlohmann::json cut = text({"--stop", stop});
+  EXPECT_EQ(cut["text"], whole.substr(0, whole.find(stop)));
+  EXPECT_EQ(cut["finish_reason"], "stop");
+  EXPECT_EQ(cut["stop_string"], stop);
+  EXPECT_EQ(text({"--stop", stop, "--keep-stop"})["text"], whole.substr(0, whole.find(stop)) + stop);
+}
+
+TEST(SamplingOptions, TakesABadWordAsItStandsInATextAndAtItsBeginning) {
+  const auto tokenizer = Tokenizer::load(testing::fixtures() / "tokenizers" / "gpt2_bytelevel");
+  ASSERT_TRUE(tokenizer.ok()) << tokenizer.status().to_string();
+  SamplingOptionTexts texts;
+  texts.bad_words = {"~", "the"};
+  texts.bad_ids = {"5, 6"};
+  texts.logit_biases = {"13=-2.5"};
+  SamplingParams sampling;
+  ASSERT_TRUE(texts.apply(*tokenizer, sampling).ok());
+  const auto ids = [&](const char* text) { return *tokenizer->encode(text, false); };
+  EXPECT_EQ(sampling.bad_words, (std::vector<std::vector<std::int32_t>>{{5, 6}, ids("~"), ids(" ~"), ids("the"), ids(" the")}));
+  EXPECT_EQ(sampling.logit_bias, (std::vector<LogitBias>{{.id = 13, .bias = -2.5F}}));
 }
 
 TEST(GenerateCommand, AnswersJsonLinesInOrder) {
@@ -129,6 +197,12 @@ TEST(GenerateCommand, NamesWhatIsWrong) {
   expect(run(generate_command, {"--model", llama(), "--prompt", "no tokenizer here"}), 1, "tokenizer");
   expect(run(generate_command, {"--model", llama(), "--ids", "1,x"}), 1, "1,x");
   expect(run(generate_command, {"--model", llama(), "--ids", "1", "--top-p", "0"}), 1, "top_p");
+  expect(run(generate_command, {"--model", llama(), "--ids", "1", "--logit-bias", "5"}), 1, "--logit-bias: '5' is not a token id and a number");
+  expect(run(generate_command, {"--model", llama(), "--ids", "1", "--bad-ids", "a"}), 1, "--bad-ids");
+  expect(run(generate_command, {"--model", llama(), "--ids", "1", "--stop", "x"}), 1, "--stop: the model has no tokenizer");
+  expect(run(generate_command, {"--model", llama(), "--ids", "1", "--bad-word", "x"}), 1, "--bad-word: the model has no tokenizer");
+  expect(run(generate_command, {"--model", llama(), "--ids", "1", "--early-stopping", "maybe"}), 2, "--early-stopping");
+  expect(run(generate_command, {"--model", llama(), "--ids", "1", "--beams", "2", "--top-logprobs", "1"}), 1, "top_logprobs");
   expect(run(generate_command, {"--model", llama()}, "{\"ids\":[1]}\n{\"promt\":\"x\"}\n"), 1, "stdin:2");
   expect(run(generate_command, {"--model", llama()}, "{\"ids\":[1]\n"), 1, "stdin:1: not a JSON object");
 }

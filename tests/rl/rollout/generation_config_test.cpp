@@ -42,15 +42,32 @@ TEST(GenerationConfig, LeftOutMeansWhatTransformersTakes) {
 }
 
 TEST(GenerationConfig, NamesWhatItDoesNotHave) {
-  auto config = parse(R"({"num_beams": 4, "no_repeat_ngram_size": 0, "suppress_tokens": [], "typical_p": 1.0, "guidance_scale": null, "bad_words_ids": [[3]], "temprature": 0.5})");
+  auto config = parse(R"({"num_beam_groups": 4, "no_repeat_ngram_size": 0, "suppress_tokens": [], "typical_p": 1.0, "guidance_scale": null, "force_words_ids": [[3]], "temprature": 0.5})");
   ASSERT_TRUE(config.ok()) << config.status().to_string();
-  EXPECT_EQ(config->unsupported, (std::vector<std::string>{"bad_words_ids is [[3]]", "num_beams is 4"}));
+  EXPECT_EQ(config->unsupported, (std::vector<std::string>{"force_words_ids is [[3]]", "num_beam_groups is 4"}));
   EXPECT_EQ(config->unknown, (std::vector<std::string>{"temprature"}));
+  EXPECT_EQ(parse(R"({"num_beams": 4, "do_sample": true})")->unsupported, (std::vector<std::string>{"num_beams is 4 with do_sample"}));
+}
+
+TEST(GenerationConfig, SaysHowToSearchAndWhatNotToSay) {
+  auto config = parse(R"({"num_beams": 4, "length_penalty": 0.6, "early_stopping": "never", "bad_words_ids": [[3], [4, 5]], "suppress_tokens": [7]})");
+  ASSERT_TRUE(config.ok()) << config.status().to_string();
+  EXPECT_TRUE(config->unsupported.empty());
+  const SamplingParams params = config->apply({.temperature = 0.0F, .bad_words = {{1}}});
+  EXPECT_EQ(params.beam.width, 4);
+  EXPECT_EQ(params.beam.length_penalty, 0.6F);
+  EXPECT_EQ(params.beam.early_stopping, BeamSearchParams::Stop::kNever);
+  EXPECT_EQ(params.bad_words, (std::vector<std::vector<std::int32_t>>{{1}, {3}, {4, 5}, {7}}));
+  EXPECT_EQ(parse(R"({"stop_strings": "END"})")->apply({}).stop_strings, (std::vector<std::string>{"END"}));
+  EXPECT_EQ(parse(R"({"num_beams": 1})")->apply({}).beam.width, 0);
 }
 
 TEST(GenerationConfig, RefusesDamageByName) {
   EXPECT_EQ(parse(R"({"temperature": "hot"})").status().message(), "g.json: temperature is \"hot\", should be a number");
   EXPECT_EQ(parse(R"({"top_k": 1.5})").status().message(), "g.json: top_k is 1.5, should be a small integer");
+  EXPECT_EQ(parse(R"({"bad_words_ids": [3]})").status().message(), "g.json: bad_words_ids is [3], should be a list of lists of token ids");
+  EXPECT_EQ(parse(R"({"early_stopping": 1})").status().message(), "g.json: early_stopping is 1, should be true, false or \"never\"");
+  EXPECT_EQ(parse(R"({"stop_strings": [1]})").status().message(), "g.json: stop_strings is [1], should be a text or a list of texts");
   EXPECT_EQ(parse(R"({"do_sample": true, "top_p": 7})").status().code(), ErrorCode::kInvalidArgument);
   EXPECT_EQ(parse(R"({"repetition_penalty": 0})").status().code(), ErrorCode::kInvalidArgument);
   EXPECT_EQ(GenerationConfig::from_json(json::array(), "g.json").status().code(), ErrorCode::kInvalidArgument);
