@@ -104,7 +104,7 @@ void read_common(JsonFields& fields, const std::string& where, ModelConfig& conf
     if (share < 1.0) config.rotary_dim = static_cast<std::int64_t>(static_cast<double>(config.head_dim) * share);
   }
   fields.merge(scaling);
-  config.rope = read_rope(fields, where, config.max_position_embeddings, config.rotated(), defaults.rope_theta);
+  config.rope = read_rope(fields, where, config.max_position_embeddings, config.rotated(), {.theta = defaults.rope_theta, .original_positions = defaults.original_positions});
   if (config.rope.kind == RopeConfig::Kind::kDynamic) {
     // Its config has the context that it was trained with.
     const double stretched = static_cast<double>(config.rope.original_max_position_embeddings) * config.rope.factor;

@@ -61,6 +61,7 @@ struct ConfigDefaults {
   std::int64_t positions = 2048;
   double norm_eps = 1e-6;
   double rope_theta = 10000.0;
+  std::int64_t original_positions = 0;  // original_max_position_embeddings beside the rope object; 0: what the object says
   bool tied = false;
   bool partial_rotary = false;  // whether partial_rotary_factor has a meaning
 };

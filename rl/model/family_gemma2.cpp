@@ -12,7 +12,7 @@ void read(JsonFields& fields, const std::string& where, ModelConfig& config) {
   config.norm = NormKind::kRmsPlusOne;
   config.norm_place = NormPlace::kBoth;
   read_common(fields, where, config, {.kv_heads = 4, .head_dim = 256, .positions = 8192, .tied = true});
-  read_activation(fields, fields.has("hidden_activation") ? "hidden_activation" : "hidden_act", "gelu_pytorch_tanh", config);
+  read_activation(fields, "hidden_activation", "gelu_pytorch_tanh", config);  // whatever the older hidden_act says
   config.embedding_scale = std::sqrt(static_cast<double>(config.hidden_size));
   config.attention_scale = 1.0 / std::sqrt(fields.number("query_pre_attn_scalar", 256.0, 1e-6));
   config.attention_softcap = fields.number("attn_logit_softcapping", fields.is_null("attn_logit_softcapping") ? 0.0 : 50.0, 0.0);

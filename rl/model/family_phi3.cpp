@@ -8,7 +8,7 @@ namespace rl {
 namespace {
 
 void read(JsonFields& fields, const std::string& where, ModelConfig& config) {
-  read_common(fields, where, config, {.positions = 4096, .norm_eps = 1e-5, .partial_rotary = true});
+  read_common(fields, where, config, {.positions = 4096, .norm_eps = 1e-5, .original_positions = 4096, .partial_rotary = true});
   read_activation(fields, "hidden_act", "silu", config);
   read_windows(fields, config, WindowRule::kAllLayers, 0);
   fields.only("embd_pdrop", 0.0, "0 is");

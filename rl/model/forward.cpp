@@ -88,7 +88,7 @@ Rows::Rows(const PackedBatch& batch, const Rope& rotary) : ids(batch.ids), cu_se
   for (std::size_t b = 0; b + 1 < cu_seqlens.size(); ++b) {
     const std::int64_t length = cu_seqlens[b + 1] - cu_seqlens[b];
     for (std::int64_t i = 0; i < length; ++i) positions.push_back(static_cast<std::int32_t>(i));
-    lengths.insert(lengths.end(), static_cast<std::size_t>(length), length);
+    lengths.insert(lengths.end(), static_cast<std::size_t>(length), batch.rope_lengths.empty() ? length : std::max(length, batch.rope_lengths[b]));
   }
   find_angles(lengths, rotary);
 }

@@ -44,15 +44,25 @@ void read_layers(JsonFields& fields, const json& object, LoraConfig& config) {
   }
 }
 
+// Some ways of beginning take something away from the model's own weights, and PEFT does so again whenever such an adapter is loaded.
+void refuse_changed_base(JsonFields& fields, const json& object) {
+  constexpr const char* kKey = "init_lora_weights";
+  if (!fields.has(kKey) || object.at(kKey).is_boolean()) return;
+  const std::string how = fields.text(kKey, "");
+  if (how != "gaussian" && how != "orthogonal" && how != "eva") fields.refuse(kKey, "true, false, gaussian, orthogonal and eva are: others change the model's own weights");
+}
+
 // What would make another kind of adapter of it.
-void refuse_others(JsonFields& fields) {
+void refuse_others(JsonFields& fields, const json& object) {
   fields.only("peft_type", "LORA", "LORA is");
   fields.only("bias", "none", "none is: biases are not trained");
   for (const char* key : {"use_dora", "use_qalora", "use_bdlora", "lora_bias"}) fields.only(key, false, "false is");
-  for (const char* key : {"layer_replication", "megatron_config", "target_parameters", "trainable_token_indices", "alora_invocation_tokens", "arrow_config", "kasa_config",
+  for (const char* key : {"layer_replication", "megatron_config", "trainable_token_indices", "alora_invocation_tokens", "arrow_config", "kasa_config",
                           "velora_config", "monteclora_config"}) {
     if (fields.has(key)) fields.refuse(key, "null is");
   }
+  if (!fields.texts("target_parameters").empty()) fields.refuse("target_parameters", "null is");
+  refuse_changed_base(fields, object);
   if (!fields.texts("modules_to_save").empty()) fields.refuse("modules_to_save", "null is: heads are saved with a model");
 }
 
@@ -76,7 +86,7 @@ Status LoraConfig::validate() const {
 Result<LoraConfig> LoraConfig::from_json(const json& object, std::string_view where_view) {
   const std::string where(where_view);
   JsonFields fields(object, where);
-  refuse_others(fields);
+  refuse_others(fields, object);
   if (!fields.status().ok()) return fields.status();
   LoraConfig config;
   config.rank = fields.integer("r", 8, 1, kRankMax);
@@ -85,6 +95,7 @@ Result<LoraConfig> LoraConfig::from_json(const json& object, std::string_view wh
   config.dropout = fields.number("lora_dropout", 0.0, 0.0);
   config.base_model = fields.text("base_model_name_or_path", "");
   read_targets(fields, object, config);
+  if (fields.has("exclude_modules") && object.at("exclude_modules").is_string()) fields.refuse("exclude_modules", "a list of names is, not a regular expression");
   config.exclude_modules = names(fields, object, "exclude_modules");
   read_layers(fields, object, config);
   JsonFields ranks(fields.object("rank_pattern"), where + ": rank_pattern");

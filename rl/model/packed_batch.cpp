@@ -24,6 +24,7 @@ runtime::Status PackedBatch::validate(std::int64_t vocab_size, std::int64_t posi
   if (cu_seqlens.empty() || cu_seqlens.front() != 0 || cu_seqlens.back() != tokens()) {
     return invalid_argument("packed batch: sequence boundaries must begin at 0 and end at " + std::to_string(tokens()));
   }
+  if (!rope_lengths.empty() && static_cast<std::int64_t>(rope_lengths.size()) != sequences()) return invalid_argument("packed batch: a length for angles is needed for each sequence, or none");
   for (std::size_t b = 0; b + 1 < cu_seqlens.size(); ++b) {
     const std::int64_t length = cu_seqlens[b + 1] - cu_seqlens[b];
     if (length <= 0) return invalid_argument("packed batch: " + at("sequence", b) + " is empty");

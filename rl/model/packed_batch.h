@@ -14,6 +14,7 @@ struct PackedBatch {
   std::vector<std::int32_t> ids;          // [T]
   std::vector<std::int64_t> cu_seqlens{0};  // [B + 1]: sequence b is ids[cu_seqlens[b] .. cu_seqlens[b + 1])
   std::vector<std::int64_t> targets;      // [N] indices into ids, growing; never the first token of its sequence
+  std::vector<std::int64_t> rope_lengths = {};  // [B]: the length that a sequence's angles go by where it is more than its own (dynamic, longrope); empty: their own
 
   /// Appends a sequence and asks for the log-probability of its tokens from `first_target` (at least 1: nothing precedes the first
   /// token) to its end. A prompt followed by a response passes the prompt's length.
@@ -23,7 +24,7 @@ struct PackedBatch {
   std::int64_t sequences() const { return static_cast<std::int64_t>(cu_seqlens.size()) - 1; }
 
   /// kInvalidArgument: ids outside [0, vocab_size), boundaries that do not grow, targets out of order or without a predecessor,
-  /// a sequence longer than `positions_max`.
+  /// `rope_lengths` of another number, a sequence longer than `positions_max`.
   runtime::Status validate(std::int64_t vocab_size, std::int64_t positions_max) const;
 };
 

@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cstring>
 #include <mutex>
 #include <utility>
 
@@ -62,6 +63,20 @@ void zero_gaps(std::span<const ParameterSpec> specs, std::span<float> arena) {
     const std::int64_t next = i + 1 < specs.size() ? specs[i + 1].offset : static_cast<std::int64_t>(arena.size());
     std::fill(arena.begin() + end, arena.begin() + next, 0.0F);
   }
+}
+
+// A file may hold the output layer that its config says is the embedding. Where it is another, neither is what was meant.
+Status check_tied(const ModelConfig& config, const WeightSource& source, const Parameters& parameters) {
+  if (!config.tie_word_embeddings) return {};
+  for (const char* name : {"lm_head.weight", "output.weight", "transformer.output_layer.weight"}) {
+    const TensorInfo* info = source.find(name);
+    if (info == nullptr || parameters.specs().empty() || info->shape != parameters.specs().front().shape) continue;
+    std::vector<float> stored(static_cast<std::size_t>(parameters.specs().front().count));
+    if (Status status = source.read_f32(name, stored); !status.ok()) return status;
+    if (std::memcmp(stored.data(), parameters.data(parameters.specs().front().name), stored.size() * sizeof(float)) == 0) continue;
+    return runtime::invalid_argument(std::string(name) + " differs from the embedding, though tie_word_embeddings is true: set it to false to use both, or take the tensor out");
+  }
+  return {};
 }
 
 void initialise(at::Tensor view, FamilyParameter::Init init, double range, const at::Generator& generator) {
@@ -146,6 +161,7 @@ Result<Parameters> Parameters::load(const ModelConfig& config, const WeightSourc
   });
   if (!first_error.ok()) return first_error;
   Parameters parameters(std::move(specs), std::move(*arena));
+  if (Status status = check_tied(config, source, parameters); !status.ok()) return status;
   if (options.head_seed) {
     at::Generator generator = at::make_generator<at::CPUGeneratorImpl>(*options.head_seed);
     for (std::size_t i = 0; i < wanted.size(); ++i) {

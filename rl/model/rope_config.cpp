@@ -13,14 +13,15 @@ using nlohmann::json;
 constexpr std::int64_t kPositionsMax = std::int64_t{1} << 26;
 
 // What the model was trained with first: beside the object (Phi-3) before inside it.
-std::int64_t read_original_positions(JsonFields& fields, JsonFields& scaling, std::int64_t positions) {
+std::int64_t read_original_positions(JsonFields& fields, JsonFields& scaling, std::int64_t positions, const RopeDefaults& defaults) {
   constexpr const char* kKey = "original_max_position_embeddings";
+  if (defaults.original_positions > 0 && !fields.has(kKey)) return defaults.original_positions;
   return fields.has(kKey) ? fields.integer(kKey, 1, kPositionsMax) : scaling.integer(kKey, positions, 1, kPositionsMax);
 }
 
-void read_yarn(JsonFields& fields, JsonFields& scaling, RopeConfig& rope, std::int64_t positions) {
+void read_yarn(JsonFields& fields, JsonFields& scaling, RopeConfig& rope, std::int64_t positions, const RopeDefaults& defaults) {
   rope.kind = RopeConfig::Kind::kYarn;
-  rope.original_max_position_embeddings = read_original_positions(fields, scaling, positions);
+  rope.original_max_position_embeddings = read_original_positions(fields, scaling, positions, defaults);
   const double stretched = static_cast<double>(positions) / static_cast<double>(rope.original_max_position_embeddings);
   rope.factor = scaling.number("factor", stretched, 1.0);
   rope.beta_fast = scaling.number("beta_fast", 32.0, 1e-6);
@@ -34,9 +35,9 @@ void read_yarn(JsonFields& fields, JsonFields& scaling, RopeConfig& rope, std::i
   rope.attention_factor = scaling.number("attention_factor", both, 0.0);
 }
 
-void read_long_rope(JsonFields& fields, JsonFields& scaling, RopeConfig& rope, std::int64_t positions, std::int64_t rotary_dim) {
+void read_long_rope(JsonFields& fields, JsonFields& scaling, RopeConfig& rope, std::int64_t positions, std::int64_t rotary_dim, const RopeDefaults& defaults) {
   rope.kind = RopeConfig::Kind::kLongRope;
-  rope.original_max_position_embeddings = read_original_positions(fields, scaling, positions);
+  rope.original_max_position_embeddings = read_original_positions(fields, scaling, positions, defaults);
   rope.factor = scaling.number("factor", static_cast<double>(positions) / static_cast<double>(rope.original_max_position_embeddings), 0.0);
   const auto context = static_cast<double>(rope.original_max_position_embeddings);
   const double grown = rope.factor <= 1.0 ? 1.0 : std::sqrt(1.0 + std::log(rope.factor) / std::log(context));
@@ -54,9 +55,9 @@ std::string rope_object(JsonFields& fields) {
   return old_form || !fields.has("rope_parameters") ? "rope_scaling" : "rope_parameters";
 }
 
-RopeConfig read_rope(JsonFields& fields, const std::string& where, std::int64_t positions, std::int64_t rotary_dim, double theta) {
+RopeConfig read_rope(JsonFields& fields, const std::string& where, std::int64_t positions, std::int64_t rotary_dim, const RopeDefaults& defaults) {
   RopeConfig rope;
-  rope.theta = fields.number("rope_theta", theta, 1.0);
+  rope.theta = fields.number("rope_theta", defaults.theta, 1.0);
   const std::string key = rope_object(fields);
   if (!fields.has(key)) return rope;
   JsonFields scaling(fields.object(key), where + ": " + key);
@@ -76,12 +77,12 @@ RopeConfig read_rope(JsonFields& fields, const std::string& where, std::int64_t 
     rope.factor = scaling.number("factor", 8.0, 1.0);
     rope.low_freq_factor = scaling.number("low_freq_factor", 1.0, 1e-6);
     rope.high_freq_factor = scaling.number("high_freq_factor", 4.0, 1e-6);
-    rope.original_max_position_embeddings = read_original_positions(fields, scaling, positions);
+    rope.original_max_position_embeddings = read_original_positions(fields, scaling, positions, defaults);
     if (rope.high_freq_factor <= rope.low_freq_factor) scaling.refuse("high_freq_factor", "one above low_freq_factor is");
   } else if (kind == "yarn") {
-    read_yarn(fields, scaling, rope, positions);
+    read_yarn(fields, scaling, rope, positions, defaults);
   } else if (kind == "longrope") {
-    read_long_rope(fields, scaling, rope, positions, rotary_dim);
+    read_long_rope(fields, scaling, rope, positions, rotary_dim, defaults);
   } else if (kind != "default") {
     scaling.refuse(type_key, "default, linear, dynamic, llama3, yarn and longrope are");
   }

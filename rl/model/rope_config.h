@@ -41,12 +41,18 @@ struct RopeConfig {
   static double yarn_mscale(double factor, double mscale);
 };
 
+/// What counts where a file says nothing.
+struct RopeDefaults {
+  double theta = 10000.0;
+  std::int64_t original_positions = 0;  // of original_max_position_embeddings beside the object; 0: what the object says
+};
+
 /// The key of the object to read: "rope_scaling", the form before transformers 5, counts where both are given, as it does there.
 std::string rope_object(JsonFields& fields);
 
 /// Reads `rope_parameters`, or `rope_theta` beside `rope_scaling` as before transformers 5; problems stay in `fields`.
-/// `positions` is the model's max_position_embeddings, `rotary_dim` how many dimensions of a head turn, `theta` what counts where none is given.
-RopeConfig read_rope(JsonFields& fields, const std::string& where, std::int64_t positions, std::int64_t rotary_dim, double theta = 10000.0);
+/// `positions` is the model's max_position_embeddings, `rotary_dim` how many dimensions of a head turn.
+RopeConfig read_rope(JsonFields& fields, const std::string& where, std::int64_t positions, std::int64_t rotary_dim, const RopeDefaults& defaults = {});
 
 /// Writes `rope_theta` and `rope_scaling`, which transformers 4 and 5 read. Not for kLongRope, whose configs are kept as they came.
 void write_rope(const RopeConfig& rope, nlohmann::json& out);

@@ -160,6 +160,7 @@ void Engine::Impl::start(RunningRequest& running) {
                                   std::min(context_max() - static_cast<std::int64_t>(request.prompt_ids.size()), request.sampling.max_new_tokens);
   running.open = beams ? 1 : static_cast<std::int64_t>(count);
   running.streams = !beams && request.best_of <= request.n;
+  for (Completion& completion : running.completions) completion.length_max = length_max;
   for (std::size_t i = 0; i < count; ++i) {
     running.sequences.push_back(std::make_unique<Sequence>());
     Sequence& sequence = *running.sequences.back();

@@ -115,6 +115,7 @@ struct Completion {
   std::string stop_string;                                   // the one that ended it
   float beam_score = 0;                                      // beam search: what hypotheses are ranked by
   std::vector<VersionRun> weight_versions;                   // of `ids`, in their order
+  std::int64_t length_max = 0;                               // what the sequence might have reached: what angles that depend on a length (dynamic, longrope) went by
   std::int64_t cached_prompt_tokens = 0;                     // of the prompt, read from the prefix cache rather than computed
   FinishReason finish_reason = FinishReason::kLength;
   runtime::Status status;  // ok unless finish_reason is kError: bad request, prompt too long, logits not finite

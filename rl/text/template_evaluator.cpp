@@ -124,11 +124,6 @@ TemplateEvaluator::Flow TemplateEvaluator::exec_if(const TemplateStatement& stat
 void TemplateEvaluator::exec_for(const TemplateStatement& statement, const ScopePtr& scope) {
   auto state = std::make_shared<LoopState>();
   state->items = iterate(eval(*statement.expr, scope));
-  state->depth = ++loops_;
-  struct Leave {
-    int& loops;
-    ~Leave() { --loops; }
-  } leave{loops_};
   if (statement.condition != nullptr) {
     ValueList kept;
     for (TemplateValue& item : state->items) {

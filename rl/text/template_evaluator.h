@@ -117,7 +117,6 @@ class TemplateEvaluator {
   std::size_t work_bytes_ = 0;
   int frames_ = 0;  // nested evaluations
   int calls_ = 0;   // nested macro calls
-  int loops_ = 0;   // nested loops
   int line_ = 1;
   // What can hold itself: emptied at the end, so that nothing leaks.
   std::vector<std::shared_ptr<NamespaceBox>> namespaces_;

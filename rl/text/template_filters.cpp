@@ -1,6 +1,9 @@
 // Filters on text and single values; those on lists are in template_list_filters.cpp.
+#include <array>
 #include <charconv>
 #include <cmath>
+#include <cstdio>
+#include <cstdlib>
 #include <optional>
 
 #include "rl/text/template_builtins.h"
@@ -189,7 +192,12 @@ TemplateValue filter_round(TemplateEvaluator&, const TemplateValue& value, const
   if (method == "floor") return std::floor(scaled) / scale;
   if (method != "common") fail_python("FilterArgumentError", "method must be common, ceil or floor");
   if (!value.is_float() && precision >= 0) return value.as_int();
-  return std::nearbyint(scaled) / scale;  // halves to even, as Python does
+  if (precision < 0) return std::nearbyint(scaled) / scale;  // halves to even, as Python does
+  // Of the number as it is, not of a multiple: 2.675 is a little less than it looks.
+  constexpr std::int64_t kDigitsMax = 17;
+  std::array<char, 400> decimal{};
+  std::snprintf(decimal.data(), decimal.size(), "%.*f", static_cast<int>(std::min(precision, kDigitsMax)), value.as_double());
+  return precision > kDigitsMax ? value.as_double() : std::strtod(decimal.data(), nullptr);
 }
 
 TemplateValue filter_format(TemplateEvaluator& evaluator, const TemplateValue& value, const Arguments& arguments) {
@@ -232,11 +240,23 @@ TemplateValue filter_wordcount(TemplateEvaluator& evaluator, const TemplateValue
   bool in_word = false;
   const std::string text = soft_text(evaluator, value);  // the characters are views of it
   for (std::string_view character : split_characters(text)) {
-    const bool blank = is_blank_character(character);
-    words += !blank && !in_word;
-    in_word = !blank;
+    const bool part = is_word_character(character);
+    words += part && !in_word;
+    in_word = part;
   }
   return words;
+}
+
+// Not str.title(): words begin after blanks, hyphens and opening brackets alone.
+TemplateValue filter_title(TemplateEvaluator& evaluator, const TemplateValue& value, const Arguments&) {
+  std::string out;
+  bool in_word = false;
+  const std::string text = soft_text(evaluator, value);  // the characters are views of it
+  for (std::string_view character : split_characters(text)) {
+    out += in_word ? to_lower(character) : to_upper(character);
+    in_word = !is_blank_character(character) && std::string_view("-({[<").find(character) == std::string_view::npos;
+  }
+  return out;
 }
 
 template <std::string (*kMap)(std::string_view)>
@@ -264,7 +284,7 @@ constexpr NamedFilter kTextFilters[] = {
     {"upper", filter_map_text<to_upper>},
     {"lower", filter_map_text<to_lower>},
     {"capitalize", filter_map_text<to_capitalized>},
-    {"title", filter_map_text<to_title>},
+    {"title", filter_title},
     {"int", filter_int},
     {"float", filter_float},
     {"abs", filter_abs},

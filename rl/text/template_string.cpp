@@ -125,6 +125,11 @@ bool is_blank_character(std::string_view character) {
          c == 0x205F || c == 0x3000;
 }
 
+bool is_word_character(std::string_view character) {
+  const utf8proc_category_t c = category(character);
+  return character == "_" || is_letter(c) || c == UTF8PROC_CATEGORY_ND || c == UTF8PROC_CATEGORY_NL || c == UTF8PROC_CATEGORY_NO;
+}
+
 std::string_view strip_text(std::string_view text, bool left, bool right, const std::string* characters) {
   const auto drops = [characters](std::string_view character) {
     return characters == nullptr ? is_blank_character(character) : characters->find(character) != std::string::npos;

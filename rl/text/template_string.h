@@ -19,6 +19,7 @@ std::vector<std::string_view> split_characters(std::string_view text);
 std::uint32_t decode_character(std::string_view character);
 
 bool is_blank_character(std::string_view character);
+bool is_word_character(std::string_view character);  // \w of Python's regular expressions: letters, numbers and the underscore
 
 /// str.strip and its halves: of blanks, or of any of `characters` when given.
 std::string_view strip_text(std::string_view text, bool left, bool right, const std::string* characters = nullptr);

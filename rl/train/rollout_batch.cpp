@@ -15,7 +15,8 @@ template bool Ragged<std::int32_t>::consistent() const;
 runtime::Status RolloutBatch::validate() const {
   const auto samples = static_cast<std::size_t>(responses.rows());
   if (!prompts.consistent() || !responses.consistent()) return runtime::invalid_argument("rollout batch: row offsets are inconsistent");
-  if (prompt_of.size() != samples || stopped.size() != samples || logprobs.size() != responses.values.size()) {
+  if (prompt_of.size() != samples || stopped.size() != samples || logprobs.size() != responses.values.size() ||
+      (!lengths_max.empty() && lengths_max.size() != samples)) {
     return runtime::invalid_argument("rollout batch: sizes differ");
   }
   for (std::size_t sample = 0; sample < samples; ++sample) {

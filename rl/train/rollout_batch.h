@@ -58,13 +58,14 @@ struct RolloutBatch {
   Ragged<std::int32_t> responses;       // [samples]; never empty rows
   std::vector<float> logprobs;          // of responses.values, under the policy and temperature that drew them
   std::vector<std::uint8_t> stopped;    // [samples]: 1 when a stop token ended the response, 0 when the length limit did
+  std::vector<std::int64_t> lengths_max = {};  // [samples]: Completion::length_max, so that everybody computes with the same angles; or empty
 
   std::int64_t samples() const { return responses.rows(); }
 
   /// kInvalidArgument: sizes that do not fit together, an index out of range.
   runtime::Status validate() const;
 
-  auto fields() { return std::tie(prompts, prompt_of, responses, logprobs, stopped); }
+  auto fields() { return std::tie(prompts, prompt_of, responses, logprobs, stopped, lengths_max); }
   bool operator==(const RolloutBatch&) const = default;
 };
 

@@ -104,6 +104,7 @@ Result<RolloutBatch> PolicyWorker::generate(const PromptBatch& prompts, bool val
     batch.prompt_of.push_back(static_cast<std::int32_t>(completion.request));
     batch.responses.append(completion.ids);
     batch.logprobs.insert(batch.logprobs.end(), completion.logprobs.begin(), completion.logprobs.end());
+    batch.lengths_max.push_back(completion.length_max);
     batch.stopped.push_back(completion.finish_reason == FinishReason::kStop ? 1 : 0);
   }
   return batch;

@@ -60,6 +60,7 @@ PackedBatch pack_samples(const RolloutBatch& batch, std::int64_t first, std::int
     sequence.assign(prompt.begin(), prompt.end());
     sequence.insert(sequence.end(), response.begin(), response.end());
     packed.append(sequence, static_cast<std::int64_t>(prompt.size()));
+    if (!batch.lengths_max.empty()) packed.rope_lengths.push_back(batch.lengths_max[static_cast<std::size_t>(sample)]);
   }
   return packed;
 }

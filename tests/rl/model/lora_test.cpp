@@ -278,6 +278,11 @@ TEST(Lora, MistakesAreToldByName) {
   EXPECT_EQ(refused("bias", "all").code(), ErrorCode::kUnimplemented);
   EXPECT_EQ(refused("peft_type", "IA3").code(), ErrorCode::kUnimplemented);
   EXPECT_EQ(refused("modules_to_save", {"lm_head"}).code(), ErrorCode::kUnimplemented);
+  EXPECT_NE(refused("init_lora_weights", "pissa_niter_4").message().find("init_lora_weights"), std::string::npos);  // it changes the base
+  EXPECT_TRUE(refused("init_lora_weights", "gaussian").ok());
+  EXPECT_EQ(refused("target_parameters", {"experts.gate_up_proj"}).code(), ErrorCode::kUnimplemented);
+  EXPECT_TRUE(refused("target_parameters", json::array()).ok());
+  EXPECT_NE(refused("exclude_modules", ".*down_proj").message().find("exclude_modules"), std::string::npos);
   EXPECT_EQ(refused("r", -4).code(), ErrorCode::kInvalidArgument);
   EXPECT_EQ(refused("r", 1e30).code(), ErrorCode::kInvalidArgument);
   EXPECT_EQ(refused("target_modules", 3).code(), ErrorCode::kInvalidArgument);

@@ -193,7 +193,7 @@ TEST(ModelConfig, MissingKeysMeanWhatTheFamilysClassSays) {
   EXPECT_EQ(read("glm", {{"rope_parameters", {{"rope_type", "default"}, {"rope_theta", 10000.0}}}}).rotated(), 64);  // half of each head, where nothing is said
   EXPECT_EQ(read("gemma2").attention_softcap, 50.0);
   EXPECT_EQ(read("gemma2", {{"attn_logit_softcapping", nullptr}}).attention_softcap, 0.0);
-  EXPECT_EQ(read("qwen2").max_position_embeddings, 32768);
+  EXPECT_EQ(read("qwen2", {{"max_position_embeddings", nullptr}}).max_position_embeddings, 32768);
 
   const auto refused = [](const char* family, json more) {
     json object = minimal();

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <map>
+#include <string>
 
 #include "rl/weights/weight_source.h"
 
@@ -31,6 +32,8 @@ class MemorySource final : public WeightSource {
   void remove(std::string_view name) {
     std::erase_if(infos_, [&](const TensorInfo& info) { return info.name == name; });
   }
+  // Gives it the numbers of another.
+  void alias(const std::string& name, const std::string& of) { aliases_[name] = of; }
   const std::vector<TensorInfo>& tensors() const override { return infos_; }
   const TensorInfo* find(std::string_view name) const override {
     for (const TensorInfo& info : infos_) {
@@ -39,13 +42,15 @@ class MemorySource final : public WeightSource {
     return nullptr;
   }
   runtime::Status read_f32(std::string_view name, std::span<float> out) const override {
-    const float base = 1000.0F * static_cast<float>(find(name) - infos_.data());
+    const auto alias = aliases_.find(std::string(name));
+    const float base = 1000.0F * static_cast<float>(find(alias == aliases_.end() ? name : std::string_view(alias->second)) - infos_.data());
     for (std::size_t i = 0; i < out.size(); ++i) out[i] = base + static_cast<float>(i);
     return {};
   }
 
  private:
   std::vector<TensorInfo> infos_;
+  std::map<std::string, std::string> aliases_;
 };
 
 void fill(MemorySource& source, const ModelConfig& config) {
@@ -150,6 +155,10 @@ TEST(Parameters, TiedWeightsMayBeThereTwice) {
   MemorySource source;
   fill(source, config);
   config.tie_word_embeddings = true;
+  const auto contradicting = Parameters::load(config, source, /*gguf_names=*/false);
+  EXPECT_EQ(contradicting.status().code(), ErrorCode::kInvalidArgument);
+  EXPECT_NE(contradicting.status().message().find("lm_head.weight differs from the embedding"), std::string::npos) << contradicting.status().message();
+  source.alias("lm_head.weight", "model.embed_tokens.weight");
   const auto parameters = Parameters::load(config, source, /*gguf_names=*/false);
   ASSERT_TRUE(parameters.ok()) << parameters.status().to_string();
   EXPECT_EQ(parameters->find("lm_head.weight"), nullptr);

@@ -109,6 +109,14 @@ TEST(ChatTemplate, NamesWhatIsNotSupportedWithItsLine) {
   EXPECT_EQ(render("{{ lipsum() }}"), "unimplemented: line 1: the function 'lipsum' is not supported");
 }
 
+// What Jinja2 3.1 gives.
+TEST(ChatTemplate, FiltersAreJinjasNotPythons) {
+  EXPECT_EQ(render("{{ 'foo_bar baz-qux (x)' | title }} {{ 'foo_bar'.title() }}"), "Foo_bar Baz-Qux (X) Foo_Bar");
+  EXPECT_EQ(render("{{ '3.0 is a_b' | wordcount }} {{ [] | wordcount }}"), "4 0");
+  EXPECT_EQ(render("{{ 2.675 | round(2) }} {{ 2.5 | round }} {{ 1.25 | round(1) }} {{ 1234.5 | round(-2) }}"), "2.67 2.0 1.2 1200.0");
+  EXPECT_EQ(render("{% for a in [1] %}{% for b in [1] %}{{ loop.depth }}{{ loop.depth0 }}{% endfor %}{{ loop.depth }}{% endfor %}"), "101");
+}
+
 TEST(ChatTemplate, SyntaxErrorsNameTheLine) {
   EXPECT_EQ(render("a\nb\n{% if x %}"), "invalid argument: line 3: the template ends where 'endif' is expected");
   EXPECT_EQ(render("a\n{{ 1 + }}"), "invalid argument: line 2: an expression is missing");

@@ -4,9 +4,12 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <fstream>
 #include <functional>
+#include <nlohmann/json.hpp>
 #include <thread>
 
 #include "rl/algo/group_advantage.h"
@@ -134,6 +137,31 @@ TEST_F(PolicyWorkerTest, LogprobsOfTheEngineAreTheTrainersToTheBit) {
   ASSERT_TRUE(logprobs.ok()) << logprobs.status().to_string();
   ASSERT_EQ(logprobs->size(), batch->logprobs.size());
   EXPECT_EQ(std::memcmp(logprobs->data(), batch->logprobs.data(), logprobs->size() * sizeof(float)), 0);
+}
+
+// Angles that depend on a length go by what a sample might have reached, for the trainer and the reference too, though most stop earlier.
+TEST_F(PolicyWorkerTest, TheBitsAreTheSameWhereAnglesDependOnTheLength) {
+  const fs::path stretched = folder_ / "stretched";
+  fs::create_directories(stretched);
+  ASSERT_TRUE(make_toy_model(stretched, {.layers = 2, .hidden_size = 32, .intermediate_size = 64}).ok());
+  nlohmann::json config;
+  std::ifstream(stretched / "config.json") >> config;
+  config["max_position_embeddings"] = 8;
+  config["rope_scaling"] = {{"rope_type", "dynamic"}, {"factor", 8.0}};
+  std::ofstream(stretched / "config.json") << config;
+  PolicyOptions dynamic = options();
+  dynamic.model = stretched;
+  dynamic.training.response_tokens_max = 20;
+  const auto worker = make(dynamic);
+  auto batch = worker->generate(prompts(std::vector<std::int64_t>{0, 1, 2, 3}), false);
+  ASSERT_TRUE(batch.ok()) << batch.status().to_string();
+  EXPECT_GT(std::count(batch->stopped.begin(), batch->stopped.end(), 1), 0);
+  EXPECT_EQ(*worker->logprobs(*batch), batch->logprobs);
+  const auto reference = ReferenceWorker::create({.model = stretched, .threads = 1, .temperature = 1.0F, .micro_batch = {}, .penalty = {}});
+  ASSERT_TRUE(reference.ok()) << reference.status().to_string();
+  EXPECT_EQ((*reference)->score(*batch)->logprobs, batch->logprobs);
+  batch->lengths_max.clear();
+  EXPECT_NE(*worker->logprobs(*batch), batch->logprobs);
 }
 
 TEST_F(PolicyWorkerTest, SamplesDependOnThePromptAndItsSeedAlone) {

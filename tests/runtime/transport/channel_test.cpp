@@ -193,7 +193,9 @@ TEST(Channel, HearsWhatThePeerSentBeforeItWentAlsoWhenAWriteFindsOutFirst) {
 }
 
 TEST(Channel, PassesDescriptors) {
-  Pair pair;
+  ChannelOptions options;
+  options.descriptors_queued_max = 300;  // all of them, should the reader not get a turn before the last
+  Pair pair(true, options);
   std::promise<std::vector<std::string>> got;
   auto texts = std::make_shared<std::vector<std::string>>();
   pair.server->set_handler([&got, texts](const std::shared_ptr<Channel>&, Message message) {
