@@ -6,6 +6,7 @@
 #include <string>
 
 #include "rl/kernel/softmax.h"
+#include "rl/model/quantized_weights.h"
 #include "rl/model/transformer.h"
 #include "rl/rollout/decoder.h"
 #include "rl/rollout/sampler.h"
@@ -24,18 +25,23 @@ bool contains(std::span<const std::int32_t> ids, std::int32_t id) { return std::
 
 class Engine::Impl {
  public:
-  Impl(const Transformer& model, const EngineOptions& options, std::unique_ptr<KvCache> cache)
+  Impl(const Transformer& model, const EngineOptions& options, std::unique_ptr<KvCache> cache, std::unique_ptr<QuantizedWeights> quantized)
       : model_(model),
         pool_(model.pool()),
         options_(options),
         cache_(std::move(cache)),
-        decoder_(model, *cache_),
+        quantized_(std::move(quantized)),
+        decoder_(model, *cache_, quantized_.get()),
         scheduler_(*cache_, {.sequences_max = options.sequences_max, .step_tokens_max = options.step_tokens_max}) {}
 
   runtime::Result<std::vector<Completion>> generate(std::span<const Request> requests, const OnStep& on_step);
 
   const EngineStats& stats() const { return stats_; }
   const KvCache& cache() const { return *cache_; }
+  void refresh_weights() {
+    if (quantized_) quantized_->refresh(pool_);
+  }
+  std::int64_t copied_weight_bytes() const { return quantized_ ? quantized_->bytes() : 0; }
 
  private:
   // A row of the step whose logits choose a token for `sequence`.
@@ -59,6 +65,7 @@ class Engine::Impl {
   kernel::ThreadPool& pool_;
   EngineOptions options_;
   std::unique_ptr<KvCache> cache_;
+  std::unique_ptr<QuantizedWeights> quantized_;  // null: fp32
   Decoder decoder_;
   Scheduler scheduler_;
   EngineStats stats_;
@@ -301,7 +308,14 @@ runtime::Result<std::unique_ptr<Engine>> Engine::create(const Transformer& model
   if (config.task != ModelTask::kCausalLm) return runtime::invalid_argument("the model is a classifier: it has no output layer over the vocabulary to generate with");
   auto cache = KvCache::create({.layers = config.layers, .width = config.kv_size()}, options.cache);
   if (!cache.ok()) return cache.status();
-  return std::unique_ptr<Engine>(new Engine(std::make_unique<Impl>(model, options, std::move(*cache))));
+  std::unique_ptr<QuantizedWeights> quantized;
+  if (options.weights == EngineWeights::kInt8) {
+    auto created = QuantizedWeights::create(config, model.parameters());
+    if (!created.ok()) return created.status();
+    quantized = std::move(*created);
+    quantized->refresh(model.pool());
+  }
+  return std::unique_ptr<Engine>(new Engine(std::make_unique<Impl>(model, options, std::move(*cache), std::move(quantized))));
 }
 
 Engine::Engine(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
@@ -311,6 +325,10 @@ Engine::~Engine() = default;
 runtime::Result<std::vector<Completion>> Engine::generate(std::span<const Request> requests, const OnStep& on_step) {
   return impl_->generate(requests, on_step);
 }
+
+void Engine::refresh_weights() { impl_->refresh_weights(); }
+
+std::int64_t Engine::copied_weight_bytes() const { return impl_->copied_weight_bytes(); }
 
 const EngineStats& Engine::stats() const { return impl_->stats(); }
 
