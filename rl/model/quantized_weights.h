@@ -30,7 +30,8 @@ class QuantizedWeights {
 
   std::int64_t bytes() const { return values_bytes_ + scales_count_ * static_cast<std::int64_t>(sizeof(float)); }
 
-  /// While it lives, forward::linear() on this thread takes a layer's copy where there is one. They nest: the last one counts.
+  /// While it lives, forward::linear() on this thread takes a layer's copy where there is one. They nest: the last one counts. For passes without
+  /// gradients: backward reads the weights themselves.
   class Use {
    public:
     explicit Use(const QuantizedWeights* weights);  // null: the weights themselves

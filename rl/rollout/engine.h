@@ -18,7 +18,7 @@ class Transformer;
 /// What the engine multiplies with.
 enum class EngineWeights {
   kFp32,  // the model's own
-  kInt8,  // a copy of its linear layers in 8 bits, a quarter of their size: up to three times as fast where reading weights takes the time
+  kInt8,  // a copy of its linear layers in 8 bits, a quarter of their size: faster where reading weights takes the time
 };
 
 struct EngineOptions {
