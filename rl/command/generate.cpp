@@ -37,6 +37,9 @@ struct GenerateOptions {
 
   void add_to(CLI::App& app) {
     model.add_to(app);
+    app.add_option_function<std::string>("--weights", [this](const std::string& name) { model.weights = name == "int8" ? EngineWeights::kInt8 : EngineWeights::kFp32; },
+                                         "fp32, or int8: linear layers in 8 bits, faster and a little different")
+        ->check(CLI::IsMember({"fp32", "int8"}))->type_name("TEXT")->default_str("fp32");
     app.add_option("--prompt", prompts, "text to continue (repeatable)");
     app.add_option("--chat", chats, "a user's message, put into the model's chat template (repeatable)");
     app.add_option("--ids", ids, "token ids to continue, as 1,2,3 (repeatable)");

@@ -33,7 +33,7 @@ runtime::Result<LocalModel> LocalModel::load(const std::filesystem::path& path, 
     if (status.ok()) status = (*model)->use_adapter(options.adapter);
     if (!status.ok()) return status;
   }
-  auto engine = Engine::create(**model, {.cache = {.bytes_max = options.kv_cache_mib << 20}, .tokenizer = std::move(tokenizer)});
+  auto engine = Engine::create(**model, {.cache = {.bytes_max = options.kv_cache_mib << 20}, .weights = options.weights, .tokenizer = std::move(tokenizer)});
   if (!engine.ok()) return engine.status();
   return LocalModel(std::move(*model), std::move(*engine));
 }

@@ -11,6 +11,7 @@
 
 #include "rl/kernel/attention.h"
 #include "rl/kernel/elementwise.h"
+#include "rl/kernel/int8.h"
 #include "rl/kernel/isa.h"
 #include "rl/kernel/linear.h"
 #include "rl/kernel/norm.h"

@@ -6,6 +6,7 @@
 
 #include "rl/kernel/attention.h"
 #include "rl/kernel/elementwise.h"
+#include "rl/kernel/int8.h"
 #include "rl/kernel/isa.h"
 
 namespace rl::kernel {
@@ -17,11 +18,16 @@ struct LinearBlock {
   std::int64_t in = 0;
   std::int64_t x_stride = 0;
   const float* weight = nullptr;  // of output_begin
+  Int8Weight int8 = {};           // of output_begin; instead of weight where there is one
   const float* bias = nullptr;    // of output_begin, or null
   std::int64_t out = 0;           // outputs in this block
   float* y = nullptr;             // row 0, output_begin
   std::int64_t y_stride = 0;
+  float* scratch = nullptr;  // [kLinearScratchRows, in], for int8
 };
+
+/// Rows of weights that a tile over many rows takes at once, at most.
+inline constexpr std::int64_t kLinearScratchRows = 3;
 
 /// Queries [query_begin, query_end) of one sequence against one key/value head; see attention.h.
 struct AttentionBlock {
@@ -50,6 +56,8 @@ struct SoftmaxSums {
 
 struct KernelTable {
   void (*linear)(const LinearBlock& block);
+  void (*quantize_int8)(const float* weight, std::int64_t in, std::int8_t* values, float* scales);  // one row
+  void (*dequantize_int8)(const Int8Weight& row, std::int64_t in, float* dense);                    // one row
   void (*attention)(const AttentionBlock& block);
   float (*rms_norm)(const float* x, std::int64_t size, const float* weight, float eps, float* y);  // one row; returns 1 / rms
   void (*layer_norm)(const float* x, std::int64_t size, const float* weight, const float* bias, float eps, float* y, float* moments);  // one row

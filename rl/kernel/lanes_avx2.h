@@ -31,6 +31,17 @@ struct Avx2Lanes {
     if (n > 8) _mm256_maskstore_ps(p + 8, mask(n - 8), hi);
   }
 
+  [[gnu::always_inline]] static inline Avx2Lanes load_int8(const std::int8_t* p) {
+    const __m128i bytes = _mm_loadu_si128(reinterpret_cast<const __m128i*>(p));
+    return {_mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(bytes)), _mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(_mm_srli_si128(bytes, 8)))};
+  }
+  [[gnu::always_inline]] inline void store_int8(std::int8_t* p) const {
+    const __m256i a = _mm256_cvtps_epi32(lo), b = _mm256_cvtps_epi32(hi);
+    const __m128i first = _mm_packs_epi32(_mm256_castsi256_si128(a), _mm256_extracti128_si256(a, 1));
+    const __m128i second = _mm_packs_epi32(_mm256_castsi256_si128(b), _mm256_extracti128_si256(b, 1));
+    _mm_storeu_si128(reinterpret_cast<__m128i*>(p), _mm_packs_epi16(first, second));
+  }
+
   [[gnu::always_inline]] friend inline Avx2Lanes operator+(Avx2Lanes a, Avx2Lanes b) {
     return {_mm256_add_ps(a.lo, b.lo), _mm256_add_ps(a.hi, b.hi)};
   }

@@ -25,6 +25,15 @@ struct Avx512Lanes {
   [[gnu::always_inline]] inline void store(float* p) const { _mm512_storeu_ps(p, v); }
   [[gnu::always_inline]] inline void store_first(float* p, std::int64_t n) const { _mm512_mask_storeu_ps(p, mask(n), v); }
 
+  /// 16 signed bytes.
+  [[gnu::always_inline]] static inline Avx512Lanes load_int8(const std::int8_t* p) {
+    return {_mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p))))};
+  }
+  /// Integers in [-128, 127] as 16 bytes.
+  [[gnu::always_inline]] inline void store_int8(std::int8_t* p) const {
+    _mm_storeu_si128(reinterpret_cast<__m128i*>(p), _mm512_cvtepi32_epi8(_mm512_cvtps_epi32(v)));
+  }
+
   [[gnu::always_inline]] friend inline Avx512Lanes operator+(Avx512Lanes a, Avx512Lanes b) { return {_mm512_add_ps(a.v, b.v)}; }
   [[gnu::always_inline]] friend inline Avx512Lanes operator-(Avx512Lanes a, Avx512Lanes b) { return {_mm512_sub_ps(a.v, b.v)}; }
   [[gnu::always_inline]] friend inline Avx512Lanes operator*(Avx512Lanes a, Avx512Lanes b) { return {_mm512_mul_ps(a.v, b.v)}; }

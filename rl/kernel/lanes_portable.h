@@ -29,6 +29,13 @@ struct PortableLanes {
     for (int i = 0; i < n; ++i) p[i] = v[i];
   }
 
+  static PortableLanes load_int8(const std::int8_t* p) {
+    return each([&](int i) { return static_cast<float>(p[i]); });
+  }
+  void store_int8(std::int8_t* p) const {
+    for (int i = 0; i < 16; ++i) p[i] = static_cast<std::int8_t>(v[i]);
+  }
+
   friend PortableLanes operator+(const PortableLanes& a, const PortableLanes& b) {
     return each([&](int i) { return a.v[i] + b.v[i]; });
   }

@@ -1,6 +1,7 @@
 #include "rl/kernel/linear.h"
 
 #include <algorithm>
+#include <vector>
 
 #include "rl/kernel/kernel_table.h"
 #include "runtime/core/check.h"
@@ -39,6 +40,7 @@ void linear(ThreadPool& pool, const float* x, std::int64_t rows, std::int64_t in
   for (const LinearOutput& output : outputs) ranges += (output.out + outputs_per_range - 1) / outputs_per_range;
 
   pool.parallel_for(ranges * row_blocks, 1, [&](std::int64_t begin, std::int64_t end) {
+    thread_local std::vector<float> scratch;
     for (std::int64_t i = begin; i < end; ++i) {
       const std::int64_t row = i / ranges * row_block;
       std::int64_t range = i % ranges;
@@ -51,15 +53,18 @@ void linear(ThreadPool& pool, const float* x, std::int64_t rows, std::int64_t in
         const std::int64_t first = range * outputs_per_range;
         const std::int64_t y_stride = output.y_stride == 0 ? output.out : output.y_stride;
         const std::int64_t stride = x_stride == 0 ? in : x_stride;
+        if (output.int8 && scratch.size() < static_cast<std::size_t>(kLinearScratchRows * in)) scratch.resize(static_cast<std::size_t>(kLinearScratchRows * in));
         table.linear({.x = x + row * stride,
                       .rows = std::min(row_block, rows - row),
                       .in = in,
                       .x_stride = stride,
-                      .weight = output.weight + first * in,
+                      .weight = output.int8 ? nullptr : output.weight + first * in,
+                      .int8 = output.int8.from(first, in),
                       .bias = output.bias == nullptr ? nullptr : output.bias + first,
                       .out = std::min(outputs_per_range, output.out - first),
                       .y = output.y + row * y_stride + first,
-                      .y_stride = y_stride});
+                      .y_stride = y_stride,
+                      .scratch = scratch.data()});
         break;
       }
     }

@@ -4,17 +4,41 @@
 #include <cstdint>
 #include <utility>
 
+#include "rl/kernel/int8_generic.h"
 #include "rl/kernel/kernel_table.h"
 
 namespace rl::kernel {
 
+/// Where a tile's weights come from: rows of fp32 ...
+template <class L>
+struct PlainRows {
+  const float* first;
+  std::int64_t in;
+
+  [[gnu::always_inline]] inline L load(int o, std::int64_t k) const { return L::load(first + o * in + k); }
+  [[gnu::always_inline]] inline L load_first(int o, std::int64_t k, std::int64_t n) const { return L::load_first(first + o * in + k, n); }
+  [[gnu::always_inline]] inline void prefetch(int o, std::int64_t k) const { __builtin_prefetch(first + o * in + k, 0, 2); }
+};
+
+/// ... or of 8 bits, brought to fp32 on the way: the numbers that dequantize_int8_row() gives.
+template <class L>
+struct Int8Rows {
+  Int8Weight first;
+  std::int64_t in;
+
+  [[gnu::always_inline]] inline L load(int o, std::int64_t k) const { return int8_lanes<L>(first.from(o, in), k); }
+  [[gnu::always_inline]] inline L load_first(int o, std::int64_t k, std::int64_t) const { return load(o, k); }  // zeros follow
+  [[gnu::always_inline]] inline void prefetch(int o, std::int64_t k) const {
+    if (k % 64 == 0) __builtin_prefetch(first.values + o * int8_stride(in) + k, 0, 2);
+  }
+};
+
 /// R rows x O outputs over all of k. Each of the R * O sums has 16 partial sums in one accumulator, whatever R and O are.
-/// `kPrefetch` asks the cache for the O weight rows that follow, which the next tile needs.
-template <class L, int R, int O, bool kPrefetch>
-void linear_tile(const LinearBlock& block, std::int64_t row, std::int64_t output) {
+/// `weights` are those from `output` on; `kPrefetch` asks the cache for the O rows that follow, which the next tile needs.
+template <class L, int R, int O, bool kPrefetch, class Rows>
+void linear_tile(const LinearBlock& block, const Rows& weights, std::int64_t row, std::int64_t output) {
   const std::int64_t in = block.in;
   const float* x = block.x + row * block.x_stride;
-  const float* weight = block.weight + output * in;
   L sums[R * O];
 #pragma GCC unroll 32
   for (int i = 0; i < R * O; ++i) sums[i] = L::zero();
@@ -25,8 +49,8 @@ void linear_tile(const LinearBlock& block, std::int64_t row, std::int64_t output
     L w[O];
 #pragma GCC unroll 8
     for (int o = 0; o < O; ++o) {
-      w[o] = L::load(weight + o * in + k);
-      if constexpr (kPrefetch) __builtin_prefetch(weight + (O + o) * in + k, 0, 2);
+      w[o] = weights.load(o, k);
+      if constexpr (kPrefetch) weights.prefetch(O + o, k);
     }
 #pragma GCC unroll 8
     for (int r = 0; r < R; ++r) {
@@ -38,7 +62,7 @@ void linear_tile(const LinearBlock& block, std::int64_t row, std::int64_t output
   if (k < in) {
     L w[O];
 #pragma GCC unroll 8
-    for (int o = 0; o < O; ++o) w[o] = L::load_first(weight + o * in + k, in - k);
+    for (int o = 0; o < O; ++o) w[o] = weights.load_first(o, k, in - k);
 #pragma GCC unroll 8
     for (int r = 0; r < R; ++r) {
       const L xr = L::load_first(x + r * block.x_stride + k, in - k);
@@ -61,21 +85,29 @@ void linear_tile(const LinearBlock& block, std::int64_t row, std::int64_t output
 }
 
 /// linear_tile for a number of rows known only now, 1 .. kTileRowsMax.
-template <class L, int O, bool kPrefetch, int... R>
-void linear_rows(const LinearBlock& block, std::int64_t row, int rows, std::int64_t output, std::integer_sequence<int, R...>) {
-  static_cast<void>(((rows == R + 1 && (linear_tile<L, R + 1, O, kPrefetch>(block, row, output), true)) || ...));
+template <class L, int O, bool kPrefetch, class Rows, int... R>
+void linear_rows(const LinearBlock& block, const Rows& weights, std::int64_t row, int rows, std::int64_t output, std::integer_sequence<int, R...>) {
+  static_cast<void>(((rows == R + 1 && (linear_tile<L, R + 1, O, kPrefetch>(block, weights, row, output), true)) || ...));
 }
 
-/// All rows against outputs [begin, end), O at a time; the weights of O outputs stay in the first-level cache meanwhile.
+/// All rows against outputs [begin, end), O at a time; the weights of O outputs stay in the first-level cache meanwhile, 8-bit ones as fp32.
 template <class L, int O>
 void linear_outputs(const LinearBlock& block, std::int64_t begin, std::int64_t end) {
+  static_assert(O <= kLinearScratchRows);
   constexpr int kMax = L::kTileRowsMax;
   constexpr std::make_integer_sequence<int, kMax> kRows{};
   for (std::int64_t output = begin; output < end; output += O) {
-    linear_tile<L, kMax, O, true>(block, 0, output);
-    std::int64_t row = kMax;
-    for (; row + kMax <= block.rows; row += kMax) linear_tile<L, kMax, O, false>(block, row, output);
-    if (row < block.rows) linear_rows<L, O, false>(block, row, static_cast<int>(block.rows - row), output, kRows);
+    std::int64_t row = 0;
+    PlainRows<L> weights{block.scratch, block.in};
+    if (block.int8) {
+      for (int o = 0; o < O; ++o) dequantize_int8_row<L>(block.int8.from(output + o, block.in), block.in, block.scratch + o * block.in);
+    } else {
+      weights.first = block.weight + output * block.in;
+      linear_tile<L, kMax, O, true>(block, weights, 0, output);
+      row = kMax;
+    }
+    for (; row + kMax <= block.rows; row += kMax) linear_tile<L, kMax, O, false>(block, weights, row, output);
+    if (row < block.rows) linear_rows<L, O, false>(block, weights, row, static_cast<int>(block.rows - row), output, kRows);
   }
 }
 
@@ -84,8 +116,15 @@ template <class L, int R>
 void linear_few_rows(const LinearBlock& block) {
   constexpr int O = L::tile_outputs(R);
   const std::int64_t whole = block.out / O * O;
-  for (std::int64_t output = 0; output < whole; output += O) linear_tile<L, R, O, true>(block, 0, output);
-  for (std::int64_t output = whole; output < block.out; ++output) linear_tile<L, R, 1, false>(block, 0, output);
+  const auto tiles = [&](auto rows_from) {
+    for (std::int64_t output = 0; output < whole; output += O) linear_tile<L, R, O, true>(block, rows_from(output), 0, output);
+    for (std::int64_t output = whole; output < block.out; ++output) linear_tile<L, R, 1, false>(block, rows_from(output), 0, output);
+  };
+  if (block.int8) {
+    tiles([&](std::int64_t output) { return Int8Rows<L>{block.int8.from(output, block.in), block.in}; });
+  } else {
+    tiles([&](std::int64_t output) { return PlainRows<L>{block.weight + output * block.in, block.in}; });
+  }
 }
 
 template <class L, int... R>

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "rl/kernel/attention_generic.h"
+#include "rl/kernel/int8_generic.h"
 #include "rl/kernel/kernel_table.h"
 #include "rl/kernel/linear_generic.h"
 #include "rl/kernel/rows_generic.h"
@@ -11,6 +12,8 @@ namespace rl::kernel {
 template <class L>
 constexpr KernelTable make_table() {
   return {.linear = &linear_block<L>,
+          .quantize_int8 = &quantize_int8_row<L>,
+          .dequantize_int8 = &dequantize_int8_row<L>,
           .attention = &attention_block<L>,
           .rms_norm = &rms_norm_row<L>,
           .layer_norm = &layer_norm_row<L>,

@@ -22,6 +22,7 @@
 #include <map>
 
 #include "rl/kernel/kernel.h"
+#include "rl/model/quantized_weights.h"
 #include "runtime/core/check.h"
 
 namespace rl::forward {
@@ -141,6 +142,7 @@ std::vector<at::Tensor> linear(kernel::ThreadPool& pool, const at::Tensor& x, st
   for (const Linear& layer : layers) {
     outputs.push_back(like(x, {x.size(0), layer.weight.size(0)}));
     products.push_back({.weight = layer.weight.const_data_ptr<float>(),
+                        .int8 = QuantizedWeights::in_use(layer.weight.const_data_ptr<float>(), layer.weight.size(0), x.size(1)),
                         .bias = layer.bias.defined() ? layer.bias.const_data_ptr<float>() : nullptr,
                         .out = layer.weight.size(0),
                         .y = outputs.back().mutable_data_ptr<float>()});

@@ -47,7 +47,7 @@ struct Linear {
   at::Tensor bias;
 };
 
-/// x [T, I] times each weight transposed, plus its bias -> [T, O_i] each.
+/// x [T, I] times each weight transposed, plus its bias -> [T, O_i] each. Inside a QuantizedWeights::Use, of the 8-bit copies of the weights that have one.
 std::vector<at::Tensor> linear(kernel::ThreadPool& pool, const at::Tensor& x, std::span<const Linear> layers);
 at::Tensor linear(kernel::ThreadPool& pool, const at::Tensor& x, const Linear& layer);
 

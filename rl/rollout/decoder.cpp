@@ -11,6 +11,7 @@
 #include "rl/model/graph.h"
 #include "rl/model/ops.h"
 #include "rl/model/parallel.h"
+#include "rl/model/quantized_weights.h"
 #include "rl/model/transformer.h"
 #include "runtime/core/check.h"
 
@@ -19,6 +20,7 @@ namespace rl {
 void Decoder::forward(std::span<const StepSequence> sequences) {
   const c10::AutoGradMode off(false);
   const SingleThreaded alone;  // what is worth sharing runs on the kernels' threads
+  const QuantizedWeights::Use weights(quantized_);
   std::vector<std::int32_t> ids;
   std::vector<std::int32_t> positions;
   std::vector<std::int64_t> lengths;
@@ -76,6 +78,7 @@ void Decoder::store(std::int64_t layer, std::span<const StepSequence> sequences,
 std::span<const float> Decoder::logits(std::span<const std::int64_t> rows) {
   const c10::AutoGradMode off(false);
   const SingleThreaded alone;
+  const QuantizedWeights::Use weights(quantized_);
   for (const std::int64_t row : rows) CHECK(row >= 0 && row < hidden_.size(0));
   logits_ = model_.graph().logits(model_.graph().last_norm(ops::select_rows(hidden_, rows)));
   return {logits_.const_data_ptr<float>(), static_cast<std::size_t>(logits_.numel())};

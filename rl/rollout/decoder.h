@@ -11,6 +11,7 @@
 
 namespace rl {
 
+class QuantizedWeights;
 class Transformer;
 
 /// Tokens of one sequence in a step: one when decoding, several when a prompt is read.
@@ -23,10 +24,11 @@ struct StepSequence {
 
 /// Runs the model's own graph with keys and values in pages of a cache, so that a token's logits have the same bits whether its
 /// sequence comes token by token, in pieces or whole, alone or with others, here or in training.
-/// One thread at a time; borrows the model and the cache.
+/// With 8-bit weights the bits are those of a model whose weights are what the 8-bit ones stand for.
+/// One thread at a time; borrows the model, the cache and the 8-bit weights.
 class Decoder {
  public:
-  Decoder(const Transformer& model, KvCache& cache) : model_(model), cache_(cache) {}
+  Decoder(const Transformer& model, KvCache& cache, const QuantizedWeights* quantized = nullptr) : model_(model), cache_(cache), quantized_(quantized) {}
 
   /// Runs all tokens of the step, in one batch of as many rows. Token ids must be inside the vocabulary.
   void forward(std::span<const StepSequence> sequences);
@@ -41,6 +43,7 @@ class Decoder {
 
   const Transformer& model_;
   KvCache& cache_;
+  const QuantizedWeights* quantized_;
   at::Tensor hidden_;  // [rows of the step, hidden]
   at::Tensor logits_;
 };

@@ -37,13 +37,14 @@ void keep_best(std::vector<Completion>& completions, std::int64_t n) {
 
 }  // namespace
 
-Engine::Impl::Impl(const Transformer& model, const EngineOptions& options, std::unique_ptr<KvCache> cache)
+Engine::Impl::Impl(const Transformer& model, const EngineOptions& options, std::unique_ptr<KvCache> cache, std::unique_ptr<QuantizedWeights> quantized)
     : model_(model),
       pool_(model.pool()),
       options_(options),
       cache_(std::move(cache)),
       prefixes_(options.prefix_caching == PrefixCaching::kOff ? nullptr : std::make_unique<PrefixCache>(*cache_)),
-      decoder_(model, *cache_),
+      quantized_(std::move(quantized)),
+      decoder_(model, *cache_, quantized_.get()),
       scheduler_(*cache_,
                  {.sequences_max = options.sequences_max,
                   .step_tokens_max = options.step_tokens_max,
@@ -302,11 +303,16 @@ void Engine::Impl::pause(bool keep_cache) {
 void Engine::Impl::weights_changed(std::uint64_t version, OnNewWeights policy) {
   weight_version_ = version;
   adapter_ = model_.used_adapter();
+  refresh_weights();
   if (prefixes_ != nullptr) prefixes_->clear();
   if (policy == OnNewWeights::kRecompute) drop_computed();
   if (policy == OnNewWeights::kRestart) {
     for (const auto& [id, running] : requests_) restart(*running);
   }
+}
+
+void Engine::Impl::refresh_weights() {
+  if (quantized_ != nullptr) quantized_->refresh(pool_);
 }
 
 EngineStats Engine::Impl::stats() const {
@@ -359,7 +365,14 @@ runtime::Result<std::unique_ptr<Engine>> Engine::create(const Transformer& model
   if (config.task != ModelTask::kCausalLm) return runtime::invalid_argument("the model is a classifier: it has no output layer over the vocabulary to generate with");
   auto cache = KvCache::create({.layers = config.layers, .width = config.kv_size()}, options.cache);
   if (!cache.ok()) return cache.status();
-  return std::unique_ptr<Engine>(new Engine(std::make_unique<Impl>(model, options, std::move(*cache))));
+  std::unique_ptr<QuantizedWeights> quantized;
+  if (options.weights == EngineWeights::kInt8) {
+    auto created = QuantizedWeights::create(config, model.parameters());
+    if (!created.ok()) return created.status();
+    quantized = std::move(*created);
+    quantized->refresh(model.pool());
+  }
+  return std::unique_ptr<Engine>(new Engine(std::make_unique<Impl>(model, options, std::move(*cache), std::move(quantized))));
 }
 
 Engine::Engine(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
@@ -391,6 +404,10 @@ bool Engine::paused() const { return impl_->paused(); }
 void Engine::weights_changed(std::uint64_t version, OnNewWeights policy) { impl_->weights_changed(version, policy); }
 
 std::uint64_t Engine::weight_version() const { return impl_->weight_version(); }
+
+void Engine::refresh_weights() { impl_->refresh_weights(); }
+
+std::int64_t Engine::copied_weight_bytes() const { return impl_->copied_weight_bytes(); }
 
 EngineStats Engine::stats() const { return impl_->stats(); }
 

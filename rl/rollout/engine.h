@@ -48,7 +48,7 @@ struct EngineStats {
 };
 
 /// Generates with a Transformer's weights, read where the trainer keeps them: after an update of the arena the next generate() uses
-/// the new values, with nothing copied.
+/// the new values, with nothing copied. With 8-bit weights it uses them from the next refresh_weights() on.
 ///
 /// Continuous batching (Yu et al. 2022, "Orca"): sequences enter when there is room and leave when they finish; samples of one prompt
 /// share its blocks, and so do prompts that begin alike. When blocks run out, the last sequence gives its own back and is computed again later (or comes back
@@ -63,7 +63,7 @@ class Engine {
   /// Called after every step; returning false ends generate() with what there is (FinishReason::kAborted). It may submit and abort, but not take_finished().
   using OnStep = std::function<bool(const EngineProgress&)>;
 
-  /// kUnimplemented: a model that the engine can't run. kResourceExhausted, kInvalidArgument: see KvCache::create.
+  /// kUnimplemented: a model that the engine can't run. kResourceExhausted, kInvalidArgument: see KvCache::create and QuantizedWeights::create.
   static runtime::Result<std::unique_ptr<Engine>> create(const Transformer& model, const EngineOptions& options = {});
   ~Engine();
   Engine(const Engine&) = delete;
@@ -103,9 +103,17 @@ class Engine {
   bool paused() const;
 
   /// To be called between two steps when the weights of the model have changed, in place or to another adapter. Tokens chosen from now on carry `version`.
-  /// Whatever the policy, the prefix cache forgets what the old weights computed.
+  /// Whatever the policy, the prefix cache forgets what the old weights computed, and weights in 8 bits are made anew.
   void weights_changed(std::uint64_t version, OnNewWeights policy = OnNewWeights::kContinue);
   std::uint64_t weight_version() const;
+
+  /// Makes the 8-bit copy anew, as create() made it: to be called after every change of the weights (an update, a version received, an adapter merged or
+  /// taken out; using another adapter changes none) that is not told by weights_changed(). Does nothing for fp32 weights, which need no copy. Cost: one pass
+  /// over the weights.
+  void refresh_weights();
+
+  /// Bytes of the 8-bit copy; 0 without one.
+  std::int64_t copied_weight_bytes() const;
 
   EngineStats stats() const;
   const KvCache& cache() const;

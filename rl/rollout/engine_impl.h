@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "rl/model/quantized_weights.h"
 #include "rl/rollout/decoder.h"
 #include "rl/rollout/engine.h"
 #include "rl/rollout/prefix_cache.h"
@@ -19,7 +20,7 @@ namespace rl {
 
 class Engine::Impl {
  public:
-  Impl(const Transformer& model, const EngineOptions& options, std::unique_ptr<KvCache> cache);
+  Impl(const Transformer& model, const EngineOptions& options, std::unique_ptr<KvCache> cache, std::unique_ptr<QuantizedWeights> quantized);
   ~Impl();
 
   runtime::Result<std::vector<Completion>> generate(std::span<const Request> requests, const OnStep& on_step);
@@ -34,6 +35,8 @@ class Engine::Impl {
   void weights_changed(std::uint64_t version, OnNewWeights policy);
   std::uint64_t weight_version() const { return weight_version_; }
   std::span<const NewToken> new_tokens() const { return new_tokens_; }
+  void refresh_weights();
+  std::int64_t copied_weight_bytes() const { return quantized_ != nullptr ? quantized_->bytes() : 0; }
   EngineStats stats() const;
   const KvCache& cache() const { return *cache_; }
 
@@ -79,6 +82,7 @@ class Engine::Impl {
   EngineOptions options_;
   std::unique_ptr<KvCache> cache_;
   std::unique_ptr<PrefixCache> prefixes_;  // null: off
+  std::unique_ptr<QuantizedWeights> quantized_;  // null: fp32
   Decoder decoder_;
   Scheduler scheduler_;
   EngineStats stats_;

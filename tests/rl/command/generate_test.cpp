@@ -64,6 +64,23 @@ TEST(GenerateCommand, ContinuesIdsGreedilyByDefault) {
   EXPECT_EQ(outcome.json(0)["text"], "");  // the folder has no tokenizer
 }
 
+TEST(GenerateCommand, GeneratesWithWeightsInEightBits) {
+  const std::vector<std::string> arguments = {"--model", llama(), "--ids", "5,6,7,8", "--max-new-tokens", "1", "--ignore-eos", "--json", "--weights"};
+  const auto with = [&](const std::string& weights) {
+    std::vector<std::string> all = arguments;
+    all.push_back(weights);
+    return run(generate_command, all);
+  };
+  const Outcome fp32 = with("fp32"), int8 = with("int8"), int4 = with("int4");
+  ASSERT_EQ(fp32.exit, 0) << fp32.errors;
+  ASSERT_EQ(int8.exit, 0) << int8.errors;
+  const double exact = fp32.json(0)["logprobs"][0], rounded = int8.json(0)["logprobs"][0];
+  EXPECT_NE(exact, rounded);
+  EXPECT_NEAR(exact, rounded, 0.2);
+  EXPECT_NE(int4.exit, 0);
+  EXPECT_NE(int4.errors.find("int8"), std::string::npos) << int4.errors;  // says what there is
+}
+
 /// A copy of the fixture's folder, whose generation_config.json is `config`.
 class LlamaWith {
  public:
