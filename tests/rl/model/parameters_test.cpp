@@ -156,7 +156,7 @@ TEST(Parameters, TiedWeightsMayBeThereTwice) {
   fill(source, config);
   config.tie_word_embeddings = true;
   const auto contradicting = Parameters::load(config, source, /*gguf_names=*/false);
-  EXPECT_EQ(contradicting.status().code(), ErrorCode::kInvalidArgument);
+  EXPECT_EQ(contradicting.status().code(), runtime::ErrorCode::kInvalidArgument);
   EXPECT_NE(contradicting.status().message().find("lm_head.weight differs from the embedding"), std::string::npos) << contradicting.status().message();
   source.alias("lm_head.weight", "model.embed_tokens.weight");
   const auto parameters = Parameters::load(config, source, /*gguf_names=*/false);
