@@ -204,8 +204,11 @@ void Engine::Impl::restart(RunningRequest& running) {
   for (const std::unique_ptr<Sequence>& sequence : running.sequences) {
     if (sequence->request == nullptr) continue;
     scheduler_.remove(sequence.get());
-    Completion& completion = *sequence->completion;
-    completion = {.request = completion.request, .sample = completion.sample};
+    Completion fresh;
+    fresh.request = sequence->completion->request;
+    fresh.sample = sequence->completion->sample;
+    fresh.length_max = sequence->completion->length_max;
+    *sequence->completion = std::move(fresh);
   }
   begin(running);
 }

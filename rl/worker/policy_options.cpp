@@ -110,7 +110,8 @@ Result<std::optional<SharedCriticOptions>> SharedCriticOptions::from_config(cons
   ConfigReader read(config);
   const bool shared = read.find_bool(kSharedHead).value_or(false);
   const std::string estimator = read.get_string("algorithm.adv_estimator");
-  SharedCriticOptions options{.loss_coefficient = read.get_float(std::string(kActor) + "value_loss_coef")};
+  SharedCriticOptions options;
+  options.loss_coefficient = read.get_float(std::string(kActor) + "value_loss_coef");
   options.seed = static_cast<std::uint64_t>(read.find_int("trainer.seed").value_or(0));
   if (!read.status().ok()) return read.status();
   if (!shared) return std::optional<SharedCriticOptions>();

@@ -91,7 +91,9 @@ TEST(ParameterShard, RangesOfTheArenaEqualTheWhole) {
         ASSERT_TRUE(shard.ok()) << shard.status().to_string();
         EXPECT_TRUE(shard->equal(model.whole->arena().narrow(0, range.begin, range.size()))) << rank;
         const std::int64_t read = model.source->take();
-        if (const std::int64_t exact = exact_elements(*model.whole, range); exact >= 0) EXPECT_EQ(read, exact);
+        if (const std::int64_t exact = exact_elements(*model.whole, range); exact >= 0) {
+          EXPECT_EQ(read, exact);
+        }
       }
     }
     EXPECT_EQ(load_arena_range(model.config, *model.source, false, {0, model.whole->arena_size() + 1}).status().code(), runtime::ErrorCode::kInvalidArgument);

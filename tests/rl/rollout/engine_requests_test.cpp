@@ -189,6 +189,7 @@ TEST_P(NewWeights, AreStampedOnTokensAndUsedAsAsked) {
   EXPECT_EQ(engine->stats().prefix_blocks, 0);
   const Completion completion = run(*engine).front();
   ASSERT_EQ(completion.ids.size(), 40U);
+  EXPECT_EQ(completion.length_max, static_cast<std::int64_t>(request.prompt_ids.size()) + 40);
   if (GetParam() == OnNewWeights::kRestart) {
     EXPECT_EQ(completion.weight_versions, (std::vector<VersionRun>{{11, 40}}));
     expect_same_completion(completion, alone(*other, request));

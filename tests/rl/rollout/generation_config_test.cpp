@@ -96,7 +96,9 @@ TEST(Sampler, DrawsFromWhatTransformersDrawsFrom) {
       ++counts[static_cast<std::size_t>(token.id)];
     }
     for (std::size_t id = 0; id < logits.size(); ++id) {
-      if (expected[id] == 0.0) EXPECT_EQ(counts[id], 0) << item;
+      if (expected[id] == 0.0) {
+        EXPECT_EQ(counts[id], 0) << item;
+      }
       EXPECT_NEAR(counts[id] / double{kDraws}, expected[id], 0.04) << "id " << id << " of " << item;
     }
     params.temperature = 0.0F;

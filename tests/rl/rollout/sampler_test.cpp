@@ -14,7 +14,7 @@ namespace {
 SampledToken sample(const SamplingParams& params, std::span<const float> logits, std::uint64_t position = 0,
                     std::span<const std::int32_t> forbidden = {}) {
   kernel::ThreadPool pool(1);
-  const SampleRow row{.params = &params, .logits = logits, .forbidden = forbidden, .position = position};
+  const SampleRow row{.params = &params, .logits = logits, .history = {}, .forbidden = forbidden, .position = position};
   SampledToken token;
   sample_tokens(pool, std::span(&row, 1), std::span(&token, 1));
   return token;
