@@ -110,7 +110,7 @@ class Trainer {
   LrScheduleOptions lr_schedule_;
   LrScheduleOptions critic_lr_schedule_;
   std::filesystem::path critic_model_;
-  std::filesystem::path adapter_;  // a LoRA adapter to begin with; empty: none, or a new one
+  std::optional<std::filesystem::path> adapter_;  // the LoRA adapter that training begins with, empty for a new one; nothing: all weights are trained
   std::filesystem::path model_;  // what training starts from, and what the reference stays at
   WorkerSlots slots_;
   WorkerGroup<PolicyActor> policy_;

@@ -83,7 +83,10 @@ Result<std::unique_ptr<Trainer>> Trainer::create(runtime::Runtime& runtime, cons
     if (!critic_model.ok()) return critic_model.status();
     trainer->critic_model_ = std::move(*critic_model);
   }
-  if (policy_options->adapter && !policy_options->adapter->folder.empty()) trainer->adapter_ = fs::absolute(policy_options->adapter->folder);
+  if (policy_options->adapter) {
+    const fs::path& folder = policy_options->adapter->folder;
+    trainer->adapter_ = folder.empty() ? folder : fs::absolute(folder);
+  }
   const Result<std::optional<fs::path>> checkpoint = checkpoint_to_resume(*options);
   if (!checkpoint.ok()) return checkpoint.status();
   Status status = trainer->open_data(slot_options->nodes * slot_options->per_node);
@@ -179,7 +182,7 @@ WorkerSpec Trainer::spec(const std::string& role, const fs::path& model) const {
 
 Status Trainer::start_policy(const WorkerSlots& slots) {
   WorkerSpec policy_spec = spec("policy", model_);
-  policy_spec.adapter = adapter_.string();
+  policy_spec.adapter = adapter_.value_or(fs::path()).string();
   // A hub's snapshot is found again by its name, anywhere.
   const Result<std::string> given = config_.get_string("actor_rollout_ref.model.path");
   std::error_code ignored;
@@ -207,12 +210,10 @@ Status Trainer::start_reward() {
 
 // The reference is the policy as RL found it: the given model, with the given adapter if there is one, or what the warm start made of it.
 Status Trainer::start_reference() {
-  const Result<std::optional<AdapterOptions>> adapter = AdapterOptions::from_config(config_);
-  if (!adapter.ok()) return adapter.status();
   const bool warm = options_.warm_start.steps > 0;
   const fs::path warm_folder = options_.folder / kWarmStartFolder;
-  WorkerSpec reference_spec = spec("reference", warm && !*adapter ? warm_folder / kModelFolder : model_);
-  if (*adapter) reference_spec.adapter = (warm ? warm_folder / kAdapterFolder : adapter_).string();
+  WorkerSpec reference_spec = spec("reference", warm && !adapter_ ? warm_folder / kModelFolder : model_);
+  if (adapter_) reference_spec.adapter = (warm ? warm_folder / kAdapterFolder : *adapter_).string();
   auto reference = WorkerGroup<ReferenceActor>::spawn(runtime_, slots_, /*reserves=*/false, reference_spec);
   if (!reference.ok()) return reference.status();
   reference_ = std::move(*reference);

@@ -38,6 +38,9 @@ Result<at::Tensor> allocate(std::int64_t elements) {
   }
 }
 
+// What is read at a time: a whole number of every dtype's blocks.
+constexpr std::int64_t kPieceElements = 1 << 20;
+
 // A part of a parameter that one thread reads.
 struct Piece {
   std::size_t parameter = 0;
@@ -45,9 +48,8 @@ struct Piece {
   std::int64_t count = 0;
 };
 
-// Parameters that are stored as they lie here, in pieces of a size that keeps threads even and is a whole number of every dtype's blocks.
+// Parameters that are stored as they lie here, in pieces of a size that keeps threads even.
 std::vector<Piece> cut_into_pieces(const std::vector<FamilyParameter>& parameters, std::span<const ParameterSpec> specs, const ParameterReader& reader) {
-  constexpr std::int64_t kPieceElements = 1 << 20;
   std::vector<Piece> pieces;
   for (std::size_t i = 0; i < parameters.size(); ++i) {
     const std::int64_t size = reader.lies_alike(parameters[i]) ? kPieceElements : specs[i].count;
@@ -71,10 +73,15 @@ Status check_tied(const ModelConfig& config, const WeightSource& source, const P
   for (const char* name : {"lm_head.weight", "output.weight", "transformer.output_layer.weight"}) {
     const TensorInfo* info = source.find(name);
     if (info == nullptr || parameters.specs().empty() || info->shape != parameters.specs().front().shape) continue;
-    std::vector<float> stored(static_cast<std::size_t>(parameters.specs().front().count));
-    if (Status status = source.read_f32(name, stored); !status.ok()) return status;
-    if (std::memcmp(stored.data(), parameters.data(parameters.specs().front().name), stored.size() * sizeof(float)) == 0) continue;
-    return runtime::invalid_argument(std::string(name) + " differs from the embedding, though tie_word_embeddings is true: set it to false to use both, or take the tensor out");
+    const ParameterSpec& embedding = parameters.specs().front();
+    std::vector<float> stored;
+    for (std::int64_t first = 0; first < embedding.count; first += kPieceElements) {
+      stored.resize(static_cast<std::size_t>(std::min(kPieceElements, embedding.count - first)));
+      const bool whole = std::ssize(stored) == embedding.count;
+      if (Status status = whole ? source.read_f32(name, stored) : source.read_f32_range(name, first, stored); !status.ok()) return status;
+      if (std::memcmp(stored.data(), parameters.data(embedding.name) + first, stored.size() * sizeof(float)) == 0) continue;
+      return runtime::invalid_argument(std::string(name) + " differs from the embedding, though tie_word_embeddings is true: set it to false to use both, or take the tensor out");
+    }
   }
   return {};
 }

@@ -50,6 +50,18 @@ Result<PolicyObjective> read_objective(const Config& config) {
   return objective;
 }
 
+// What both kinds of critic have.
+template <class Options>
+Status read_value_options(const Config& config, Options& options) {
+  const Result<ValueObjective> objective = ValueObjective::from_config(config);
+  if (!objective.ok()) return objective.status();
+  const Result<EstimateOptions> estimates = EstimateOptions::from_config(config);
+  if (!estimates.ok()) return estimates.status();
+  options.objective = *objective;
+  options.estimates = *estimates;
+  return {};
+}
+
 }  // namespace
 
 Result<LearnerOptions> learner_from_config(const Config& config, const std::string& role) {
@@ -120,12 +132,7 @@ Result<std::optional<SharedCriticOptions>> SharedCriticOptions::from_config(cons
                                      " has no critic; set it to gae, or leave custom_forward out");
   }
   if (!(options.loss_coefficient > 0)) return config.out_of_range(std::string(kActor) + "value_loss_coef", "above 0");
-  const Result<ValueObjective> objective = ValueObjective::from_config(config);
-  if (!objective.ok()) return objective.status();
-  options.objective = *objective;
-  const Result<EstimateOptions> estimates = EstimateOptions::from_config(config);
-  if (!estimates.ok()) return estimates.status();
-  options.estimates = *estimates;
+  if (const Status read_values = read_value_options(config, options); !read_values.ok()) return read_values;
   return std::optional(options);
 }
 
@@ -145,12 +152,7 @@ Result<CriticOptions> CriticOptions::from_config(const Config& config) {
   const Result<MicroBatchLimits> micro_batch = micro_batch_from_config(config, kCriticRole);
   if (!micro_batch.ok()) return micro_batch.status();
   options.micro_batch = *micro_batch;
-  const Result<ValueObjective> objective = ValueObjective::from_config(config);
-  if (!objective.ok()) return objective.status();
-  options.objective = *objective;
-  const Result<EstimateOptions> estimates = EstimateOptions::from_config(config);
-  if (!estimates.ok()) return estimates.status();
-  options.estimates = *estimates;
+  if (const Status read_values = read_value_options(config, options); !read_values.ok()) return read_values;
   return options;
 }
 
