@@ -92,7 +92,7 @@ void read_common(JsonFields& fields, const std::string& where, ModelConfig& conf
   config.norm_eps = static_cast<float>(fields.number("rms_norm_eps", defaults.norm_eps, 0.0));
   config.tie_word_embeddings = fields.boolean("tie_word_embeddings", defaults.tied);
   config.initializer_range = static_cast<float>(fields.number("initializer_range", 0.02, 0.0));
-  fields.only("attention_dropout", 0.0, "0 is");
+  fields.number("attention_dropout", 0.0, 0.0);  // a trainer's choice: no pass of ours leaves anything of the base model out
   const std::string nested = rope_object(fields);
   JsonFields scaling(fields.object(nested), where + ": " + nested);
   if (!defaults.partial_rotary) {
@@ -143,11 +143,16 @@ void read_windows(JsonFields& fields, ModelConfig& config, WindowRule rule, std:
   }
 }
 
+std::span<const std::string_view> output_layer_names() {
+  static constexpr std::array<std::string_view, 3> kNames = {"lm_head.weight", "output.weight", "transformer.output_layer.weight"};
+  return kNames;
+}
+
 bool ignorable_usual(const ModelConfig& config, std::string_view tensor) {
   if (tensor.ends_with("rotary_emb.inv_freq")) return true;  // a buffer that old versions of transformers saved
   if (tensor == "rope_freqs.weight") return true;            // GGUF's form of the llama3 scaling, read with the metadata
   if (tensor.starts_with("v_head.summary.")) return true;    // value_head(), which PPO put beside the output layer: there for who asks for it
-  return config.tie_word_embeddings && (tensor == "lm_head.weight" || tensor == "output.weight");
+  return config.tie_word_embeddings && std::ranges::count(output_layer_names(), tensor) > 0;
 }
 
 MlpPlan plan_gated_mlp(PlanBuilder& builder, const std::string& prefix, std::int64_t intermediate, bool bias, const std::string& gguf) {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -93,6 +94,9 @@ void plan_llama(PlanBuilder& builder, const LlamaLayerOptions& options = {});
 MlpPlan plan_gated_mlp(PlanBuilder& builder, const std::string& prefix, std::int64_t intermediate, bool bias = false, const std::string& gguf = {});
 /// PREFIX.gate (the router), PREFIX.experts.N and PREFIX.shared_experts.
 ExpertsPlan plan_experts(PlanBuilder& builder, const std::string& prefix);
+
+/// What files call the output layer, which a tied model's may hold beside the embedding or in place of it.
+std::span<const std::string_view> output_layer_names();
 
 /// Buffers of old versions of transformers, and the copy of a tied output layer.
 bool ignorable_usual(const ModelConfig& config, std::string_view tensor);

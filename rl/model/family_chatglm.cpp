@@ -63,7 +63,7 @@ void plan(PlanBuilder& builder) {
 }
 
 bool ignorable(const ModelConfig& config, std::string_view tensor) {
-  return ignorable_usual(config, tensor) || tensor.ends_with("rotary_pos_emb.inv_freq") || (config.tie_word_embeddings && tensor == "transformer.output_layer.weight");
+  return ignorable_usual(config, tensor) || tensor.ends_with("rotary_pos_emb.inv_freq");
 }
 
 }  // namespace

@@ -11,8 +11,6 @@ void read(JsonFields& fields, const std::string& where, ModelConfig& config) {
   read_common(fields, where, config, {.positions = 4096, .norm_eps = 1e-5, .original_positions = 4096, .partial_rotary = true});
   read_activation(fields, "hidden_act", "silu", config);
   read_windows(fields, config, WindowRule::kAllLayers, 0);
-  fields.only("embd_pdrop", 0.0, "0 is");
-  fields.only("resid_pdrop", 0.0, "0 is");
 }
 
 void plan(PlanBuilder& builder) { plan_llama(builder, {.fused_qkv = true, .fused_gate_up = true}); }

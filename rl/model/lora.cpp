@@ -96,7 +96,7 @@ std::string endings(const std::vector<std::string>& modules) {
 
 // The value of the first pattern that a module's name ends in.
 template <class T>
-Result<T> by_pattern(const std::map<std::string, T>& patterns, const std::string& field, const std::string& module, T otherwise) {
+Result<T> by_pattern(const std::vector<std::pair<std::string, T>>& patterns, const std::string& field, const std::string& module, T otherwise) {
   for (const auto& [expression, value] : patterns) {
     Result<Pattern> pattern = Pattern::compile("(?:.*\\.)?(?:" + expression + ")", field);
     if (!pattern.ok()) return pattern.status();

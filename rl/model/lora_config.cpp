@@ -11,6 +11,7 @@ namespace rl {
 namespace {
 
 using nlohmann::json;
+using nlohmann::ordered_json;
 using runtime::Result;
 using runtime::Status;
 
@@ -52,6 +53,22 @@ void refuse_changed_base(JsonFields& fields, const json& object) {
   if (how != "gaussian" && how != "orthogonal" && how != "eva") fields.refuse(kKey, "true, false, gaussian, orthogonal and eva are: others change the model's own weights");
 }
 
+// The order of patterns counts, so it is the file's. None where there is no such object, which is for others to say.
+std::vector<std::string> keys_as_written(const ordered_json& written, const char* key) {
+  std::vector<std::string> keys;
+  const auto found = written.find(key);
+  if (found == written.end() || !found->is_object()) return keys;
+  for (const auto& [name, value] : found->items()) keys.push_back(name);
+  return keys;
+}
+
+template <class T>
+ordered_json object_of(const std::vector<std::pair<std::string, T>>& entries) {
+  ordered_json out = ordered_json::object();
+  for (const auto& [name, value] : entries) out[name] = value;
+  return out;
+}
+
 // What would make another kind of adapter of it.
 void refuse_others(JsonFields& fields, const json& object) {
   fields.only("peft_type", "LORA", "LORA is");
@@ -83,8 +100,9 @@ Status LoraConfig::validate() const {
   return {};
 }
 
-Result<LoraConfig> LoraConfig::from_json(const json& object, std::string_view where_view) {
+Result<LoraConfig> LoraConfig::from_json(const ordered_json& written, std::string_view where_view) {
   const std::string where(where_view);
+  const json object = written;
   JsonFields fields(object, where);
   refuse_others(fields, object);
   if (!fields.status().ok()) return fields.status();
@@ -99,10 +117,10 @@ Result<LoraConfig> LoraConfig::from_json(const json& object, std::string_view wh
   config.exclude_modules = names(fields, object, "exclude_modules");
   read_layers(fields, object, config);
   JsonFields ranks(fields.object("rank_pattern"), where + ": rank_pattern");
-  for (const auto& [pattern, value] : fields.object("rank_pattern").items()) config.rank_pattern[pattern] = ranks.integer(pattern, 1, kRankMax);
+  for (const std::string& pattern : keys_as_written(written, "rank_pattern")) config.rank_pattern.emplace_back(pattern, ranks.integer(pattern, 1, kRankMax));
   fields.merge(ranks);
   JsonFields alphas(fields.object("alpha_pattern"), where + ": alpha_pattern");
-  for (const auto& [pattern, value] : fields.object("alpha_pattern").items()) config.alpha_pattern[pattern] = alphas.number(pattern, 0.0, -1e9);
+  for (const std::string& pattern : keys_as_written(written, "alpha_pattern")) config.alpha_pattern.emplace_back(pattern, alphas.number(pattern, 0.0, -1e9));
   fields.merge(alphas);
   if (!fields.status().ok()) return fields.status();
   if (Status status = config.validate(); !status.ok()) return status.with_context(where);
@@ -118,31 +136,31 @@ Result<LoraConfig> LoraConfig::load(const std::filesystem::path& folder) {
   std::ifstream file(path, std::ios::binary);
   std::stringstream text;
   text << file.rdbuf();
-  const json object = json::parse(text.str(), nullptr, /*allow_exceptions=*/false);
+  const ordered_json object = ordered_json::parse(text.str(), nullptr, /*allow_exceptions=*/false);
   if (object.is_discarded()) return runtime::invalid_argument(path.string() + ": not valid JSON (truncated?)");
   return from_json(object, path.string());
 }
 
-json LoraConfig::to_json() const {
-  json out = {
+ordered_json LoraConfig::to_json() const {
+  ordered_json out = {
       {"peft_type", "LORA"},
       {"task_type", "CAUSAL_LM"},
       {"r", rank},
-      {"lora_alpha", alpha == std::floor(alpha) ? json(static_cast<std::int64_t>(alpha)) : json(alpha)},
+      {"lora_alpha", alpha == std::floor(alpha) ? ordered_json(static_cast<std::int64_t>(alpha)) : ordered_json(alpha)},
       {"use_rslora", rank_stabilized},
       {"lora_dropout", dropout},
       {"bias", "none"},
       {"fan_in_fan_out", false},
       {"inference_mode", true},
       {"init_lora_weights", true},
-      {"rank_pattern", rank_pattern},
-      {"alpha_pattern", alpha_pattern},
-      {"exclude_modules", exclude_modules.empty() ? json() : json(exclude_modules)},
-      {"layers_to_transform", layers.empty() ? json() : json(layers)},
+      {"rank_pattern", object_of(rank_pattern)},
+      {"alpha_pattern", object_of(alpha_pattern)},
+      {"exclude_modules", exclude_modules.empty() ? ordered_json() : ordered_json(exclude_modules)},
+      {"layers_to_transform", layers.empty() ? ordered_json() : ordered_json(layers)},
       {"base_model_name_or_path", base_model},
   };
   const bool all = target_modules == std::vector<std::string>{"all-linear"};
-  out["target_modules"] = !target_pattern.empty() ? json(target_pattern) : all ? json("all-linear") : json(target_modules);
+  out["target_modules"] = !target_pattern.empty() ? ordered_json(target_pattern) : all ? ordered_json("all-linear") : ordered_json(target_modules);
   return out;
 }
 

@@ -3,10 +3,10 @@
 
 #include <cstdint>
 #include <filesystem>
-#include <map>
 #include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "runtime/core/result.h"
@@ -23,17 +23,18 @@ struct LoraConfig {
   std::string target_pattern = {};        // a regular expression over whole names, instead of the list
   std::vector<std::string> exclude_modules = {};
   std::vector<std::int64_t> layers = {};  // only of these blocks; empty: of all
-  std::map<std::string, std::int64_t> rank_pattern = {};  // other ranks and alphas by a regular expression that a name ends in
-  std::map<std::string, double> alpha_pattern = {};
+  // Other ranks and alphas by a regular expression that a name ends in; of several that fit the first counts.
+  std::vector<std::pair<std::string, std::int64_t>> rank_pattern = {};
+  std::vector<std::pair<std::string, double>> alpha_pattern = {};
   std::string base_model = {};            // the folder or hub name that it was made for; may be empty
 
   /// Reads `adapter_config.json` in a folder, or that file. kNotFound; kInvalidArgument: not JSON, a wrong type or value; kUnimplemented: a
   /// kind of adapter (DoRA, trained biases, ...) that would be computed wrongly, by name.
   static runtime::Result<LoraConfig> load(const std::filesystem::path& folder);
-  static runtime::Result<LoraConfig> from_json(const nlohmann::json& json, std::string_view where);
+  static runtime::Result<LoraConfig> from_json(const nlohmann::ordered_json& json, std::string_view where);
 
   /// As PEFT reads it. from_json(to_json()) gives an equal config.
-  nlohmann::json to_json() const;
+  nlohmann::ordered_json to_json() const;
 
   /// Errors: kInvalidArgument, by the name of the field in adapter_config.json.
   runtime::Status validate() const;

@@ -70,7 +70,7 @@ void zero_gaps(std::span<const ParameterSpec> specs, std::span<float> arena) {
 // A file may hold the output layer that its config says is the embedding. Where it is another, neither is what was meant.
 Status check_tied(const ModelConfig& config, const WeightSource& source, const Parameters& parameters) {
   if (!config.tie_word_embeddings) return {};
-  for (const char* name : {"lm_head.weight", "output.weight", "transformer.output_layer.weight"}) {
+  for (const std::string_view name : output_layer_names()) {
     const TensorInfo* info = source.find(name);
     if (info == nullptr || parameters.specs().empty() || info->shape != parameters.specs().front().shape) continue;
     const ParameterSpec& embedding = parameters.specs().front();

@@ -51,13 +51,18 @@ void transpose(std::span<const float> from, std::int64_t rows, std::int64_t colu
 // ("transformer.", "model."); Hugging Face adds it when it loads them, and so do we.
 ParameterReader::ParameterReader(const ModelConfig& config, const ModelPlan& plan, const WeightSource& source, bool gguf_names)
     : config_(config), plan_(plan), source_(source), gguf_(gguf_names) {
-  if (gguf_ || plan.parameters.empty()) return;
+  if (plan.parameters.empty()) return;
   const std::string_view first = plan.parameters.front().name;
   const std::size_t dot = first.find('.');
-  if (dot != first.npos && source.find(first) == nullptr && source.find(first.substr(dot + 1)) != nullptr) without_ = first.substr(0, dot + 1);
+  if (!gguf_ && dot != first.npos && source.find(first) == nullptr && source.find(first.substr(dot + 1)) != nullptr) without_ = first.substr(0, dot + 1);
+  if (!config.tie_word_embeddings || plan.embedding == kNoParameter || source.find(stored_name(plan.parameters[static_cast<std::size_t>(plan.embedding)])) != nullptr) return;
+  for (const std::string_view name : output_layer_names()) {
+    if (source.find(name) != nullptr) tied_ = name;
+  }
 }
 
 std::string ParameterReader::stored_name(const FamilyParameter& parameter) const {
+  if (!tied_.empty() && parameter.name == plan_.parameters[static_cast<std::size_t>(plan_.embedding)].name) return tied_;
   if (gguf_) return parameter.gguf_name;
   return parameter.name.starts_with(without_) ? parameter.name.substr(without_.size()) : parameter.name;
 }

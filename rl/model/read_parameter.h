@@ -61,6 +61,7 @@ class ParameterReader {
   const WeightSource& source_;
   bool gguf_;
   std::string without_;  // a first part that the source's names lack
+  std::string tied_;     // the output layer, where the source has it and not the embedding that it is tied to
 };
 
 }  // namespace rl

@@ -70,6 +70,9 @@ runtime::Status Engine::Impl::validate_ids(const Request& request) const {
   for (const LogitBias& bias : request.sampling.logit_bias) {
     if (outside(bias.id)) return outside_vocabulary("logit_bias", bias.id, vocab);
   }
+  for (const std::int32_t id : request.sampling.stop_ids) {
+    if (outside(id)) return outside_vocabulary("stop_ids", id, vocab);
+  }
   for (const std::vector<std::int32_t>& word : request.sampling.bad_words) {
     for (const std::int32_t id : word) {
       if (outside(id)) return outside_vocabulary("bad_words", id, vocab);

@@ -1,5 +1,6 @@
 // write_safetensors: header first, then the tensors in the order given, each byte range right after the one before.
 #include <algorithm>
+#include <cmath>
 #include <unordered_set>
 #include <vector>
 
@@ -53,6 +54,18 @@ Result<std::string> make_header(std::span<const TensorView> tensors, const std::
   return bytes + json;
 }
 
+// A half reaches to 65504; what rounds beyond it would become infinity, and the model with it.
+Status check_range(std::span<const float> values, DType dtype) {
+  constexpr float kRoundsToInfinity = 65520.0F;
+  if (dtype != DType::kF16) return {};
+  for (const float value : values) {
+    if (std::isfinite(value) && std::abs(value) >= kRoundsToInfinity) {
+      return runtime::invalid_argument("holds " + std::to_string(value) + ", which is beyond float16 (65504); write bfloat16 or float32");
+    }
+  }
+  return {};
+}
+
 Status write_as(AtomicFile& out, std::span<const float> values, DType dtype) {
   if (dtype == DType::kF32) return out.write(std::as_bytes(values));
   constexpr std::size_t kElementsAtOnce = 1 << 20;
@@ -60,6 +73,7 @@ Status write_as(AtomicFile& out, std::span<const float> values, DType dtype) {
   for (std::size_t first = 0; first < values.size(); first += kElementsAtOnce) {
     const auto part = values.subspan(first, std::min(kElementsAtOnce, values.size() - first));
     bytes.resize(part.size() * static_cast<std::size_t>(dtype_block(dtype).bytes));
+    if (Status status = check_range(part, dtype); !status.ok()) return status;
     convert_from_f32(dtype, part, bytes.data());
     if (Status status = out.write(bytes); !status.ok()) return status;
   }
@@ -79,6 +93,7 @@ Status write_safetensors(const std::filesystem::path& file, std::span<const Tens
   for (const TensorView& tensor : tensors) {
     if (!status.ok()) return status;
     status = write_as(*out, tensor.data, tensor.dtype);
+    if (status.code() == runtime::ErrorCode::kInvalidArgument) status = status.with_context(file.string() + ": " + tensor.name);
   }
   return status.ok() ? out->commit() : status;
 }

@@ -200,6 +200,23 @@ TEST(Lora, IsSavedAsPeftReadsItAndReadBackToTheBit) {
   EXPECT_TRUE(again->parameters().arena().equal(adapter.parameters().arena()));
 }
 
+// As PEFT does it: a file may well name the exception after the rule, and then it is none.
+TEST(Lora, OfSeveralPatternsTheFilesFirstCounts) {
+  auto model = load("qwen2");
+  ASSERT_NE(model, nullptr);
+  const auto ranks = [&](const std::string& patterns) {
+    const auto written = nlohmann::ordered_json::parse(R"({"peft_type": "LORA", "r": 8, "target_modules": ["q_proj"], "rank_pattern": )" + patterns + "}");
+    const auto config = LoraConfig::from_json(written, "adapter_config.json");
+    EXPECT_TRUE(config.ok()) << config.status().to_string();
+    const auto again = LoraConfig::from_json(config->to_json(), "again");
+    EXPECT_TRUE(again.ok() && *again == *config);
+    const LoraAdapter adapter = stirred(model->config(), *config);
+    return std::vector<std::int64_t>{adapter.parameters().view(adapter.modules()[0].a).size(0), adapter.parameters().view(adapter.modules()[1].a).size(0)};
+  };
+  EXPECT_EQ(ranks(R"({"q_proj": 2, "layers\\.1\\.self_attn\\.q_proj": 4})"), (std::vector<std::int64_t>{2, 2}));
+  EXPECT_EQ(ranks(R"({"layers\\.1\\.self_attn\\.q_proj": 4, "q_proj": 2})"), (std::vector<std::int64_t>{2, 4}));
+}
+
 TEST(Lora, PeftReadsWhatWasSaved) {
   for (const std::string name : {"qwen2", "gpt2", "phi3"}) {
     const support::TemporaryFolder temporary;

@@ -32,6 +32,11 @@ class MemorySource final : public WeightSource {
   void remove(std::string_view name) {
     std::erase_if(infos_, [&](const TensorInfo& info) { return info.name == name; });
   }
+  void rename(std::string_view from, std::string_view to) {
+    for (TensorInfo& info : infos_) {
+      if (info.name == from) info.name = to;
+    }
+  }
   // Gives it the numbers of another.
   void alias(const std::string& name, const std::string& of) { aliases_[name] = of; }
   const std::vector<TensorInfo>& tensors() const override { return infos_; }
@@ -162,6 +167,22 @@ TEST(Parameters, TiedWeightsMayBeThereTwice) {
   const auto parameters = Parameters::load(config, source, /*gguf_names=*/false);
   ASSERT_TRUE(parameters.ok()) << parameters.status().to_string();
   EXPECT_EQ(parameters->find("lm_head.weight"), nullptr);
+}
+
+TEST(Parameters, ATiedOutputLayerMayStandForTheEmbedding) {
+  ModelConfig config = tiny();
+  config.tie_word_embeddings = true;
+  MemorySource source;
+  fill(source, config);
+  const auto expected = Parameters::load(config, source, /*gguf_names=*/false);
+  ASSERT_TRUE(expected.ok()) << expected.status().to_string();
+  source.rename("model.embed_tokens.weight", "lm_head.weight");
+  const auto parameters = Parameters::load(config, source, /*gguf_names=*/false);
+  ASSERT_TRUE(parameters.ok()) << parameters.status().to_string();
+  EXPECT_TRUE(parameters->arena().equal(expected->arena()));
+  source.remove("lm_head.weight");
+  const auto neither = Parameters::load(config, source, /*gguf_names=*/false);
+  EXPECT_NE(neither.status().message().find("model.embed_tokens.weight"), std::string::npos) << neither.status().message();
 }
 
 TEST(Parameters, GgufRowsOfQueriesAndKeysAreUnpermuted) {

@@ -175,6 +175,7 @@ TEST_F(EngineSampling, NamesTheFieldThatIsWrong) {
   expect("presence_penalty", [&](Request& r) { r.sampling.presence_penalty = nan; });
   expect("frequency_penalty", [&](Request& r) { r.sampling.frequency_penalty = INFINITY; });
   expect("logit_bias", [&](Request& r) { r.sampling.logit_bias = {{.id = 3, .bias = nan}}; });
+  expect("stop_ids: token id 5000", [](Request& r) { r.sampling.stop_ids = {5000}; });
   expect("logit_bias: token id 160", [](Request& r) { r.sampling.logit_bias = {{.id = 160, .bias = 0}}; });
   expect("bad_words", [](Request& r) { r.sampling.bad_words = {{}}; });
   expect("bad_words: token id -1", [](Request& r) { r.sampling.bad_words = {{3, -1}}; });

@@ -4,6 +4,7 @@
 #include <sys/resource.h>
 
 #include <csignal>
+#include <limits>
 #include <vector>
 
 #include "test_files.h"
@@ -204,6 +205,18 @@ TEST(SafetensorsWriter, RefusesWhatNoReaderWouldTake) {
   EXPECT_EQ(write_safetensors(folder.path() / "no" / "m", std::vector<TensorView>{{"a", {2}, a}}, {}).code(),
             ErrorCode::kNotFound);
   EXPECT_EQ(folder.file_count(), 0u);
+}
+
+TEST(SafetensorsWriter, WhatAHalfCannotHoldIsAnErrorAndNotInfinity) {
+  TempFolder folder;
+  const auto file = folder.path() / "m.safetensors";
+  const auto write = [&](float value, DType dtype) { return write_safetensors(file, std::vector<TensorView>{{"a.weight", {1}, {&value, 1}, dtype}}, {}); };
+  EXPECT_TRUE(write(-65519.0F, DType::kF16).ok());
+  EXPECT_TRUE(write(1e6F, DType::kBF16).ok());
+  EXPECT_TRUE(write(std::numeric_limits<float>::infinity(), DType::kF16).ok()) << "it was infinite before";
+  const Status status = write(-65520.0F, DType::kF16);
+  EXPECT_EQ(status.code(), ErrorCode::kInvalidArgument);
+  EXPECT_NE(status.message().find("m.safetensors: a.weight: holds -65520"), std::string::npos) << status.message();
 }
 
 // The file-size limit stands for a full disk: both make a write come back short and then fail.
