@@ -33,7 +33,7 @@
 #include "rl/text/tokenizer.h"
 #include "rl/train/checkpoint.h"
 #include "rl/train/learner.h"
-#include "rl/train/metrics.h"
+#include "rl/watch/metrics.h"
 #include "rl/trainer.h"
 #include "rl/worker/actors.h"
 #include "rl/worker/worker_group.h"

@@ -14,7 +14,7 @@
 #include "rl/train/checkpoint.h"
 #include "rl/train/folder_lock.h"
 #include "rl/train/lr_schedule.h"
-#include "rl/train/metrics.h"
+#include "rl/watch/metrics.h"
 #include "rl/train/prompt_feed.h"
 #include "rl/train/rollout_batch.h"
 #include "rl/train/trainer_options.h"
@@ -65,6 +65,7 @@ class Trainer {
   void on_step(std::function<void(const StepRecord&)> callback) { on_step_ = std::move(callback); }
 
   const TrainerOptions& options() const { return options_; }
+  const MetricLogger& log() const { return logger_; }
   std::int64_t steps_done() const { return steps_done_; }
   std::int64_t total_steps() const { return total_steps_; }
   std::optional<std::filesystem::path> latest_checkpoint() const { return latest_checkpoint_; }

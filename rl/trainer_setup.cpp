@@ -13,6 +13,7 @@
 #include "rl/train/step_metrics.h"
 #include "rl/train/toy_model.h"
 #include "rl/trainer.h"
+#include "rl/watch/metric_log.h"
 #include "rl/weights/atomic_file.h"
 #include "rl/worker/policy_options.h"
 #include "runtime/core/log.h"
@@ -223,15 +224,16 @@ Status Trainer::start_reference() {
 Status Trainer::open_logs() {
   const Status written = write_file_atomically(options_.folder / "config.yaml", config_.to_yaml());
   if (!written.ok()) return written;
-  if (options_.log_to_console) {
-    const bool bar = ::isatty(STDOUT_FILENO) == 1;
-    logger_.add(std::make_unique<ConsoleSink>(stdout, ConsoleOptions{.interval = options_.log_interval, .bar = bar, .width = console_width()}));
-  }
-  if (options_.log_to_file) {
-    auto file = JsonLinesSink::open(options_.folder / "metrics.jsonl", steps_done_);
-    if (!file.ok()) return file.status();
-    logger_.add(std::move(*file));
-  }
+  const ConsoleOptions console{.interval = options_.log_interval, .bar = ::isatty(STDOUT_FILENO) == 1, .width = console_width()};
+  auto log = open_metric_log({.loggers = options_.loggers,
+                              .folder = options_.folder,
+                              .last_step = steps_done_,
+                              .project = options_.project,
+                              .experiment = options_.experiment,
+                              .config = config_.to_json(),
+                              .console = console});
+  if (!log.ok()) return log.status();
+  logger_ = std::move(*log);
   return {};
 }
 

@@ -68,7 +68,7 @@ void print_summary(const Trainer& trainer, const ScoreCurve& curve, bool finishe
   }
   const auto& folder = trainer.options().folder;
   std::cout << "\n";
-  if (trainer.options().log_to_file) std::cout << "metrics:    " << (folder / "metrics.jsonl").string() << "\n";
+  for (const std::string& place : trainer.log().places()) std::cout << "metrics:    " << place << "\n";
   std::cout << "config:     " << (folder / "config.yaml").string() << "\n";
   if (const auto checkpoint = trainer.latest_checkpoint()) {
     std::cout << "checkpoint: " << checkpoint->string() << "\n"

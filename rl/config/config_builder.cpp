@@ -207,13 +207,9 @@ void ConfigBuilder::note_choices() {
       config_.notes_.push_back(std::string(kEngineName) + "=" + **name + ": vllm, sglang and hf all mean Starling's own engine");
     }
   }
-  for (const std::string& logger : config_.find_strings("trainer.logger").value_or(std::nullopt).value_or(std::vector<std::string>())) {
-    if (logger != "console" && logger != "file")
-      config_.notes_.push_back("without effect: trainer.logger=" + logger + " (there are console and file)");
-  }
   constexpr char kEstimator[] = "algorithm.adv_estimator";
   if (!config_.is_set(kEstimator))
-    config_.notes_.push_back(std::string(kEstimator) + " is not set: grpo (verl's default, gae, is not built yet)");
+    config_.notes_.push_back(std::string(kEstimator) + " is not set: grpo (verl's default is gae: PPO with a critic)");
 }
 
 Result<Config> ConfigBuilder::finish() {

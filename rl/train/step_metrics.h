@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "rl/train/metrics.h"
+#include "rl/watch/metrics.h"
 
 namespace rl {
 

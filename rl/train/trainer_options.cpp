@@ -65,9 +65,9 @@ Result<TrainerOptions> TrainerOptions::from_config(const Config& config) {
   options.folder = read.get_string("trainer.default_local_dir");
   const std::string resume_mode = read.get_string("trainer.resume_mode");
   options.resume_path = read.find_string("trainer.resume_from_path").value_or("");
-  const std::vector<std::string> loggers = read.get_strings("trainer.logger");
-  options.log_to_console = contains(loggers, "console");
-  options.log_to_file = contains(loggers, "file");
+  options.loggers = read.get_strings("trainer.logger");
+  options.project = read.get_string("trainer.project_name");
+  options.experiment = read.get_string("trainer.experiment_name");
   options.log_interval = read.get_int("trainer.log_interval");
 
   const std::int64_t seed = read.find_int("trainer.seed").value_or(0);

@@ -52,8 +52,9 @@ struct TrainerOptions {
   std::filesystem::path folder;          // of checkpoints and logs
   ResumeMode resume = ResumeMode::kAuto;
   std::filesystem::path resume_path;
-  bool log_to_console = true;
-  bool log_to_file = false;
+  std::vector<std::string> loggers = {"console"};
+  std::string project;                   // what loggers call the run
+  std::string experiment;
   std::int64_t log_interval = 1;
 
   std::uint64_t seed = 0;                // of sampling

@@ -7,7 +7,7 @@
 #include <tuple>
 #include <vector>
 
-#include "rl/train/metrics.h"
+#include "rl/watch/metrics.h"
 #include "rl/train/rollout_batch.h"
 #include "rl/worker/critic_worker.h"
 #include "rl/worker/policy_worker.h"

@@ -8,7 +8,7 @@
 
 #include "rl/train/communicator.h"
 #include "rl/train/learner.h"
-#include "rl/train/metrics.h"
+#include "rl/watch/metrics.h"
 #include "rl/train/rollout_batch.h"
 #include "rl/worker/policy_options.h"
 #include "rl/worker/token_estimates.h"

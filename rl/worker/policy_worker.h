@@ -11,7 +11,7 @@
 #include "rl/train/batch_plan.h"
 #include "rl/train/communicator.h"
 #include "rl/train/learner.h"
-#include "rl/train/metrics.h"
+#include "rl/watch/metrics.h"
 #include "rl/train/rollout_batch.h"
 #include "rl/worker/policy_options.h"
 #include "rl/worker/token_estimates.h"

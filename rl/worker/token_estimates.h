@@ -18,7 +18,7 @@
 #include "rl/config/config.h"
 #include "rl/model/transformer.h"
 #include "rl/train/batch_plan.h"
-#include "rl/train/metrics.h"
+#include "rl/watch/metrics.h"
 #include "rl/train/rollout_batch.h"
 #include "runtime/core/result.h"
 

@@ -12,7 +12,7 @@
 
 #include "rl/train/batch_plan.h"
 #include "rl/train/learner.h"
-#include "rl/train/metrics.h"
+#include "rl/watch/metrics.h"
 #include "rl/train/rollout_batch.h"
 #include "rl/worker/token_estimates.h"
 #include "runtime/core/result.h"

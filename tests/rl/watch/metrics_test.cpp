@@ -1,4 +1,4 @@
-#include "rl/train/metrics.h"
+#include "rl/watch/metrics.h"
 
 #include <gtest/gtest.h>
 
@@ -7,6 +7,8 @@
 #include <nlohmann/json.hpp>
 #include <sstream>
 
+#include "rl/watch/console_sink.h"
+#include "rl/watch/json_lines_sink.h"
 #include "tests/support/temporary_folder.h"
 
 namespace rl {

@@ -1,14 +1,8 @@
-#include "rl/train/metrics.h"
+#include "rl/watch/console_sink.h"
 
 #include <algorithm>
 #include <cerrno>
 #include <cmath>
-#include <fstream>
-#include <iterator>
-#include <nlohmann/json.hpp>
-#include <numeric>
-
-#include "runtime/core/log.h"
 
 namespace rl {
 namespace {
@@ -41,29 +35,7 @@ std::string clock_text(double seconds) {
   return text;
 }
 
-// The lines that stay: complete, readable, and of a step up to `last_step`.
-std::string kept_lines(const std::filesystem::path& path, std::int64_t last_step) {
-  std::ifstream in(path, std::ios::binary);
-  std::string kept;
-  for (std::string line; std::getline(in, line);) {
-    if (in.eof()) break;  // no line end: the write was cut short
-    const auto json = nlohmann::json::parse(line, nullptr, false);
-    if (!json.is_object() || !json.contains("step") || !json["step"].is_number_integer()) continue;
-    // A phase before the first step is behind any checkpoint.
-    const bool done = json.contains("phase") ? last_step > 0 : json["step"].get<std::int64_t>() <= last_step;
-    if (done) kept += line + "\n";
-  }
-  return kept;
-}
-
 }  // namespace
-
-void add_distribution(Metrics& metrics, const std::string& name, const std::vector<double>& values) {
-  if (values.empty()) return;
-  metrics[name + "/mean"] = std::accumulate(values.begin(), values.end(), 0.0) / static_cast<double>(values.size());
-  metrics[name + "/max"] = *std::max_element(values.begin(), values.end());
-  metrics[name + "/min"] = *std::min_element(values.begin(), values.end());
-}
 
 ConsoleSink::ConsoleSink(std::FILE* out, const ConsoleOptions& options)
     : out_(out), options_(options), begin_(std::chrono::steady_clock::now()) {}
@@ -114,46 +86,6 @@ runtime::Status ConsoleSink::write(const StepRecord& record) {
   if (!due && !options_.bar) return {};
   if (std::fputs(text.c_str(), out_) < 0 || std::fflush(out_) != 0) return runtime::errno_status(errno, "writing to the console");
   return {};
-}
-
-runtime::Result<std::unique_ptr<JsonLinesSink>> JsonLinesSink::open(const std::filesystem::path& file, std::int64_t last_step) {
-  std::error_code error;
-  if (file.has_parent_path()) std::filesystem::create_directories(file.parent_path(), error);
-  if (error) return runtime::errno_status(error.value(), "making the folder of " + file.string());
-  const std::string kept = kept_lines(file, last_step);
-  const std::filesystem::path fresh = file.string() + ".tmp";
-  std::FILE* out = std::fopen(fresh.c_str(), "wb");
-  if (out == nullptr) return runtime::errno_status(errno, "writing " + fresh.string());
-  const bool written = std::fwrite(kept.data(), 1, kept.size(), out) == kept.size() && std::fflush(out) == 0;
-  if (!written || std::rename(fresh.c_str(), file.c_str()) != 0) {
-    const int reason = errno;
-    std::fclose(out);
-    std::remove(fresh.c_str());
-    return runtime::errno_status(reason, "writing " + file.string());
-  }
-  return std::unique_ptr<JsonLinesSink>(new JsonLinesSink(out, file));
-}
-
-JsonLinesSink::~JsonLinesSink() { std::fclose(file_); }
-
-runtime::Status JsonLinesSink::write(const StepRecord& record) {
-  nlohmann::ordered_json data = nlohmann::ordered_json::object();
-  for (const auto& [name, value] : record.metrics) data[name] = value;  // nlohmann writes what is not finite as null
-  nlohmann::ordered_json json = {{"step", record.step}, {"total", record.total}, {"epoch", record.epoch}, {"data", std::move(data)}};
-  if (!record.phase.empty()) json["phase"] = record.phase;
-  const std::string line = json.dump() + "\n";
-  if (std::fwrite(line.data(), 1, line.size(), file_) != line.size() || std::fflush(file_) != 0) {
-    return runtime::errno_status(errno, "writing " + path_.string());
-  }
-  return {};
-}
-
-void MetricLogger::write(const StepRecord& record) {
-  std::erase_if(sinks_, [&](const std::unique_ptr<MetricSink>& sink) {
-    const runtime::Status written = sink->write(record);
-    if (!written.ok()) LOG(warn, "metrics: {}; this log ends here, training goes on", written.message());
-    return !written.ok();
-  });
 }
 
 }  // namespace rl

@@ -1,0 +1,124 @@
+#include "rl/watch/csv_sink.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <cmath>
+#include <cstdio>
+#include <cstdlib>
+#include <fstream>
+#include <limits>
+
+#include "rl/weights/atomic_file.h"
+
+namespace rl {
+namespace {
+
+using runtime::Result;
+using runtime::Status;
+
+// RFC 4180: quotes around what holds a comma, a quote or a line end, and each quote twice.
+std::string field(const std::string& text) {
+  if (text.find_first_of(",\"\r\n") == text.npos) return text;
+  std::string quoted = "\"";
+  for (const char c : text) quoted += c == '"' ? std::string("\"\"") : std::string(1, c);
+  return quoted + "\"";
+}
+
+std::vector<std::string> fields(const std::string& line) {
+  std::vector<std::string> out(1);
+  bool quoted = false;
+  for (std::size_t i = 0; i < line.size(); ++i) {
+    const char c = line[i];
+    if (quoted && c == '"' && i + 1 < line.size() && line[i + 1] == '"') out.back() += line[i++];
+    else if (c == '"') quoted = !quoted;
+    else if (c == ',' && !quoted) out.emplace_back();
+    else out.back() += c;
+  }
+  return out;
+}
+
+std::string number(double value) {
+  if (std::isnan(value)) return "nan";
+  char text[40];
+  std::snprintf(text, sizeof text, "%.17g", value);
+  return text;
+}
+
+}  // namespace
+
+Result<std::unique_ptr<CsvSink>> CsvSink::open(const std::filesystem::path& file, std::int64_t last_step) {
+  std::error_code error;
+  if (file.has_parent_path()) std::filesystem::create_directories(file.parent_path(), error);
+  if (error) return runtime::errno_status(error.value(), "making the folder of " + file.string());
+  std::unique_ptr<CsvSink> sink(new CsvSink(file));
+  const std::vector<Row> rows = sink->read(last_step);
+  for (const Row& row : rows) sink->add_columns(row);
+  if (Status status = sink->rewrite(rows); !status.ok()) return status;
+  return sink;
+}
+
+// Names of metrics and their numbers hold no line ends, so a line is a row. One cut short by a kill has no end.
+std::vector<CsvSink::Row> CsvSink::read(std::int64_t last_step) const {
+  std::vector<Row> rows;
+  std::ifstream in(path_, std::ios::binary);
+  std::string text;
+  if (!std::getline(in, text)) return rows;
+  const std::vector<std::string> header = fields(text);
+  while (std::getline(in, text) && !in.eof()) {
+    const std::vector<std::string> values = fields(text);
+    if (values.size() != header.size()) continue;
+    Row row;
+    for (std::size_t i = 0; i < values.size(); ++i) {
+      if (!values[i].empty()) row[header[i]] = values[i];
+    }
+    // A phase before the first step is behind any checkpoint.
+    const bool done = row.contains("phase") ? last_step > 0 : std::atoll(row["step"].c_str()) <= last_step;
+    if (done) rows.push_back(std::move(row));
+  }
+  return rows;
+}
+
+bool CsvSink::add_columns(const Row& row) {
+  const std::size_t before = columns_.size();
+  for (const auto& [name, value] : row) {
+    if (std::find(columns_.begin(), columns_.end(), name) == columns_.end()) columns_.push_back(name);
+  }
+  return columns_.size() > before;
+}
+
+std::string CsvSink::line(const Row& row) const {
+  std::string text;
+  for (const std::string& column : columns_) {
+    const auto found = row.find(column);
+    text += (text.empty() ? "" : ",") + (found == row.end() ? "" : field(found->second));
+  }
+  return text + "\n";
+}
+
+Status CsvSink::rewrite(const std::vector<Row>& rows) const {
+  std::string text;
+  for (const std::string& column : columns_) text += (text.empty() ? "" : ",") + field(column);
+  text += "\n";
+  for (const Row& row : rows) text += line(row);
+  return write_file_atomically(path_, text);
+}
+
+Status CsvSink::append(const std::string& line) const {
+  std::FILE* file = std::fopen(path_.c_str(), "ab");
+  if (file == nullptr) return runtime::errno_status(errno, "writing " + path_.string());
+  const bool written = std::fwrite(line.data(), 1, line.size(), file) == line.size();
+  const bool closed = std::fclose(file) == 0;
+  return written && closed ? Status() : runtime::errno_status(errno, "writing " + path_.string());
+}
+
+Status CsvSink::write(const StepRecord& record) {
+  Row row{{"step", std::to_string(record.step)}, {"total", std::to_string(record.total)}, {"epoch", std::to_string(record.epoch)}};
+  if (!record.phase.empty()) row["phase"] = record.phase;
+  for (const auto& [name, value] : record.metrics) row[name] = number(value);
+  if (!add_columns(row)) return append(line(row));
+  std::vector<Row> rows = read(std::numeric_limits<std::int64_t>::max());
+  rows.push_back(std::move(row));
+  return rewrite(rows);
+}
+
+}  // namespace rl

@@ -1,0 +1,70 @@
+#include "rl/watch/metric_log.h"
+
+#include <cstdlib>
+#include <set>
+
+#include "rl/watch/csv_sink.h"
+#include "rl/watch/json_lines_sink.h"
+#include "rl/watch/prometheus_sink.h"
+#include "rl/watch/tensorboard_sink.h"
+#include "rl/watch/wandb_sink.h"
+#include "runtime/core/log.h"
+
+namespace rl {
+namespace {
+
+using runtime::Result;
+using runtime::Status;
+
+std::filesystem::path from_environment(const char* name, const std::filesystem::path& otherwise) {
+  const char* value = std::getenv(name);
+  return value != nullptr && *value != '\0' ? std::filesystem::path(value) : otherwise;
+}
+
+bool is_disabled(const char* variable) {
+  const char* value = std::getenv(variable);
+  return value != nullptr && std::string_view(value) == "disabled";
+}
+
+// As a sink of no particular kind.
+template <class Sink>
+Result<std::unique_ptr<MetricSink>> any(Result<std::unique_ptr<Sink>> opened) {
+  if (!opened.ok()) return opened.status();
+  return std::unique_ptr<MetricSink>(std::move(*opened));
+}
+
+// Null where there is nothing to write to.
+Result<std::unique_ptr<MetricSink>> open(const std::string& name, const MetricLogOptions& options) {
+  if (name == "console") return std::unique_ptr<MetricSink>(std::make_unique<ConsoleSink>(stdout, options.console));
+  if (name == "file") return any(JsonLinesSink::open(options.folder / "metrics.jsonl", options.last_step));
+  if (name == "csv") return any(CsvSink::open(options.folder / "metrics.csv", options.last_step));
+  if (name == "prometheus") return std::unique_ptr<MetricSink>(std::make_unique<PrometheusSink>(options.folder / "metrics.prom", options.project, options.experiment));
+  if (name == "tensorboard") return any(TensorBoardSink::open(from_environment("TENSORBOARD_DIR", options.folder / "tensorboard"), options.last_step));
+  if (name == "wandb") {
+    if (is_disabled("WANDB_MODE")) return std::unique_ptr<MetricSink>();
+    return any(WandbSink::open({.folder = from_environment("WANDB_DIR", options.folder), .project = options.project, .name = options.experiment, .config = options.config}));
+  }
+  return runtime::invalid_argument("trainer.logger: no place for metrics is called " + name + " (console, file, csv, tensorboard, wandb, prometheus)");
+}
+
+}  // namespace
+
+Result<MetricLogger> open_metric_log(const MetricLogOptions& options) {
+  std::set<std::string> names;
+  std::string others;
+  for (const std::string& name : options.loggers) {
+    const bool elsewhere = std::set<std::string>{"swanlab", "mlflow", "clearml", "trackio", "vemlp_wandb"}.contains(name);
+    if (elsewhere) others += (others.empty() ? "" : ", ") + name;
+    names.insert(elsewhere ? "file" : name);
+  }
+  if (!others.empty()) LOG(warn, "trainer.logger: {} is not written to; the metrics go to {}", others, (options.folder / "metrics.jsonl").string());
+  MetricLogger logger;
+  for (const std::string& name : names) {
+    Result<std::unique_ptr<MetricSink>> sink = open(name, options);
+    if (!sink.ok()) return sink.status();
+    if (*sink != nullptr) logger.add(std::move(*sink));
+  }
+  return logger;
+}
+
+}  // namespace rl

@@ -1,0 +1,32 @@
+// Which places a run's metrics go to: `trainer.logger`.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "rl/watch/console_sink.h"
+#include "rl/watch/metrics.h"
+#include "runtime/core/result.h"
+
+namespace rl {
+
+struct MetricLogOptions {
+  /// console; file (metrics.jsonl), csv (metrics.csv), prometheus (metrics.prom): in `folder`; tensorboard: in `folder/tensorboard`, or where
+  /// TENSORBOARD_DIR says; wandb: an offline run in `folder`, or where WANDB_DIR says (none with WANDB_MODE=disabled).
+  /// The other places that verl knows get metrics.jsonl in their stead, and one warning.
+  std::vector<std::string> loggers;
+  std::filesystem::path folder;
+  std::int64_t last_step = 0;  // what was logged after it is dropped: the run continues from there
+  std::string project;
+  std::string experiment;
+  nlohmann::ordered_json config = nlohmann::ordered_json::object();
+  ConsoleOptions console;
+};
+
+/// Opens all of them. Errors: as errno says, with the path; kInvalidArgument: an unknown name.
+runtime::Result<MetricLogger> open_metric_log(const MetricLogOptions& options);
+
+}  // namespace rl
