@@ -7,6 +7,7 @@
 #include "rl/command/generate.h"
 #include "rl/command/inspect.h"
 #include "rl/command/render.h"
+#include "rl/command/report.h"
 #include "rl/command/score.h"
 #include "rl/command/tokenize.h"
 #include "rl/command/train.h"
@@ -25,7 +26,7 @@ struct Command {
 constexpr Command kTools[] = {
     {"generate", rl::generate_command},     {"score", rl::score_command},   {"tokenize", rl::tokenize_command},
     {"detokenize", rl::detokenize_command}, {"render", rl::render_command}, {"export", rl::export_command},
-    {"inspect", rl::inspect_command},
+    {"inspect", rl::inspect_command},       {"report", rl::report_command},
 };
 
 void print_usage(std::ostream& out) {

@@ -35,7 +35,7 @@
 
 namespace {
 
-constexpr const char* kRlCommands[] = {"train", "generate", "score", "tokenize", "detokenize", "render", "export", "inspect"};
+constexpr const char* kRlCommands[] = {"train", "generate", "score", "tokenize", "detokenize", "render", "export", "inspect", "report"};
 
 /// Becomes starling-rl, which answers its own --help. Returns only if that fails.
 int run_rl(char** argv) {
