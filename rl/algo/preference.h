@@ -16,6 +16,7 @@ enum class DpoLoss {
   kSigmoid,  // Rafailov et al. 2023, arXiv:2305.18290, equation 7
   kIpo,      // Azar et al. 2023, arXiv:2310.12036, equation 17
   kHinge,    // Zhao et al. 2023, arXiv:2305.10425 (SLiC)
+  kSppo,     // SPPO where the chosen response wins for certain: each log-ratio is drawn to +-1/(2 beta); Wu et al. 2024, arXiv:2405.00675, equation 4.7
 };
 
 struct DpoOptions {
@@ -32,6 +33,19 @@ struct PreferenceLoss {
 
 PreferenceLoss dpo_loss(const PairLogprobs& policy, const PairLogprobs& reference, const DpoOptions& options);
 
+/// ORPO's loss without a reference: -log pi(chosen) - weight * log sigmoid(log odds ratio), [P]. Log-probs are means over the response's tokens
+/// (in nats, below 0), so that odds are those of a token. Hong et al. 2024, arXiv:2403.07691, equation 6.
+at::Tensor orpo_loss(const PairLogprobs& mean_logprobs, double weight);
+
+struct SimpoOptions {
+  double beta = 2.0;
+  double gamma = 1.0;            // by how much the chosen response is to lead, in units of reward: beta times the mean log-prob
+  double label_smoothing = 0.0;  // as in DpoOptions
+};
+
+/// SimPO: DPO's loss on means over tokens, with a margin and without a reference, [P]; Meng et al. 2024, arXiv:2405.14734, equation 6.
+at::Tensor simpo_loss(const PairLogprobs& mean_logprobs, const SimpoOptions& options);
+
 struct KtoOptions {
   double beta = 0.1;
   double weight = 1.0;  // lambda_D for wanted, lambda_U for unwanted responses
@@ -45,5 +59,7 @@ at::Tensor kto_loss(const at::Tensor& policy_P, const at::Tensor& reference_P, c
 /// Bradley-Terry loss of a reward model: -log sigmoid(chosen - rejected - margin), [P]; Ouyang et al. 2022, arXiv:2203.02155,
 /// equation 1; the margin as in Llama 2, arXiv:2307.09288, equation 2.
 at::Tensor bradley_terry_loss(const at::Tensor& chosen_P, const at::Tensor& rejected_P, double margin = 0.0);
+/// The same with a margin for each pair, [P].
+at::Tensor bradley_terry_loss(const at::Tensor& chosen_P, const at::Tensor& rejected_P, const at::Tensor& margin_P);
 
 }  // namespace rl

@@ -14,7 +14,6 @@
 #include "rl/algo/kl.h"
 #include "rl/algo/masked.h"
 #include "rl/algo/policy_loss.h"
-#include "rl/algo/preference.h"
 #include "rl/algo/token_advantage.h"
 
 namespace rl {
@@ -136,15 +135,6 @@ TEST(TokenAdvantage, GaeSkipsTokensOutsideTheMask) {
   EXPECT_FLOAT_EQ(out.returns_BT[0][0].item<float>(), 1.0F);
   EXPECT_FLOAT_EQ(out.returns_BT[0][2].item<float>(), 1.0F);
   EXPECT_TRUE(std::isfinite(out.advantages_BT[0][0].item<float>()));
-}
-
-TEST(Preference, LabelSmoothingPullsTheLossUp) {
-  const PairLogprobs policy{at::tensor({-1.0F}), at::tensor({-9.0F})};
-  const PairLogprobs reference{at::tensor({-5.0F}), at::tensor({-5.0F})};
-  DpoOptions options;
-  const float plain = dpo_loss(policy, reference, options).loss_P.item<float>();
-  options.label_smoothing = 0.1;
-  EXPECT_GT(dpo_loss(policy, reference, options).loss_P.item<float>(), plain);
 }
 
 }  // namespace
