@@ -13,6 +13,7 @@
 //   }
 #pragma once
 
+#include "rl/algo/advantage_estimator.h"
 #include "rl/algo/aggregate.h"
 #include "rl/algo/group_advantage.h"
 #include "rl/algo/kl.h"
@@ -34,6 +35,9 @@
 #include "rl/train/checkpoint.h"
 #include "rl/train/learner.h"
 #include "rl/train/metrics.h"
+#include "rl/train/prompt_feed.h"
+#include "rl/train/toy_model.h"
+#include "rl/train/worker_lists.h"
 #include "rl/trainer.h"
 #include "rl/worker/actors.h"
 #include "rl/worker/worker_group.h"
