@@ -13,6 +13,7 @@
 //   }
 #pragma once
 
+#include "rl/algo/advantage_estimator.h"
 #include "rl/algo/aggregate.h"
 #include "rl/algo/group_advantage.h"
 #include "rl/algo/kl.h"
@@ -33,7 +34,10 @@
 #include "rl/text/tokenizer.h"
 #include "rl/train/checkpoint.h"
 #include "rl/train/learner.h"
-#include "rl/watch/metrics.h"
+#include "rl/train/prompt_feed.h"
+#include "rl/train/toy_model.h"
+#include "rl/train/worker_lists.h"
 #include "rl/trainer.h"
+#include "rl/watch/metrics.h"
 #include "rl/worker/actors.h"
 #include "rl/worker/worker_group.h"

@@ -1,12 +1,10 @@
 #include "rl/trainer.h"
 
 #include <algorithm>
-#include <functional>
 #include <limits>
 #include <utility>
 
-#include "rl/algo/group_advantage.h"
-#include "rl/train/step_metrics.h"
+#include "rl/train/worker_lists.h"
 #include "runtime/core/log.h"
 
 namespace rl {
@@ -17,100 +15,50 @@ using runtime::Result;
 using runtime::split;
 using runtime::Status;
 
-// One list per worker <-> one list.
-template <class To, class From>
-std::vector<To> join(const std::vector<std::vector<From>>& parts) {
-  std::vector<To> all;
-  for (const auto& part : parts) all.insert(all.end(), part.begin(), part.end());
-  return all;
-}
-
-// Of nothing each part is nothing.
-template <class T, class Part>
-std::vector<std::vector<T>> cut_like(const std::vector<T>& all, const std::vector<std::vector<Part>>& parts) {
-  if (all.empty()) return std::vector<std::vector<T>>(parts.size());
-  std::vector<std::vector<T>> cut;
-  auto begin = all.begin();
-  for (const auto& part : parts) {
-    const auto end = begin + static_cast<std::ptrdiff_t>(part.size());
-    cut.emplace_back(begin, end);
-    begin = end;
-  }
-  return cut;
-}
-
-template <class T, class Member>
-auto select(const std::vector<T>& items, Member member) {
-  std::vector<std::decay_t<decltype(std::invoke(member, items.front()))>> selected;
-  for (const T& item : items) selected.push_back(std::invoke(member, item));
-  return selected;
-}
-
-// Which prompt of the step each sample answers: responses to one prompt are a group.
-std::vector<std::int64_t> sample_groups(const std::vector<PromptShard>& shards, std::int64_t samples_per_prompt) {
-  std::vector<std::int64_t> groups;
-  for (const PromptShard& shard : shards) {
-    for (const std::int64_t prompt : shard.prompts) groups.insert(groups.end(), static_cast<std::size_t>(samples_per_prompt), prompt);
-  }
-  return groups;
-}
-
 }  // namespace
 
 Result<Metrics> Trainer::step() {
   const Status ready = begin();
   if (!ready.ok()) return ready;
   StepTimer timer;
-  Result<StepPrompts> prompts = feed_->next(steps_done_ + 1);
-  if (!prompts.ok()) return prompts.status();
-
-  // Each policy worker draws samples for its prompts; they stay where they were drawn.
-  const auto generated = policy_.fetch(&PolicyActor::generate, split(prompts->batches), false);
-  if (!generated.ok()) return generated.status();
-  const std::vector<ObjectRef<RolloutBatch>> batches = select(*generated, &Generated::batch);
-  const std::vector<RolloutSummary> summaries = select(*generated, &Generated::summary);
-  timer.lap("gen");
-
-  const auto scores = reward_.fetch(&RewardActor::score, split(batches), split(prompts->tasks));
-  if (!scores.ok()) return scores.status();
-  timer.lap("reward");
+  const Result<StepSamples> samples = draw_samples(timer);
+  if (!samples.ok()) return samples.status();
 
   std::vector<Referenced> references;
   if (options_.uses_reference()) {
-    auto referenced = reference_.fetch(&ReferenceActor::score, split(batches));
+    auto referenced = reference_.fetch(&ReferenceActor::score, split(samples->batches));
     if (!referenced.ok()) return referenced.status();
     references = std::move(*referenced);
     timer.lap("ref");
   }
 
-  const auto reference_logprobs = options_.uses_reference() ? select(references, &Referenced::logprobs) : no_logprobs_;
-  const auto rewards = penalize(*scores, references);
-  if (!rewards.ok()) return rewards.status();
-  const Result<Credit> credit = assign_credit(*prompts, batches, *scores, *rewards, reference_logprobs);
+  const Result<Credit> credit = assign_credit(*samples, references);
   if (!credit.ok()) return credit.status();
   timer.lap("adv");
 
   const double rate = learning_rate(lr_schedule_, steps_done_);
   const double critic_rate = learning_rate(critic_lr_schedule_, steps_done_);
   const bool policy_waits = options_.estimator == AdvantageEstimator::kGae && steps_done_ + 1 < options_.critic_warmup;
-  const auto mini_batches = plan_mini_batches(prompts->shards, options_.samples_per_prompt, select(summaries, &RolloutSummary::response_tokens));
-  const auto advantage_shares = cut_like(credit->advantages, *rewards);
+  const auto response_tokens = select(samples->summaries, &RolloutSummary::response_tokens);
+  const auto mini_batches = plan_mini_batches(samples->shards, options_.samples_per_prompt, response_tokens, credit->use);
+  const auto advantages = cut_like(credit->advantages, samples->scores);
   std::vector<UpdatePlan> plans;
   std::vector<UpdatePlan> critic_plans;
   for (std::size_t worker = 0; worker < policy_.size(); ++worker) {
-    plans.push_back({advantage_shares[worker], mini_batches[worker], rate, credit->scaling, policy_waits});
-    critic_plans.push_back({{}, mini_batches[worker], critic_rate, {}, false});
+    plans.push_back({advantages[worker], mini_batches[worker], rate, credit->scaling, policy_waits, credit->use[worker]});
+    critic_plans.push_back({{}, mini_batches[worker], critic_rate, {}, false, credit->use[worker]});
   }
   Metrics metrics = credit->metrics;
   if (!critic_.empty()) {
-    const auto learned = critic_.fetch(&CriticActor::update, split(batches), split(credit->estimates), split(critic_plans));
+    const auto learned = critic_.fetch(&CriticActor::update, split(samples->batches), split(credit->estimates), split(critic_plans));
     if (!learned.ok()) return learned.status();
     metrics.merge(sum_metrics(*learned));
     metrics["critic/lr"] = critic_rate;
     timer.lap("update_critic");
   }
   if (critic_.empty() || !policy_waits) {
-    const auto updated = policy_.fetch(&PolicyActor::update, split(batches), split(options_.kl_loss ? reference_logprobs : no_logprobs_), split(plans), split(credit->estimates));
+    const auto logprobs = options_.kl_loss ? select(references, &Referenced::logprobs) : no_logprobs_;
+    const auto updated = policy_.fetch(&PolicyActor::update, split(samples->batches), split(logprobs), split(plans), split(credit->estimates));
     if (!updated.ok()) return updated.status();
     metrics.merge(sum_metrics(*updated));
     metrics["actor/lr"] = rate;
@@ -118,15 +66,19 @@ Result<Metrics> Trainer::step() {
   }
 
   ++steps_done_;
-  epoch_ = prompts->epoch;
-  const SampleScalars samples{.scores = join<double>(*scores),
-                              .rewards = join<double>(*rewards),
+  epoch_ = samples->epoch;
+  const SampleScalars scalars{.scores = join<double>(samples->scores),
+                              .rewards = join<double>(credit->rewards),
                               .advantages = credit->advantages,
-                              .prompt_tokens = join<std::int64_t>(select(summaries, &RolloutSummary::prompt_tokens)),
-                              .response_tokens = join<std::int64_t>(select(summaries, &RolloutSummary::response_tokens)),
-                              .stopped = join<std::uint8_t>(select(summaries, &RolloutSummary::stopped))};
-  metrics.merge(sample_metrics(samples));
-  metrics.merge(timer.metrics(samples, static_cast<std::int64_t>(policy_.size())));
+                              .prompt_tokens = join<std::int64_t>(select(samples->summaries, &RolloutSummary::prompt_tokens)),
+                              .response_tokens = join<std::int64_t>(response_tokens),
+                              .stopped = join<std::uint8_t>(select(samples->summaries, &RolloutSummary::stopped))};
+  metrics.merge(sample_metrics(scalars));
+  if (options_.filter_groups.enabled) {
+    metrics["train/num_gen_batches"] = static_cast<double>(samples->rounds);
+    metrics["train/prompts_kept_ratio"] = static_cast<double>(options_.batch_prompts) / static_cast<double>(samples->prompts_drawn);
+  }
+  metrics.merge(timer.metrics(scalars, static_cast<std::int64_t>(policy_.size())));
   for (const char* role : {"actor", "critic"}) {
     const auto skipped = metrics.find(std::string(role) + "/skipped_updates");
     if (skipped == metrics.end() || skipped->second == 0) continue;
@@ -135,37 +87,6 @@ Result<Metrics> Trainer::step() {
   metrics["training/global_step"] = static_cast<double>(steps_done_);
   metrics["training/epoch"] = static_cast<double>(epoch_);
   return metrics;
-}
-
-Result<Trainer::Credit> Trainer::assign_credit(const StepPrompts& prompts, const std::vector<ObjectRef<RolloutBatch>>& batches,
-                                               const std::vector<std::vector<double>>& scores, const std::vector<std::vector<double>>& rewards,
-                                               const std::vector<ObjectRef<std::vector<float>>>& reference_logprobs) const {
-  if (options_.estimator == AdvantageEstimator::kGrpo) {
-    return Credit{.advantages = grpo_advantages(join<float>(rewards), sample_groups(prompts.shards, options_.samples_per_prompt), options_.normalize_by_std),
-                  .estimates = no_estimates_,
-                  .scaling = {},
-                  .metrics = {}};
-  }
-  const auto& logprobs = options_.kl_in_reward ? reference_logprobs : no_logprobs_;
-  const auto estimated = critic_.empty() ? policy_.fetch(&PolicyActor::estimate, split(batches), split(logprobs), split(scores))
-                                         : critic_.fetch(&CriticActor::estimate, split(batches), split(logprobs), split(scores));
-  if (!estimated.ok()) return estimated.status();
-  EstimateSummary all;
-  for (const Estimated& part : *estimated) all.add(part.summary);
-  return Credit{.advantages = {}, .estimates = select(*estimated, &Estimated::estimates), .scaling = AdvantageScaling::whitening(all.advantages), .metrics = all.metrics()};
-}
-
-// KL in the reward: each response's score less the coefficient times its estimated KL to the reference.
-Result<std::vector<std::vector<double>>> Trainer::penalize(const std::vector<std::vector<double>>& scores,
-                                                           const std::vector<Referenced>& references) const {
-  std::vector<std::vector<double>> rewards = scores;
-  if (!options_.kl_in_reward) return rewards;
-  for (std::size_t worker = 0; worker < rewards.size(); ++worker) {
-    const std::vector<double>& penalties = references[worker].kl_penalties;
-    if (penalties.size() != rewards[worker].size()) return runtime::internal_error("the reference scored another number of samples");
-    for (std::size_t i = 0; i < penalties.size(); ++i) rewards[worker][i] -= options_.kl_in_reward_coefficient * penalties[i];
-  }
-  return rewards;
 }
 
 Status Trainer::fit() { return fit(std::numeric_limits<std::int64_t>::max()); }
@@ -179,6 +100,9 @@ Status Trainer::begin() {
   if (!no_estimates.ok()) return no_estimates.status();
   no_logprobs_.assign(policy_.size(), *no_logprobs);
   no_estimates_.assign(policy_.size(), *no_estimates);
+  const auto no_samples = runtime_.put(RolloutBatch{});
+  if (!no_samples.ok()) return no_samples.status();
+  no_samples_ = *no_samples;
   if (steps_done_ == 0 && options_.warm_start.steps > 0) {
     const Status status = warm_start();
     if (!status.ok()) return status.with_context("warm start");

@@ -17,6 +17,7 @@
 #include "rl/watch/metrics.h"
 #include "rl/train/prompt_feed.h"
 #include "rl/train/rollout_batch.h"
+#include "rl/train/step_metrics.h"
 #include "rl/train/trainer_options.h"
 #include "rl/worker/actors.h"
 #include "rl/worker/worker_group.h"
@@ -25,8 +26,8 @@
 
 namespace rl {
 
-/// GRPO (Shao et al. 2024, arXiv:2402.03300) over a policy, a reference and a reward group, or PPO (Schulman et al. 2017, arXiv:1707.06347) with a
-/// critic besides, which is a group of its own or a head on the policy.
+/// Reinforcement learning of a policy from the scores of its responses, by the algorithms that docs/guide/algorithms.md lists: over a policy and a reward
+/// group, a reference where the objective needs one, and with PPO a critic, which is a group of its own or a head on the policy.
 ///
 ///   auto trainer = rl::Trainer::create(runtime, config);
 ///   if (trainer.ok()) status = (*trainer)->fit();
@@ -75,15 +76,35 @@ class Trainer {
   const std::vector<SampleText>& last_samples() const { return last_samples_; }
 
  private:
+  // What a step is made of, by worker: the samples stay where they were drawn, the controller has references and numbers.
+  struct StepSamples {
+    std::vector<PromptShard> shards;  // which prompts of the step each worker answered
+    std::vector<runtime::ObjectRef<RolloutBatch>> batches;
+    std::vector<RolloutSummary> summaries;
+    std::vector<std::vector<double>> scores;     // per sample
+    std::vector<std::vector<double>> baselines;  // per sample, ReMax's; else empty
+    std::int64_t epoch = 0;
+    std::int64_t rounds = 0;         // of generation
+    std::int64_t prompts_drawn = 0;  // in all rounds
+  };
+
   // How much each response, or each of its tokens, is to be made more or less likely.
   struct Credit {
-    std::vector<float> advantages;                             // per sample, GRPO's; empty with a critic
-    std::vector<runtime::ObjectRef<TokenEstimates>> estimates;  // per worker; empty ones without a critic
+    std::vector<float> advantages;                              // per sample; empty where each token has its own
+    std::vector<runtime::ObjectRef<TokenEstimates>> estimates;  // per worker; empty ones where a sample has one advantage
     AdvantageScaling scaling;
+    std::vector<SampleUse> use;                // per worker
+    std::vector<std::vector<double>> rewards;  // per sample: scores, scaled and less the KL
     Metrics metrics;
   };
 
-  Trainer(runtime::Runtime& runtime, const Config& config, const TrainerOptions& options) : runtime_(runtime), config_(config), options_(options) {}
+  // What steps leave to the next ones besides weights and the position in the data; saved with checkpoints.
+  struct RunState {
+    double kl_coefficient = 0.0;
+    RewardStatistics rewards;
+  };
+
+  Trainer(runtime::Runtime& runtime, const Config& config, const TrainerOptions& options) : runtime_(runtime), config_(config), options_(options), state_{.kl_coefficient = options.kl_control.coefficient, .rewards = {}} {}
 
   // In order of use.
   runtime::Status open_data(std::int64_t workers);
@@ -96,11 +117,12 @@ class Trainer {
   runtime::Status open_logs();
   runtime::Status begin();
   runtime::Status warm_start();
-  runtime::Result<std::vector<std::vector<double>>> penalize(const std::vector<std::vector<double>>& scores,
-                                                             const std::vector<Referenced>& references) const;
-  runtime::Result<Credit> assign_credit(const StepPrompts& prompts, const std::vector<runtime::ObjectRef<RolloutBatch>>& batches,
-                                        const std::vector<std::vector<double>>& scores, const std::vector<std::vector<double>>& rewards,
-                                        const std::vector<runtime::ObjectRef<std::vector<float>>>& reference_logprobs) const;
+  runtime::Result<StepSamples> draw_samples(StepTimer& timer);
+  runtime::Result<StepSamples> draw_round(std::int64_t round, StepTimer& timer);
+  runtime::Result<Credit> assign_credit(const StepSamples& samples, const std::vector<Referenced>& references);
+  void scale_rewards(Credit& credit);
+  runtime::Status penalize(const StepSamples& samples, const std::vector<Referenced>& references, Credit& credit);
+  std::vector<SampleUse> use_of(const StepSamples& samples) const;
   void record(const StepRecord& record);
   bool due(std::int64_t interval) const;
 
@@ -126,6 +148,8 @@ class Trainer {
   bool begun_ = false;
   std::vector<runtime::ObjectRef<std::vector<float>>> no_logprobs_;  // per worker, an empty list: what methods get that need none
   std::vector<runtime::ObjectRef<TokenEstimates>> no_estimates_;
+  runtime::ObjectRef<RolloutBatch> no_samples_;
+  RunState state_;
   std::int64_t steps_done_ = 0;
   std::int64_t total_steps_ = 0;
   std::int64_t epoch_ = 0;

@@ -115,7 +115,8 @@ Status Trainer::open_data(std::int64_t workers) {
   if (!model_config.ok()) return model_config.status();
   PromptFeedOptions feed_options{.model = model_,
                                  .context = model_config->max_position_embeddings,
-                                 .batch_prompts = options_.batch_prompts,
+                                 .batch_prompts = options_.gen_batch_prompts,
+                                 .batch_key = options_.filter_groups.enabled ? "data.gen_batch_size" : "data.train_batch_size",
                                  .mini_batch_prompts = options_.mini_batch_prompts,
                                  .workers = workers,
                                  .sampling_seed = options_.seed,
@@ -278,7 +279,9 @@ Result<fs::path> Trainer::save_checkpoint() {
                                                            {"step", steps_done_},
                                                            {"epoch", epoch_},
                                                            {"seed", options_.seed},
-                                                           {"data_position", feed_->position()}});
+                                                           {"data_position", feed_->position()},
+                                                           {"kl_coefficient", state_.kl_coefficient},
+                                                           {"rewards", {{"steps", state_.rewards.steps}, {"mean", state_.rewards.mean}, {"square", state_.rewards.square}}}});
     if (!written.ok()) return written;
     std::vector<fs::path> expected{kStateFile};
     for (const std::string& file : *files) expected.push_back(fs::path(kPolicyFolder) / file);
@@ -303,12 +306,23 @@ Status Trainer::load_checkpoint(const fs::path& folder) {
   };
   const bool complete = integer("format") == kStateFormat && integer("step").value_or(-1) >= 0 && integer("epoch") && state->contains("data_position");
   if (!complete) return runtime::invalid_argument((folder / kStateFile).string() + ": not a state that this version wrote");
+  // Older checkpoints have neither controller nor statistics.
+  const auto number = [](const nlohmann::ordered_json& of, const char* key, double otherwise) {
+    const auto found = of.find(key);
+    return found != of.end() && found->is_number() ? found->get<double>() : otherwise;
+  };
+  RunState run{.kl_coefficient = number(*state, "kl_coefficient", options_.kl_control.coefficient), .rewards = {}};
+  if (!options_.kl_control.adaptive) run.kl_coefficient = options_.kl_control.coefficient;
+  if (const auto rewards = state->find("rewards"); rewards != state->end() && rewards->is_object()) {
+    run.rewards = {.steps = static_cast<std::int64_t>(number(*rewards, "steps", 0.0)), .mean = number(*rewards, "mean", 0.0), .square = number(*rewards, "square", 0.0)};
+  }
   Status status = feed_->resume(nlohmann::json((*state)["data_position"]));
   if (status.ok()) status = policy_.fetch(&PolicyActor::load, (folder / kPolicyFolder).string());
   if (status.ok() && !critic_.empty()) status = critic_.fetch(&CriticActor::load, (folder / kCriticFolder).string());
   if (!status.ok()) return status.with_context("resuming from " + folder.string());
   steps_done_ = *integer("step");
   epoch_ = *integer("epoch");
+  state_ = run;
   latest_checkpoint_ = folder;
   LOG(info, "continuing after step {} from {}", steps_done_, folder.string());
   return {};

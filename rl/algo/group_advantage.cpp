@@ -122,4 +122,19 @@ std::vector<float> reinforce_plus_plus_baseline_advantages(std::span<const float
   return advantages;
 }
 
+std::vector<float> response_advantages(AdvantageEstimator estimator, std::span<const float> scores, Groups groups, std::span<const std::int64_t> lengths,
+                                       bool normalize_by_std) {
+  switch (estimator) {
+    case AdvantageEstimator::kGrpo: return grpo_advantages(scores, groups, normalize_by_std);
+    case AdvantageEstimator::kGrpoPassk: return grpo_passk_advantages(scores, groups, normalize_by_std);
+    case AdvantageEstimator::kRloo: return rloo_advantages(scores, groups);
+    case AdvantageEstimator::kOpo: return opo_advantages(scores, groups, lengths);
+    case AdvantageEstimator::kReinforcePlusPlusBaseline: return reinforce_plus_plus_baseline_advantages(scores, groups, lengths);
+    case AdvantageEstimator::kReinforcePlusPlus:
+    case AdvantageEstimator::kRemax:
+    case AdvantageEstimator::kGae: break;
+  }
+  runtime::check_failed(__FILE__, __LINE__, "advantages of tokens, not of responses");
+}
+
 }  // namespace rl

@@ -7,6 +7,8 @@
 #include <span>
 #include <vector>
 
+#include "rl/algo/advantage_estimator.h"
+
 namespace rl {
 
 using Groups = std::span<const std::int64_t>;
@@ -29,5 +31,9 @@ std::vector<float> grpo_passk_advantages(std::span<const float> scores, Groups g
 /// REINFORCE++ with the group's mean as baseline, whitened over all tokens of the batch; Hu 2025, arXiv:2501.03262.
 std::vector<float> reinforce_plus_plus_baseline_advantages(std::span<const float> scores, Groups groups,
                                                            std::span<const std::int64_t> lengths);
+
+/// The one of these that `estimator` names; an estimator that is_per_token() is a bug of the caller. `normalize_by_std` is GRPO's and pass@k GRPO's.
+std::vector<float> response_advantages(AdvantageEstimator estimator, std::span<const float> scores, Groups groups, std::span<const std::int64_t> lengths,
+                                       bool normalize_by_std);
 
 }  // namespace rl

@@ -22,25 +22,33 @@ std::vector<PromptShard> shard_prompts(std::int64_t prompts, std::int64_t mini_b
 }
 
 std::vector<std::vector<MiniBatch>> plan_mini_batches(const std::vector<PromptShard>& shards, std::int64_t samples_per_prompt,
-                                                      std::span<const std::vector<std::int64_t>> response_tokens) {
+                                                      std::span<const std::vector<std::int64_t>> response_tokens, std::span<const SampleUse> uses) {
   CHECK(!shards.empty());
   CHECK(shards.size() == response_tokens.size());
+  CHECK(uses.empty() || uses.size() == shards.size());
   const std::size_t mini_batches = shards.front().mini_batch_offsets.size() - 1;
   std::vector<std::vector<MiniBatch>> plan(shards.size(), std::vector<MiniBatch>(mini_batches));
   for (std::size_t k = 0; k < mini_batches; ++k) {
     std::int64_t tokens_total = 0;
     std::int64_t samples_total = 0;
+    std::int64_t positive_total = 0;
     for (std::size_t w = 0; w < shards.size(); ++w) {
       MiniBatch& mine = plan[w][k];
       mine.first_sample = shards[w].mini_batch_offsets[k] * samples_per_prompt;
       mine.last_sample = shards[w].mini_batch_offsets[k + 1] * samples_per_prompt;
       CHECK(mine.last_sample <= static_cast<std::int64_t>(response_tokens[w].size()));
-      samples_total += mine.last_sample - mine.first_sample;
-      for (std::int64_t s = mine.first_sample; s < mine.last_sample; ++s) tokens_total += response_tokens[w][static_cast<std::size_t>(s)];
+      for (auto s = static_cast<std::size_t>(mine.first_sample); s < static_cast<std::size_t>(mine.last_sample); ++s) {
+        const std::int64_t repeats = uses.empty() || uses[w].repeats.empty() ? 1 : uses[w].repeats[s];
+        const bool positive = !uses.empty() && !uses[w].positive.empty() && uses[w].positive[s] != 0;
+        samples_total += repeats;
+        tokens_total += repeats * response_tokens[w][s];
+        if (positive) positive_total += repeats * response_tokens[w][s];
+      }
     }
     for (auto& worker : plan) {
       worker[k].tokens_total = tokens_total;
       worker[k].samples_total = samples_total;
+      worker[k].positive_tokens_total = positive_total;
     }
   }
   return plan;

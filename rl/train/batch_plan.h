@@ -27,14 +27,25 @@ struct MiniBatch {
   std::int64_t last_sample = 0;   // one past the end
   std::int64_t tokens_total = 0;
   std::int64_t samples_total = 0;
+  std::int64_t positive_tokens_total = 0;  // of responses that were right
 
-  auto fields() { return std::tie(first_sample, last_sample, tokens_total, samples_total); }
+  auto fields() { return std::tie(first_sample, last_sample, tokens_total, samples_total, positive_tokens_total); }
   bool operator==(const MiniBatch&) const = default;
 };
 
-/// Mini-batches of every worker. `response_tokens[w]` are the lengths of worker w's samples, `samples_per_prompt` of each prompt.
+/// How much each sample of one worker counts; empty lists: all of them once, none of them right.
+struct SampleUse {
+  std::vector<std::int32_t> repeats;   // how often a sample counts, as if it stood there so often; 0: not at all
+  std::vector<std::uint8_t> positive;  // 1: its response was right
+
+  auto fields() { return std::tie(repeats, positive); }
+  bool operator==(const SampleUse&) const = default;
+};
+
+/// Mini-batches of every worker. `response_tokens[w]` are the lengths of worker w's samples, `samples_per_prompt` of each prompt; `uses[w]` how much they
+/// count (no uses: all alike).
 std::vector<std::vector<MiniBatch>> plan_mini_batches(const std::vector<PromptShard>& shards, std::int64_t samples_per_prompt,
-                                                      std::span<const std::vector<std::int64_t>> response_tokens);
+                                                      std::span<const std::vector<std::int64_t>> response_tokens, std::span<const SampleUse> uses = {});
 
 /// Limits of one forward and backward pass; 0 is none.
 struct MicroBatchLimits {

@@ -26,9 +26,6 @@ using runtime::Status;
 
 constexpr const char* kMomentsFile = "optimizer.safetensors";
 constexpr const char* kOptimizerFile = "optimizer.json";
-// Names in the file of moments, PyTorch's.
-constexpr const char* kFirst = "exp_avg.";
-constexpr const char* kSecond = "exp_avg_sq.";
 
 std::span<float> elements(const at::Tensor& arena) {
   return {arena.mutable_data_ptr<float>(), static_cast<std::size_t>(arena.numel())};
@@ -40,10 +37,27 @@ std::span<float> range(std::span<float> arena, const ParameterSpec& spec) {
 
 }  // namespace
 
-std::vector<ArenaRange> decayed_ranges(std::span<const ParameterSpec> specs) {
+Result<OptimizerKind> parse_optimizer(std::string_view name) {
+  if (name == "AdamW") return OptimizerKind::kAdamW;
+  if (name == "SGD") return OptimizerKind::kSgd;
+  if (name == "Muon") return OptimizerKind::kMuon;
+  return runtime::invalid_argument("no optimizer '" + std::string(name) + "': use AdamW, SGD or Muon");
+}
+
+std::vector<ArenaMatrix> hidden_matrices(std::span<const ParameterSpec> specs) {
+  std::vector<ArenaMatrix> matrices;
+  for (const ParameterSpec& spec : specs) {
+    const auto named = [&](const char* part) { return spec.name.find(part) != std::string::npos; };
+    const bool looked_up = named("embed") || named("wte") || named("wpe") || named("head") || named("score") || named("output_layer");
+    if (spec.shape.size() == 2 && !spec.frozen && !looked_up) matrices.push_back({spec.offset, spec.shape[0], spec.shape[1]});
+  }
+  return matrices;
+}
+
+std::vector<ArenaRange> decayed_ranges(std::span<const ParameterSpec> specs, bool with_norms) {
   std::vector<ArenaRange> ranges;
   for (const ParameterSpec& spec : specs) {
-    if (spec.shape.size() < 2 || spec.frozen) continue;
+    if ((spec.shape.size() < 2 && !with_norms) || spec.frozen) continue;
     const ArenaRange range{spec.offset, spec.offset + spec.count};
     if (!ranges.empty() && ranges.back().end == range.begin) {
       ranges.back().end = range.end;
@@ -62,7 +76,13 @@ Learner::Learner(std::unique_ptr<Transformer> model, std::unique_ptr<Communicato
 
 void Learner::reset_optimizer() {
   const Parameters& parameters = model_->trained_parameters();
-  optimizer_ = std::make_unique<AdamW>(parameters.arena_size(), decayed_ranges(parameters.specs()), options_.adamw);
+  const std::int64_t size = parameters.arena_size();
+  const std::vector<ArenaRange> decayed = decayed_ranges(parameters.specs(), options_.decay_norms);
+  switch (options_.optimizer) {
+    case OptimizerKind::kAdamW: optimizer_ = std::make_unique<AdamW>(size, decayed, options_.adamw); break;
+    case OptimizerKind::kSgd: optimizer_ = std::make_unique<Sgd>(size, decayed, options_.sgd); break;
+    case OptimizerKind::kMuon: optimizer_ = std::make_unique<Muon>(size, hidden_matrices(parameters.specs()), decayed, options_.muon, options_.adamw); break;
+  }
 }
 
 Result<OptimizerReport> Learner::apply(double learning_rate) {
@@ -109,12 +129,11 @@ Result<std::vector<std::filesystem::path>> Learner::save(const std::filesystem::
   if (!status.ok()) return status;
   std::vector<TensorView> tensors;
   for (const ParameterSpec& spec : model_->trained_parameters().specs()) {
-    tensors.push_back({kFirst + spec.name, spec.shape, range(optimizer_->first_moment(), spec)});
-    tensors.push_back({kSecond + spec.name, spec.shape, range(optimizer_->second_moment(), spec)});
+    for (const OptimizerState& state : optimizer_->state()) tensors.push_back({state.name + "." + spec.name, spec.shape, range(state.values, spec)});
   }
   status = write_safetensors(folder / kMomentsFile, tensors, {});
   if (!status.ok()) return status;
-  const nlohmann::ordered_json state{{"optimizer", "AdamW"}, {"steps", optimizer_->steps()}};
+  const nlohmann::ordered_json state{{"optimizer", optimizer_->name()}, {"steps", optimizer_->steps()}};
   status = write_file_atomically(folder / kOptimizerFile, state.dump(2) + "\n");
   if (!status.ok()) return status;
   std::vector<std::filesystem::path> files{kMomentsFile, kOptimizerFile};
@@ -141,15 +160,19 @@ Status Learner::load_weights(const std::filesystem::path& folder) {
 Status Learner::load(const std::filesystem::path& folder) {
   if (const Status status = load_weights(folder); !status.ok()) return status;
 
+  const Result<nlohmann::ordered_json> state = read_checkpoint_json(folder, kOptimizerFile);
+  if (!state.ok()) return state.status();
+  if (const auto name = state->find("optimizer"); name == state->end() || *name != std::string(optimizer_->name())) {
+    return runtime::invalid_argument((folder / kOptimizerFile).string() + ": not the state of " + std::string(optimizer_->name()) + ", which this run's optim.optimizer names");
+  }
   Result<std::unique_ptr<WeightSource>> moments = open_safetensors(folder / kMomentsFile);
   if (!moments.ok()) return moments.status();
   for (const ParameterSpec& spec : model_->trained_parameters().specs()) {
-    Status status = (*moments)->read_f32(kFirst + spec.name, range(optimizer_->first_moment(), spec));
-    if (status.ok()) status = (*moments)->read_f32(kSecond + spec.name, range(optimizer_->second_moment(), spec));
-    if (!status.ok()) return status;
+    for (const OptimizerState& part : optimizer_->state()) {
+      const Status status = (*moments)->read_f32(part.name + "." + spec.name, range(part.values, spec));
+      if (!status.ok()) return status;
+    }
   }
-  const Result<nlohmann::ordered_json> state = read_checkpoint_json(folder, kOptimizerFile);
-  if (!state.ok()) return state.status();
   const auto steps = state->find("steps");
   if (steps == state->end() || !steps->is_number_unsigned()) {
     return runtime::invalid_argument((folder / kOptimizerFile).string() + ": no count of steps");

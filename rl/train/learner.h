@@ -4,17 +4,30 @@
 #include <cstdint>
 #include <filesystem>
 #include <memory>
+#include <span>
+#include <string_view>
 #include <vector>
 
 #include "rl/model/transformer.h"
 #include "rl/train/communicator.h"
+#include "rl/train/muon.h"
 #include "rl/train/optimizer.h"
+#include "rl/train/sgd.h"
 #include "runtime/core/result.h"
 
 namespace rl {
 
+enum class OptimizerKind { kAdamW, kSgd, kMuon };
+
+/// "AdamW", "SGD", "Muon". kInvalidArgument: another name.
+runtime::Result<OptimizerKind> parse_optimizer(std::string_view name);
+
 struct LearnerOptions {
-  AdamWOptions adamw;
+  OptimizerKind optimizer = OptimizerKind::kAdamW;
+  AdamWOptions adamw;            // of kMuon, too: what is no matrix
+  SgdOptions sgd;
+  MuonOptions muon;
+  bool decay_norms = false;      // weight decay of norms and biases, too
   double grad_norm_max = 1.0;  // gradients are scaled down to it; 0: never
 };
 
@@ -24,8 +37,11 @@ struct OptimizerReport {
   bool skipped = false;    // the gradient was not finite; nothing changed
 };
 
-/// Matrices and embeddings: what weight decay applies to. Norms and biases are left out.
-std::vector<ArenaRange> decayed_ranges(std::span<const ParameterSpec> specs);
+/// Matrices and embeddings: what weight decay applies to. Norms and biases are left out unless asked for.
+std::vector<ArenaRange> decayed_ranges(std::span<const ParameterSpec> specs, bool with_norms = false);
+
+/// What Muon orthogonalises: the matrices between the layers, not embeddings and output layers, whose rows are looked up one by one.
+std::vector<ArenaMatrix> hidden_matrices(std::span<const ParameterSpec> specs);
 
 /// Data-parallel training of one Transformer: of all its weights, or of the adapter that is in use. Invariant: after apply() all ranks hold the same bits.
 /// A resource; one thread at a time.
@@ -48,6 +64,9 @@ class Learner {
 
   /// Forgets the optimizer's moments: what comes next is another objective.
   void reset_optimizer();
+
+  /// What it has of the optimizer's state, of the arena's size; for tests of what gradients were.
+  std::vector<OptimizerState> optimizer_state() const { return optimizer_->state(); }
 
   /// Of what is trained: equal on two ranks exactly when it has the same bits. Cost: one read of the arena.
   std::uint64_t weights_checksum() const;
@@ -72,7 +91,7 @@ class Learner {
   std::unique_ptr<Transformer> model_;
   std::unique_ptr<Communicator> communicator_;
   LearnerOptions options_;
-  std::unique_ptr<AdamW> optimizer_;
+  std::unique_ptr<Optimizer> optimizer_;
 };
 
 /// The folders below save()'s that hold the model, or the adapter.

@@ -17,6 +17,10 @@ double decay(const LrScheduleOptions& options, double progress) {
       return options.min_ratio + (1.0 - options.min_ratio) * (1.0 - progress);
     case LrScheduleOptions::Kind::kCosine:
       return options.min_ratio + (1.0 - options.min_ratio) * 0.5 * (1.0 + std::cos(2.0 * std::numbers::pi * options.cycles * progress));
+    case LrScheduleOptions::Kind::kWsd: {
+      const double left = options.decay_ratio > 0 ? std::min(1.0, (1.0 - progress) / options.decay_ratio) : 1.0;
+      return options.min_ratio + (1.0 - options.min_ratio) * left;
+    }
   }
   return 1.0;
 }
@@ -34,7 +38,8 @@ runtime::Result<LrScheduleOptions::Kind> parse_lr_schedule(std::string_view name
   if (name == "constant") return LrScheduleOptions::Kind::kConstant;
   if (name == "linear") return LrScheduleOptions::Kind::kLinear;
   if (name == "cosine") return LrScheduleOptions::Kind::kCosine;
-  return runtime::invalid_argument("no learning-rate schedule '" + std::string(name) + "': use constant, linear or cosine");
+  if (name == "wsd") return LrScheduleOptions::Kind::kWsd;
+  return runtime::invalid_argument("no learning-rate schedule '" + std::string(name) + "': use constant, linear, cosine or wsd");
 }
 
 }  // namespace rl

@@ -110,19 +110,35 @@ AdamW::Buffer AdamW::zeros(std::int64_t size) {
   return Buffer(memory);
 }
 
-AdamW::AdamW(std::int64_t size, std::vector<ArenaRange> decayed, const AdamWOptions& options)
-    : size_(size), options_(options), first_(zeros(size)), second_(zeros(size)) {
-  std::int64_t position = 0;
-  for (const ArenaRange& range : decayed) {
-    CHECK(range.begin >= position);
-    CHECK(range.end >= range.begin);
-    ranges_.push_back({position, range.begin});
-    ranges_.push_back(range);
-    position = range.end;
+std::vector<DecayRange> decay_ranges(std::int64_t size, const std::vector<ArenaRange>& decayed, const std::vector<ArenaRange>& skipped) {
+  for (const auto* ranges : {&decayed, &skipped}) {
+    std::int64_t position = 0;
+    for (const ArenaRange& range : *ranges) {
+      CHECK(range.begin >= position);
+      CHECK(range.end >= range.begin);
+      position = range.end;
+    }
+    CHECK(position <= size);
   }
-  CHECK(position <= size);
-  ranges_.push_back({position, size});
+  std::vector<std::int64_t> borders{0, size};
+  for (const auto* ranges : {&decayed, &skipped}) {
+    for (const ArenaRange& range : *ranges) borders.insert(borders.end(), {range.begin, range.end});
+  }
+  std::sort(borders.begin(), borders.end());
+  const auto inside = [](const std::vector<ArenaRange>& ranges, std::int64_t place) {
+    const auto after = std::upper_bound(ranges.begin(), ranges.end(), place, [](std::int64_t value, const ArenaRange& range) { return value < range.end; });
+    return after != ranges.end() && after->begin <= place;
+  };
+  std::vector<DecayRange> cut;
+  for (std::size_t i = 0; i + 1 < borders.size(); ++i) {
+    const ArenaRange range{borders[i], borders[i + 1]};
+    if (range.size() > 0 && !inside(skipped, range.begin)) cut.push_back({range, inside(decayed, range.begin)});
+  }
+  return cut;
 }
+
+AdamW::AdamW(std::int64_t size, const std::vector<ArenaRange>& decayed, const AdamWOptions& options, const std::vector<ArenaRange>& skipped)
+    : size_(size), ranges_(decay_ranges(size, decayed, skipped)), options_(options), first_(zeros(size)), second_(zeros(size)) {}
 
 void AdamW::step(kernel::ThreadPool& pool, std::span<float> parameters, std::span<const float> gradients, float learning_rate,
                  float gradient_scale) {
@@ -142,11 +158,11 @@ void AdamW::step(kernel::ThreadPool& pool, std::span<float> parameters, std::spa
                           .epsilon = options_.epsilon,
                           .gradient_scale = gradient_scale};
   const UpdateFunction update = pick_update();
-  for (std::size_t index = 0; index < ranges_.size(); ++index) {
-    const ArenaRange range = ranges_[index];
-    constants.keep = index % 2 == 1 ? 1.0F - learning_rate * options_.weight_decay : 1.0F;
-    pool.parallel_for(range.end - range.begin, kChunk, [&](std::int64_t begin, std::int64_t end) {
-      const std::int64_t offset = range.begin + begin;
+  for (const auto& [range, decays] : ranges_) {
+    constants.keep = decays ? 1.0F - learning_rate * options_.weight_decay : 1.0F;
+    const std::int64_t first = range.begin;
+    pool.parallel_for(range.size(), kChunk, [&](std::int64_t begin, std::int64_t end) {
+      const std::int64_t offset = first + begin;
       update(constants, parameters.data() + offset, gradients.data() + offset, first_.get() + offset, second_.get() + offset, end - begin);
     });
   }

@@ -55,7 +55,7 @@ Result<std::unique_ptr<PromptFeed>> PromptFeed::create(const Config& config, con
   return feed;
 }
 
-Result<StepPrompts> PromptFeed::make(const std::vector<std::int64_t>& rows, std::uint64_t step) const {
+Result<StepPrompts> PromptFeed::make(const std::vector<std::int64_t>& rows, std::uint64_t step, std::int64_t first) const {
   StepPrompts prompts;
   prompts.shards = shard_prompts(static_cast<std::int64_t>(rows.size()), options_.mini_batch_prompts, options_.workers);
   for (const PromptShard& shard : prompts.shards) {
@@ -66,17 +66,17 @@ Result<StepPrompts> PromptFeed::make(const std::vector<std::int64_t>& rows, std:
       const Result<std::vector<std::int32_t>> ids = builder_->ids(row);
       if (!ids.ok()) return ids.status();
       batch.ids.append(*ids);
-      batch.seeds.push_back(mix(options_.sampling_seed, step, static_cast<std::uint64_t>(index)));
+      batch.seeds.push_back(mix(options_.sampling_seed, step, static_cast<std::uint64_t>(first + index)));
       tasks.push_back({row.data_source, row.ground_truth, row.where});
     }
   }
   return prompts;
 }
 
-Result<StepPrompts> PromptFeed::next(std::int64_t step) {
+Result<StepPrompts> PromptFeed::next(std::int64_t step, std::int64_t round) {
   const Result<std::vector<std::int64_t>> rows = sampler_->next(options_.batch_prompts);
   if (!rows.ok()) return rows.status();
-  Result<StepPrompts> prompts = make(*rows, static_cast<std::uint64_t>(step));
+  Result<StepPrompts> prompts = make(*rows, static_cast<std::uint64_t>(step), round * options_.batch_prompts);
   if (prompts.ok()) prompts->epoch = sampler_->epoch();
   return prompts;
 }

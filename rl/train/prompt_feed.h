@@ -51,8 +51,8 @@ class PromptFeed {
   PromptFeed(const PromptFeed&) = delete;
   PromptFeed& operator=(const PromptFeed&) = delete;
 
-  /// The prompts of `step` (it seeds their samples). Errors: those of PromptBuilder::ids, with the row.
-  runtime::Result<StepPrompts> next(std::int64_t step);
+  /// The prompts of `step`, or of one more `round` of generation for it; both seed their samples. Errors: those of PromptBuilder::ids, with the row.
+  runtime::Result<StepPrompts> next(std::int64_t step, std::int64_t round = 0);
 
   /// All rows in order, in batches like next()'s, for validation; seeds do not depend on a step.
   runtime::Result<std::vector<StepPrompts>> all() const;
@@ -73,7 +73,7 @@ class PromptFeed {
 
  private:
   PromptFeed(const PromptFeedOptions& options, Tokenizer tokenizer) : options_(options), tokenizer_(std::move(tokenizer)) {}
-  runtime::Result<StepPrompts> make(const std::vector<std::int64_t>& rows, std::uint64_t seed) const;
+  runtime::Result<StepPrompts> make(const std::vector<std::int64_t>& rows, std::uint64_t step, std::int64_t first = 0) const;
 
   PromptFeedOptions options_;
   Tokenizer tokenizer_;

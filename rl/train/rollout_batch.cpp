@@ -37,4 +37,28 @@ RolloutSummary summarize(const RolloutBatch& batch) {
   return summary;
 }
 
+runtime::Result<RolloutBatch> append_prompts(const RolloutBatch& kept, const RolloutBatch& fresh, std::span<const std::int64_t> prompts) {
+  for (const RolloutBatch* batch : {&kept, &fresh}) {
+    const runtime::Status valid = batch->validate();
+    if (!valid.ok()) return valid;
+  }
+  RolloutBatch all = kept;
+  for (const std::int64_t prompt : prompts) {
+    if (prompt < 0 || prompt >= fresh.prompts.rows()) return runtime::invalid_argument("rollout batch: prompt " + std::to_string(prompt) + " is not there");
+    const auto row = static_cast<std::int32_t>(all.prompts.rows());
+    all.prompts.append(fresh.prompts.row(prompt));
+    for (std::int64_t sample = 0; sample < fresh.samples(); ++sample) {
+      const auto at = static_cast<std::size_t>(sample);
+      if (fresh.prompt_of[at] != prompt) continue;
+      all.prompt_of.push_back(row);
+      all.responses.append(fresh.responses.row(sample));
+      const auto logprobs = std::span(fresh.logprobs).subspan(static_cast<std::size_t>(fresh.responses.offsets[at]), static_cast<std::size_t>(fresh.responses.row_size(sample)));
+      all.logprobs.insert(all.logprobs.end(), logprobs.begin(), logprobs.end());
+      all.stopped.push_back(fresh.stopped[at]);
+      if (!fresh.lengths_max.empty()) all.lengths_max.push_back(fresh.lengths_max[at]);
+    }
+  }
+  return all;
+}
+
 }  // namespace rl

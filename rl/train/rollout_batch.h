@@ -8,7 +8,7 @@
 #include <tuple>
 #include <vector>
 
-#include "runtime/core/status.h"
+#include "runtime/core/result.h"
 
 namespace rl {
 
@@ -102,6 +102,9 @@ struct RolloutSummary {
 };
 
 RolloutSummary summarize(const RolloutBatch& batch);
+
+/// `kept` with the samples of `prompts`, rows of fresh.prompts, behind its own. kInvalidArgument: an inconsistent batch, a row that is not there.
+runtime::Result<RolloutBatch> append_prompts(const RolloutBatch& kept, const RolloutBatch& fresh, std::span<const std::int64_t> prompts);
 
 /// Prompts with the responses to learn, for supervised steps.
 struct DemonstrationBatch {

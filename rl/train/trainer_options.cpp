@@ -24,10 +24,38 @@ Result<ResumeMode> parse_resume_mode(const std::string& name) {
   return runtime::invalid_argument("trainer.resume_mode: use auto, disable or resume_path, not '" + name + "'");
 }
 
-Result<AdvantageEstimator> parse_estimator(const std::string& name) {
-  if (name == "grpo") return AdvantageEstimator::kGrpo;
-  if (name == "gae") return AdvantageEstimator::kGae;
-  return runtime::invalid_argument("algorithm.adv_estimator: use grpo or gae, not '" + name + "'");
+// What algorithm.* says besides the estimator.
+Status read_algorithm(const Config& config, TrainerOptions& options) {
+  ConfigReader read(config);
+  options.normalize_by_std = read.get_bool("algorithm.norm_adv_by_std_in_grpo");
+  options.kl_in_reward = read.get_bool("algorithm.use_kl_in_reward");
+  options.kl_control = {.coefficient = read.get_float("algorithm.kl_ctrl.kl_coef"),
+                        .adaptive = read.get_string("algorithm.kl_ctrl.type") == "adaptive",
+                        .target = read.get_float("algorithm.kl_ctrl.target_kl"),
+                        .horizon = read.get_float("algorithm.kl_ctrl.horizon")};
+  options.filter_groups = {.enabled = read.get_bool("algorithm.filter_groups.enable"), .rounds_max = read.get_int("algorithm.filter_groups.max_num_gen_batches")};
+  options.gen_batch_prompts = read.find_int("data.gen_batch_size").value_or(options.batch_prompts);
+  options.reward_scaling = {.baseline = read.get_bool("algorithm.reward_baseline"),
+                            .normalize = read.get_bool("algorithm.normalize_reward"),
+                            .decay = read.get_float("algorithm.reward_decay")};
+  options.mask_truncated = read.get_bool("algorithm.mask_truncated");
+  const bool pf_ppo = read.get_bool("algorithm.use_pf_ppo");
+  const std::string reweight_method = read.get_string("algorithm.pf_ppo.reweight_method");
+  const double weight_pow = read.get_float("algorithm.pf_ppo.weight_pow");
+  if (read.get_float("actor_rollout_ref.actor.positive_nll_coef") != 0.0) options.positive_score = read.get_float("actor_rollout_ref.actor.positive_nll_score");
+  if (!read.status().ok()) return read.status();
+  if (options.kl_control.adaptive && !(options.kl_control.target > 0)) return config.out_of_range("algorithm.kl_ctrl.target_kl", "above 0");
+  if (options.kl_control.adaptive && !(options.kl_control.horizon > 0)) return config.out_of_range("algorithm.kl_ctrl.horizon", "above 0");
+  if (!(options.reward_scaling.decay >= 0 && options.reward_scaling.decay < 1)) return config.out_of_range("algorithm.reward_decay", "in [0, 1)");
+  if (options.gen_batch_prompts < 1) return config.out_of_range("data.gen_batch_size", "at least 1");
+  if (!options.filter_groups.enabled && options.gen_batch_prompts != options.batch_prompts) {
+    return config.out_of_range("data.gen_batch_size", "data.train_batch_size, " + std::to_string(options.batch_prompts) + ", unless algorithm.filter_groups.enable=true draws more prompts than are trained on");
+  }
+  if (!pf_ppo) return {};
+  const Result<ReweightMethod> method = parse_reweight_method(reweight_method);
+  if (!method.ok()) return method.status().with_context("algorithm.pf_ppo.reweight_method");
+  options.pf_ppo = PfPpoOptions{.method = *method, .weight_pow = weight_pow};
+  return {};
 }
 
 bool contains(const std::vector<std::string>& values, const std::string& value) {
@@ -47,9 +75,6 @@ Result<TrainerOptions> TrainerOptions::from_config(const Config& config) {
   options.shared_critic = read.find_bool("actor_rollout_ref.model.custom_forward").value_or(false);
   options.critic_warmup = read.get_int("trainer.critic_warmup");
   options.critic_model = read.find_string("critic.model.path").value_or("");
-  options.normalize_by_std = read.get_bool("algorithm.norm_adv_by_std_in_grpo");
-  options.kl_in_reward = read.get_bool("algorithm.use_kl_in_reward");
-  options.kl_in_reward_coefficient = read.get_float("algorithm.kl_ctrl.kl_coef");
   options.kl_loss = read.get_bool("actor_rollout_ref.actor.use_kl_loss");
 
   options.epochs = read.get_int("trainer.total_epochs");
@@ -86,9 +111,16 @@ Result<TrainerOptions> TrainerOptions::from_config(const Config& config) {
                                                    {"trainer.total_training_steps", options.steps.value_or(1)},
                                                    {"sft.train_batch_size", options.warm_start.batch_rows}});
   if (!valid.ok()) return valid;
-  const Result<AdvantageEstimator> parsed = parse_estimator(estimator);
-  if (!parsed.ok()) return parsed.status();
+  const Result<AdvantageEstimator> parsed = parse_advantage_estimator(estimator);
+  if (!parsed.ok()) return parsed.status().with_context("algorithm.adv_estimator");
   options.estimator = *parsed;
+  if (options.samples_per_prompt < group_size_min(options.estimator)) {
+    return config.out_of_range("actor_rollout_ref.rollout.n", "at least 2 with algorithm.adv_estimator=" + estimator + ", which compares responses to one prompt");
+  }
+  if (const Status algorithm = read_algorithm(config, options); !algorithm.ok()) return algorithm;
+  if (options.estimator == AdvantageEstimator::kRemax && options.reward_scaling.enabled()) {
+    return config.out_of_range(options.reward_scaling.baseline ? "algorithm.reward_baseline" : "algorithm.normalize_reward", "false with algorithm.adv_estimator=remax, whose baseline is the greedy response");
+  }
   const Result<ResumeMode> mode = parse_resume_mode(resume_mode);
   if (!mode.ok()) return mode.status();
   options.resume = *mode;

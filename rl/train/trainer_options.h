@@ -7,6 +7,10 @@
 #include <string>
 #include <vector>
 
+#include "rl/algo/advantage_estimator.h"
+#include "rl/algo/kl_controller.h"
+#include "rl/algo/resampling.h"
+#include "rl/algo/reward_scaling.h"
 #include "rl/config/config.h"
 #include "runtime/core/result.h"
 
@@ -19,16 +23,23 @@ struct WarmStartOptions {
   double learning_rate = 1e-3;
 };
 
-/// Where advantages come from, as `algorithm.adv_estimator` names it.
-enum class AdvantageEstimator {
-  kGrpo,  // "grpo": a response's score against those of its group; arXiv:2402.03300
-  kGae,   // "gae": PPO's, from a critic's values; arXiv:1506.02438
+/// DAPO's dynamic sampling: prompts whose responses all score the same are drawn anew.
+struct FilterGroupsOptions {
+  bool enabled = false;
+  std::int64_t rounds_max = 0;  // of generation in one step; 0: any number
+};
+
+/// PF-PPO: samples are drawn anew by their scores.
+struct PfPpoOptions {
+  ReweightMethod method = ReweightMethod::kPow;
+  double weight_pow = 2.0;
 };
 
 enum class ResumeMode { kAuto, kDisable, kPath };
 
 struct TrainerOptions {
   std::int64_t batch_prompts = 1;       // prompts a step
+  std::int64_t gen_batch_prompts = 1;   // prompts a round of generation: as many, but with filter_groups
   std::int64_t mini_batch_prompts = 1;  // prompts an optimizer step, at most batch_prompts
   std::int64_t samples_per_prompt = 1;
   std::int64_t response_tokens_max = 512;
@@ -39,7 +50,12 @@ struct TrainerOptions {
   bool normalize_by_std = true;          // GRPO's advantages; without it Dr.GRPO's
   bool kl_in_reward = false;
   bool kl_loss = false;
-  double kl_in_reward_coefficient = 0.001;
+  KlControllerOptions kl_control;        // of the KL in the reward
+  FilterGroupsOptions filter_groups;
+  std::optional<PfPpoOptions> pf_ppo;
+  RewardScalingOptions reward_scaling;
+  bool mask_truncated = false;           // responses that the length limit cut do not count
+  std::optional<double> positive_score;  // the score from which on a response is right; nothing: nobody asks
 
   std::int64_t epochs = 1;
   std::optional<std::int64_t> steps;     // overrides epochs

@@ -62,20 +62,30 @@ Result<std::unique_ptr<PolicyActor>> PolicyActor::create(runtime::Runtime& runti
   return std::make_unique<PolicyActor>(runtime, std::move(*worker));
 }
 
-Result<Generated> PolicyActor::generate(const PromptBatch& prompts, bool validation) {
-  const auto begin = std::chrono::steady_clock::now();
-  Result<RolloutBatch> batch = worker_->generate(prompts, validation);
+Result<Generated> PolicyActor::publish(const Result<RolloutBatch>& batch, double seconds) {
   if (!batch.ok()) return batch.status();
   Generated generated{.batch = {}, .summary = summarize(*batch)};
-  generated.summary.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+  generated.summary.seconds = seconds;
   Result<runtime::ObjectRef<RolloutBatch>> ref = runtime_.put(*batch);
   if (!ref.ok()) return ref.status();
   generated.batch = std::move(*ref);
   return generated;
 }
 
-Result<Estimated> PolicyActor::estimate(const RolloutBatch& batch, const std::vector<float>& reference_logprobs, const std::vector<double>& scores) {
-  return put_estimates(runtime_, worker_->estimate(batch, reference_logprobs, scores));
+Result<Generated> PolicyActor::generate(const PromptBatch& prompts, bool validation) {
+  const auto begin = std::chrono::steady_clock::now();
+  const Result<RolloutBatch> batch = worker_->generate(prompts, validation);
+  return publish(batch, std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count());
+}
+
+Result<Generated> PolicyActor::generate_greedy(const PromptBatch& prompts) { return publish(worker_->generate_greedy(prompts), 0.0); }
+
+Result<Generated> PolicyActor::gather(const RolloutBatch& kept, const RolloutBatch& fresh, const std::vector<std::int64_t>& prompts) {
+  return publish(append_prompts(kept, fresh, prompts), 0.0);
+}
+
+Result<Estimated> PolicyActor::estimate(const RolloutBatch& batch, const std::vector<float>& reference_logprobs, const EstimateTask& task) {
+  return put_estimates(runtime_, worker_->estimate(batch, reference_logprobs, task));
 }
 
 Result<Metrics> PolicyActor::update(const RolloutBatch& batch, const std::vector<float>& reference_logprobs, const UpdatePlan& plan, const TokenEstimates& estimates) {
@@ -102,8 +112,8 @@ Result<std::unique_ptr<CriticActor>> CriticActor::create(runtime::Runtime& runti
   return std::make_unique<CriticActor>(runtime, std::move(*worker));
 }
 
-Result<Estimated> CriticActor::estimate(const RolloutBatch& batch, const std::vector<float>& reference_logprobs, const std::vector<double>& scores) {
-  return put_estimates(runtime_, worker_->estimate(batch, reference_logprobs, scores));
+Result<Estimated> CriticActor::estimate(const RolloutBatch& batch, const std::vector<float>& reference_logprobs, const EstimateTask& task) {
+  return put_estimates(runtime_, worker_->estimate(batch, reference_logprobs, task));
 }
 
 Result<std::vector<std::string>> CriticActor::save(const std::string& folder) { return as_text(worker_->save(folder)); }
@@ -144,7 +154,7 @@ Result<std::unique_ptr<RewardActor>> RewardActor::create(const WorkerSpec& spec)
 }
 
 void register_training_actors(runtime::Runtime& runtime) {
-  runtime.register_actor<PolicyActor>(PolicyActor::kName, &PolicyActor::generate, &PolicyActor::estimate, &PolicyActor::update, &PolicyActor::supervise,
+  runtime.register_actor<PolicyActor>(PolicyActor::kName, &PolicyActor::generate, &PolicyActor::generate_greedy, &PolicyActor::gather, &PolicyActor::estimate, &PolicyActor::update, &PolicyActor::supervise,
                                       &PolicyActor::check_weights, &PolicyActor::weights_checksum, &PolicyActor::save, &PolicyActor::load,
                                       &PolicyActor::reset_optimizer);
   runtime.register_actor<CriticActor>(CriticActor::kName, &CriticActor::estimate, &CriticActor::update, &CriticActor::check_weights, &CriticActor::save, &CriticActor::load);

@@ -58,7 +58,10 @@ class PolicyActor {
   PolicyActor(runtime::Runtime& runtime, std::unique_ptr<PolicyWorker> worker) : runtime_(runtime), worker_(std::move(worker)) {}
 
   runtime::Result<Generated> generate(const PromptBatch& prompts, bool validation);
-  runtime::Result<Estimated> estimate(const RolloutBatch& batch, const std::vector<float>& reference_logprobs, const std::vector<double>& scores);
+  runtime::Result<Generated> generate_greedy(const PromptBatch& prompts);
+  /// `kept` and the samples of `prompts` (rows of `fresh`) behind it, as one batch: how a step's samples are gathered from several rounds.
+  runtime::Result<Generated> gather(const RolloutBatch& kept, const RolloutBatch& fresh, const std::vector<std::int64_t>& prompts);
+  runtime::Result<Estimated> estimate(const RolloutBatch& batch, const std::vector<float>& reference_logprobs, const EstimateTask& task);
   runtime::Result<Metrics> update(const RolloutBatch& batch, const std::vector<float>& reference_logprobs, const UpdatePlan& plan, const TokenEstimates& estimates);
   runtime::Result<Metrics> supervise(const DemonstrationBatch& batch, std::int64_t tokens_total, double learning_rate);
   runtime::Status check_weights() { return worker_->check_weights(); }
@@ -69,6 +72,8 @@ class PolicyActor {
   void reset_optimizer() { worker_->reset_optimizer(); }
 
  private:
+  runtime::Result<Generated> publish(const runtime::Result<RolloutBatch>& batch, double seconds);
+
   runtime::Runtime& runtime_;
   std::unique_ptr<PolicyWorker> worker_;
 };
@@ -83,7 +88,7 @@ class CriticActor {
 
   CriticActor(runtime::Runtime& runtime, std::unique_ptr<CriticWorker> worker) : runtime_(runtime), worker_(std::move(worker)) {}
 
-  runtime::Result<Estimated> estimate(const RolloutBatch& batch, const std::vector<float>& reference_logprobs, const std::vector<double>& scores);
+  runtime::Result<Estimated> estimate(const RolloutBatch& batch, const std::vector<float>& reference_logprobs, const EstimateTask& task);
   runtime::Result<Metrics> update(const RolloutBatch& batch, const TokenEstimates& estimates, const UpdatePlan& plan) { return worker_->update(batch, estimates, plan); }
   runtime::Status check_weights() { return worker_->check_weights(); }
   /// Paths travel as text.

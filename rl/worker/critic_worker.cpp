@@ -28,24 +28,24 @@ Result<std::unique_ptr<CriticWorker>> CriticWorker::create(const CriticOptions& 
   return std::unique_ptr<CriticWorker>(new CriticWorker(options, std::move(*model), std::move(communicator)));
 }
 
-Result<TokenEstimates> CriticWorker::estimate(const RolloutBatch& batch, std::span<const float> reference_logprobs, std::span<const double> scores) {
+Result<TokenEstimates> CriticWorker::estimate(const RolloutBatch& batch, std::span<const float> reference_logprobs, const EstimateTask& task) {
   if (const Status valid = batch.validate(); !valid.ok()) return valid;
   Result<std::vector<float>> values = response_values(learner_.model(), head_, batch, options_.micro_batch);
   if (!values.ok()) return values.status();
-  return estimate_tokens(batch, std::move(*values), reference_logprobs, scores, options_.estimates);
+  return estimate_tokens(batch, std::move(*values), reference_logprobs, task, options_.estimates);
 }
 
 Result<Metrics> CriticWorker::update(const RolloutBatch& batch, const TokenEstimates& estimates, const UpdatePlan& plan) {
   Status valid = batch.validate();
   if (valid.ok()) valid = check_estimates(batch, estimates);
-  if (valid.ok()) valid = check_mini_batches(batch, plan.mini_batches);
+  if (valid.ok()) valid = check_plan(batch, plan);
   if (!valid.ok()) return valid;
   const UpdateLoop loop{.epochs = options_.epochs, .micro_batch = options_.micro_batch, .learning_rate = plan.learning_rate, .role = "critic"};
   return run_updates(learner_, batch, plan.mini_batches, loop, [&](const MiniBatch& mini_batch, std::int64_t first, std::int64_t last, Metrics& metrics) -> Status {
     const PackedBatch packed = pack_samples(batch, first, last);
     const Result<at::Tensor> head_T = learner_.model().head(packed, head_);
     if (!head_T.ok()) return head_T.status();
-    return backward(value_loss(batch, first, last, packed, *head_T, estimates, mini_batch, options_.objective, metrics));
+    return backward(value_loss(batch, first, last, packed, *head_T, estimates, repeats_of(plan.use, first, last), mini_batch, options_.objective, metrics));
   });
 }
 

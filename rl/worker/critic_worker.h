@@ -24,7 +24,7 @@ class CriticWorker {
   static runtime::Result<std::unique_ptr<CriticWorker>> create(const CriticOptions& options, std::unique_ptr<Communicator> communicator);
 
   /// Values under the present weights, and what follows from them. Errors: those of response_values and estimate_tokens.
-  runtime::Result<TokenEstimates> estimate(const RolloutBatch& batch, std::span<const float> reference_logprobs, std::span<const double> scores);
+  runtime::Result<TokenEstimates> estimate(const RolloutBatch& batch, std::span<const float> reference_logprobs, const EstimateTask& task);
 
   /// options.epochs passes over the mini-batches, an optimizer step each. Returns "critic/..." metrics as this worker's part of the step's means.
   /// kInvalidArgument: sizes that do not fit. Others: those of Learner::apply.

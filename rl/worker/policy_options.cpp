@@ -25,43 +25,6 @@ SamplingOptions read_sampling(ConfigReader& read, const std::string& prefix) {
           .response_tokens_max = read.get_int("data.max_response_length")};
 }
 
-Result<PolicyObjective> read_objective(const Config& config) {
-  ConfigReader read(config);
-  const std::string actor = kActor;
-  PolicyObjective objective;
-  objective.clip = {.low = read.get_float(actor + "clip_ratio_low"),
-                    .high = read.get_float(actor + "clip_ratio_high"),
-                    .dual = read.get_float(actor + "clip_ratio_c")};
-  objective.entropy_coefficient = read.get_float(actor + "entropy_coeff");
-  objective.use_kl_loss = read.get_bool(actor + "use_kl_loss");
-  objective.kl_coefficient = read.get_float(actor + "kl_loss_coef");
-  const std::string mode = read.get_string(actor + "loss_agg_mode");
-  const std::string estimator = read.get_string(actor + "kl_loss_type");
-  if (!read.status().ok()) return read.status();
-  if (objective.clip.low < 0 || objective.clip.low >= 1) return config.out_of_range(actor + "clip_ratio_low", "in [0, 1)");
-  if (objective.clip.high < 0) return config.out_of_range(actor + "clip_ratio_high", "at least 0");
-  if (*objective.clip.dual <= 1) return config.out_of_range(actor + "clip_ratio_c", "above 1");
-  const Result<AggregationMode> aggregation = parse_aggregation_mode(mode);
-  if (!aggregation.ok()) return aggregation.status().with_context(actor + "loss_agg_mode");
-  const Result<KlPenalty> penalty = parse_kl_penalty(estimator);
-  if (!penalty.ok()) return penalty.status().with_context(actor + "kl_loss_type");
-  objective.aggregation = *aggregation;
-  objective.kl_penalty = *penalty;
-  return objective;
-}
-
-// What both kinds of critic have.
-template <class Options>
-Status read_value_options(const Config& config, Options& options) {
-  const Result<ValueObjective> objective = ValueObjective::from_config(config);
-  if (!objective.ok()) return objective.status();
-  const Result<EstimateOptions> estimates = EstimateOptions::from_config(config);
-  if (!estimates.ok()) return estimates.status();
-  options.objective = *objective;
-  options.estimates = *estimates;
-  return {};
-}
-
 }  // namespace
 
 Result<LearnerOptions> learner_from_config(const Config& config, const std::string& role) {
@@ -71,12 +34,28 @@ Result<LearnerOptions> learner_from_config(const Config& config, const std::stri
   LearnerOptions options;
   options.adamw.weight_decay = static_cast<float>(read.get_float(optim + "weight_decay"));
   options.grad_norm_max = read.get_float(role + ".grad_clip");
+  options.decay_norms = read.get_bool(optim + "decay_norms");
+  const std::string name = read.get_string(optim + "optimizer");
+  const std::string override = optim + "override_optimizer_config.";
+  const std::optional<double> momentum = read.find_float(override + "momentum");
+  const std::optional<bool> nesterov = read.find_bool(override + "nesterov");
+  const std::optional<std::string> adjust = read.find_string(override + "adjust_lr_fn");
   if (!read.status().ok()) return read.status();
   const bool valid = betas.size() == 2 && betas[0] >= 0 && betas[0] < 1 && betas[1] >= 0 && betas[1] < 1;
   if (!valid) return config.out_of_range(optim + "betas", "two numbers in [0, 1)");
   if (options.adamw.weight_decay < 0) return config.out_of_range(optim + "weight_decay", "at least 0");
   options.adamw.beta1 = static_cast<float>(betas[0]);
   options.adamw.beta2 = static_cast<float>(betas[1]);
+  const Result<OptimizerKind> kind = parse_optimizer(name);
+  if (!kind.ok()) return kind.status().with_context(optim + "optimizer");
+  options.optimizer = *kind;
+  options.sgd.weight_decay = options.muon.weight_decay = options.adamw.weight_decay;
+  if (momentum && !(*momentum >= 0 && *momentum < 1)) return config.out_of_range(override + "momentum", "in [0, 1)");
+  options.sgd.momentum = static_cast<float>(momentum.value_or(options.sgd.momentum));
+  options.muon.momentum = static_cast<float>(momentum.value_or(options.muon.momentum));
+  options.sgd.nesterov = nesterov.value_or(options.sgd.nesterov);
+  options.muon.nesterov = nesterov.value_or(options.muon.nesterov);
+  options.muon.match_adamw = adjust.value_or("match_rms_adamw") == "match_rms_adamw";
   return options;
 }
 
@@ -132,7 +111,9 @@ Result<std::optional<SharedCriticOptions>> SharedCriticOptions::from_config(cons
                                      " has no critic; set it to gae, or leave custom_forward out");
   }
   if (!(options.loss_coefficient > 0)) return config.out_of_range(std::string(kActor) + "value_loss_coef", "above 0");
-  if (const Status read_values = read_value_options(config, options); !read_values.ok()) return read_values;
+  const Result<ValueObjective> objective = ValueObjective::from_config(config);
+  if (!objective.ok()) return objective.status();
+  options.objective = *objective;
   return std::optional(options);
 }
 
@@ -152,7 +133,12 @@ Result<CriticOptions> CriticOptions::from_config(const Config& config) {
   const Result<MicroBatchLimits> micro_batch = micro_batch_from_config(config, kCriticRole);
   if (!micro_batch.ok()) return micro_batch.status();
   options.micro_batch = *micro_batch;
-  if (const Status read_values = read_value_options(config, options); !read_values.ok()) return read_values;
+  const Result<ValueObjective> objective = ValueObjective::from_config(config);
+  if (!objective.ok()) return objective.status();
+  options.objective = *objective;
+  const Result<EstimateOptions> estimates = EstimateOptions::from_config(config);
+  if (!estimates.ok()) return estimates.status();
+  options.estimates = *estimates;
   return options;
 }
 
@@ -181,9 +167,12 @@ Result<PolicyOptions> PolicyOptions::from_config(const Config& config) {
   if (prompt_tokens_max < 1) return config.out_of_range("data.max_prompt_length", "at least 1");
   if (options.training.response_tokens_max < 1) return config.out_of_range("data.max_response_length", "at least 1");
 
-  Result<PolicyObjective> objective = read_objective(config);
+  Result<PolicyObjective> objective = PolicyObjective::from_config(config);
   if (!objective.ok()) return objective.status();
   options.objective = *objective;
+  const Result<EstimateOptions> estimates = EstimateOptions::from_config(config);
+  if (!estimates.ok()) return estimates.status();
+  options.estimates = *estimates;
   Result<LearnerOptions> learner = learner_from_config(config, kActorRole);
   if (!learner.ok()) return learner.status();
   options.learner = *learner;
@@ -210,6 +199,7 @@ Result<LrScheduleOptions> lr_schedule_from_config(const Config& config, const st
   options.peak = read.get_float(optim + "lr");
   options.min_ratio = read.get_float(optim + "min_lr_ratio");
   options.cycles = read.get_float(optim + "num_cycles");
+  options.decay_ratio = read.get_float(optim + "lr_decay_ratio");
   const std::string kind = read.get_string(optim + "lr_scheduler_type");
   const std::int64_t own_total = read.get_int(optim + "total_training_steps");
   const std::int64_t warmup = read.get_int(optim + "lr_warmup_steps");
@@ -219,6 +209,7 @@ Result<LrScheduleOptions> lr_schedule_from_config(const Config& config, const st
   if (!parsed.ok()) return parsed.status().with_context(optim + "lr_scheduler_type");
   if (!(options.peak >= 0) || !std::isfinite(options.peak)) return config.out_of_range(optim + "lr", "at least 0");
   if (options.min_ratio < 0 || options.min_ratio > 1) return config.out_of_range(optim + "min_lr_ratio", "in [0, 1]");
+  if (options.decay_ratio < 0 || options.decay_ratio > 1) return config.out_of_range(optim + "lr_decay_ratio", "in [0, 1]");
   if (warmup_ratio < 0 || warmup_ratio > 1) return config.out_of_range(optim + "lr_warmup_steps_ratio", "in [0, 1]");
   options.kind = *parsed;
   options.total_steps = own_total > 0 ? own_total : total_steps;

@@ -6,14 +6,12 @@
 #include <optional>
 #include <string>
 
-#include "rl/algo/aggregate.h"
-#include "rl/algo/kl.h"
-#include "rl/algo/policy_loss.h"
 #include "rl/config/config.h"
 #include "rl/model/lora_config.h"
 #include "rl/train/batch_plan.h"
 #include "rl/train/learner.h"
 #include "rl/train/lr_schedule.h"
+#include "rl/worker/policy_objective.h"
 #include "rl/worker/token_estimates.h"
 #include "runtime/core/result.h"
 
@@ -26,16 +24,6 @@ struct SamplingOptions {
   float top_p = 1.0F;
   std::int64_t top_k = -1;
   std::int64_t response_tokens_max = 512;
-};
-
-/// The objective: clipped surrogate, minus an entropy bonus, plus a penalty for leaving the reference.
-struct PolicyObjective {
-  ClipOptions clip;
-  AggregationMode aggregation = AggregationMode::kTokenMean;
-  double entropy_coefficient = 0.0;
-  bool use_kl_loss = false;
-  double kl_coefficient = 0.001;
-  KlPenalty kl_penalty;
 };
 
 /// The adapter that is trained in place of the model's own weights.
@@ -55,7 +43,6 @@ runtime::Status use_adapter(Transformer& model, const AdapterOptions& options);
 /// A critic that is a head on the policy's backbone and learns in the policy's own passes.
 struct SharedCriticOptions {
   ValueObjective objective;
-  EstimateOptions estimates;
   double loss_coefficient = 0.1;  // of the value loss beside the policy's
   std::uint64_t seed = 0;         // of the head's first weights
 
@@ -85,6 +72,7 @@ struct PolicyOptions {
   SamplingOptions training;
   SamplingOptions validation;
   PolicyObjective objective;
+  EstimateOptions estimates;
   LearnerOptions learner;
   std::int64_t epochs = 1;      // passes over a step's samples
   MicroBatchLimits micro_batch;

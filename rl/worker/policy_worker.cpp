@@ -8,7 +8,6 @@
 #include <string>
 #include <utility>
 
-#include "rl/algo/aggregate.h"
 #include "rl/algo/masked.h"
 #include "rl/algo/token_advantage.h"
 #include "rl/model/head.h"
@@ -30,7 +29,7 @@ Status check_update(const RolloutBatch& batch, std::span<const float> reference_
   if (const Status valid = batch.validate(); !valid.ok()) return valid;
   if (estimates.empty() && options.critic && batch.samples() > 0) return runtime::invalid_argument("update: the critic's estimates are missing");
   if (!estimates.empty()) {
-    if (const Status valid = check_estimates(batch, estimates); !valid.ok()) return valid;
+    if (const Status valid = check_estimates(batch, estimates, options.critic.has_value()); !valid.ok()) return valid;
   } else if (static_cast<std::int64_t>(plan.advantages.size()) != batch.samples()) {
     return runtime::invalid_argument("update: one advantage a sample is needed");
   }
@@ -38,7 +37,7 @@ Status check_update(const RolloutBatch& batch, std::span<const float> reference_
     return runtime::invalid_argument("update: " + std::to_string(reference_logprobs.size()) + " reference log-probs for " +
                                      std::to_string(batch.logprobs.size()) + " tokens");
   }
-  return check_mini_batches(batch, plan.mini_batches);
+  return check_plan(batch, plan);
 }
 
 // The model with what training puts on it: a critic's head, an adapter.
@@ -77,11 +76,16 @@ Result<std::unique_ptr<PolicyWorker>> PolicyWorker::create(const PolicyOptions& 
   return worker;
 }
 
-Result<RolloutBatch> PolicyWorker::generate(const PromptBatch& prompts, bool validation) {
+Result<RolloutBatch> PolicyWorker::generate(const PromptBatch& prompts, bool validation) { return draw(prompts, validation ? options_.validation : options_.training); }
+
+Result<RolloutBatch> PolicyWorker::generate_greedy(const PromptBatch& prompts) {
+  return draw(prompts, {.samples = 1, .temperature = 0.0F, .response_tokens_max = options_.training.response_tokens_max});
+}
+
+Result<RolloutBatch> PolicyWorker::draw(const PromptBatch& prompts, const SamplingOptions& how) {
   if (!prompts.ids.consistent() || static_cast<std::int64_t>(prompts.seeds.size()) != prompts.ids.rows()) {
     return runtime::invalid_argument("generate: a seed for each prompt is needed");
   }
-  const SamplingOptions& how = validation ? options_.validation : options_.training;
   std::vector<Request> requests;
   for (std::int64_t i = 0; i < prompts.ids.rows(); ++i) {
     const auto ids = prompts.ids.row(i);
@@ -110,12 +114,13 @@ Result<RolloutBatch> PolicyWorker::generate(const PromptBatch& prompts, bool val
   return batch;
 }
 
-Result<TokenEstimates> PolicyWorker::estimate(const RolloutBatch& batch, std::span<const float> reference_logprobs, std::span<const double> scores) {
-  if (!options_.critic) return runtime::invalid_argument("estimate: this policy has no critic on its backbone");
+Result<TokenEstimates> PolicyWorker::estimate(const RolloutBatch& batch, std::span<const float> reference_logprobs, const EstimateTask& task) {
   if (const Status valid = batch.validate(); !valid.ok()) return valid;
+  if (options_.estimates.estimator != AdvantageEstimator::kGae) return estimate_tokens(batch, {}, reference_logprobs, task, options_.estimates);
+  if (!options_.critic) return runtime::invalid_argument("estimate: this policy has no critic on its backbone");
   Result<std::vector<float>> values = response_values(learner_.model(), value_head().name, batch, options_.micro_batch);
   if (!values.ok()) return values.status();
-  return estimate_tokens(batch, std::move(*values), reference_logprobs, scores, options_.critic->estimates);
+  return estimate_tokens(batch, std::move(*values), reference_logprobs, task, options_.estimates);
 }
 
 struct PolicyWorker::Update {
@@ -145,7 +150,8 @@ Status PolicyWorker::accumulate(const Update& update, const MiniBatch& mini_batc
   at::Tensor loss;
   if (!update.plan.critic_only) loss = policy_loss(update, mini_batch, first, last, outputs->logprobs, metrics);
   if (options_.critic) {
-    const at::Tensor value = value_loss(update.batch, first, last, packed, outputs->heads.front(), update.estimates, mini_batch, options_.critic->objective, metrics) *
+    const at::Tensor value = value_loss(update.batch, first, last, packed, outputs->heads.front(), update.estimates, repeats_of(update.plan.use, first, last), mini_batch,
+                                        options_.critic->objective, metrics) *
                              options_.critic->loss_coefficient;
     loss = loss.defined() ? loss + value : value;
   }
@@ -154,46 +160,25 @@ Status PolicyWorker::accumulate(const Update& update, const MiniBatch& mini_batc
 
 at::Tensor PolicyWorker::policy_loss(const Update& update, const MiniBatch& mini_batch, std::int64_t first, std::int64_t last, const TokenLogprobs& outputs,
                                      Metrics& metrics) const {
-  const PolicyObjective& objective = options_.objective;
   const RolloutBatch& batch = update.batch;
   const std::vector<std::int64_t> lengths = response_lengths(batch, first, last);
-  const at::Tensor mask_BT = length_mask(lengths);
-  const at::Tensor logprobs_BT = pad_rows(outputs.logprobs_N, lengths);
-  const at::Tensor old_logprobs_BT = padded_rows(batch.logprobs, batch, first, last);
-  at::Tensor advantages_BT;
+  ObjectiveInputs inputs{.logprobs_BT = pad_rows(outputs.logprobs_N, lengths),
+                         .entropy_BT = pad_rows(outputs.entropy_N, lengths),
+                         .old_logprobs_BT = padded_rows(batch.logprobs, batch, first, last),
+                         .reference_BT = {},
+                         .advantages_BT = {},
+                         .mask_BT = length_mask(lengths),
+                         .repeats_B = repeats_of(update.plan.use, first, last),
+                         .positive_B = positive_of(update.plan.use, first, last)};
+  if (options_.objective.use_kl_loss) inputs.reference_BT = padded_rows(update.reference_logprobs, batch, first, last);
   if (update.estimates.empty()) {
     const auto mine = std::span(update.plan.advantages).subspan(static_cast<std::size_t>(first), static_cast<std::size_t>(last - first));
-    advantages_BT = per_token(copy_to_tensor(mine), mask_BT);
+    inputs.advantages_BT = per_token(copy_to_tensor(mine), inputs.mask_BT);
   } else {
     const AdvantageScaling& scaling = update.plan.scaling;
-    advantages_BT = (padded_rows(update.estimates.advantages, batch, first, last) - scaling.mean) * scaling.scale * mask_BT;
+    inputs.advantages_BT = (padded_rows(update.estimates.advantages, batch, first, last) - scaling.mean) * scaling.scale * inputs.mask_BT;
   }
-
-  const Aggregation aggregation{.mode = objective.aggregation,
-                                .tokens = static_cast<double>(mini_batch.tokens_total),
-                                .sequences = static_cast<double>(mini_batch.samples_total),
-                                .horizon = static_cast<double>(options_.training.response_tokens_max)};
-  const at::Tensor ratio_BT = importance_ratio(logprobs_BT, old_logprobs_BT);
-  const PolicyLoss surrogate = clipped_surrogate(ratio_BT, advantages_BT, objective.clip);
-  const at::Tensor surrogate_loss = aggregate(surrogate.loss_BT, mask_BT, aggregation);
-  at::Tensor loss = surrogate_loss;
-  const at::Tensor entropy_BT = pad_rows(outputs.entropy_N, lengths);
-  if (objective.entropy_coefficient != 0.0) loss = loss - aggregate(entropy_BT, mask_BT, aggregation) * objective.entropy_coefficient;
-  if (objective.use_kl_loss) {
-    const at::Tensor reference_BT = padded_rows(update.reference_logprobs, batch, first, last);
-    const at::Tensor kl_loss = aggregate(kl_penalty(logprobs_BT, reference_BT, objective.kl_penalty), mask_BT, aggregation);
-    loss = loss + kl_loss * objective.kl_coefficient;
-    metrics["actor/kl_loss"] += kl_loss.item<double>();
-  }
-
-  // Means over the mini-batch's tokens, this worker's share of them.
-  const double tokens = std::max(1.0, static_cast<double>(mini_batch.tokens_total));
-  metrics["actor/pg_loss"] += surrogate_loss.item<double>();
-  metrics["actor/entropy"] += masked_sum(entropy_BT.detach(), mask_BT).item<double>() / tokens;
-  metrics["actor/ppo_kl"] -= masked_sum(log_ratio(logprobs_BT.detach(), old_logprobs_BT), mask_BT).item<double>() / tokens;
-  metrics["actor/pg_clipfrac"] += masked_sum(surrogate.clipped_BT, mask_BT).item<double>() / tokens;
-  metrics["actor/pg_clipfrac_lower"] += masked_sum(surrogate.clipped_lower_BT, mask_BT).item<double>() / tokens;
-  return loss;
+  return policy_objective(options_.objective, inputs, mini_batch, metrics);
 }
 
 Result<Metrics> PolicyWorker::supervise(const DemonstrationBatch& batch, std::int64_t tokens_total, double learning_rate) {

@@ -33,8 +33,12 @@ class PolicyWorker {
   /// kInvalidArgument: a prompt that leaves no room for a response, an id outside the vocabulary.
   runtime::Result<RolloutBatch> generate(const PromptBatch& prompts, bool validation);
 
-  /// What the critic on this backbone makes of the samples. kInvalidArgument: options.critic is nothing; those of estimate_tokens.
-  runtime::Result<TokenEstimates> estimate(const RolloutBatch& batch, std::span<const float> reference_logprobs, std::span<const double> scores);
+  /// One greedy response to each prompt: what ReMax compares the samples with. Errors: as generate().
+  runtime::Result<RolloutBatch> generate_greedy(const PromptBatch& prompts);
+
+  /// Advantages of the samples' tokens: by the critic on this backbone, or from rewards alone where options.estimates names such an estimator.
+  /// kInvalidArgument: GAE, and options.critic is nothing; those of estimate_tokens.
+  runtime::Result<TokenEstimates> estimate(const RolloutBatch& batch, std::span<const float> reference_logprobs, const EstimateTask& task);
 
   /// PPO's policy update: options.epochs passes over the mini-batches, an optimizer step each. `reference_logprobs` belong to
   /// batch.responses.values, and are empty unless the objective has a KL loss. Advantages are the plan's, per sample, or a critic's, per token; a
@@ -64,6 +68,8 @@ class PolicyWorker {
 
  private:
   PolicyWorker(const PolicyOptions& options, std::unique_ptr<Transformer> model, std::unique_ptr<Communicator> communicator);
+
+  runtime::Result<RolloutBatch> draw(const PromptBatch& prompts, const SamplingOptions& how);
 
   struct Update;  // what one update() goes through
 

@@ -39,6 +39,22 @@ at::Tensor at_targets(const at::Tensor& head_T, const PackedBatch& packed) {
   return head_T.reshape({-1}).index_select(0, at::from_blob(before.data(), {static_cast<std::int64_t>(before.size())}, at::kLong).clone());
 }
 
+Advantages token_advantages(const at::Tensor& rewards_BT, const at::Tensor& mask_BT, std::span<const std::int64_t> lengths, std::span<const float> values,
+                            const EstimateTask& task, const EstimateOptions& options) {
+  switch (options.estimator) {
+    case AdvantageEstimator::kReinforcePlusPlus: {
+      // Whitened once all workers' returns are known.
+      const at::Tensor returns_BT = reinforce_plus_plus(rewards_BT, mask_BT, options.gae.gamma).returns_BT;
+      return {returns_BT, returns_BT};
+    }
+    case AdvantageEstimator::kRemax: {
+      const std::vector<float> baselines(task.baselines.begin(), task.baselines.end());
+      return remax(rewards_BT, borrowed(baselines), mask_BT);
+    }
+    default: return gae(rewards_BT, pad_rows(borrowed(values), lengths), mask_BT, options.gae);
+  }
+}
+
 Moments moments_of(std::span<const float> values) {
   Moments moments;
   for (const float value : values) moments.add(double{value});
@@ -78,7 +94,7 @@ Metrics EstimateSummary::metrics() const {
   add_range(metrics, "critic/values", values);
   add_range(metrics, "critic/returns", returns);
   add_range(metrics, "critic/advantages", advantages);
-  if (returns.count > 0) metrics["critic/vf_explained_var"] = 1.0 - errors.variance() / (returns.variance() + 1e-5);
+  if (values.count > 0) metrics["critic/vf_explained_var"] = 1.0 - errors.variance() / (returns.variance() + 1e-5);
   return metrics;
 }
 
@@ -89,13 +105,22 @@ AdvantageScaling AdvantageScaling::whitening(const Moments& advantages) {
 Result<EstimateOptions> EstimateOptions::from_config(const Config& config) {
   ConfigReader read(config);
   EstimateOptions options;
-  options.gae = {.gamma = read.get_float("algorithm.gamma"), .lambda = read.get_float("algorithm.lam"), .whiten = false};
-  if (read.get_bool("algorithm.use_kl_in_reward")) options.kl_coefficient = read.get_float("algorithm.kl_ctrl.kl_coef");
+  options.gae = {.gamma = read.get_float("algorithm.gamma"),
+                 .lambda = read.get_float("algorithm.lam"),
+                 .whiten = false,
+                 .critic_lambda = read.find_float("algorithm.critic_lam"),
+                 .length_alpha = read.find_float("algorithm.adaptive_lam_alpha")};
+  const std::string estimator = read.get_string("algorithm.adv_estimator");
   const std::string penalty = read.get_string("algorithm.kl_penalty");
   if (!read.status().ok()) return read.status();
-  for (const auto& [key, value] : {std::pair("algorithm.gamma", options.gae.gamma), std::pair("algorithm.lam", options.gae.lambda)}) {
+  for (const auto& [key, value] : {std::pair("algorithm.gamma", options.gae.gamma), std::pair("algorithm.lam", options.gae.lambda),
+                                   std::pair("algorithm.critic_lam", options.gae.critic_lambda.value_or(1.0))}) {
     if (!(value >= 0 && value <= 1)) return config.out_of_range(key, "in [0, 1]");
   }
+  if (options.gae.length_alpha && !(*options.gae.length_alpha > 0)) return config.out_of_range("algorithm.adaptive_lam_alpha", "above 0, or null");
+  const Result<AdvantageEstimator> named = parse_advantage_estimator(estimator);
+  if (!named.ok()) return named.status().with_context("algorithm.adv_estimator");
+  options.estimator = *named;
   const Result<KlPenalty> parsed = parse_kl_penalty(penalty);
   if (!parsed.ok()) return parsed.status().with_context("algorithm.kl_penalty");
   options.kl_penalty = *parsed;
@@ -105,6 +130,7 @@ Result<EstimateOptions> EstimateOptions::from_config(const Config& config) {
 Result<ValueObjective> ValueObjective::from_config(const Config& config) {
   ConfigReader read(config);
   ValueObjective objective{.clip = read.get_float("critic.cliprange_value"), .horizon = static_cast<double>(read.get_int("data.max_response_length"))};
+  objective.horizon = read.find_float("critic.loss_scale_factor").value_or(objective.horizon);
   const std::string mode = read.get_string("critic.loss_agg_mode");
   if (!read.status().ok()) return read.status();
   if (!(objective.clip > 0)) return config.out_of_range("critic.cliprange_value", "above 0");
@@ -142,23 +168,25 @@ Result<std::vector<float>> response_values(const Transformer& model, const std::
 }
 
 Result<TokenEstimates> estimate_tokens(const RolloutBatch& batch, std::vector<float> values, std::span<const float> reference_logprobs,
-                                       std::span<const double> scores, const EstimateOptions& options) {
+                                       const EstimateTask& task, const EstimateOptions& options) {
   const std::size_t tokens = batch.responses.values.size();
-  const bool fits = values.size() == tokens && static_cast<std::int64_t>(scores.size()) == batch.samples() &&
-                    reference_logprobs.size() == (options.kl_coefficient ? tokens : 0);
+  const auto samples = static_cast<std::size_t>(batch.samples());
+  const bool fits = values.size() == (options.estimator == AdvantageEstimator::kGae ? tokens : 0) && task.scores.size() == samples &&
+                    task.baselines.size() == (options.estimator == AdvantageEstimator::kRemax ? samples : 0) &&
+                    reference_logprobs.size() == (task.kl_coefficient != 0.0 ? tokens : 0);
   if (!fits) return runtime::invalid_argument("advantages: values, reference log-probs or scores are not of this batch");
   TokenEstimates estimates{.values = std::move(values), .returns = {}, .advantages = {}};
   if (batch.samples() == 0) return estimates;
   std::vector<float> rewards(tokens, 0.0F);
-  if (options.kl_coefficient) {
+  if (task.kl_coefficient != 0.0) {
     const at::Tensor penalty = kl_penalty(borrowed(batch.logprobs), borrowed(reference_logprobs), options.kl_penalty).contiguous();
-    for (std::size_t i = 0; i < tokens; ++i) rewards[i] -= static_cast<float>(*options.kl_coefficient) * penalty.const_data_ptr<float>()[i];
+    for (std::size_t i = 0; i < tokens; ++i) rewards[i] -= static_cast<float>(task.kl_coefficient) * penalty.const_data_ptr<float>()[i];
   }
-  for (std::size_t sample = 0; sample < scores.size(); ++sample) {
-    rewards[static_cast<std::size_t>(batch.responses.offsets[sample + 1]) - 1] += static_cast<float>(scores[sample]);
+  for (std::size_t sample = 0; sample < samples; ++sample) {
+    rewards[static_cast<std::size_t>(batch.responses.offsets[sample + 1]) - 1] += static_cast<float>(task.scores[sample]);
   }
   const std::vector<std::int64_t> lengths = response_lengths(batch, 0, batch.samples());
-  const Advantages advantages = gae(pad_rows(borrowed(rewards), lengths), pad_rows(borrowed(estimates.values), lengths), length_mask(lengths), options.gae);
+  const Advantages advantages = token_advantages(pad_rows(borrowed(rewards), lengths), length_mask(lengths), lengths, estimates.values, task, options);
   estimates.advantages = unpadded(advantages.advantages_BT, lengths);
   estimates.returns = unpadded(advantages.returns_BT, lengths);
   return estimates;
@@ -170,26 +198,28 @@ EstimateSummary summarize(const TokenEstimates& estimates) {
   return summary;
 }
 
-Status check_estimates(const RolloutBatch& batch, const TokenEstimates& estimates) {
+Status check_estimates(const RolloutBatch& batch, const TokenEstimates& estimates, bool with_critic) {
   const std::size_t tokens = batch.responses.values.size();
-  if (estimates.values.size() == tokens && estimates.returns.size() == tokens && estimates.advantages.size() == tokens) return {};
+  const bool learns = !with_critic || (estimates.values.size() == tokens && estimates.returns.size() == tokens);
+  if (learns && estimates.advantages.size() == tokens) return {};
   return runtime::invalid_argument("update: " + std::to_string(estimates.advantages.size()) + " advantages for " + std::to_string(tokens) + " tokens");
 }
 
 at::Tensor value_loss(const RolloutBatch& batch, std::int64_t first, std::int64_t last, const PackedBatch& packed, const at::Tensor& head_T,
-                      const TokenEstimates& estimates, const MiniBatch& mini_batch, const ValueObjective& objective, Metrics& metrics) {
+                      const TokenEstimates& estimates, const at::Tensor& repeats_B, const MiniBatch& mini_batch, const ValueObjective& objective, Metrics& metrics) {
   const std::vector<std::int64_t> lengths = response_lengths(batch, first, last);
   const at::Tensor mask_BT = length_mask(lengths);
   const at::Tensor values_BT = pad_rows(at_targets(head_T, packed), lengths);
   const ValueLoss loss = clipped_value_loss(values_BT, padded_rows(estimates.values, batch, first, last), padded_rows(estimates.returns, batch, first, last), objective.clip);
-  const at::Tensor total = aggregate(loss.loss_BT, mask_BT, {.mode = objective.aggregation,
+  const at::Tensor total = aggregate(loss.loss_BT * repeats_B.unsqueeze(1), mask_BT, {.mode = objective.aggregation,
                                                              .tokens = static_cast<double>(mini_batch.tokens_total),
                                                              .sequences = static_cast<double>(mini_batch.samples_total),
                                                              .horizon = objective.horizon});
   const double tokens = std::max(1.0, static_cast<double>(mini_batch.tokens_total));
   metrics["critic/vf_loss"] += total.item<double>();
-  metrics["critic/vf_clipfrac"] += masked_sum(loss.clipped_BT, mask_BT).item<double>() / tokens;
-  metrics["critic/vpred_mean"] += masked_sum(values_BT.detach(), mask_BT).item<double>() / tokens;
+  const at::Tensor weight_BT = mask_BT * repeats_B.unsqueeze(1);
+  metrics["critic/vf_clipfrac"] += masked_sum(loss.clipped_BT, weight_BT).item<double>() / tokens;
+  metrics["critic/vpred_mean"] += masked_sum(values_BT.detach(), weight_BT).item<double>() / tokens;
   return total;
 }
 

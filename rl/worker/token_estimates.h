@@ -12,6 +12,7 @@
 #include <tuple>
 #include <vector>
 
+#include "rl/algo/advantage_estimator.h"
 #include "rl/algo/aggregate.h"
 #include "rl/algo/kl.h"
 #include "rl/algo/token_advantage.h"
@@ -26,7 +27,7 @@ namespace rl {
 
 /// Of each of responses.values of a RolloutBatch; or empty, where no critic is used. A value that travels between actors.
 struct TokenEstimates {
-  std::vector<float> values;      // what the critic predicted before its update, in units of reward
+  std::vector<float> values;      // what the critic predicted before its update, in units of reward; empty without a critic
   std::vector<float> returns;     // what it should have
   std::vector<float> advantages;  // not whitened: that takes the samples of all workers
 
@@ -74,10 +75,19 @@ struct AdvantageScaling {
   auto fields() { return std::tie(mean, scale); }
 };
 
-/// Rewards of tokens and how they are looked ahead to.
+/// What the controller knows of a worker's samples when their tokens are to be credited.
+struct EstimateTask {
+  std::vector<double> scores;          // per sample
+  std::vector<double> baselines = {};  // per sample: the score of the greedy response to its prompt; empty but for ReMax
+  double kl_coefficient = 0.0;         // each token's reward less so much of its estimated KL to the reference
+
+  auto fields() { return std::tie(scores, baselines, kl_coefficient); }
+};
+
+/// How rewards of tokens become advantages.
 struct EstimateOptions {
+  AdvantageEstimator estimator = AdvantageEstimator::kGae;  // one that is_per_token(); others are worked out by the controller
   GaeOptions gae;
-  std::optional<double> kl_coefficient;  // each token's reward less so much of its estimated KL to the reference; nothing: none
   KlPenalty kl_penalty{.estimator = KlEstimator::kK1};
 
   /// From `algorithm.*`. kInvalidArgument: a value out of range, by key.
@@ -97,20 +107,20 @@ struct ValueObjective {
 /// The critic's prediction at the token before each of batch.responses.values, without a graph, in micro-batches. `head` has one output.
 runtime::Result<std::vector<float>> response_values(const Transformer& model, const std::string& head, const RolloutBatch& batch, const MicroBatchLimits& limits);
 
-/// Generalized advantage estimation over each response: `scores` [samples] stand on the last tokens. `reference_logprobs` belong to
-/// batch.responses.values, and are empty unless a KL is taken off. kInvalidArgument: sizes that do not fit.
+/// Advantages of tokens by options.estimator: the scores stand on the last tokens. `values` are a critic's, and empty without one; `reference_logprobs`
+/// belong to batch.responses.values, and are empty unless a KL is taken off. kInvalidArgument: sizes that do not fit.
 runtime::Result<TokenEstimates> estimate_tokens(const RolloutBatch& batch, std::vector<float> values, std::span<const float> reference_logprobs,
-                                                std::span<const double> scores, const EstimateOptions& options);
+                                                const EstimateTask& task, const EstimateOptions& options);
 
 EstimateSummary summarize(const TokenEstimates& estimates);
 
-/// kInvalidArgument: not of as many tokens as the batch has.
-runtime::Status check_estimates(const RolloutBatch& batch, const TokenEstimates& estimates);
+/// kInvalidArgument: not of as many tokens as the batch has. Without a critic only the advantages matter.
+runtime::Status check_estimates(const RolloutBatch& batch, const TokenEstimates& estimates, bool with_critic = true);
 
 /// Of samples [first, last) of a mini-batch: the value loss as its part of the step's, with graph. `head_T` is what the head gave for the tokens of
-/// `packed` = pack_samples(batch, first, last). Adds critic/vf_loss, critic/vf_clipfrac and critic/vpred_mean to `metrics`.
+/// `packed` = pack_samples(batch, first, last); `repeats_B` as in UpdatePlan. Adds critic/vf_loss, critic/vf_clipfrac and critic/vpred_mean to `metrics`.
 at::Tensor value_loss(const RolloutBatch& batch, std::int64_t first, std::int64_t last, const PackedBatch& packed, const at::Tensor& head_T,
-                      const TokenEstimates& estimates, const MiniBatch& mini_batch, const ValueObjective& objective, Metrics& metrics);
+                      const TokenEstimates& estimates, const at::Tensor& repeats_B, const MiniBatch& mini_batch, const ValueObjective& objective, Metrics& metrics);
 
 /// Samples [first, last) of numbers per response token, as rows padded with zeros.
 at::Tensor padded_rows(std::span<const float> per_token, const RolloutBatch& batch, std::int64_t first, std::int64_t last);

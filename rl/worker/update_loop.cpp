@@ -1,5 +1,8 @@
 #include "rl/worker/update_loop.h"
 
+#include <ATen/ops/ones.h>
+#include <ATen/ops/zeros.h>
+
 #include <algorithm>
 #include <exception>
 #include <vector>
@@ -20,13 +23,32 @@ Status backward(const at::Tensor& loss) {
   }
 }
 
-Status check_mini_batches(const RolloutBatch& batch, std::span<const MiniBatch> mini_batches) {
-  for (const MiniBatch& mini_batch : mini_batches) {
+Status check_plan(const RolloutBatch& batch, const UpdatePlan& plan) {
+  const auto samples = static_cast<std::size_t>(batch.samples());
+  const auto fits = [&](std::size_t size) { return size == 0 || size == samples; };
+  if (!fits(plan.use.repeats.size()) || !fits(plan.use.positive.size())) return runtime::invalid_argument("update: uses of another number of samples");
+  for (const MiniBatch& mini_batch : plan.mini_batches) {
     if (mini_batch.first_sample < 0 || mini_batch.first_sample > mini_batch.last_sample || mini_batch.last_sample > batch.samples()) {
       return runtime::invalid_argument("update: a mini-batch outside the samples");
     }
   }
   return {};
+}
+
+at::Tensor repeats_of(const SampleUse& use, std::int64_t first, std::int64_t last) {
+  at::Tensor repeats_B = at::ones({last - first});
+  if (use.repeats.empty()) return repeats_B;
+  float* out = repeats_B.mutable_data_ptr<float>();
+  for (std::int64_t i = first; i < last; ++i) *out++ = static_cast<float>(use.repeats[static_cast<std::size_t>(i)]);
+  return repeats_B;
+}
+
+at::Tensor positive_of(const SampleUse& use, std::int64_t first, std::int64_t last) {
+  at::Tensor positive_B = at::zeros({last - first});
+  if (use.positive.empty()) return positive_B;
+  float* out = positive_B.mutable_data_ptr<float>();
+  for (std::int64_t i = first; i < last; ++i) *out++ = static_cast<float>(use.positive[static_cast<std::size_t>(i)]);
+  return positive_B;
 }
 
 Result<Metrics> run_updates(Learner& learner, const RolloutBatch& batch, std::span<const MiniBatch> mini_batches, const UpdateLoop& loop,

@@ -26,15 +26,22 @@ struct UpdatePlan {
   double learning_rate = 0.0;
   AdvantageScaling scaling = {};        // of a critic's advantages
   bool critic_only = false;             // the policy stays as it is while its critic warms up
+  SampleUse use = {};                   // of each sample; the mini-batches' totals count it
 
-  auto fields() { return std::tie(advantages, mini_batches, learning_rate, scaling, critic_only); }
+  auto fields() { return std::tie(advantages, mini_batches, learning_rate, scaling, critic_only, use); }
 };
 
 /// backward() with its failure (out of memory, above all) as kResourceExhausted.
 runtime::Status backward(const at::Tensor& loss);
 
-/// kInvalidArgument: a mini-batch outside the samples.
-runtime::Status check_mini_batches(const RolloutBatch& batch, std::span<const MiniBatch> mini_batches);
+/// kInvalidArgument: a mini-batch outside the samples, a use that is not of them.
+runtime::Status check_plan(const RolloutBatch& batch, const UpdatePlan& plan);
+
+/// How often samples [first, last) count, [B] as floats.
+at::Tensor repeats_of(const SampleUse& use, std::int64_t first, std::int64_t last);
+
+/// 1 for each of samples [first, last) that was right, else 0; [B] as floats.
+at::Tensor positive_of(const SampleUse& use, std::int64_t first, std::int64_t last);
 
 struct UpdateLoop {
   std::int64_t epochs = 1;

@@ -206,11 +206,12 @@ TEST(Config, SaysWhatHasNoEffectOnce) {
 
 TEST(Config, RefusesWhatWouldChangeTheResultAllAtOnce) {
   const auto config =
-      load({"algorithm.adv_estimator=rloo", "algorithm.use_pf_ppo=true", "actor_rollout_ref.rollout.multi_turn.enable=False"});
+      load({"algorithm.adv_estimator=gdpo", "algorithm.rollout_correction.bypass_mode=true", "actor_rollout_ref.rollout.multi_turn.enable=False"});
   EXPECT_EQ(config.status().code(), ErrorCode::kUnimplemented);
   EXPECT_EQ(config.status().message(),
-            "algorithm.adv_estimator: expected gae or grpo, got the string 'rloo': other estimators are not built yet (from the command line)\n"
-            "algorithm.use_pf_ppo: true is refused: PF-PPO is not built yet (from the command line)");
+            "algorithm.adv_estimator: expected gae, grpo, grpo_passk, opo, reinforce_plus_plus, reinforce_plus_plus_baseline, remax or rloo, got the string 'gdpo': other estimators are "
+            "not built (from the command line)\n"
+            "algorithm.rollout_correction.bypass_mode: true is refused: old log-probabilities are those of the policy (from the command line)");
 }
 
 TEST(Config, RunsTheToyCommandOfArticles) {

@@ -29,6 +29,16 @@ TEST(LrSchedule, CosineGoesThroughTheMiddleHalfWay) {
   EXPECT_NEAR(learning_rate(options, 10), 0.0, 1e-12);
 }
 
+TEST(LrSchedule, WsdStaysUpAndGoesDownInItsLastPart) {
+  const LrScheduleOptions options{.kind = Kind::kWsd, .peak = 1.0, .warmup_steps = 10, .total_steps = 110, .min_ratio = 0.2, .decay_ratio = 0.25};
+  EXPECT_DOUBLE_EQ(learning_rate(options, 4), 0.5);
+  EXPECT_DOUBLE_EQ(learning_rate(options, 10), 1.0);
+  EXPECT_DOUBLE_EQ(learning_rate(options, 85), 1.0);
+  EXPECT_NEAR(learning_rate(options, 95), 0.2 + 0.8 * 0.6, 1e-12);
+  EXPECT_NEAR(learning_rate(options, 110), 0.2, 1e-12);
+  EXPECT_EQ(*parse_lr_schedule("wsd"), Kind::kWsd);
+}
+
 TEST(LrSchedule, AWarmUpLongerThanTheRunNeverDividesByZero) {
   const LrScheduleOptions options{.kind = Kind::kCosine, .peak = 1.0, .warmup_steps = 20, .total_steps = 10};
   EXPECT_DOUBLE_EQ(learning_rate(options, 19), 1.0);

@@ -1,142 +1,18 @@
-// Whole runs of `starling-rl train` in processes of their own: each starts its cluster and must leave nothing behind.
 #include "rl/trainer.h"
 
 #include <gtest/gtest.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
-#include <algorithm>
-#include <array>
 #include <chrono>
 #include <csignal>
-#include <cstdio>
-#include <fstream>
 #include <future>
 #include <memory>
-#include <nlohmann/json.hpp>
-#include <sstream>
 #include <thread>
 
 #include "rl/train/checkpoint.h"
-#include "rl/train/toy_model.h"
+#include "tests/rl/trainer/trainer_fixture.h"
 
 namespace rl {
 namespace {
-
-namespace fs = std::filesystem;
-
-struct Outcome {
-  int code = -1;
-  std::string output;  // stdout and stderr
-};
-
-std::string read(const fs::path& path) {
-  std::ifstream in(path, std::ios::binary);
-  std::stringstream text;
-  text << in.rdbuf();
-  return text.str();
-}
-
-class TrainerTest : public ::testing::Test {
- protected:
-  void SetUp() override {
-    folder_ = fs::temp_directory_path() / ("starling-trainer-" + std::to_string(::getpid()));
-    fs::remove_all(folder_);
-    sessions_ = "/tmp/st" + std::to_string(::getpid());  // short: sockets have names of at most 107 characters
-    fs::create_directories(sessions_);
-    // Sessions of their own, so that a cluster that already runs on this machine is neither used nor disturbed.
-    ::setenv("XDG_RUNTIME_DIR", sessions_.c_str(), 1);
-    ::unsetenv("STARLING_ADDRESS");
-  }
-  void TearDown() override {
-    EXPECT_EQ(processes(), "") << "left running";
-    fs::remove_all(folder_);
-    fs::remove_all(sessions_);
-  }
-
-  static Outcome shell(const std::string& command) {
-    Outcome run;
-    std::FILE* pipe = ::popen(("timeout -k 5 120 sh -c '" + command + "' 2>&1").c_str(), "r");
-    std::array<char, 4096> buffer;
-    for (std::size_t count; (count = std::fread(buffer.data(), 1, buffer.size(), pipe)) > 0;) run.output.append(buffer.data(), count);
-    const int status = ::pclose(pipe);
-    run.code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
-    return run;
-  }
-
-  // `starling-rl train` on the toy task with a small toy model.
-  Outcome train(const std::string& arguments) const { return shell("exec " + train_command(arguments)); }
-
-  std::string train_command(const std::string& arguments) const {
-    return (STARLING_BIN_DIR "/starling-rl train data.dataset_name=toy data.toy.letters=4 data.toy.length=2 data.train_batch_size=4 "
-                 "data.max_prompt_length=32 data.max_response_length=4 actor_rollout_ref.rollout.n=4 actor_rollout_ref.actor.optim.lr=1e-3 "
-                 "actor_rollout_ref.model.path=" + model() + " trainer.logger=[console,file] trainer.default_local_dir=" + (folder_ / "run").string() + " " +
-                 arguments);
-  }
-
-  std::string model() const {
-    const fs::path path = folder_ / "model";
-    if (!fs::exists(path)) {
-      EXPECT_TRUE(make_toy_model(path, {.layers = 1, .hidden_size = 32, .intermediate_size = 32}).ok());
-    }
-    return path.string();
-  }
-
-  // Command lines of processes that belong to this test's session folder.
-  std::string processes() const {
-    std::string found;
-    for (const auto& entry : fs::directory_iterator("/proc")) {
-      const std::string name = entry.path().filename().string();
-      if (name.find_first_not_of("0123456789") != std::string::npos || name == std::to_string(::getpid())) continue;
-      if (read(entry.path() / "environ").find(sessions_.string()) == std::string::npos) continue;
-      if (read(entry.path() / "stat").find(") Z ") != std::string::npos) continue;
-      std::string line = read(entry.path() / "cmdline");
-      std::replace(line.begin(), line.end(), '\0', ' ');
-      found += name + " " + line + "\n";
-    }
-    return found;
-  }
-
-  // The worker of this test's clusters that took the most CPU time: a policy, once training is on its way.
-  pid_t busiest_worker() const {
-    pid_t busiest = 0;
-    long most = -1;
-    for (const auto& entry : fs::directory_iterator("/proc")) {
-      const std::string environment = read(entry.path() / "environ");
-      if (environment.find(sessions_.string()) == std::string::npos || environment.find("STARLING_WORKER=") == std::string::npos) continue;
-      std::istringstream fields(read(entry.path() / "stat"));
-      std::string skipped;
-      for (int field = 1; field < 14; ++field) fields >> skipped;
-      long ticks = 0;
-      if (fields >> ticks && ticks > most) {
-        most = ticks;
-        busiest = static_cast<pid_t>(std::stol(entry.path().filename().string()));
-      }
-    }
-    return busiest;
-  }
-
-  // The metrics of every step without the timings, which differ from run to run.
-  static std::vector<std::string> numbers(const fs::path& run) {
-    std::vector<std::string> lines;
-    std::ifstream in(run / "metrics.jsonl");
-    for (std::string line; std::getline(in, line);) {
-      auto json = nlohmann::ordered_json::parse(line, nullptr, false);
-      if (!json.is_object()) break;  // still being written
-      json.erase("total");
-      nlohmann::ordered_json kept = nlohmann::ordered_json::object();
-      for (const auto& [name, value] : json["data"].items()) {
-        if (!name.starts_with("timing") && !name.starts_with("perf")) kept[name] = value;
-      }
-      json["data"] = kept;
-      lines.push_back(json.dump());
-    }
-    return lines;
-  }
-
-  fs::path folder_;
-  fs::path sessions_;
-};
 
 TEST_F(TrainerTest, AResumedRunGivesTheNumbersOfAnUninterruptedOne) {
   const std::string options = "sft.steps=3 actor_rollout_ref.actor.use_kl_loss=true actor_rollout_ref.actor.ppo_mini_batch_size=2 trainer.save_freq=3 ";

@@ -41,7 +41,7 @@ TEST(TokenEstimates, WithoutDiscountReturnsAreTheScoresStillToCome) {
   for (int i = 0; i < 10; ++i) values.push_back(0.1F * static_cast<float>(i));
   EstimateOptions options;
   options.gae.whiten = false;
-  const auto estimates = estimate_tokens(batch, values, {}, kScores, options);
+  const auto estimates = estimate_tokens(batch, values, {}, {kScores}, options);
   ASSERT_TRUE(estimates.ok()) << estimates.status().to_string();
   const std::vector<float> returns{1, 1, 1, 0, 0.5, 0.5, 1, 1, 1, 1};
   for (std::size_t i = 0; i < returns.size(); ++i) {
@@ -59,8 +59,7 @@ TEST(TokenEstimates, TakesTheKlOffEachTokensReward) {
   reference[1] -= 2.0F;  // k1: the policy is 2 nats above the reference there
   EstimateOptions options;
   options.gae = {.gamma = 0.9, .lambda = 0.0, .whiten = false};
-  options.kl_coefficient = 0.1;
-  const auto estimates = estimate_tokens(batch, values, reference, kScores, options);
+  const auto estimates = estimate_tokens(batch, values, reference, {.scores = kScores, .baselines = {}, .kl_coefficient = 0.1}, options);
   ASSERT_TRUE(estimates.ok()) << estimates.status().to_string();
   EXPECT_NEAR(estimates->advantages[0], 0.9 * 0.5 - 0.5, 1e-6);
   EXPECT_NEAR(estimates->advantages[1], -0.2 + 0.9 * 0.5 - 0.5, 1e-6);
@@ -71,9 +70,9 @@ TEST(TokenEstimates, TakesTheKlOffEachTokensReward) {
 TEST(TokenEstimates, RefusesWhatIsNotOfThisBatch) {
   const RolloutBatch batch = samples();
   const std::vector<float> values(10, 0.0F);
-  EXPECT_EQ(estimate_tokens(batch, {}, {}, kScores, {}).status().code(), runtime::ErrorCode::kInvalidArgument);
-  EXPECT_EQ(estimate_tokens(batch, values, {}, std::vector<double>{1}, {}).status().code(), runtime::ErrorCode::kInvalidArgument);
-  EXPECT_EQ(estimate_tokens(batch, values, values, kScores, {}).status().code(), runtime::ErrorCode::kInvalidArgument);  // no KL is taken off
+  EXPECT_EQ(estimate_tokens(batch, {}, {}, {kScores}, {}).status().code(), runtime::ErrorCode::kInvalidArgument);
+  EXPECT_EQ(estimate_tokens(batch, values, {}, {std::vector<double>{1}}, {}).status().code(), runtime::ErrorCode::kInvalidArgument);
+  EXPECT_EQ(estimate_tokens(batch, values, values, {kScores}, {}).status().code(), runtime::ErrorCode::kInvalidArgument);  // no KL is taken off
 }
 
 // Whitened over two workers as over one batch.
@@ -123,7 +122,7 @@ TEST_F(CriticWorkerTest, LearnsWhatResponsesAreWorth) {
   double first = 0.0;
   double last = 0.0;
   for (int round = 0; round < 60; ++round) {
-    const auto estimates = critic->estimate(batch, {}, kScores);
+    const auto estimates = critic->estimate(batch, {}, {kScores});
     ASSERT_TRUE(estimates.ok()) << estimates.status().to_string();
     const auto metrics = critic->update(batch, *estimates, {{}, {{0, 4, 10, 4}}, 3e-3, {}, false});
     ASSERT_TRUE(metrics.ok()) << metrics.status().to_string();
@@ -132,7 +131,7 @@ TEST_F(CriticWorkerTest, LearnsWhatResponsesAreWorth) {
     EXPECT_GT(metrics->at("critic/grad_norm"), 0.0);
   }
   EXPECT_LT(last, 0.1 * first);
-  const auto learned = critic->estimate(batch, {}, kScores);
+  const auto learned = critic->estimate(batch, {}, {kScores});
   EXPECT_NEAR(learned->values[0], 0.5, 0.2);  // before its first token a response to prompt 0 may still be the good or the bad one
   EXPECT_NEAR(learned->values[2], 1.0, 0.2);
   EXPECT_NEAR(learned->values[5], 0.5, 0.2);
@@ -142,20 +141,20 @@ TEST_F(CriticWorkerTest, LearnsWhatResponsesAreWorth) {
 // Values belong to the token before: what a response's first token is predicted from is the prompt, which its samples share.
 TEST_F(CriticWorkerTest, ValuesDependOnWhatCameBeforeAlone) {
   const auto critic = make(options());
-  const auto estimates = critic->estimate(samples(), {}, kScores);
+  const auto estimates = critic->estimate(samples(), {}, {kScores});
   ASSERT_TRUE(estimates.ok());
   EXPECT_EQ(estimates->values[0], estimates->values[3]);  // first tokens of both responses to prompt 0
   EXPECT_EQ(estimates->values[4], estimates->values[6]);
   EXPECT_NE(estimates->values[0], estimates->values[4]);
   CriticOptions single = options();
   single.micro_batch.samples_max = 1;
-  EXPECT_EQ(make(single)->estimate(samples(), {}, kScores)->values, estimates->values);
+  EXPECT_EQ(make(single)->estimate(samples(), {}, {kScores})->values, estimates->values);
 }
 
 TEST_F(CriticWorkerTest, TwoWorkersTakeTheStepOfOne) {
   const RolloutBatch batch = samples();
   const auto one = make(options());
-  ASSERT_TRUE(one->update(batch, *one->estimate(batch, {}, kScores), {{}, {{0, 4, 10, 4}}, 1e-2, {}, false}).ok());
+  ASSERT_TRUE(one->update(batch, *one->estimate(batch, {}, {kScores}), {{}, {{0, 4, 10, 4}}, 1e-2, {}, false}).ok());
   std::vector<std::unique_ptr<CriticWorker>> workers(2);
   const std::shared_ptr<Rendezvous> rendezvous = make_local_rendezvous();
   std::vector<std::thread> threads;
@@ -173,7 +172,7 @@ TEST_F(CriticWorkerTest, TwoWorkersTakeTheStepOfOne) {
       ASSERT_TRUE(group.ok()) << group.status().to_string();
       auto& worker = workers[static_cast<std::size_t>(rank)];
       worker = make(options(), std::move(*group));
-      const auto estimates = worker->estimate(mine, {}, std::vector<double>{kScores[static_cast<std::size_t>(2 * rank)], kScores[static_cast<std::size_t>(2 * rank + 1)]});
+      const auto estimates = worker->estimate(mine, {}, {std::vector<double>{kScores[static_cast<std::size_t>(2 * rank)], kScores[static_cast<std::size_t>(2 * rank + 1)]}});
       ASSERT_TRUE(estimates.ok());
       const auto metrics = worker->update(mine, *estimates, {{}, {{0, 2, 10, 4}}, 1e-2, {}, false});
       ASSERT_TRUE(metrics.ok()) << metrics.status().to_string();
@@ -189,7 +188,7 @@ TEST_F(CriticWorkerTest, TwoWorkersTakeTheStepOfOne) {
 TEST_F(CriticWorkerTest, RefusesEstimatesOfAnotherBatch) {
   const auto critic = make(options());
   EXPECT_EQ(critic->update(samples(), {}, {{}, {{0, 4, 10, 4}}, 1e-2, {}, false}).status().code(), runtime::ErrorCode::kInvalidArgument);
-  const auto estimates = critic->estimate(samples(), {}, kScores);
+  const auto estimates = critic->estimate(samples(), {}, {kScores});
   EXPECT_EQ(critic->update(samples(), *estimates, {{}, {{0, 5, 10, 4}}, 1e-2, {}, false}).status().code(), runtime::ErrorCode::kInvalidArgument);
 }
 

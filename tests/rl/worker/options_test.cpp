@@ -44,9 +44,9 @@ TEST(PolicyOptions, ReadsAdaptersAndSharedCritics) {
   EXPECT_EQ(PolicyOptions::from_config(config({"actor_rollout_ref.model.lora.rank=4"}))->adapter->lora.rank, 4);  // Megatron's name
   const auto shared = PolicyOptions::from_config(config({"actor_rollout_ref.model.custom_forward=true", "algorithm.adv_estimator=gae", "algorithm.lam=0.9"}));
   ASSERT_TRUE(shared.ok()) << shared.status().to_string();
-  EXPECT_EQ(shared->critic->estimates.gae.lambda, 0.9);
+  EXPECT_EQ(shared->estimates.gae.lambda, 0.9);
   EXPECT_EQ(shared->critic->objective.clip, 0.5);
-  EXPECT_FALSE(shared->critic->estimates.kl_coefficient.has_value());
+  EXPECT_EQ(shared->estimates.estimator, AdvantageEstimator::kGae);
 
   const auto told = [](std::vector<std::string> overrides) { return PolicyOptions::from_config(config(std::move(overrides))).status().message(); };
   EXPECT_NE(told({"actor_rollout_ref.model.custom_forward=true"}).find("algorithm.adv_estimator=grpo has no critic"), std::string::npos);

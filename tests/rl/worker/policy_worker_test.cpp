@@ -76,6 +76,7 @@ class PolicyWorkerTest : public ::testing::Test {
   struct StepResult {
     std::vector<std::uint64_t> checksums;
     std::vector<float> weights;
+    std::vector<float> moments;  // the first of the optimizer's state
     Metrics metrics;
     std::vector<std::int32_t> responses;  // in prompt order within mini-batches
   };
@@ -121,6 +122,8 @@ class PolicyWorkerTest : public ::testing::Test {
       result.responses.insert(result.responses.end(), batches[rank].responses.values.begin(), batches[rank].responses.values.end());
     }
     const at::Tensor& arena = workers[0]->learner().model().parameters().arena();
+    const std::span<const float> moments = workers[0]->learner().optimizer_state().front().values;
+    result.moments.assign(moments.begin(), moments.end());
     result.weights.assign(arena.const_data_ptr<float>(), arena.const_data_ptr<float>() + arena.numel());
     return result;
   }
@@ -202,6 +205,32 @@ TEST_F(PolicyWorkerTest, MicroBatchesDoNotChangeTheStep) {
   const StepResult b = step(1, single);
   EXPECT_NEAR(a.metrics.at("actor/pg_loss"), b.metrics.at("actor/pg_loss"), 1e-6);
   EXPECT_NEAR(a.metrics.at("actor/grad_norm"), b.metrics.at("actor/grad_norm"), 1e-4 * a.metrics.at("actor/grad_norm"));
+}
+
+// The gradients of both mini-batches are in SGD's momentum, whatever the step was cut into.
+TEST_F(PolicyWorkerTest, TheWholeGradientDependsOnNeitherMicroBatchesNorWorkers) {
+  for (const AggregationMode mode : {AggregationMode::kTokenMean, AggregationMode::kSeqMeanTokenSum, AggregationMode::kSeqMeanTokenSumNorm, AggregationMode::kSeqMeanTokenMean}) {
+    PolicyOptions how = options();
+    how.learner.optimizer = OptimizerKind::kSgd;
+    how.learner.sgd.momentum = 0.9F;
+    how.learner.grad_norm_max = 0.0;
+    how.objective.aggregation = mode;
+    how.objective.entropy_coefficient = 0.01;
+    how.micro_batch = {};
+    const StepResult whole = step(1, how);
+    for (const auto& [ranks, samples_max] : {std::pair(1, 1), std::pair(1, 5), std::pair(2, 0), std::pair(2, 3)}) {
+      how.micro_batch.samples_max = samples_max;
+      const StepResult cut = step(ranks, how);
+      double difference = 0.0;
+      double size = 0.0;
+      for (std::size_t i = 0; i < whole.moments.size(); ++i) {
+        difference += std::pow(double{cut.moments[i]} - double{whole.moments[i]}, 2);
+        size += std::pow(double{whole.moments[i]}, 2);
+      }
+      EXPECT_GT(size, 0.0);
+      EXPECT_LE(std::sqrt(difference / size), 1e-6) << to_string(mode) << ": " << ranks << " workers, " << samples_max << " samples at once";
+    }
+  }
 }
 
 TEST_F(PolicyWorkerTest, OnPolicyTheFirstMiniBatchHasNoKlAndNoClipping) {
@@ -305,7 +334,7 @@ TEST_F(PolicyWorkerTest, ACriticOnTheBackboneLearnsInThePolicysPasses) {
   double first = 0.0;
   double last = 0.0;
   for (int round = 0; round < 25; ++round) {
-    auto estimates = worker->estimate(*batch, {}, scores);
+    auto estimates = worker->estimate(*batch, {}, {scores});
     ASSERT_TRUE(estimates.ok()) << estimates.status().to_string();
     const EstimateSummary summary = summarize(*estimates);
     EXPECT_EQ(summary.values.count, static_cast<double>(tokens));
@@ -323,7 +352,7 @@ TEST_F(PolicyWorkerTest, ACriticOnTheBackboneLearnsInThePolicysPasses) {
   EXPECT_NE(*worker->logprobs(*batch), *logprobs_before);
 
   EXPECT_FALSE(worker->update(*batch, {}, {{1, 1, 1, 1, 1, 1, 1, 1}, {{0, 8, tokens, 8}}, 1e-2}).ok());  // a critic's estimates are missing
-  EXPECT_FALSE(make(options())->estimate(*batch, {}, scores).ok());
+  EXPECT_FALSE(make(options())->estimate(*batch, {}, {scores}).ok());
 }
 
 // What a critic warms up with is its own loss alone.
@@ -333,7 +362,7 @@ TEST_F(PolicyWorkerTest, WhileTheCriticWarmsUpThePolicyHasNoLoss) {
   const auto worker = make(shared);
   const auto batch = worker->generate(prompts(std::vector<std::int64_t>{0}), false);
   const auto tokens = static_cast<std::int64_t>(batch->responses.values.size());
-  const auto estimates = worker->estimate(*batch, {}, std::vector<double>{1, 0, 1, 0});
+  const auto estimates = worker->estimate(*batch, {}, {std::vector<double>{1, 0, 1, 0}});
   ASSERT_TRUE(estimates.ok());
   const auto metrics = worker->update(*batch, {}, {{}, {{0, 4, tokens, 4}}, 1e-3, {}, true}, *estimates);
   ASSERT_TRUE(metrics.ok()) << metrics.status().to_string();

@@ -1,0 +1,56 @@
+#include "rl/algo/advantage_estimator.h"
+
+#include <algorithm>
+#include <array>
+#include <string>
+#include <utility>
+
+namespace rl {
+namespace {
+
+constexpr std::array kNames = {
+    std::pair{AdvantageEstimator::kGae, std::string_view("gae")},
+    std::pair{AdvantageEstimator::kGrpo, std::string_view("grpo")},
+    std::pair{AdvantageEstimator::kGrpoPassk, std::string_view("grpo_passk")},
+    std::pair{AdvantageEstimator::kOpo, std::string_view("opo")},
+    std::pair{AdvantageEstimator::kReinforcePlusPlus, std::string_view("reinforce_plus_plus")},
+    std::pair{AdvantageEstimator::kReinforcePlusPlusBaseline, std::string_view("reinforce_plus_plus_baseline")},
+    std::pair{AdvantageEstimator::kRemax, std::string_view("remax")},
+    std::pair{AdvantageEstimator::kRloo, std::string_view("rloo")},
+};
+
+}  // namespace
+
+runtime::Result<AdvantageEstimator> parse_advantage_estimator(std::string_view name) {
+  std::string known;
+  for (const auto& [estimator, text] : kNames) {
+    if (text == name) return estimator;
+    known += (known.empty() ? "" : ", ") + std::string(text);
+  }
+  return runtime::invalid_argument("advantage estimator \"" + std::string(name) + "\" is none of " + known);
+}
+
+std::string_view to_string(AdvantageEstimator estimator) {
+  return std::find_if(kNames.begin(), kNames.end(), [&](const auto& entry) { return entry.first == estimator; })->second;
+}
+
+bool is_per_token(AdvantageEstimator estimator) {
+  return estimator == AdvantageEstimator::kGae || estimator == AdvantageEstimator::kReinforcePlusPlus || estimator == AdvantageEstimator::kRemax;
+}
+
+std::int64_t group_size_min(AdvantageEstimator estimator) {
+  switch (estimator) {
+    case AdvantageEstimator::kGrpoPassk:
+    case AdvantageEstimator::kRloo:
+    case AdvantageEstimator::kOpo:
+    case AdvantageEstimator::kReinforcePlusPlusBaseline: return 2;
+    // GRPO's response alone keeps its score, in verl too.
+    case AdvantageEstimator::kGrpo:
+    case AdvantageEstimator::kReinforcePlusPlus:
+    case AdvantageEstimator::kRemax:
+    case AdvantageEstimator::kGae: break;
+  }
+  return 1;
+}
+
+}  // namespace rl

@@ -1,0 +1,33 @@
+// The ways to turn rewards into advantages, by verl's names for them. The formulas are in group_advantage.h and token_advantage.h.
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+
+#include "runtime/core/result.h"
+
+namespace rl {
+
+/// Where advantages come from: verl's `algorithm.adv_estimator`.
+enum class AdvantageEstimator {
+  kGrpo,                       // "grpo": a response's score against those of its group; arXiv:2402.03300
+  kGrpoPassk,                  // "grpo_passk": only the best of a group is credited; arXiv:2503.19595
+  kRloo,                       // "rloo": against the mean of the group's others; arXiv:2402.14740
+  kOpo,                        // "opo": against the group's mean weighted by lengths; arXiv:2505.23585
+  kReinforcePlusPlus,          // "reinforce_plus_plus": discounted returns of tokens, whitened; arXiv:2501.03262
+  kReinforcePlusPlusBaseline,  // "reinforce_plus_plus_baseline": against the group's mean, whitened; arXiv:2501.03262
+  kRemax,                      // "remax": against the greedy response to the same prompt; arXiv:2310.10505
+  kGae,                        // "gae": PPO's, from a critic's values; arXiv:1506.02438
+};
+
+/// kInvalidArgument names them all.
+runtime::Result<AdvantageEstimator> parse_advantage_estimator(std::string_view name);
+std::string_view to_string(AdvantageEstimator estimator);
+
+/// Whether advantages differ within a response: they are then worked out where its tokens are.
+bool is_per_token(AdvantageEstimator estimator);
+
+/// The fewest responses to a prompt that give this estimator something to compare with.
+std::int64_t group_size_min(AdvantageEstimator estimator);
+
+}  // namespace rl

@@ -1,0 +1,127 @@
+#include "rl/worker/policy_objective.h"
+
+#include <ATen/TensorOperators.h>
+
+#include <algorithm>
+#include <string>
+
+#include "rl/algo/masked.h"
+
+namespace rl {
+namespace {
+
+using runtime::Result;
+
+constexpr const char* kActor = "actor_rollout_ref.actor.";
+
+Result<PolicyLossMode> parse_loss_mode(const std::string& name) {
+  if (name == "vanilla") return PolicyLossMode::kVanilla;
+  if (name == "gspo") return PolicyLossMode::kGspo;
+  if (name == "cispo") return PolicyLossMode::kCispo;
+  if (name == "geo_mean") return PolicyLossMode::kGeoMean;
+  return runtime::invalid_argument("policy loss \"" + name + "\" is none of vanilla, gspo, cispo, geo_mean");
+}
+
+// A policy loss, and the weights of tokens that it held back.
+struct Surrogate {
+  at::Tensor loss;
+  at::Tensor clipped_BT;
+  at::Tensor clipped_lower_BT;
+};
+
+Surrogate surrogate(const PolicyObjective& objective, const ObjectiveInputs& in, const Aggregation& aggregation) {
+  const at::Tensor repeats_B1 = in.repeats_B.unsqueeze(1);
+  const auto per_token = [&](const PolicyLoss& tokens, AggregationMode mode) {
+    Aggregation how = aggregation;
+    how.mode = mode;
+    return Surrogate{aggregate(tokens.loss_BT * repeats_B1, in.mask_BT, how), tokens.clipped_BT, tokens.clipped_lower_BT};
+  };
+  switch (objective.mode) {
+    case PolicyLossMode::kVanilla:
+      return per_token(clipped_surrogate(importance_ratio(in.logprobs_BT, in.old_logprobs_BT), in.advantages_BT, objective.clip), aggregation.mode);
+    case PolicyLossMode::kGspo: {
+      // The paper's loss is a mean over sequences of means over tokens, and has no dual clip.
+      const ClipOptions clip{.low = objective.clip.low, .high = objective.clip.high, .dual = {}};
+      return per_token(clipped_surrogate(sequence_importance_ratio(in.logprobs_BT, in.old_logprobs_BT, in.mask_BT), in.advantages_BT, clip), AggregationMode::kSeqMeanTokenMean);
+    }
+    case PolicyLossMode::kCispo:
+      return per_token(cispo_loss(in.logprobs_BT, in.old_logprobs_BT, in.advantages_BT, objective.clip), aggregation.mode);
+    case PolicyLossMode::kGeoMean: {
+      const SequencePolicyLoss sequences = geometric_mean_loss(in.logprobs_BT, in.old_logprobs_BT, in.advantages_BT, in.mask_BT, objective.clip);
+      return {(sequences.loss_B * in.repeats_B).sum() / std::max(1.0, aggregation.sequences.value_or(1.0)), sequences.clipped_BT, sequences.clipped_lower_BT};
+    }
+  }
+  return {};
+}
+
+}  // namespace
+
+Result<PolicyObjective> PolicyObjective::from_config(const Config& config) {
+  ConfigReader read(config);
+  const std::string actor = kActor;
+  PolicyObjective objective;
+  objective.clip = {.low = read.get_float(actor + "clip_ratio_low"),
+                    .high = read.get_float(actor + "clip_ratio_high"),
+                    .dual = read.get_float(actor + "clip_ratio_c")};
+  objective.entropy_coefficient = read.get_float(actor + "entropy_coeff");
+  objective.use_kl_loss = read.get_bool(actor + "use_kl_loss");
+  objective.kl_coefficient = read.get_float(actor + "kl_loss_coef");
+  objective.positive_nll_coefficient = read.get_float(actor + "positive_nll_coef");
+  objective.horizon = read.find_float(actor + "loss_scale_factor").value_or(static_cast<double>(read.get_int("data.max_response_length")));
+  const std::string loss = read.get_string(actor + "policy_loss.loss_mode");
+  const std::string mode = read.get_string(actor + "loss_agg_mode");
+  const std::string estimator = read.get_string(actor + "kl_loss_type");
+  if (!read.status().ok()) return read.status();
+  const Result<PolicyLossMode> loss_mode = parse_loss_mode(loss);
+  if (!loss_mode.ok()) return loss_mode.status().with_context(actor + "policy_loss.loss_mode");
+  // GMPO clips logarithms, and CISPO's lower bound is often switched off by a clip_ratio_low above 1.
+  const bool clips_ratio = *loss_mode == PolicyLossMode::kVanilla || *loss_mode == PolicyLossMode::kGspo;
+  if (objective.clip.low < 0 || (clips_ratio && objective.clip.low >= 1)) return config.out_of_range(actor + "clip_ratio_low", clips_ratio ? "in [0, 1)" : "at least 0");
+  if (objective.clip.high < 0) return config.out_of_range(actor + "clip_ratio_high", "at least 0");
+  if (*objective.clip.dual <= 1) return config.out_of_range(actor + "clip_ratio_c", "above 1");
+  if (objective.positive_nll_coefficient < 0) return config.out_of_range(actor + "positive_nll_coef", "at least 0");
+  if (!(objective.horizon > 0)) return config.out_of_range(actor + "loss_scale_factor", "above 0");
+  const Result<AggregationMode> aggregation = parse_aggregation_mode(mode);
+  if (!aggregation.ok()) return aggregation.status().with_context(actor + "loss_agg_mode");
+  const Result<KlPenalty> penalty = parse_kl_penalty(estimator);
+  if (!penalty.ok()) return penalty.status().with_context(actor + "kl_loss_type");
+  objective.mode = *loss_mode;
+  objective.aggregation = *aggregation;
+  objective.kl_penalty = *penalty;
+  return objective;
+}
+
+at::Tensor policy_objective(const PolicyObjective& objective, const ObjectiveInputs& in, const MiniBatch& mini_batch, Metrics& metrics) {
+  const Aggregation aggregation{.mode = objective.aggregation,
+                                .tokens = static_cast<double>(mini_batch.tokens_total),
+                                .sequences = static_cast<double>(mini_batch.samples_total),
+                                .horizon = objective.horizon};
+  const at::Tensor repeats_B1 = in.repeats_B.unsqueeze(1);
+  const at::Tensor weight_BT = in.mask_BT * repeats_B1;
+  const Surrogate policy = surrogate(objective, in, aggregation);
+  at::Tensor loss = policy.loss;
+  if (objective.entropy_coefficient != 0.0) loss = loss - aggregate(in.entropy_BT * repeats_B1, in.mask_BT, aggregation) * objective.entropy_coefficient;
+  if (objective.use_kl_loss) {
+    const at::Tensor kl_loss = aggregate(kl_penalty(in.logprobs_BT, in.reference_BT, objective.kl_penalty) * repeats_B1, in.mask_BT, aggregation);
+    loss = loss + kl_loss * objective.kl_coefficient;
+    metrics["actor/kl_loss"] += kl_loss.item<double>();
+  }
+  if (objective.positive_nll_coefficient != 0.0) {
+    const double tokens = std::max(1.0, static_cast<double>(mini_batch.positive_tokens_total));
+    const at::Tensor nll = -masked_sum(in.logprobs_BT, weight_BT * in.positive_B.unsqueeze(1)) / tokens;
+    loss = loss + nll * objective.positive_nll_coefficient;
+    metrics["actor/positive_nll"] += nll.item<double>();
+  }
+
+  // Means over the mini-batch's tokens, these samples' share of them.
+  const double tokens = std::max(1.0, static_cast<double>(mini_batch.tokens_total));
+  const auto share = [&](const at::Tensor& values_BT) { return masked_sum(values_BT, weight_BT).item<double>() / tokens; };
+  metrics["actor/pg_loss"] += policy.loss.item<double>();
+  metrics["actor/entropy"] += share(in.entropy_BT.detach());
+  metrics["actor/ppo_kl"] -= share(log_ratio(in.logprobs_BT.detach(), in.old_logprobs_BT));
+  metrics["actor/pg_clipfrac"] += share(policy.clipped_BT);
+  metrics["actor/pg_clipfrac_lower"] += share(policy.clipped_lower_BT);
+  return loss;
+}
+
+}  // namespace rl

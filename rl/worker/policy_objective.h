@@ -1,0 +1,57 @@
+// What the policy maximises: one of the policy losses, an entropy bonus, a penalty for leaving the reference, and a likelihood of what was right.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+
+#include "rl/algo/aggregate.h"
+#include "rl/algo/kl.h"
+#include "rl/algo/policy_loss.h"
+#include "rl/config/config.h"
+#include "rl/train/batch_plan.h"
+#include "rl/watch/metrics.h"
+#include "runtime/core/result.h"
+
+namespace rl {
+
+/// The policy loss, as verl's `policy_loss.loss_mode` names it.
+enum class PolicyLossMode {
+  kVanilla,  // "vanilla": PPO's clipped surrogate, with dual clip and clip-higher
+  kGspo,     // "gspo": the same over the sequence's ratio, each sequence's tokens averaged
+  kCispo,    // "cispo": clipped ratios as weights of log-probs
+  kGeoMean,  // "geo_mean": GMPO, one clipped geometric mean ratio a sequence
+};
+
+struct PolicyObjective {
+  PolicyLossMode mode = PolicyLossMode::kVanilla;
+  ClipOptions clip;
+  AggregationMode aggregation = AggregationMode::kTokenMean;
+  double horizon = 512;  // tokens that seq-mean-token-sum-norm divides by
+  double entropy_coefficient = 0.0;
+  bool use_kl_loss = false;
+  double kl_coefficient = 0.001;
+  KlPenalty kl_penalty;
+  double positive_nll_coefficient = 0.0;  // of the likelihood of responses that were right; VAPO, arXiv:2504.05118, section 3.3
+
+  /// From `actor_rollout_ref.actor.*`. kInvalidArgument: a value out of range, by key; kUnimplemented: a loss of verl's that is not built.
+  static runtime::Result<PolicyObjective> from_config(const Config& config);
+};
+
+/// Some samples of a mini-batch. Shapes: B samples, T tokens of the longest response; what stands where mask_BT is 0 never matters.
+struct ObjectiveInputs {
+  at::Tensor logprobs_BT;      // of the policy, with graph
+  at::Tensor entropy_BT;       // of the policy, with graph
+  at::Tensor old_logprobs_BT;  // of the policy that drew the samples
+  at::Tensor reference_BT;     // log-probs; undefined without a KL loss
+  at::Tensor advantages_BT;
+  at::Tensor mask_BT;
+  at::Tensor repeats_B;        // how often each sample counts; see UpdatePlan
+  at::Tensor positive_B;       // 1 where the response was right
+};
+
+/// The loss of these samples as their part of the mini-batch's: summed over micro-batches and workers, losses and gradients are those of the whole,
+/// since every denominator is one of `mini_batch`'s totals. Adds actor/... to `metrics`, parts likewise.
+at::Tensor policy_objective(const PolicyObjective& objective, const ObjectiveInputs& inputs, const MiniBatch& mini_batch, Metrics& metrics);
+
+}  // namespace rl

@@ -1,0 +1,157 @@
+#include "rl/worker/policy_objective.h"
+
+#include <ATen/TensorOperators.h>
+#include <ATen/ops/cat.h>
+#include <ATen/ops/ones.h>
+#include <ATen/ops/rand.h>
+#include <ATen/ops/tensor.h>
+#include <ATen/ops/zeros.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <vector>
+
+namespace rl {
+namespace {
+
+constexpr std::int64_t kTokens = 5;
+
+// Four responses of 5, 3, 5 and 2 tokens; the second and third were right.
+struct Samples {
+  at::Tensor logprobs_BT, old_BT, advantages_BT, mask_BT, positive_B;
+};
+
+Samples samples() {
+  std::vector<float> mask;
+  for (const int length : {5, 3, 5, 2}) {
+    for (int t = 0; t < kTokens; ++t) mask.push_back(t < length ? 1.0F : 0.0F);
+  }
+  std::vector<float> logprobs;
+  std::vector<float> old;
+  for (int i = 0; i < 4 * kTokens; ++i) {
+    logprobs.push_back(-1.0F - 0.37F * static_cast<float>(i % 7));
+    old.push_back(logprobs.back() + 0.5F * std::sin(static_cast<float>(3 * i)));
+  }
+  Samples s{at::tensor(logprobs).view({4, kTokens}), at::tensor(old).view({4, kTokens}), {}, at::tensor(mask).view({4, kTokens}), at::tensor({0.0F, 1.0F, 1.0F, 0.0F})};
+  s.advantages_BT = at::tensor({1.0F, -0.5F, 2.0F, -1.5F}).unsqueeze(1) * s.mask_BT;
+  return s;
+}
+
+struct Outcome {
+  double loss = 0.0;
+  at::Tensor gradient_BT;
+  Metrics metrics;
+};
+
+// Rows [first, last) with the totals of all, or of `totals`.
+Outcome run(const PolicyObjective& objective, const Samples& s, const at::Tensor& repeats_B, const MiniBatch& totals, std::int64_t first = 0, std::int64_t last = 4) {
+  const auto rows = [&](const at::Tensor& all) { return all.slice(0, first, last); };
+  const at::Tensor leaf = rows(s.logprobs_BT).clone().set_requires_grad(true);
+  Outcome out;
+  const at::Tensor loss = policy_objective(objective,
+                                           {.logprobs_BT = leaf,
+                                            .entropy_BT = leaf.square(),
+                                            .old_logprobs_BT = rows(s.old_BT),
+                                            .reference_BT = rows(s.old_BT) - 0.3,
+                                            .advantages_BT = rows(s.advantages_BT),
+                                            .mask_BT = rows(s.mask_BT),
+                                            .repeats_B = rows(repeats_B),
+                                            .positive_B = rows(s.positive_B)},
+                                           totals, out.metrics);
+  loss.backward();
+  out.loss = loss.item<double>();
+  out.gradient_BT = leaf.grad();
+  return out;
+}
+
+const MiniBatch kTotals{0, 4, 15, 4, 8};
+
+std::vector<PolicyObjective> objectives() {
+  std::vector<PolicyObjective> all;
+  for (const PolicyLossMode mode : {PolicyLossMode::kVanilla, PolicyLossMode::kGspo, PolicyLossMode::kCispo, PolicyLossMode::kGeoMean}) {
+    for (const AggregationMode aggregation : {AggregationMode::kTokenMean, AggregationMode::kTokenSum, AggregationMode::kSeqMeanTokenSum, AggregationMode::kSeqMeanTokenSumNorm,
+                                              AggregationMode::kSeqMeanTokenMean}) {
+      PolicyObjective objective;
+      objective.mode = mode;
+      objective.clip = {.low = 0.1, .high = 0.3, .dual = 1.5};
+      objective.aggregation = aggregation;
+      objective.horizon = 8;
+      objective.entropy_coefficient = 0.01;
+      objective.use_kl_loss = true;
+      objective.kl_coefficient = 0.1;
+      objective.positive_nll_coefficient = 0.1;
+      all.push_back(objective);
+    }
+  }
+  return all;
+}
+
+TEST(PolicyObjective, HoweverABatchIsCutTheLossAndTheGradientAreThoseOfTheWhole) {
+  const Samples s = samples();
+  for (const PolicyObjective& objective : objectives()) {
+    const Outcome whole = run(objective, s, at::ones({4}), kTotals);
+    for (const std::vector<std::int64_t>& cuts : {std::vector<std::int64_t>{0, 1, 2, 3, 4}, {0, 3, 4}}) {
+      double loss = 0.0;
+      std::vector<at::Tensor> gradients;
+      for (std::size_t i = 0; i + 1 < cuts.size(); ++i) {
+        const Outcome part = run(objective, s, at::ones({4}), kTotals, cuts[i], cuts[i + 1]);
+        loss += part.loss;
+        gradients.push_back(part.gradient_BT);
+      }
+      EXPECT_NEAR(loss, whole.loss, 1e-6 * std::max(0.1, std::abs(whole.loss))) << static_cast<int>(objective.mode) << to_string(objective.aggregation);
+      const double relative = ((at::cat(gradients) - whole.gradient_BT).norm() / whole.gradient_BT.norm()).item<double>();
+      EXPECT_LE(relative, 1e-6) << static_cast<int>(objective.mode) << to_string(objective.aggregation);
+    }
+  }
+}
+
+// What PF-PPO's draws and overlong filtering rest on.
+TEST(PolicyObjective, ASampleThatCountsTwiceIsASampleThatStandsThereTwice) {
+  const Samples s = samples();
+  const at::Tensor order = at::tensor({0, 0, 2, 3}, at::kLong);  // the first twice, the second not at all
+  const auto picked = [&](const at::Tensor& all) { return all.index_select(0, order); };
+  const Samples doubled{picked(s.logprobs_BT), picked(s.old_BT), picked(s.advantages_BT), picked(s.mask_BT), picked(s.positive_B)};
+  const MiniBatch totals{0, 4, 17, 4, 5};
+  for (const PolicyObjective& objective : objectives()) {
+    const Outcome repeated = run(objective, s, at::tensor({2.0F, 0.0F, 1.0F, 1.0F}), totals);
+    const Outcome written_out = run(objective, doubled, at::ones({4}), totals);
+    EXPECT_NEAR(repeated.loss, written_out.loss, 1e-5 * std::abs(written_out.loss));
+    EXPECT_TRUE(repeated.gradient_BT[1].equal(at::zeros({kTokens})));
+    for (const auto& [name, value] : written_out.metrics) EXPECT_NEAR(repeated.metrics.at(name), value, 1e-5) << name;
+  }
+}
+
+TEST(PolicyObjective, TheLossesDifferInWhatTheyHoldBack) {
+  const Samples s = samples();
+  const auto gradient = [&](PolicyLossMode mode) {
+    PolicyObjective objective;
+    objective.mode = mode;
+    objective.clip = {.low = 0.1, .high = 0.1, .dual = 3.0};
+    return run(objective, s, at::ones({4}), kTotals).gradient_BT;
+  };
+  const at::Tensor vanilla = gradient(PolicyLossMode::kVanilla);
+  const at::Tensor inside = s.mask_BT > 0;
+  EXPECT_GT(((vanilla == 0) * inside).sum().item<int>(), 0);                                 // clipped tokens teach nothing
+  EXPECT_EQ(((gradient(PolicyLossMode::kCispo) == 0) * inside).sum().item<int>(), 0);        // CISPO's do
+  const at::Tensor gspo = gradient(PolicyLossMode::kGspo);
+  for (int row = 0; row < 4; ++row) {  // one ratio a sequence: all of its tokens, or none
+    const at::Tensor tokens = gspo[row].masked_select(inside[row]);
+    EXPECT_TRUE(tokens.allclose(tokens[0].expand_as(tokens))) << row;
+  }
+  EXPECT_FALSE(gradient(PolicyLossMode::kGeoMean).allclose(vanilla));
+}
+
+TEST(PolicyObjective, PositiveExamplesAreLearntByHeart) {
+  const Samples s = samples();
+  PolicyObjective objective;
+  const at::Tensor without = run(objective, s, at::ones({4}), kTotals).gradient_BT;
+  objective.positive_nll_coefficient = 0.5;
+  const Outcome with = run(objective, s, at::ones({4}), kTotals);
+  const at::Tensor added = with.gradient_BT - without;
+  EXPECT_TRUE(added.allclose(-0.5 / 8.0 * s.mask_BT * s.positive_B.unsqueeze(1), 1e-5, 1e-7));
+  EXPECT_GT(with.metrics.at("actor/positive_nll"), 0.0);
+}
+
+}  // namespace
+}  // namespace rl
