@@ -12,15 +12,10 @@ namespace rl {
 namespace {
 
 using testing::expect_same_completion;
+using testing::make_engine;
 using testing::random_prompt;
 using testing::sampled_request;
 using testing::tiny_model;
-
-std::unique_ptr<Engine> make_engine(const Transformer& model, const EngineOptions& options = {}) {
-  auto engine = Engine::create(model, options);
-  EXPECT_TRUE(engine.ok()) << engine.status().to_string();
-  return std::move(*engine);
-}
 
 Completion alone(const Transformer& model, const Request& request) {
   auto completions = make_engine(model)->generate(std::span(&request, 1));
