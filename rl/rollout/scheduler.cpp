@@ -69,7 +69,7 @@ bool Scheduler::reserve(Sequence& sequence, std::int64_t count) {
   if (sequence.swapped.empty()) return true;
   const std::int64_t floats = cache_.block_stride();
   const auto saved = static_cast<std::int64_t>(sequence.swapped.size()) / floats;
-  for (std::int64_t i = 0; i < saved; ++i) std::copy_n(sequence.swapped.data() + i * floats, floats, cache_.data(sequence.blocks[static_cast<std::size_t>(i)]));
+  for (std::int64_t i = 0; i < saved; ++i) cache_.load(sequence.blocks[static_cast<std::size_t>(i)], sequence.swapped.data() + i * floats);
   swapped_bytes_ -= bytes_of(sequence.swapped);
   sequence.swapped = {};
   return true;
@@ -94,7 +94,7 @@ bool Scheduler::swap_out(Sequence& sequence) {
   if (options_.preemption != Preemption::kSwap || blocks == 0 || !sequence.swapped.empty() || swapped_bytes_ + bytes > options_.swap_bytes_max) return false;
   const std::int64_t floats = cache_.block_stride();
   sequence.swapped.resize(static_cast<std::size_t>(blocks * floats));
-  for (std::int64_t i = 0; i < blocks; ++i) std::copy_n(cache_.data(sequence.blocks[static_cast<std::size_t>(i)]), floats, sequence.swapped.data() + i * floats);
+  for (std::int64_t i = 0; i < blocks; ++i) cache_.save(sequence.blocks[static_cast<std::size_t>(i)], sequence.swapped.data() + i * floats);
   for (std::int32_t block : sequence.blocks) cache_.release(block);
   sequence.blocks.clear();
   sequence.place = {.node = nullptr, .blocks = 0, .epoch = sequence.place.epoch};

@@ -84,6 +84,7 @@ struct PolicyOptions {
   int threads = 1;              // of this worker
   SamplingOptions training;
   SamplingOptions validation;
+  bool deterministic_rollouts = true;  // EngineOptions::deterministic
   PolicyObjective objective;
   LearnerOptions learner;
   std::int64_t epochs = 1;      // passes over a step's samples
