@@ -2,10 +2,13 @@
 //
 //   bench_rollout --model PATH --batch 1,16,64 --prompt-len 48 --new-tokens 32 --json
 //   bench_rollout --model PATH --weights fp32,int8                 both in turn, and how far 8-bit log-probs are from fp32's
+//   bench_rollout --model PATH --weights fp32,aten                 the same of deterministic=false
 //   bench_rollout --model PATH --suite table,samples,tail,memory   see rollout_suites.h
 //
 // Random token ids, sampled at temperature 1, end-of-sequence ignored. Decoding is timed from the first step after all prompts are
 // read; medians over --repeat runs, with the spread (max - min) / median. Bandwidth and peak are measured in the same run.
+#include <ATen/Parallel.h>
+
 #include <cstdio>
 #include <iostream>
 #include <map>
@@ -62,7 +65,7 @@ runtime::Status run_batches(const rl::Transformer& model, const Options& options
     for (int i = 0; i < options.repeat; ++i) {
       for (const std::string& weights : options.weights) {
         const BatchShape shape{.batch = batch, .prompt_tokens = options.prompt_tokens, .new_tokens = options.new_tokens};
-        auto run = run_batch(model, shape, weights_of(weights), static_cast<std::uint32_t>(i + 1));
+        auto run = run_batch(model, shape, weights, static_cast<std::uint32_t>(i + 1));
         if (!run.ok()) return run.status();
         figures[weights].prefill.push_back(run->prefill_tok_per_s);
         figures[weights].decode.push_back(run->decode_tok_per_s);
@@ -112,7 +115,8 @@ void print(const Json& report) {
 }
 
 int run(const Options& options) {
-  auto loaded = rl::Transformer::load(options.model, {.threads = options.threads});
+  if (options.threads > 0) at::set_num_threads(options.threads);
+  auto loaded = rl::Transformer::load(options.model, {.threads = options.threads, .device = options.device});
   if (!loaded.ok()) return fail(loaded.status());
   rl::Transformer& model = **loaded;
   rl::kernel::ThreadPool& pool = model.pool();
@@ -128,6 +132,7 @@ int run(const Options& options) {
   Json report{{"machine", cpu_name()},
               {"load_average_before", load},
               {"threads", pool.threads()},
+              {"device", options.device},
               {"isa", rl::kernel::to_string(rl::kernel::current_isa())},
               {"commit", commit()},
               {"model", options.model},
@@ -153,12 +158,13 @@ int main(int argc, char** argv) {
   app.add_option("--batch", options.batches, "batch sizes")->delimiter(',')->check(CLI::PositiveNumber)->capture_default_str();
   app.add_option("--prompt-len", options.prompt_tokens, "tokens per prompt")->check(CLI::PositiveNumber)->capture_default_str();
   app.add_option("--new-tokens", options.new_tokens, "tokens to generate")->check(CLI::Range(2, 1 << 20))->capture_default_str();
-  app.add_option("--weights", options.weights, "fp32, int8 or both; suites but the table take the first")->delimiter(',')->check(CLI::IsMember({"fp32", "int8"}))->capture_default_str();
+  app.add_option("--weights", options.weights, "fp32, int8, aten (fp32 with deterministic=false) or several; suites but the table take the first")->delimiter(',')->check(CLI::IsMember({"fp32", "int8", "aten"}))->capture_default_str();
   app.add_option("--suite", options.suites,
                  "instead of the batches: table (speeds against batch and length), samples (8 of one prompt against one), tail (continuous against static batching), memory (against live tokens)")
       ->delimiter(',')
       ->check(CLI::IsMember({"table", "samples", "tail", "memory"}));
   app.add_option("--lengths", options.lengths, "prompt lengths of the table")->delimiter(',')->check(CLI::PositiveNumber)->capture_default_str();
+  app.add_option("--device", options.device, "cpu, or cuda, where every kind is aten")->capture_default_str();
   app.add_option("--threads", options.threads, "default: all cores");
   app.add_option("--repeat", options.repeat, "runs per figure")->check(CLI::PositiveNumber)->capture_default_str();
   app.add_flag("--json", options.json, "one JSON line");

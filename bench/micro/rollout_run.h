@@ -25,12 +25,20 @@ struct Options {
   std::int64_t new_tokens = 32;
   std::vector<std::string> weights{"fp32"};
   std::vector<std::string> suites;
+  std::string device = "cpu";
   int threads = 0;
   int repeat = 3;
   bool json = false;
 };
 
-inline rl::EngineWeights weights_of(const std::string& name) { return name == "int8" ? rl::EngineWeights::kInt8 : rl::EngineWeights::kFp32; }
+// An engine of a kind that --weights names.
+inline rl::EngineOptions engine_options(const std::string& weights) {
+  rl::EngineOptions options;
+  options.cache.bytes_max = std::int64_t{8} << 30;
+  options.weights = weights == "int8" ? rl::EngineWeights::kInt8 : rl::EngineWeights::kFp32;
+  options.deterministic = weights != "aten";
+  return options;
+}
 
 // Random ids, sampled at temperature 1, end-of-sequence ignored.
 inline rl::Request random_request(const rl::Transformer& model, std::mt19937& generator, std::int64_t prompt_tokens, std::int64_t new_tokens) {
@@ -70,15 +78,15 @@ struct BatchRun {
 };
 
 // Decoding is timed from the first step after all prompts are read.
-inline runtime::Result<BatchRun> run_batch(const rl::Transformer& model, const BatchShape& shape, rl::EngineWeights weights, std::uint32_t seed) {
+inline runtime::Result<BatchRun> run_batch(const rl::Transformer& model, const BatchShape& shape, const std::string& weights, std::uint32_t seed) {
   std::mt19937 generator(seed);
   BatchRun run;
   for (std::int64_t i = 0; i < shape.batch; ++i) run.requests.push_back(random_request(model, generator, shape.prompt_tokens, shape.new_tokens));
   // One step reads all prompts, so that every later step only decodes.
-  auto engine = rl::Engine::create(model, {.cache = {.bytes_max = std::int64_t{8} << 30},
-                                           .sequences_max = shape.batch,
-                                           .step_tokens_max = shape.batch * shape.prompt_tokens,
-                                           .weights = weights});
+  rl::EngineOptions how = engine_options(weights);
+  how.sequences_max = shape.batch;
+  how.step_tokens_max = shape.batch * shape.prompt_tokens;
+  auto engine = rl::Engine::create(model, how);
   if (!engine.ok()) return engine.status();
   const Clock::time_point start = Clock::now();
   double prefilled = 0;

@@ -28,7 +28,7 @@ inline runtime::Result<Json> table_suite(const rl::Transformer& model, const Opt
         if (batch * length > kCellTokensMax) continue;
         std::vector<double> prefill, decode;
         for (int i = 0; i < options.repeat; ++i) {
-          auto run = run_batch(model, {.batch = batch, .prompt_tokens = length, .new_tokens = options.new_tokens}, weights_of(weights), static_cast<std::uint32_t>(i + 1));
+          auto run = run_batch(model, {.batch = batch, .prompt_tokens = length, .new_tokens = options.new_tokens}, weights, static_cast<std::uint32_t>(i + 1));
           if (!run.ok()) return run.status();
           prefill.push_back(run->prefill_tok_per_s);
           decode.push_back(run->decode_tok_per_s);
@@ -47,7 +47,7 @@ inline runtime::Result<Json> table_suite(const rl::Transformer& model, const Opt
 // Eight samples of one prompt of 512 tokens, two tokens each so that every one has left the prompt's blocks, against reading the prompt for one.
 inline runtime::Result<Json> samples_suite(const rl::Transformer& model, const Options& options) {
   constexpr std::int64_t kPromptTokens = 512, kSamples = 8;
-  auto engine = rl::Engine::create(model, {.cache = {.bytes_max = std::int64_t{8} << 30}, .weights = weights_of(options.weights.front())});
+  auto engine = rl::Engine::create(model, engine_options(options.weights.front()));
   if (!engine.ok()) return engine.status();
   std::vector<double> one, several;
   std::int64_t blocks = 0;
@@ -89,7 +89,9 @@ inline runtime::Result<Json> tail_suite(const rl::Transformer& model, const Opti
     tokens += requests.back().sampling.max_new_tokens;
     longest = std::max(longest, requests.back().sampling.max_new_tokens);
   }
-  auto engine = rl::Engine::create(model, {.cache = {.bytes_max = std::int64_t{8} << 30}, .sequences_max = kPlaces, .weights = weights_of(options.weights.front())});
+  rl::EngineOptions how = engine_options(options.weights.front());
+  how.sequences_max = kPlaces;
+  auto engine = rl::Engine::create(model, how);
   if (!engine.ok()) return engine.status();
   Clock::time_point start = Clock::now();
   if (auto completions = generate(**engine, requests); !completions.ok()) return completions.status();
@@ -123,7 +125,9 @@ inline runtime::Result<Json> tail_suite(const rl::Transformer& model, const Opti
 inline runtime::Result<Json> memory_suite(const rl::Transformer& model, const Options& options) {
   Json rows = Json::array();
   for (std::int64_t batch : options.batches) {
-    auto engine = rl::Engine::create(model, {.cache = {.bytes_max = std::int64_t{8} << 30}, .sequences_max = batch, .weights = weights_of(options.weights.front())});
+    rl::EngineOptions how = engine_options(options.weights.front());
+    how.sequences_max = batch;
+    auto engine = rl::Engine::create(model, how);
     if (!engine.ok()) return engine.status();
     const rl::KvCache& cache = (*engine)->cache();
     std::mt19937 generator(1);

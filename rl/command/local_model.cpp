@@ -1,5 +1,7 @@
 #include "rl/command/local_model.h"
 
+#include <ATen/Parallel.h>
+
 #include <algorithm>
 #include <cstdio>
 #include <iostream>
@@ -19,11 +21,17 @@ void LocalModelOptions::add_to(CLI::App& app) {
   source.add_to(app, "a Hugging Face folder or a .gguf file")->required();
   app.add_option("--adapter", adapter, "a LoRA adapter beside it: a folder with adapter_config.json, as PEFT saves it");
   app.add_option("--threads", threads, "threads to compute with (default: all cores)")->check(CLI::NonNegativeNumber);
+  app.add_option("--device", device, "where to compute: cpu, cuda or cuda:NUMBER")->capture_default_str();
+  app.add_option("--deterministic", deterministic,
+                 "on a CPU: true computes what training computes, to the bit; false computes by LibTorch's operators, with numbers that depend a little on what else runs")
+      ->type_name("true|false")
+      ->capture_default_str();
   app.add_option("--kv-cache-mib", kv_cache_mib, "limit of the memory for keys and values")->check(CLI::PositiveNumber)->capture_default_str();
 }
 
 runtime::Result<LocalModel> LocalModel::load(const std::filesystem::path& path, const LocalModelOptions& options, std::optional<Tokenizer> tokenizer) {
-  auto model = Transformer::load(path);
+  if (!options.deterministic && options.threads > 0) at::set_num_threads(options.threads);
+  auto model = Transformer::load(path, {.device = options.device});
   if (!model.ok()) return model.status();
   (*model)->pool().set_threads(options.threads);
   if (!options.adapter.empty()) {
@@ -33,7 +41,11 @@ runtime::Result<LocalModel> LocalModel::load(const std::filesystem::path& path, 
     if (status.ok()) status = (*model)->use_adapter(options.adapter);
     if (!status.ok()) return status;
   }
-  auto engine = Engine::create(**model, {.cache = {.bytes_max = options.kv_cache_mib << 20}, .weights = options.weights, .tokenizer = std::move(tokenizer)});
+  auto engine = Engine::create(**model, {.cache = {.bytes_max = options.kv_cache_mib << 20},
+                                         .weights = options.weights,
+                                         .device = options.device,
+                                         .deterministic = options.deterministic,
+                                         .tokenizer = std::move(tokenizer)});
   if (!engine.ok()) return engine.status();
   return LocalModel(std::move(*model), std::move(*engine));
 }

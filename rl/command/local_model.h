@@ -25,6 +25,8 @@ struct LocalModelOptions {
   std::string adapter;               // a folder as PEFT saves it; empty: none
   int threads = 0;                   // 0: all cores
   EngineWeights weights = EngineWeights::kFp32;
+  std::string device = "cpu";
+  bool deterministic = true;         // see EngineOptions
   std::int64_t kv_cache_mib = 2048;  // address space; memory is taken as it is used
 
   void add_to(CLI::App& app);

@@ -22,13 +22,12 @@
 #include <map>
 
 #include "rl/kernel/kernel.h"
+#include "rl/model/by_aten.h"
 #include "rl/model/quantized_weights.h"
 #include "runtime/core/check.h"
 
 namespace rl::forward {
 namespace {
-
-bool on_cpu(const at::Tensor& t) { return t.device().is_cpu(); }
 
 at::Tensor like(const at::Tensor& x, at::IntArrayRef shape) { return at::empty(shape, x.options()); }
 
@@ -39,15 +38,11 @@ at::Tensor to_device(std::span<const T> host, at::ScalarType type, at::Device de
       .to(device, type, /*non_blocking=*/false, /*copy=*/true);
 }
 
-// The device's version of kernel::rope.
+// ATen's version of kernel::rope.
 at::Tensor rope_aten(const Rows& rows, const at::Tensor& x, std::int64_t heads, bool backwards) {
   const std::int64_t half = rows.rope->half;
-  const at::Tensor positions = to_device<std::int32_t>(rows.rope_rows, at::kInt, x.device());
-  const auto table = [&](const std::vector<float>& host) {
-    return to_device<float>(host, at::kFloat, x.device()).view({-1, half}).index_select(0, positions).unsqueeze(1);  // [T, 1, half]
-  };
-  const at::Tensor cos = table(rows.rope->cos);
-  const at::Tensor sin = backwards ? table(rows.rope->sin).neg() : table(rows.rope->sin);
+  const auto [cos, all_sin] = rows.angles(x.device());
+  const at::Tensor sin = backwards ? all_sin.neg() : all_sin;
   const at::Tensor whole = x.view({x.size(0), heads, -1});
   const at::Tensor first = whole.narrow(2, 0, half);
   const at::Tensor second = whole.narrow(2, half, half);
@@ -55,7 +50,7 @@ at::Tensor rope_aten(const Rows& rows, const at::Tensor& x, std::int64_t heads, 
   return at::cat({first * cos - second * sin, second * cos + first * sin, rest}, 2).view(x.sizes());
 }
 
-// The device's version of kernel::attention: scores of one sequence at a time.
+// ATen's version of kernel::attention: scores of one sequence at a time.
 Attended attention_aten(const Rows& rows, const AttentionShape& shape, const at::Tensor& q, const at::Tensor& k, const at::Tensor& v) {
   const std::int64_t group = shape.heads / shape.kv_heads;
   Attended out{like(q, q.sizes()), like(q, {q.size(0), shape.heads})};
@@ -125,8 +120,17 @@ void Rows::find_angles(std::span<const std::int64_t> lengths, const Rope& rotary
   rope = std::move(all);
 }
 
+std::pair<at::Tensor, at::Tensor> Rows::angles(at::Device device) const {
+  if (cos_.defined() && cos_.device() == device) return {cos_, sin_};
+  const at::Tensor at_rows = to_device<std::int32_t>(rope_rows, at::kInt, device);
+  const auto gathered = [&](const std::vector<float>& table) { return to_device<float>(table, at::kFloat, device).view({-1, rope->half}).index_select(0, at_rows).unsqueeze(1); };
+  cos_ = gathered(rope->cos);
+  sin_ = gathered(rope->sin);
+  return {cos_, sin_};
+}
+
 at::Tensor embedding(kernel::ThreadPool& pool, const at::Tensor& table, std::span<const std::int32_t> ids) {
-  if (!on_cpu(table)) return table.index_select(0, to_device<std::int32_t>(ids, at::kInt, table.device()));
+  if (!by_kernels(table)) return table.index_select(0, to_device<std::int32_t>(ids, at::kInt, table.device()));
   at::Tensor y = like(table, {static_cast<std::int64_t>(ids.size()), table.size(1)});
   kernel::gather_rows(pool, table.const_data_ptr<float>(), table.size(1), ids.data(), y.size(0), y.mutable_data_ptr<float>());
   return y;
@@ -134,7 +138,7 @@ at::Tensor embedding(kernel::ThreadPool& pool, const at::Tensor& table, std::spa
 
 std::vector<at::Tensor> linear(kernel::ThreadPool& pool, const at::Tensor& x, std::span<const Linear> layers) {
   std::vector<at::Tensor> outputs;
-  if (!on_cpu(x)) {
+  if (!by_kernels(x)) {
     for (const Linear& layer : layers) outputs.push_back(layer.bias.defined() ? at::addmm(layer.bias, x, layer.weight.t()) : at::mm(x, layer.weight.t()));
     return outputs;
   }
@@ -154,7 +158,7 @@ std::vector<at::Tensor> linear(kernel::ThreadPool& pool, const at::Tensor& x, st
 at::Tensor linear(kernel::ThreadPool& pool, const at::Tensor& x, const Linear& layer) { return linear(pool, x, std::span(&layer, 1)).front(); }
 
 Normed rms_norm(kernel::ThreadPool& pool, const at::Tensor& x, const at::Tensor& weight, float eps) {
-  if (!on_cpu(x)) {
+  if (!by_kernels(x)) {
     const at::Tensor inverse = at::rsqrt(x.square().mean(1) + eps);
     return {x * inverse.unsqueeze(1) * weight, inverse};
   }
@@ -165,7 +169,7 @@ Normed rms_norm(kernel::ThreadPool& pool, const at::Tensor& x, const at::Tensor&
 }
 
 Normed layer_norm(kernel::ThreadPool& pool, const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias, float eps) {
-  if (!on_cpu(x)) {
+  if (!by_kernels(x)) {
     const at::Tensor mean = x.mean(1);
     const at::Tensor inverse = at::rsqrt((x - mean.unsqueeze(1)).square().mean(1) + eps);
     return {(x - mean.unsqueeze(1)) * inverse.unsqueeze(1) * weight + bias, at::stack({mean, inverse}, 1)};
@@ -177,7 +181,7 @@ Normed layer_norm(kernel::ThreadPool& pool, const at::Tensor& x, const at::Tenso
 }
 
 at::Tensor activate(kernel::ThreadPool& pool, Activation activation, const at::Tensor& gate, const at::Tensor& up) {
-  if (!on_cpu(gate)) {
+  if (!by_kernels(gate)) {
     at::Tensor y;
     switch (activation) {
       case Activation::kSilu: y = at::silu(gate); break;
@@ -196,7 +200,7 @@ at::Tensor activate(kernel::ThreadPool& pool, Activation activation, const at::T
 
 void softcap_(kernel::ThreadPool& pool, const at::Tensor& x, float cap) {
   if (cap == 0.0F) return;
-  if (!on_cpu(x)) {
+  if (!by_kernels(x)) {
     x.div_(cap).tanh_().mul_(cap);
     return;
   }
@@ -205,14 +209,14 @@ void softcap_(kernel::ThreadPool& pool, const at::Tensor& x, float cap) {
 }
 
 at::Tensor add(kernel::ThreadPool& pool, const at::Tensor& a, const at::Tensor& b) {
-  if (!on_cpu(a)) return a + b;
+  if (!by_kernels(a)) return a + b;
   at::Tensor y = like(a, a.sizes());
   kernel::add(pool, a.const_data_ptr<float>(), b.const_data_ptr<float>(), a.numel(), y.mutable_data_ptr<float>());
   return y;
 }
 
 at::Tensor rope(kernel::ThreadPool& pool, const Rows& rows, const at::Tensor& x, std::int64_t heads, bool backwards) {
-  if (!on_cpu(x)) return rope_aten(rows, x, heads, backwards);
+  if (!by_kernels(x)) return rope_aten(rows, x, heads, backwards);
   const std::int64_t head_dim = x.size(1) / heads;
   const kernel::RopeShape shape{.heads = heads, .head_dim = head_dim, .half = rows.rope->half};
   std::vector<float> negated;
@@ -230,7 +234,7 @@ at::Tensor rope(kernel::ThreadPool& pool, const Rows& rows, const at::Tensor& x,
 
 Attended attention(kernel::ThreadPool& pool, const Rows& rows, const AttentionShape& shape, const at::Tensor& q, const at::Tensor& k,
                    const at::Tensor& v) {
-  if (!on_cpu(q)) return attention_aten(rows, shape, q, k, v);
+  if (!by_kernels(q)) return attention_aten(rows, shape, q, k, v);
   std::vector<kernel::AttentionSequence> sequences;
   for (std::size_t b = 0; b + 1 < rows.cu_seqlens.size(); ++b) {
     const std::int64_t begin = rows.cu_seqlens[b];
@@ -249,7 +253,7 @@ Attended attention(kernel::ThreadPool& pool, const Rows& rows, const AttentionSh
 RowLogprobs row_logprobs(kernel::ThreadPool& pool, const at::Tensor& logits, std::span<const std::int32_t> targets, float temperature,
                          bool with_entropy) {
   CHECK(static_cast<std::int64_t>(targets.size()) == logits.size(0));
-  if (!on_cpu(logits)) {
+  if (!by_kernels(logits)) {
     const at::Tensor scaled = logits / temperature;
     RowLogprobs out;
     out.log_normalizer = at::logsumexp(scaled, 1);

@@ -1,4 +1,5 @@
-// The forward computations of a transformer, without a graph: the batch-invariant kernels of rl/kernel on the CPU, ATen elsewhere.
+// The forward computations of a transformer, without a graph: the batch-invariant kernels of rl/kernel on the CPU, ATen elsewhere (and inside a ByAten, see
+// by_aten.h).
 // Shapes: T tokens (rows), I and O inputs and outputs of a layer, H heads, K key-value heads, D head dimension, V vocabulary.
 // Tensors are fp32, contiguous and on one device.
 #pragma once
@@ -8,6 +9,7 @@
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "rl/kernel/attention.h"
@@ -32,8 +34,13 @@ struct Rows {
 
   std::int64_t count() const { return static_cast<std::int64_t>(ids.size()); }
 
+  /// Cosines and sines of the rows' angles, [T, 1, half], copied to a device once. One thread at a time.
+  std::pair<at::Tensor, at::Tensor> angles(at::Device device) const;
+
  private:
   void find_angles(std::span<const std::int64_t> lengths, const Rope& rotary);
+
+  mutable at::Tensor cos_, sin_;
 };
 
 using RowsPtr = std::shared_ptr<const Rows>;  // backward passes keep it

@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "rl/model/device.h"
 #include "rl/model/forward.h"
 #include "rl/model/graph.h"
 #include "rl/model/ops.h"
@@ -39,6 +40,14 @@ Result<T> guarded(Compute compute) {
   }
 }
 
+Result<Parameters> load_parameters(const ModelConfig& config, const std::filesystem::path& model, const LoadOptions& how, const TransformerOptions& options) {
+  const Result<at::Device> device = find_device(options.device);  // before the weights are read: it may not be there
+  if (!device.ok()) return device.status();
+  Result<Parameters> parameters = Parameters::load(config, model, how);
+  if (!parameters.ok() || device->is_cpu()) return parameters;
+  return guarded<Parameters>([&] { return parameters->to(*device); });
+}
+
 }  // namespace
 
 Transformer::Transformer(ModelConfig config, Parameters parameters, const TransformerOptions& options)
@@ -53,14 +62,14 @@ Transformer::~Transformer() = default;
 Result<std::unique_ptr<Transformer>> Transformer::load(const std::filesystem::path& model, const TransformerOptions& options) {
   Result<ModelConfig> config = ModelConfig::load(model);
   if (!config.ok()) return config.status();
-  Result<Parameters> parameters = Parameters::load(*config, model);
+  Result<Parameters> parameters = load_parameters(*config, model, {}, options);
   if (!parameters.ok()) return parameters.status();
   return std::make_unique<Transformer>(std::move(*config), std::move(*parameters), options);
 }
 
 Result<std::unique_ptr<Transformer>> Transformer::load(ModelConfig config, const std::filesystem::path& model, std::uint64_t head_seed,
                                                        const TransformerOptions& options) {
-  Result<Parameters> parameters = Parameters::load(config, model, {.head_seed = head_seed});
+  Result<Parameters> parameters = load_parameters(config, model, {.head_seed = head_seed}, options);
   if (!parameters.ok()) return parameters.status();
   return std::make_unique<Transformer>(std::move(config), std::move(*parameters), options);
 }

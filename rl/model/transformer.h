@@ -51,6 +51,7 @@ struct Outputs {
 
 struct TransformerOptions {
   int threads = 0;  // of the kernels' pool; 0 takes at::get_num_threads(), which backward uses
+  std::string device = {};  // of a model that is loaded: where its weights go, see find_device(); empty: the CPU
 };
 
 /// A decoder-only language model over one arena of parameters.
@@ -67,7 +68,8 @@ class Transformer {
   Transformer(ModelConfig config, Parameters parameters, const TransformerOptions& options = {});
   ~Transformer();
 
-  /// Reads config and weights from a Hugging Face folder or a .gguf file. Errors as ModelConfig::load and Parameters::load.
+  /// Reads config and weights from a Hugging Face folder or a .gguf file. Errors as ModelConfig::load, Parameters::load and find_device; kResourceExhausted: the
+  /// device does not give the memory.
   static runtime::Result<std::unique_ptr<Transformer>> load(const std::filesystem::path& model, const TransformerOptions& options = {});
 
   /// The same with a config of one's own, for instance with_task() or with_head() of the model's. A head that the checkpoint lacks begins

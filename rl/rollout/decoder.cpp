@@ -5,9 +5,11 @@
 
 #include <algorithm>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "rl/kernel/attention.h"
+#include "rl/model/by_aten.h"
 #include "rl/model/graph.h"
 #include "rl/model/ops.h"
 #include "rl/model/parallel.h"
@@ -17,10 +19,29 @@
 
 namespace rl {
 
+namespace {
+
+// How a pass computes while it lives.
+class PassMode {
+ public:
+  PassMode(bool deterministic, const QuantizedWeights* quantized) : by_aten_(!deterministic), weights_(quantized) {
+    if (deterministic) alone_.emplace();  // what is worth sharing runs on the kernels' threads
+  }
+
+ private:
+  c10::AutoGradMode off_{false};
+  forward::ByAten by_aten_;
+  QuantizedWeights::Use weights_;
+  std::optional<SingleThreaded> alone_;
+};
+
+}  // namespace
+
+Decoder::Decoder(const Transformer& model, KvCache& cache, const QuantizedWeights* quantized, bool deterministic)
+    : model_(model), cache_(cache), quantized_(quantized), deterministic_(deterministic && cache.device().is_cpu()) {}
+
 void Decoder::forward(std::span<const StepSequence> sequences) {
-  const c10::AutoGradMode off(false);
-  const SingleThreaded alone;  // what is worth sharing runs on the kernels' threads
-  const QuantizedWeights::Use weights(quantized_);
+  const PassMode mode(deterministic_, quantized_);
   std::vector<std::int32_t> ids;
   std::vector<std::int32_t> positions;
   std::vector<std::int64_t> lengths;
@@ -31,8 +52,11 @@ void Decoder::forward(std::span<const StepSequence> sequences) {
     lengths.insert(lengths.end(), sequence.tokens.size(), std::max(sequence.length_max, end));
   }
   const auto rows = std::make_shared<const forward::Rows>(std::move(ids), std::move(positions), lengths, model_.rope());
-  hidden_ = model_.graph().hidden_states(rows, [&](std::int64_t layer, const forward::AttentionShape& shape, const at::Tensor& q, const at::Tensor& k,
-                                                   const at::Tensor& v) { return attend(layer, shape, sequences, q, k, v); });
+  std::optional<PagedAttention> paged;
+  if (!deterministic_) paged.emplace(cache_, sequences);
+  hidden_ = model_.graph().hidden_states(rows, [&](std::int64_t layer, const forward::AttentionShape& shape, const at::Tensor& q, const at::Tensor& k, const at::Tensor& v) {
+    return paged ? paged->attend(layer, shape, q, k, v) : attend(layer, shape, sequences, q, k, v);
+  });
 }
 
 at::Tensor Decoder::attend(std::int64_t layer, const forward::AttentionShape& shape, std::span<const StepSequence> sequences, const at::Tensor& q,
@@ -75,13 +99,10 @@ void Decoder::store(std::int64_t layer, std::span<const StepSequence> sequences,
   }
 }
 
-std::span<const float> Decoder::logits(std::span<const std::int64_t> rows) {
-  const c10::AutoGradMode off(false);
-  const SingleThreaded alone;
-  const QuantizedWeights::Use weights(quantized_);
+at::Tensor Decoder::logits(std::span<const std::int64_t> rows) {
+  const PassMode mode(deterministic_, quantized_);
   for (const std::int64_t row : rows) CHECK(row >= 0 && row < hidden_.size(0));
-  logits_ = model_.graph().logits(model_.graph().last_norm(ops::select_rows(hidden_, rows)));
-  return {logits_.const_data_ptr<float>(), static_cast<std::size_t>(logits_.numel())};
+  return model_.graph().logits(model_.graph().last_norm(ops::select_rows(hidden_, rows)));
 }
 
 }  // namespace rl

@@ -4,37 +4,35 @@
 #include <ATen/core/Tensor.h>
 
 #include <cstdint>
+#include <memory>
 #include <span>
 
 #include "rl/model/forward.h"
 #include "rl/rollout/kv_cache.h"
+#include "rl/rollout/paged_attention.h"
+#include "rl/rollout/step_sequence.h"
 
 namespace rl {
 
 class QuantizedWeights;
 class Transformer;
 
-/// Tokens of one sequence in a step: one when decoding, several when a prompt is read.
-struct StepSequence {
-  std::span<const std::int32_t> tokens;
-  std::span<const std::int32_t> blocks;  // covers first_position + tokens.size() positions
-  std::int64_t first_position = 0;       // positions before it are in the cache
-  std::int64_t length_max = 0;           // that the sequence may reach; 0: what it has now
-};
-
 /// Runs the model's own graph with keys and values in pages of a cache, so that a token's logits have the same bits whether its
 /// sequence comes token by token, in pieces or whole, alone or with others, here or in training.
 /// With 8-bit weights the bits are those of a model whose weights are what the 8-bit ones stand for.
-/// One thread at a time; borrows the model, the cache and the 8-bit weights.
+/// Without `deterministic`, or with a model that is not on the CPU, by ATen where the model is: near those logits, and dependent on the batch.
+/// One thread at a time; borrows the model, the cache (of the model's device) and the 8-bit weights.
 class Decoder {
  public:
-  Decoder(const Transformer& model, KvCache& cache, const QuantizedWeights* quantized = nullptr) : model_(model), cache_(cache), quantized_(quantized) {}
+  Decoder(const Transformer& model, KvCache& cache, const QuantizedWeights* quantized = nullptr, bool deterministic = true);
 
   /// Runs all tokens of the step, in one batch of as many rows. Token ids must be inside the vocabulary.
   void forward(std::span<const StepSequence> sequences);
 
-  /// Logits [rows.size(), vocab] of rows of the last forward(), counted through its sequences. Valid until the next call.
-  std::span<const float> logits(std::span<const std::int64_t> rows);
+  /// Logits [rows.size(), vocab] of rows of the last forward(), counted through its sequences, on the model's device.
+  at::Tensor logits(std::span<const std::int64_t> rows);
+
+  bool deterministic() const { return deterministic_; }
 
  private:
   at::Tensor attend(std::int64_t layer, const forward::AttentionShape& shape, std::span<const StepSequence> sequences, const at::Tensor& q,
@@ -44,8 +42,8 @@ class Decoder {
   const Transformer& model_;
   KvCache& cache_;
   const QuantizedWeights* quantized_;
+  bool deterministic_;
   at::Tensor hidden_;  // [rows of the step, hidden]
-  at::Tensor logits_;
 };
 
 }  // namespace rl

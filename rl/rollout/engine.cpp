@@ -1,10 +1,13 @@
 #include "rl/rollout/engine.h"
 
+#include <c10/util/Exception.h>
+
 #include <algorithm>
 #include <limits>
 #include <new>
 #include <string>
 
+#include "rl/model/device.h"
 #include "rl/model/transformer.h"
 #include "rl/rollout/engine_impl.h"
 #include "runtime/core/check.h"
@@ -44,7 +47,7 @@ Engine::Impl::Impl(const Transformer& model, const EngineOptions& options, std::
       cache_(std::move(cache)),
       prefixes_(options.prefix_caching == PrefixCaching::kOff ? nullptr : std::make_unique<PrefixCache>(*cache_)),
       quantized_(std::move(quantized)),
-      decoder_(model, *cache_, quantized_.get()),
+      decoder_(model, *cache_, quantized_.get(), options.deterministic),
       scheduler_(*cache_,
                  {.sequences_max = options.sequences_max,
                   .step_tokens_max = options.step_tokens_max,
@@ -284,6 +287,11 @@ runtime::Status Engine::Impl::step() {
   } catch (const std::bad_alloc&) {
     abort_all();
     return runtime::resource_exhausted("rollout: out of memory; lower sequences_max or step_tokens_max");
+  } catch (const c10::Error& error) {
+    abort_all();
+    const std::string what = error.what_without_backtrace();
+    const bool memory = what.find("out of memory") != std::string::npos || what.find("not enough memory") != std::string::npos;
+    return memory ? runtime::resource_exhausted("rollout: " + what + "; lower sequences_max, step_tokens_max or the cache's bytes_max") : runtime::internal_error("rollout: " + what);
   }
   done_.clear();
   if (prefixes_ != nullptr) prefixes_->evict(prefixes_->idle() - options_.prefix_bytes_max / cache_->block_bytes());
@@ -366,10 +374,20 @@ runtime::Result<std::unique_ptr<Engine>> Engine::create(const Transformer& model
   if (options.requests_max < 1 || options.swap_bytes_max < 0 || options.prefix_bytes_max < 0) {
     return runtime::invalid_argument("engine: requests_max must be at least 1, swap_bytes_max and prefix_bytes_max at least 0");
   }
-  if (!model.parameters().arena().device().is_cpu()) return runtime::unimplemented("the rollout engine runs on the CPU; the model is on another device");
+  const at::Device device = model.parameters().arena().device();
+  if (!options.device.empty()) {
+    const auto wanted = find_device(options.device);
+    if (!wanted.ok()) return wanted.status();
+    if (*wanted != device) {
+      return runtime::invalid_argument("engine: device is " + options.device + ", the model's weights are on " + device.str() + "; load them there (TransformerOptions::device)");
+    }
+  }
+  if (options.weights == EngineWeights::kInt8 && !(options.deterministic && device.is_cpu())) {
+    return runtime::invalid_argument("engine: weights in 8 bits are for the deterministic forward on a CPU; take fp32 weights with deterministic=false or on " + device.str());
+  }
   const ModelConfig& config = model.config();
   if (config.task != ModelTask::kCausalLm) return runtime::invalid_argument("the model is a classifier: it has no output layer over the vocabulary to generate with");
-  auto cache = KvCache::create({.layers = config.layers, .width = config.kv_size()}, options.cache);
+  auto cache = KvCache::create({.layers = config.layers, .width = config.kv_size()}, options.cache, device);
   if (!cache.ok()) return cache.status();
   std::unique_ptr<QuantizedWeights> quantized;
   if (options.weights == EngineWeights::kInt8) {

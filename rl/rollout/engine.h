@@ -52,7 +52,8 @@ struct EngineStats {
 ///
 /// Continuous batching (Yu et al. 2022, "Orca"): sequences enter when there is room and leave when they finish; samples of one prompt
 /// share its blocks, and so do prompts that begin alike. When blocks run out, the last sequence gives its own back and is computed again later (or comes back
-/// from where it was swapped to). A completion depends on its request alone, to the bit: not on what else is in the batch, on threads, on the prefix cache or on preemptions.
+/// from where it was swapped to). A completion depends on its request alone, to the bit: not on what else is in the batch, on threads, on the prefix cache or on preemptions. (With
+/// EngineOptions::deterministic false, and on other devices than the CPU, it does: log-probs are then near these, and a draw may go to a neighbour.)
 ///
 /// Two ways to use it. generate() answers a list of requests. Or, request by request: submit(), step() while not idle(), take_finished(). Requests may be
 /// submitted and aborted between any two steps.
@@ -63,7 +64,8 @@ class Engine {
   /// Called after every step; returning false ends generate() with what there is (FinishReason::kAborted). It may submit and abort, but not take_finished().
   using OnStep = std::function<bool(const EngineProgress&)>;
 
-  /// kUnimplemented: a model that the engine can't run. kResourceExhausted, kInvalidArgument: see KvCache::create and QuantizedWeights::create.
+  /// kInvalidArgument: a model that the engine can't run, options that do not go together, a device where the model is not. kUnavailable: see find_device.
+  /// kResourceExhausted, kInvalidArgument: see KvCache::create and QuantizedWeights::create.
   static runtime::Result<std::unique_ptr<Engine>> create(const Transformer& model, const EngineOptions& options = {});
   ~Engine();
   Engine(const Engine&) = delete;

@@ -1,6 +1,7 @@
 // Private to rl/rollout: the engine's state and its parts. engine.cpp: requests in and out; engine_step.cpp: a step; engine_beams.cpp: beam search in it.
 #pragma once
 
+#include <functional>
 #include <map>
 #include <memory>
 #include <span>
@@ -66,6 +67,8 @@ class Engine::Impl {
   void score_prompt(const ScheduledTokens& part, std::int64_t first_row);
   void start_siblings(Sequence& sequence);
   void choose(std::span<const Choice> choices);
+  std::vector<SampledToken> sample(std::span<SampleRow> rows, std::span<const std::int64_t> logit_rows, const at::Tensor& logits,
+                                   const std::function<std::span<const float>(std::int64_t)>& host_row);
   void append(Sequence& sequence, SampledToken token);
   static void stamp(Completion& completion, std::uint64_t version);
   std::vector<std::int32_t> stop_ids(const SamplingParams& params) const;

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <string>
 
 #include "rl/rollout/kv_cache.h"
 #include "rl/text/tokenizer.h"
@@ -47,6 +48,8 @@ struct EngineOptions {
   std::int64_t sequences_max = 64;    // decoded together
   std::int64_t step_tokens_max = 512;  // rows of one forward step: decoding sequences first, prompts in pieces with what is left
   EngineWeights weights = EngineWeights::kFp32;
+  std::string device = {};             // "cpu", "cuda" or "cuda:1", and then the model's weights must be there; empty: wherever they are
+  bool deterministic = true;           // on a CPU: the trainer's own kernels, and bits that depend on the request alone. False: ATen, near those numbers. Other devices always compute by ATen
   std::int64_t context_max = 0;        // tokens of prompt and completion together; 0: the model's max_position_embeddings
   SchedulingPolicy policy = SchedulingPolicy::kFirstCome;
   Preemption preemption = Preemption::kRecompute;

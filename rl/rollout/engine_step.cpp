@@ -2,8 +2,10 @@
 #include <algorithm>
 #include <string>
 
-#include "rl/kernel/softmax.h"
+#include "rl/model/by_aten.h"
+#include "rl/model/forward.h"
 #include "rl/model/transformer.h"
+#include "rl/rollout/aten_sampler.h"
 #include "rl/rollout/engine_impl.h"
 #include "rl/rollout/logits_processor.h"
 
@@ -12,6 +14,8 @@ namespace {
 
 // Rows of logits held at a time while a prompt is scored.
 constexpr std::size_t kScoredRows = 64;
+
+std::span<const float> rows_of(const at::Tensor& on_host) { return {on_host.const_data_ptr<float>(), static_cast<std::size_t>(on_host.numel())}; }
 
 bool contains(std::span<const std::int32_t> ids, std::int32_t id) { return std::find(ids.begin(), ids.end(), id) != ids.end(); }
 
@@ -68,15 +72,13 @@ void Engine::Impl::score_prompt(const ScheduledTokens& part, std::int64_t first_
       rows.push_back(first_row + position - sequence.computed);
       targets.push_back(sequence.tokens[static_cast<std::size_t>(position + 1)]);
     }
-    const std::span<const float> logits = decoder_.logits(rows);
-    const std::size_t before = scores.size();
-    scores.resize(before + rows.size());
-    const kernel::LogSoftmaxOutputs outputs{.logprob = scores.data() + before};
-    kernel::log_softmax_gather(pool_, logits.data(), static_cast<std::int64_t>(rows.size()), model_.config().vocab_size, 0, 1.0F,
-                               targets.data(), outputs);
-    for (std::size_t i = 0; top > 0 && i < rows.size(); ++i) {
-      completion.prompt_top_logprobs.push_back(top_scores(pool_, logits.subspan(i * vocab, vocab), 1.0F, top));
-    }
+    const at::Tensor logits = decoder_.logits(rows);
+    const forward::ByAten by_aten(!decoder_.deterministic());
+    const at::Tensor scored = forward::row_logprobs(pool_, logits, targets, 1.0F, /*with_entropy=*/false).logprob.cpu();
+    scores.insert(scores.end(), scored.const_data_ptr<float>(), scored.const_data_ptr<float>() + scored.numel());
+    if (top == 0) continue;
+    const at::Tensor on_host = logits.cpu();
+    for (std::size_t i = 0; i < rows.size(); ++i) completion.prompt_top_logprobs.push_back(top_scores(pool_, rows_of(on_host).subspan(i * vocab, vocab), 1.0F, top));
   }
 }
 
@@ -110,35 +112,51 @@ void Engine::Impl::choose(std::span<const Choice> choices) {
   }
   if (rows.empty()) return;
 
-  const std::span<const float> logits = decoder_.logits(rows);
-  const auto vocab = static_cast<std::size_t>(model_.config().vocab_size);
+  const at::Tensor logits = decoder_.logits(rows);
+  at::Tensor on_host;  // where it is asked for
+  const auto host_row = [&](std::int64_t at) {
+    if (!on_host.defined()) on_host = logits.cpu();
+    const auto vocab = static_cast<std::size_t>(on_host.size(1));
+    return rows_of(on_host).subspan(static_cast<std::size_t>(at) * vocab, vocab);
+  };
   std::vector<Sequence*> sampled;
   std::vector<SampleRow> samples;
+  std::vector<std::int64_t> logit_rows;
   std::vector<std::vector<std::int32_t>> forbidden(chosen.size());
-  std::size_t at = 0;
+  std::int64_t at = 0;
   for (std::size_t i = 0; i < chosen.size(); ++i) {
     Sequence& sequence = *chosen[i].sequence;
-    while (rows[at] != chosen[i].row) ++at;
+    while (rows[static_cast<std::size_t>(at)] != chosen[i].row) ++at;
     if (sequence.request == nullptr) continue;  // another beam of its request ended it
-    const std::span<const float> row = logits.subspan(at * vocab, vocab);
     const SamplingParams& params = sequence.request->sampling;
     if (params.beam.width > 0) {
-      collect_candidates(sequence, row);
+      collect_candidates(sequence, host_row(at));
       continue;
     }
     forbidden[i] = forbidden_ids(params, model_.config().eos_ids, sequence.tokens, sequence.generated());
     sampled.push_back(&sequence);
+    logit_rows.push_back(at);
     samples.push_back({.params = &params,
-                       .logits = row,
+                       .logits = {},
                        .history = sequence.tokens,
                        .forbidden = forbidden[i],
                        .generated = sequence.generated(),
                        .sample = static_cast<std::uint64_t>(sequence.completion->sample),
                        .position = static_cast<std::uint64_t>(sequence.length())});
   }
-  std::vector<SampledToken> tokens(samples.size());
-  sample_tokens(pool_, samples, tokens);
+  std::vector<SampledToken> tokens = sample(samples, logit_rows, logits, host_row);
   for (std::size_t i = 0; i < sampled.size(); ++i) append(*sampled[i], std::move(tokens[i]));
+}
+
+// Where the logits are, unless the engine is deterministic or a row asks for more than is done there.
+std::vector<SampledToken> Engine::Impl::sample(std::span<SampleRow> rows, std::span<const std::int64_t> logit_rows, const at::Tensor& logits,
+                                               const std::function<std::span<const float>(std::int64_t)>& host_row) {
+  const bool there = !decoder_.deterministic() && std::all_of(rows.begin(), rows.end(), [](const SampleRow& row) { return fits_aten_sampler(row); });
+  if (there) return sample_by_aten(logits, logit_rows, rows);
+  for (std::size_t i = 0; i < rows.size(); ++i) rows[i].logits = host_row(logit_rows[i]);
+  std::vector<SampledToken> tokens(rows.size());
+  sample_tokens(pool_, rows, tokens);
+  return tokens;
 }
 
 void Engine::Impl::stamp(Completion& completion, std::uint64_t version) {

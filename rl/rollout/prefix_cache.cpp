@@ -75,7 +75,7 @@ PrefixCache::Match PrefixCache::match(std::int64_t stretch, std::span<const std:
 }
 
 void PrefixCache::publish(std::int64_t stretch, std::span<const std::int32_t> ids, std::int64_t computed, std::vector<std::int32_t>& blocks, Place& place) {
-  if (place.epoch != epoch_) return;
+  if (!takes(place)) return;
   const std::int64_t size = cache_.block_tokens();
   for (; (place.blocks + 1) * size <= computed; ++place.blocks) {
     Node* parent = place.node != nullptr ? place.node : root(stretch);

@@ -53,6 +53,9 @@ class PrefixCache {
   std::int64_t idle() const { return cache_.idle_cached_blocks(); }
   std::int64_t blocks() const { return size_; }
 
+  /// Whether publish() adds what a sequence at that place computes.
+  bool takes(const Place& place) const { return place.epoch == epoch_; }
+
   /// Frees so many idle blocks, or all there are; none for a number below 1.
   void evict(std::int64_t blocks);
 

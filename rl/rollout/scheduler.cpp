@@ -46,6 +46,27 @@ void Scheduler::attach(Sequence& sequence) {
   sequence.place = match.place;
 }
 
+// Whether a sequence of this step reads full blocks of this one's beginning that the prefix cache does not have yet: it will soon, and a later step takes
+// them from there. The other one makes progress in every step that this one waits, so that it never waits for nothing.
+bool Scheduler::awaits_prefix(Sequence& sequence) {
+  if (prefixes_ == nullptr || sequence.reads_prompt_rows || sequence.computed > 0 || !sequence.blocks.empty() || !sequence.swapped.empty()) return false;
+  const std::int64_t size = cache_.block_tokens();
+  const std::span wanted = std::span(sequence.tokens).first(sequence.tokens.size() - 1);
+  std::int64_t coming = 0;
+  for (const ScheduledTokens& part : step_) {
+    const Sequence& other = *part.sequence;
+    if (other.stretch != sequence.stretch || !prefixes_->takes(other.place)) continue;
+    const auto common = std::mismatch(wanted.begin(), wanted.end(), other.tokens.begin(), other.tokens.end()).first - wanted.begin();
+    const std::int64_t in_blocks = common / size * size;
+    if (in_blocks > other.computed) coming = std::max(coming, in_blocks);
+  }
+  if (coming == 0) return false;
+  attach(sequence);
+  const std::int64_t there = sequence.computed;
+  drop_blocks(sequence);
+  return coming - there >= size;
+}
+
 // Blocks for `count` more tokens. The block to be written first may be shared: then it becomes a copy of its own. All or nothing.
 bool Scheduler::reserve(Sequence& sequence, std::int64_t count) {
   const std::int64_t size = cache_.block_tokens();
@@ -69,7 +90,7 @@ bool Scheduler::reserve(Sequence& sequence, std::int64_t count) {
   if (sequence.swapped.empty()) return true;
   const std::int64_t floats = cache_.block_stride();
   const auto saved = static_cast<std::int64_t>(sequence.swapped.size()) / floats;
-  for (std::int64_t i = 0; i < saved; ++i) std::copy_n(sequence.swapped.data() + i * floats, floats, cache_.data(sequence.blocks[static_cast<std::size_t>(i)]));
+  for (std::int64_t i = 0; i < saved; ++i) cache_.load(sequence.blocks[static_cast<std::size_t>(i)], sequence.swapped.data() + i * floats);
   swapped_bytes_ -= bytes_of(sequence.swapped);
   sequence.swapped = {};
   return true;
@@ -94,7 +115,7 @@ bool Scheduler::swap_out(Sequence& sequence) {
   if (options_.preemption != Preemption::kSwap || blocks == 0 || !sequence.swapped.empty() || swapped_bytes_ + bytes > options_.swap_bytes_max) return false;
   const std::int64_t floats = cache_.block_stride();
   sequence.swapped.resize(static_cast<std::size_t>(blocks * floats));
-  for (std::int64_t i = 0; i < blocks; ++i) std::copy_n(cache_.data(sequence.blocks[static_cast<std::size_t>(i)]), floats, sequence.swapped.data() + i * floats);
+  for (std::int64_t i = 0; i < blocks; ++i) cache_.save(sequence.blocks[static_cast<std::size_t>(i)], sequence.swapped.data() + i * floats);
   for (std::int32_t block : sequence.blocks) cache_.release(block);
   sequence.blocks.clear();
   sequence.place = {.node = nullptr, .blocks = 0, .epoch = sequence.place.epoch};
@@ -179,11 +200,18 @@ std::vector<ScheduledTokens> Scheduler::schedule() {
   // Sequences that decode come before prompts, so that a long prompt delays no one.
   schedule_running(true);
   schedule_running(false);
-  while (!waiting_.empty() && budget_ > 0) {
-    Sequence* sequence = waiting_.front();
+  std::int64_t later = 0;
+  for (std::size_t next = 0; next < waiting_.size() && budget_ > 0;) {
+    Sequence* sequence = waiting_[next];
+    if (later > 0 && active() + later >= options_.sequences_max) break;  // their places are kept
+    if (awaits_prefix(*sequence)) {
+      ++later;
+      ++next;
+      continue;
+    }
     if (!admit(*sequence)) break;
-    CHECK(waiting_.front() == sequence);  // what it made wait comes after it
-    waiting_.pop_front();
+    CHECK(waiting_[next] == sequence);  // what it made wait comes after it
+    waiting_.erase(waiting_.begin() + static_cast<std::ptrdiff_t>(next));
     insert_in_order(running_, sequence);
     const std::int64_t count = std::min(sequence->pending(), budget_);
     step_.push_back({sequence, count});

@@ -54,6 +54,7 @@ class Scheduler {
 
  private:
   void attach(Sequence& sequence);
+  bool awaits_prefix(Sequence& sequence);
   bool reserve(Sequence& sequence, std::int64_t count);
   bool reserve_or_preempt(Sequence& sequence, std::int64_t count);
   Sequence* victim_for(const Sequence& sequence);

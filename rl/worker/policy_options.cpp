@@ -150,6 +150,7 @@ Result<PolicyOptions> PolicyOptions::from_config(const Config& config) {
   options.training = read_sampling(read, rollout);
   options.validation = read_sampling(read, rollout + "val_kwargs.");
   if (!read.get_bool(rollout + "val_kwargs.do_sample")) options.validation.temperature = 0.0F;
+  options.deterministic_rollouts = read.get_bool(rollout + "deterministic");
   options.epochs = read.get_int(actor + "ppo_epochs");
   const std::int64_t prompt_tokens_max = read.get_int("data.max_prompt_length");
   options.model = read.get_string("actor_rollout_ref.model.path");

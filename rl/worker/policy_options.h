@@ -71,6 +71,7 @@ struct PolicyOptions {
   int threads = 1;              // of this worker
   SamplingOptions training;
   SamplingOptions validation;
+  bool deterministic_rollouts = true;  // EngineOptions::deterministic
   PolicyObjective objective;
   EstimateOptions estimates;
   LearnerOptions learner;

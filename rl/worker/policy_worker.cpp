@@ -69,6 +69,7 @@ Result<std::unique_ptr<PolicyWorker>> PolicyWorker::create(const PolicyOptions& 
   std::unique_ptr<PolicyWorker> worker(new PolicyWorker(options, std::move(*model), std::move(communicator)));
   const Transformer& transformer = worker->learner_.model();
   EngineOptions engine_options;
+  engine_options.deterministic = options.deterministic_rollouts;
   engine_options.context_max = std::min(options.positions_max, transformer.config().max_position_embeddings);
   Result<std::unique_ptr<Engine>> engine = Engine::create(transformer, engine_options);
   if (!engine.ok()) return engine.status();

@@ -14,6 +14,7 @@
 
 #include "rl/command/sampling_options.h"
 #include "rl/command/score.h"
+#include "rl/model/device.h"
 #include "rl/text/tokenizer.h"
 #include "tests/rl/model/fixtures.h"
 #include "tests/support/temporary_folder.h"
@@ -62,6 +63,32 @@ TEST(GenerateCommand, ContinuesIdsGreedilyByDefault) {
   EXPECT_EQ(outcome.json(0)["prompt_ids"], reference["input_ids"][0]);
   EXPECT_EQ(outcome.json(0)["logprobs"].size(), 24U);
   EXPECT_EQ(outcome.json(0)["text"], "");  // the folder has no tokenizer
+}
+
+TEST(GenerateCommand, ComputesByLibTorchWhereBitsMayDiffer) {
+  const std::vector<std::string> arguments = {"--model", llama(), "--ids", "5,6,7,8", "--max-new-tokens", "6", "--ignore-eos", "--json", "--deterministic"};
+  const auto with = [&](const std::string& deterministic) {
+    std::vector<std::string> all = arguments;
+    all.push_back(deterministic);
+    const Outcome outcome = run(generate_command, all);
+    EXPECT_EQ(outcome.exit, 0) << outcome.errors;
+    return outcome.json(0);
+  };
+  const nlohmann::json near = with("false"), exact = with("true");
+  EXPECT_EQ(near["ids"], exact["ids"]);
+  EXPECT_NE(near["logprobs"], exact["logprobs"]);
+  for (std::size_t i = 0; i < 6; ++i) EXPECT_NEAR(near["logprobs"][i].get<double>(), exact["logprobs"][i].get<double>(), 1e-4);
+}
+
+TEST(GenerateCommand, SaysWhereItCannotCompute) {
+  const Outcome unknown = run(generate_command, {"--model", llama(), "--ids", "5,6", "--device", "gpu"});
+  EXPECT_EQ(unknown.exit, 1);
+  EXPECT_NE(unknown.errors.find("device is 'gpu'; it can be cpu, cuda or cuda:NUMBER"), std::string::npos) << unknown.errors;
+  if (find_device("cuda").ok()) GTEST_SKIP() << "this machine has a CUDA device";
+  const Outcome none = run(score_command, {"--model", llama(), "--device", "cuda"}, "{\"ids\":[5,6]}\n");
+  EXPECT_EQ(none.exit, 1);
+  EXPECT_NE(none.errors.find("device cuda: "), std::string::npos) << none.errors;
+  EXPECT_NE(none.errors.find("take device cpu"), std::string::npos) << none.errors;
 }
 
 TEST(GenerateCommand, GeneratesWithWeightsInEightBits) {

@@ -17,9 +17,11 @@
 namespace rl {
 namespace {
 
-using testing::random_prompt;
+using testing::engine_logprobs;
 using testing::sampled_request;
+using testing::sampled_requests;
 using testing::tiny_model;
+using testing::trainer_logprobs;
 
 std::unique_ptr<Engine> make_engine(const Transformer& model, EngineOptions options = {}) {
   options.weights = EngineWeights::kInt8;
@@ -35,12 +37,8 @@ std::vector<Completion> generate(Engine& engine, std::span<const Request> reques
 }
 
 std::vector<Request> some_requests(int count, std::uint32_t seed, std::int32_t vocab = 160) {
-  std::mt19937 generator(seed);
-  std::vector<Request> requests;
-  for (int i = 0; i < count; ++i) {
-    requests.push_back(sampled_request(random_prompt(generator, 1 + generator() % 40, vocab), 1 + generator() % 20, generator(), 1 + generator() % 3));
-    requests.back().sampling.prompt_logprobs = true;
-  }
+  std::vector<Request> requests = sampled_requests(count, seed, {.vocab = vocab});
+  for (Request& request : requests) request.sampling.prompt_logprobs = true;
   return requests;
 }
 
@@ -52,29 +50,6 @@ void expect_same(const std::vector<Completion>& a, const std::vector<Completion>
     EXPECT_EQ(a[i].logprobs, b[i].logprobs) << i;
     EXPECT_EQ(a[i].prompt_logprobs, b[i].prompt_logprobs) << i;
   }
-}
-
-// What token_logprobs() says about the completions, prompts included.
-std::vector<float> scored(const Transformer& model, const std::vector<Request>& requests, const std::vector<Completion>& completions) {
-  PackedBatch batch;
-  for (const Completion& completion : completions) {
-    std::vector<std::int32_t> ids = requests[completion.request].prompt_ids;
-    ids.insert(ids.end(), completion.ids.begin(), completion.ids.end());
-    if (ids.size() > 1) batch.append(ids, 1);
-  }
-  auto logprobs = model.token_logprobs(batch);
-  EXPECT_TRUE(logprobs.ok()) << logprobs.status().to_string();
-  const float* values = logprobs->logprobs_N.const_data_ptr<float>();
-  return {values, values + logprobs->logprobs_N.numel()};
-}
-
-std::vector<float> reported(const std::vector<Completion>& completions) {
-  std::vector<float> all;
-  for (const Completion& completion : completions) {
-    all.insert(all.end(), completion.prompt_logprobs.begin(), completion.prompt_logprobs.end());
-    all.insert(all.end(), completion.logprobs.begin(), completion.logprobs.end());
-  }
-  return all;
 }
 
 TEST(EngineInt8, GivesARequestTheSameBitsWhateverElseRuns) {
@@ -109,7 +84,7 @@ TEST(EngineInt8, IsNearFp32OnTheFixtureModels) {
     const auto engine = make_engine(**model);
     const std::vector<Request> requests = some_requests(6, 3, static_cast<std::int32_t>((*model)->config().vocab_size));
     const std::vector<Completion> completions = generate(*engine, requests);
-    const std::vector<float> int8 = reported(completions), fp32 = scored(**model, requests, completions);
+    const std::vector<float> int8 = engine_logprobs(completions), fp32 = trainer_logprobs(**model, requests, completions);
     ASSERT_EQ(int8.size(), fp32.size());
     double sum = 0, largest = 0;
     for (std::size_t i = 0; i < int8.size(); ++i) {
@@ -127,7 +102,7 @@ TEST(EngineInt8, IsNearFp32OnTheFixtureModels) {
     ASSERT_TRUE(weights.ok()) << weights.status().to_string();
     (*weights)->refresh((*model)->pool());
     const QuantizedWeights::Use use(weights->get());
-    EXPECT_EQ(int8, scored(**model, requests, completions));
+    EXPECT_EQ(int8, trainer_logprobs(**model, requests, completions));
     ++checked;
   }
   testing::count_fixtures("generation_int8", std::to_string(checked) + " models generate with 8-bit weights near fp32");
@@ -145,7 +120,7 @@ TEST(EngineInt8, UsesChangedWeightsFromTheRefreshOn) {
   engine->refresh_weights();
   const std::vector<Completion> after = generate(*engine, requests);
   expect_same(after, generate(*make_engine(*model), requests));
-  EXPECT_NE(reported(after), reported(before));
+  EXPECT_NE(engine_logprobs(after), engine_logprobs(before));
   changed.div_(-1.5F);
   engine->refresh_weights();
   EXPECT_EQ(generate(*engine, requests).front().ids, before.front().ids);
@@ -182,21 +157,11 @@ TEST(EngineInt8, IsNearFp32OnSmolLm2) {
   std::vector<Request> requests;
   for (const nlohmann::json& row : reference) requests.push_back(sampled_request(row["prompt_ids"].get<std::vector<std::int32_t>>(), 16, 4));
   const std::vector<Completion> completions = generate(*engine, requests);
-  PackedBatch batch;
-  std::vector<float> int8;
-  for (const Completion& completion : completions) {
-    std::vector<std::int32_t> ids = requests[completion.request].prompt_ids;
-    const auto prompt = static_cast<std::int64_t>(ids.size());
-    ids.insert(ids.end(), completion.ids.begin(), completion.ids.end());
-    batch.append(ids, prompt);
-    int8.insert(int8.end(), completion.logprobs.begin(), completion.logprobs.end());
-  }
-  auto fp32 = (*model)->token_logprobs(batch);
-  ASSERT_TRUE(fp32.ok()) << fp32.status().to_string();
-  ASSERT_EQ(static_cast<std::size_t>(fp32->logprobs_N.numel()), int8.size());
+  const std::vector<float> int8 = engine_logprobs(completions), fp32 = trainer_logprobs(**model, requests, completions, /*with_prompts=*/false);
+  ASSERT_EQ(int8.size(), fp32.size());
   double sum = 0;
   for (std::size_t i = 0; i < int8.size(); ++i) {
-    const double difference = std::fabs(int8[i] - fp32->logprobs_N.const_data_ptr<float>()[i]);
+    const double difference = std::fabs(int8[i] - fp32[i]);
     EXPECT_LT(difference, 0.5) << i;
     sum += difference;
   }

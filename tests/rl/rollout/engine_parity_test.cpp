@@ -6,12 +6,15 @@
 #include "rl/rollout/engine.h"
 #include "tests/rl/fixture_counts.h"
 #include "tests/rl/model/fixtures.h"
+#include "tiny_model.h"
 
 namespace rl {
 namespace {
 
+using testing::engine_logprobs;
 using testing::model_cases;
 using testing::read_json;
+using testing::trainer_logprobs;
 
 Request greedy_request(std::vector<std::int32_t> prompt, std::int64_t new_tokens, bool ignore_eos) {
   Request request{.prompt_ids = std::move(prompt)};
@@ -20,30 +23,6 @@ Request greedy_request(std::vector<std::int32_t> prompt, std::int64_t new_tokens
   request.sampling.ignore_eos = ignore_eos;
   request.sampling.prompt_logprobs = true;
   return request;
-}
-
-// What the trainer says about the same tokens: one packed batch of all completions, prompts scored too.
-std::vector<float> trainer_logprobs(const Transformer& model, const std::vector<Request>& requests, const std::vector<Completion>& completions) {
-  PackedBatch batch;
-  for (const Completion& completion : completions) {
-    std::vector<std::int32_t> ids = requests[completion.request].prompt_ids;
-    ids.insert(ids.end(), completion.ids.begin(), completion.ids.end());
-    batch.append(ids, 1);
-  }
-  auto scored = model.token_logprobs(batch);
-  EXPECT_TRUE(scored.ok()) << scored.status().to_string();
-  if (!scored.ok()) return {};
-  const float* values = scored->logprobs_N.const_data_ptr<float>();
-  return {values, values + scored->logprobs_N.numel()};
-}
-
-std::vector<float> engine_logprobs(const std::vector<Completion>& completions) {
-  std::vector<float> all;
-  for (const Completion& completion : completions) {
-    all.insert(all.end(), completion.prompt_logprobs.begin(), completion.prompt_logprobs.end());
-    all.insert(all.end(), completion.logprobs.begin(), completion.logprobs.end());
-  }
-  return all;
 }
 
 TEST(EngineParity, ReproducesTheFixtureModels) {

@@ -12,15 +12,10 @@ namespace rl {
 namespace {
 
 using testing::expect_same_completion;
+using testing::make_engine;
 using testing::random_prompt;
 using testing::sampled_request;
 using testing::tiny_model;
-
-std::unique_ptr<Engine> make_engine(const Transformer& model, const EngineOptions& options = {}) {
-  auto engine = Engine::create(model, options);
-  EXPECT_TRUE(engine.ok()) << engine.status().to_string();
-  return std::move(*engine);
-}
 
 Completion alone(const Transformer& model, const Request& request) {
   auto completions = make_engine(model)->generate(std::span(&request, 1));
@@ -228,6 +223,50 @@ TEST(EngineRequests, RestartsAGroupAroundItsOnePrompt) {
   ASSERT_EQ(finished.size(), 4U);
   for (std::size_t i = 0; i < 4; ++i) expect_same_completion(finished[i], (*expected)[i]);
   EXPECT_LE(engine->stats().prompt_tokens, 80);
+}
+
+// What begins alike and comes in the same step: one reads the beginning, and the others go on from there.
+TEST(EnginePrefixes, ReadACommonBeginningOnceOfRequestsThatComeTogether) {
+  const auto model = tiny_model();
+  for (const std::int64_t step_tokens : {512, 20}) {  // at once, and in pieces
+    SCOPED_TRACE(step_tokens);
+    std::mt19937 generator(8);
+    const std::vector<std::int32_t> shared = random_prompt(generator, 64), other = random_prompt(generator, 48);  // four blocks and three
+    std::vector<Request> requests;
+    std::int64_t expected = 64 + 48, known = 0;
+    for (int i = 0; i < 10; ++i) {
+      Request request = sampled_request(i % 3 == 1 ? other : shared, 6, generator(), 1 + i % 2);
+      const auto question = random_prompt(generator, 3 + generator() % 12);
+      request.prompt_ids.insert(request.prompt_ids.end(), question.begin(), question.end());
+      expected += static_cast<std::int64_t>(question.size());
+      known += static_cast<std::int64_t>(request.prompt_ids.size());
+      requests.push_back(std::move(request));
+    }
+    const auto engine = make_engine(*model, {.step_tokens_max = step_tokens});
+    auto completions = engine->generate(requests);
+    ASSERT_TRUE(completions.ok());
+    EXPECT_EQ(engine->stats().prompt_tokens, expected);
+    EXPECT_EQ(engine->stats().cached_tokens, known - expected);
+    for (const Completion& completion : *completions) {
+      if (completion.sample == 0) expect_same_completion(completion, alone(*model, requests[completion.request]));
+    }
+  }
+}
+
+TEST(EnginePrefixes, DoNotWaitForWhatIsNotShared) {
+  const auto model = tiny_model();
+  std::mt19937 generator(9);
+  const std::vector<std::int32_t> shared = random_prompt(generator, 40);
+  std::vector<Request> requests(3, sampled_request(shared, 4, 1));
+  requests[1].sampling.prompt_logprobs = true;                     // reads its own
+  requests[2].prompt_ids.resize(15);                               // less than a block
+  requests.push_back(sampled_request(random_prompt(generator, 40), 4, 1));
+  const auto engine = make_engine(*model);
+  for (const Request& request : requests) engine->submit(request);
+  step(*engine, 1);
+  EXPECT_EQ(engine->stats().prompt_tokens, 40 + 40 + 15 + 40);
+  EXPECT_EQ(engine->new_tokens().size(), 4U);
+  run(*engine);
 }
 
 TEST(EnginePrefixes, ReadAPromptOnceForAllThatBeginAlike) {

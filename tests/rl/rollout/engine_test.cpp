@@ -14,15 +14,11 @@
 namespace rl {
 namespace {
 
+using testing::make_engine;
 using testing::random_prompt;
 using testing::sampled_request;
+using testing::sampled_requests;
 using testing::tiny_model;
-
-std::unique_ptr<Engine> make_engine(const Transformer& model, const EngineOptions& options = {}) {
-  auto engine = Engine::create(model, options);
-  EXPECT_TRUE(engine.ok()) << engine.status().to_string();
-  return std::move(*engine);
-}
 
 std::vector<Completion> generate(Engine& engine, std::span<const Request> requests, const Engine::OnStep& on_step = nullptr) {
   auto completions = engine.generate(requests, on_step);
@@ -42,16 +38,14 @@ void expect_same(const Completion& a, const Completion& b) {
 // Requests of every kind: lengths, group sizes, sampling parameters.
 std::vector<Request> mixed_requests(int count, std::uint32_t seed) {
   std::mt19937 generator(seed);
-  std::vector<Request> requests;
-  for (int i = 0; i < count; ++i) {
-    Request request = sampled_request(random_prompt(generator, 1 + generator() % 60), 1 + generator() % 40, generator(), 1 + generator() % 3);
+  std::vector<Request> requests = sampled_requests(count, seed, {.prompt_max = 60, .new_max = 40});
+  for (Request& request : requests) {
     request.sampling.temperature = std::array{0.0F, 0.7F, 1.0F, 1.5F}[generator() % 4];
     request.sampling.top_k = std::array{0, 0, 5, 1}[generator() % 4];
     request.sampling.top_p = std::array{1.0F, 0.9F}[generator() % 2];
     request.sampling.ignore_eos = generator() % 2 == 0;
     request.sampling.prompt_logprobs = generator() % 3 == 0;
     if (generator() % 4 == 0) request.sampling.stop_ids = {7, 11};
-    requests.push_back(std::move(request));
   }
   return requests;
 }
@@ -82,32 +76,6 @@ TEST(Engine, GivesARequestTheSameBitsWhateverElseRuns) {
       EXPECT_GT(engine->stats().preemptions, 0);
     }
   }
-}
-
-TEST(Engine, ReportsTheTrainersLogprobsToTheBit) {
-  const auto model = tiny_model(3);
-  const auto engine = make_engine(*model);
-  std::mt19937 generator(5);
-  std::vector<Request> requests;
-  for (int i = 0; i < 30; ++i) {
-    requests.push_back(sampled_request(random_prompt(generator, 1 + generator() % 50), 30, static_cast<std::uint64_t>(i), 2));
-    requests.back().sampling.temperature = 0.8F;
-  }
-  const std::vector<Completion> completions = generate(*engine, requests);
-  PackedBatch batch;
-  std::vector<float> reported;
-  for (const Completion& completion : completions) {
-    std::vector<std::int32_t> ids = requests[completion.request].prompt_ids;
-    const auto prompt = static_cast<std::int64_t>(ids.size());
-    ids.insert(ids.end(), completion.ids.begin(), completion.ids.end());
-    batch.append(ids, prompt);
-    reported.insert(reported.end(), completion.logprobs.begin(), completion.logprobs.end());
-  }
-  auto scored = model->token_logprobs(batch, {.temperature = 0.8F});
-  ASSERT_TRUE(scored.ok()) << scored.status().to_string();
-  ASSERT_EQ(static_cast<std::size_t>(scored->logprobs_N.numel()), reported.size());
-  const float* expected = scored->logprobs_N.const_data_ptr<float>();
-  for (std::size_t i = 0; i < reported.size(); ++i) ASSERT_EQ(reported[i], expected[i]) << i;
 }
 
 TEST(Engine, SharesThePromptAmongItsSamples) {

@@ -85,6 +85,11 @@ TEST(PolicyOptions, NamesTheKeyThatIsOutOfRange) {
   }
 }
 
+TEST(PolicyOptions, RolloutsAreDeterministicUnlessToldOtherwise) {
+  EXPECT_TRUE(PolicyOptions::from_config(config())->deterministic_rollouts);
+  EXPECT_FALSE(PolicyOptions::from_config(config({"actor_rollout_ref.rollout.deterministic=false"}))->deterministic_rollouts);
+}
+
 TEST(LrSchedule, WarmsUpForARatioOfTheRun) {
   const std::string optim = "actor_rollout_ref.actor.optim.";
   const auto schedule = lr_schedule_from_config(config({optim + "lr=1e-3", optim + "lr_scheduler_type=cosine", optim + "lr_warmup_steps_ratio=0.1"}), kActorRole, 50);
