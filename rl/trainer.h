@@ -100,6 +100,8 @@ class Trainer {
   runtime::Result<Credit> assign_credit(const StepPrompts& prompts, const std::vector<runtime::ObjectRef<RolloutBatch>>& batches,
                                         const std::vector<std::vector<double>>& scores, const std::vector<std::vector<double>>& rewards,
                                         const std::vector<runtime::ObjectRef<std::vector<float>>>& reference_logprobs) const;
+  runtime::Status dump_samples(const std::filesystem::path& folder, std::int64_t step, const std::vector<runtime::ObjectRef<RolloutBatch>>& batches,
+                               const std::vector<std::vector<RewardTask>>& tasks, bool append = false);
   void record(const StepRecord& record);
   bool due(std::int64_t interval) const;
 

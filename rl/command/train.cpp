@@ -82,7 +82,7 @@ void print_summary(const Trainer& trainer, const ScoreCurve& curve, bool finishe
 Status train(runtime::Runtime& runtime, const Config& config) {
   auto trainer = Trainer::create(runtime, config);
   if (!trainer.ok()) return trainer.status();
-  if ((*trainer)->steps_done() >= (*trainer)->total_steps()) {
+  if (!(*trainer)->options().validate_only && (*trainer)->steps_done() >= (*trainer)->total_steps()) {
     LOG(info, "nothing to do: {} of {} steps are done (trainer.resume_mode=disable begins anew)", (*trainer)->steps_done(),
         (*trainer)->total_steps());
     return {};
