@@ -8,6 +8,8 @@
 
 #include "rl/config/check.h"
 #include "rl/config/hydra_file.h"
+#include "rl/config/key_tables.h"
+#include "rl/config/schema.h"
 
 namespace rl {
 namespace {
@@ -21,7 +23,9 @@ int fail(const runtime::Status& status) {
 
 bool is_check_command(int argc, char** argv) {
   for (int i = 1; i < argc; ++i) {
-    if (std::strcmp(argv[i], "--check") == 0) return true;
+    for (const char* flag : {"--check", "--config-schema", "--write-tables"}) {
+      if (std::strcmp(argv[i], flag) == 0) return true;
+    }
   }
   return false;
 }
@@ -33,6 +37,10 @@ int check_command(int argc, char** argv) {
   bool check = false;
   bool json = false;
   app.add_flag("--check", check, "judge each key by itself; exit code 0: nothing is refused");
+  bool schema = false;
+  app.add_flag("--config-schema", schema, "print the JSON schema of a configuration file, for editors");
+  std::string page;
+  app.add_option("--write-tables", page, "put the lists of keys into this page of the guide")->group("");
   app.add_flag("--json", json, "as one JSON object");
   app.add_option("--config", file.file, "YAML file")->type_name("FILE");
   app.add_option("--config-path", file.hydra_path, "folder of the file that --config-name names")->type_name("FOLDER");
@@ -46,6 +54,14 @@ int check_command(int argc, char** argv) {
     if (error.get_exit_code() == 0) return app.exit(error);  // --help
     std::cerr << "error: " << error.what() << "; see " << app.get_name() << " --help\n";
     return 2;
+  }
+  if (schema) {
+    std::cout << config_schema().dump(2) << "\n";
+    return 0;
+  }
+  if (!page.empty()) {
+    const runtime::Status written = write_key_tables(page);
+    return written.ok() ? 0 : fail(written);
   }
   const auto found = find_config_file(file);
   if (!found.ok()) return fail(found.status());

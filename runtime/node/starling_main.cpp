@@ -41,7 +41,9 @@ constexpr const char* kRlCommands[] = {"train", "generate", "score", "tokenize",
 bool asks_config(int argc, char** argv) {
   if (std::strcmp(argv[1], "train") != 0) return false;
   for (int i = 2; i < argc; ++i) {
-    if (std::strcmp(argv[i], "--check") == 0 || std::strcmp(argv[i], "--config-schema") == 0) return true;
+    for (const char* flag : {"--check", "--config-schema", "--write-tables"}) {
+      if (std::strcmp(argv[i], flag) == 0) return true;
+    }
   }
   return false;
 }

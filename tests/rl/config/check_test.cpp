@@ -75,6 +75,50 @@ TEST(Check, KeepsTheNameThatTheUserWrote) {
   EXPECT_NE(to_text(check({"trainer.max_steps=7"})).find("trainer.max_steps = 7  (trainer.total_training_steps): "), std::string::npos);
 }
 
+TEST(Check, UnderstandsOlderAndColloquialNames) {
+  struct Case {
+    const char* text;
+    const char* key;
+    Verdict verdict;
+  };
+  for (const Case& old : {Case{"data.dataset_name=toy", "data.dataset_name", Verdict::kUsed},
+                          Case{"trainer.max_steps=10", "trainer.total_training_steps", Verdict::kUsed},
+                          Case{"trainer.log_interval=2", "trainer.log_interval", Verdict::kUsed},
+                          Case{"num_train_epochs=3", "trainer.total_epochs", Verdict::kUsed},
+                          Case{"async_rollout=False", "async_rollout", Verdict::kUsed},
+                          Case{"async_rollout=True", "async_rollout", Verdict::kRefused},
+                          Case{"gradient_checkpointing=False", "actor_rollout_ref.model.enable_gradient_checkpointing", Verdict::kNoEffect},
+                          Case{"actor_rollout_ref.rollout.repetition_penalty=1.0", "actor_rollout_ref.rollout.repetition_penalty", Verdict::kUsed},
+                          Case{"actor_rollout_ref.rollout.repetition_penalty=1.1", "actor_rollout_ref.rollout.repetition_penalty", Verdict::kRefused},
+                          Case{"actor_rollout_ref.model.custom_forward=True", "actor_rollout_ref.model.custom_forward", Verdict::kUsed},
+                          Case{"parallel_config.tensor_parallel_size=2", "parallel_config.tensor_parallel_size", Verdict::kNoEffect},
+                          Case{"parallel_config.tensor_parallel_size=auto", "parallel_config.tensor_parallel_size", Verdict::kNoEffect},
+                          Case{"parallel_config.pipeline_parallel_size=auto", "parallel_config.pipeline_parallel_size", Verdict::kNoEffect},
+                          Case{"parallel_config.pipeline_parallel_size=two", "parallel_config.pipeline_parallel_size", Verdict::kInvalid},
+                          Case{"reward_model.reward_manager=naive", "reward.reward_manager.name", Verdict::kUsed},
+                          Case{"reward_model.enable=False", "reward.reward_model.enable", Verdict::kUsed}}) {
+    const KeyCheck key = only(old.text);
+    EXPECT_EQ(key.key, old.key) << old.text;
+    EXPECT_EQ(key.verdict, old.verdict) << old.text << ": " << key.meaning;
+    EXPECT_NE(key.meaning, "") << old.text;
+  }
+  // What these do is decided where rewards are; the names must lead there.
+  EXPECT_EQ(canonical_key("custom_reward_function.path"), "reward.custom_reward_function.path");
+  EXPECT_EQ(canonical_key("custom_reward_function.overlong_buffer.len"), "reward.reward_kwargs.overlong_buffer_cfg.len");
+  EXPECT_EQ(canonical_key("reward_model.model.path"), "reward.reward_model.model_path");
+  EXPECT_EQ(canonical_key("reward_model.rollout.name"), "reward.reward_model.rollout.name");
+  EXPECT_EQ(canonical_key("reward_model.sandbox_fusion.url"), "reward.sandbox_fusion.url");
+}
+
+TEST(Check, EmptyListsOfChoicesTakeAnyLogger) {
+  EXPECT_TRUE(check({"trainer.logger=['console','wandb','json_eval']"}).passes());
+}
+
+TEST(Check, AnyDeviceOfVerlsIsUnderstood) {
+  EXPECT_EQ(only("trainer.device=npu").verdict, Verdict::kUsed);
+  EXPECT_EQ(only("trainer.device=tpu").verdict, Verdict::kRefused);
+}
+
 TEST(Check, KeysAddedOnPurposeHaveNoEffect) {
   EXPECT_EQ(only("+mine.x=1").verdict, Verdict::kNoEffect);
   EXPECT_EQ(only("mine.x=1").verdict, Verdict::kInvalid);
