@@ -222,7 +222,7 @@ function(starling_benchmarks)
   endforeach()
 endfunction()
 
-# The programs: `starling` (no torch), `starling-rl`, and each file of examples/.
+# The programs: `starling` and `starling-config` (no torch), `starling-rl`, and each file of examples/.
 function(starling_programs)
   if(EXISTS ${CMAKE_SOURCE_DIR}/runtime/node/starling_main.cpp)
     add_executable(starling ${CMAKE_SOURCE_DIR}/runtime/node/starling_main.cpp)
@@ -231,6 +231,8 @@ function(starling_programs)
   if(STARLING_RL AND EXISTS ${CMAKE_SOURCE_DIR}/rl/starling_rl_main.cpp)
     add_executable(starling-rl ${CMAKE_SOURCE_DIR}/rl/starling_rl_main.cpp)
     target_link_libraries(starling-rl PRIVATE rl_command allocator)
+    add_executable(starling-config ${CMAKE_SOURCE_DIR}/rl/starling_config_main.cpp)
+    target_link_libraries(starling-config PRIVATE rl_check)
   endif()
   file(GLOB examples CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/examples/*.cpp)
   foreach(file ${examples})

@@ -4,6 +4,7 @@
 #include <limits>
 #include <utility>
 
+#include "rl/train/rollout_dump.h"
 #include "rl/train/worker_lists.h"
 #include "runtime/core/log.h"
 
@@ -23,6 +24,10 @@ Result<Metrics> Trainer::step() {
   StepTimer timer;
   const Result<StepSamples> samples = draw_samples(timer);
   if (!samples.ok()) return samples.status();
+
+  if (!options_.rollout_folder.empty()) {
+    if (const Status dumped = dump_samples(options_.rollout_folder, steps_done_ + 1, samples->batches, samples->tasks); !dumped.ok()) return dumped;
+  }
 
   std::vector<Referenced> references;
   if (options_.uses_reference()) {
@@ -120,6 +125,7 @@ Status Trainer::begin() {
 }
 
 Status Trainer::fit(std::int64_t steps) {
+  if (options_.validate_only) return validation_feed_ ? begin() : runtime::not_found("trainer.val_only=true needs validation data: set data.val_files");
   const std::int64_t last = total_steps_ - steps_done_ > steps ? steps_done_ + steps : total_steps_;
   while (steps_done_ < last) {
     Result<Metrics> metrics = step();
@@ -157,6 +163,13 @@ void Trainer::record(const StepRecord& record) {
   if (on_step_) on_step_(record);
 }
 
+Status Trainer::dump_samples(const std::filesystem::path& folder, std::int64_t step, const std::vector<ObjectRef<RolloutBatch>>& batches,
+                             const std::vector<std::vector<RewardTask>>& tasks, bool append) {
+  const auto texts = reward_.fetch(&RewardActor::texts, split(batches), split(tasks), std::numeric_limits<std::int64_t>::max());
+  if (!texts.ok()) return texts.status();
+  return write_rollout_dump(folder, step, join<SampleText>(*texts), append);
+}
+
 Result<Metrics> Trainer::validate() {
   if (!validation_feed_) return runtime::not_found("no validation data: set data.val_files");
   const Result<std::vector<StepPrompts>> rounds = validation_feed_->all();
@@ -177,6 +190,9 @@ Result<Metrics> Trainer::validate() {
       for (std::size_t i = 0; i < (*scores)[worker].size(); ++i) {
         by_source[tasks[i / static_cast<std::size_t>(samples_per_prompt)].data_source].push_back((*scores)[worker][i]);
       }
+    }
+    if (!options_.validation_folder.empty()) {
+      if (const Status dumped = dump_samples(options_.validation_folder, steps_done_, batches, prompts.tasks, &prompts != &rounds->front()); !dumped.ok()) return dumped;
     }
     const std::int64_t missing = options_.shown_samples - static_cast<std::int64_t>(texts.size());
     if (missing <= 0) continue;

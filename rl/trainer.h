@@ -123,6 +123,8 @@ class Trainer {
   void scale_rewards(Credit& credit);
   runtime::Status penalize(const StepSamples& samples, const std::vector<Referenced>& references, Credit& credit);
   std::vector<SampleUse> use_of(const StepSamples& samples) const;
+  runtime::Status dump_samples(const std::filesystem::path& folder, std::int64_t step, const std::vector<runtime::ObjectRef<RolloutBatch>>& batches,
+                               const std::vector<std::vector<RewardTask>>& tasks, bool append = false);
   void record(const StepRecord& record);
   bool due(std::int64_t interval) const;
 

@@ -9,9 +9,11 @@
 #include <string>
 #include <vector>
 
+#include "rl/check/check_command.h"
 #include "rl/command/command_line.h"
 #include "rl/command/local_model.h"
 #include "rl/config/config.h"
+#include "rl/config/hydra_file.h"
 #include "rl/train/sample_table.h"
 #include "rl/trainer.h"
 #include "runtime/core/log.h"
@@ -80,7 +82,7 @@ void print_summary(const Trainer& trainer, const ScoreCurve& curve, bool finishe
 Status train(runtime::Runtime& runtime, const Config& config) {
   auto trainer = Trainer::create(runtime, config);
   if (!trainer.ok()) return trainer.status();
-  if ((*trainer)->steps_done() >= (*trainer)->total_steps()) {
+  if (!(*trainer)->options().validate_only && (*trainer)->steps_done() >= (*trainer)->total_steps()) {
     LOG(info, "nothing to do: {} of {} steps are done (trainer.resume_mode=disable begins anew)", (*trainer)->steps_done(),
         (*trainer)->total_steps());
     return {};
@@ -95,20 +97,27 @@ Status train(runtime::Runtime& runtime, const Config& config) {
 }  // namespace
 
 int train_command(runtime::Runtime& runtime, int argc, char** argv) {
+  if (is_check_command(argc, argv)) return check_command(argc, argv);
   CLI::App app("Trains a policy with reinforcement learning (GRPO). Keys have verl's names, overrides Hydra's grammar.", "starling train");
   app.footer(
       "Example:\n  starling train data.dataset_name=toy data.train_batch_size=4 actor_rollout_ref.model.path=DIR trainer.max_steps=10\n"
       "Without a running cluster, one is started on this machine for as long as the command runs.");
   ConfigSources sources;
-  std::string file;
+  ConfigFileOptions file;
   std::string address;
   bool print_config = false;
-  app.add_option("--config", file, "YAML file")->type_name("FILE");
+  app.add_option("--config", file.file, "YAML file")->type_name("FILE");
+  app.add_option("--config-path", file.hydra_path, "as Hydra's: folder of the file that --config-name names")->type_name("FOLDER");
+  app.add_option("--config-name", file.hydra_name, "as Hydra's: a file there; verl's own are the defaults")->type_name("NAME");
   app.add_option("--address", address, "HOST:PORT of a node of the cluster; default: STARLING_ADDRESS, then the last `starling start`")->type_name("ADDRESS");
   app.add_flag("--config-print", print_config, "print the merged configuration as YAML and do nothing else");
+  bool check = false;
+  app.add_flag("--check", check, "say what each key means here, without models or data (--json: as JSON); exit code 1: something is refused");
   app.add_option("overrides", sources.overrides, "key=value, +key=value, ++key=value, ~key")->type_name("OVERRIDE");
   if (const std::optional<int> exit = parse_command_line(app, argc, argv)) return *exit;
-  if (!file.empty()) sources.file = file;
+  const auto found = find_config_file(file);
+  if (!found.ok()) return fail(found.status());
+  sources.file = *found;
   const runtime::Result<Config> config = Config::load(sources);
   if (!config.ok()) return fail(config.status());
   if (print_config) {

@@ -19,6 +19,11 @@ using runtime::Status;
 
 constexpr char kCommandLine[] = "the command line";
 
+/// What Hydra itself reads: which files a configuration is made of, and where its logs go.
+bool is_of_hydra(std::string_view key) {
+  return key == "defaults" || key == "hydra" || key.starts_with("hydra.") || key.starts_with("hydra/");
+}
+
 /// Finds or makes the place of a dotted key. nullptr when a part of the path is a plain value.
 ordered_json* make_place(ordered_json& tree, std::string_view key) {
   ordered_json* at = &tree;
@@ -59,6 +64,22 @@ const ordered_json& default_tree() {
   return tree;
 }
 
+/// The unresolved default of a key that has one.
+const ordered_json* find_default(std::string_view key) {
+  const ordered_json* at = &default_tree();
+  for (std::size_t start = 0, dot = 0; dot != std::string_view::npos; start = dot + 1) {
+    dot = key.find('.', start);
+    at = &at->at(std::string(key.substr(start, dot == std::string_view::npos ? dot : dot - start)));
+  }
+  return at;
+}
+
+/// What is said of a key that was added with '+'.
+std::string unknown_meaning(const std::string& key) {
+  const std::vector<std::string> nearest = nearest_keys(key, 1);
+  return "nobody knows this key" + (nearest.empty() ? "" : "; is " + nearest[0] + " meant?");
+}
+
 std::string show(const ordered_json& value) {
   return value.is_string() ? value.get<std::string>() : value.dump();
 }
@@ -84,6 +105,7 @@ Status ConfigBuilder::set(const std::string& written_key, const ordered_json& va
   const std::string key = canonical_key(written_key);
   if (key != written_key) {
     if (value.is_null()) return Status();  // an older name that is switched off says nothing about the current one
+    written_[key] = written_key;
     const std::string note = written_key + " means " + key;
     if (std::find(config_.notes_.begin(), config_.notes_.end(), note) == config_.notes_.end()) config_.notes_.push_back(note);
   }
@@ -102,7 +124,10 @@ Status ConfigBuilder::set(const std::string& written_key, const ordered_json& va
   if (keeps_section) return invalid_argument("'" + key + "' is a section: set a key below it");
   ordered_json* place = make_place(config_.tree_, key);
   if (place == nullptr) return invalid_argument("'" + key + "': a part of this path is a value, not a section");
-  *place = value;
+  const KeyInfo* row = find_key(key);
+  // Null is nobody's batch size: where a key has to have a value, it stands for the default.
+  const bool means_default = value.is_null() && row != nullptr && row->key == key && row->has_default() && !matches_kind(value, row->kind);
+  *place = means_default ? *find_default(key) : value;
   config_.origins_[key] = origin;
   return Status();
 }
@@ -112,28 +137,28 @@ Status ConfigBuilder::add_file(const std::filesystem::path& file) {
   if (!entries.ok()) return entries.status();
   for (const YamlEntry& entry : *entries) {
     const std::string origin = file.string() + ":" + std::to_string(entry.line);
+    if (is_of_hydra(entry.key)) continue;
     const Status status = set(entry.key, entry.value, origin, false);
-    if (!status.ok()) complain(status.with_context(origin));
+    if (!status.ok()) complaints_.push_back({entry.key, origin, status.with_context(origin)});
   }
   return Status();
 }
 
 void ConfigBuilder::add_override(std::string_view text) {
+  const std::size_t key_begin = text.find_first_not_of('+');
+  if (key_begin != std::string_view::npos && text.substr(key_begin).starts_with("hydra/")) return;  // which files Hydra's own logs go to
   const Result<Override> change = parse_override(text);
-  if (!change.ok()) return complain(change.status());
-  const Status status = apply(*change);
-  if (!status.ok()) complain(status.with_context("override '" + std::string(text) + "'"));
-}
-
-void ConfigBuilder::complain(const Status& status) {
-  complaints_ = complaints_.ok() ? status : Status(complaints_.code(), complaints_.message() + "\n" + status.message());
+  if (change.ok() && is_of_hydra(change->key)) return;
+  const Status status = change.ok() ? apply(*change).with_context("override '" + std::string(text) + "'") : change.status();
+  if (!status.ok()) complaints_.push_back({std::string(text), kCommandLine, status});
 }
 
 Status ConfigBuilder::apply(const Override& change) {
   if (change.kind == OverrideKind::kDelete) return remove(change);
   const std::string key = canonical_key(change.key);
   if (change.kind == OverrideKind::kAdd && !change.value.is_structured()) {
-    const ordered_json* present = config_.find(key);
+    // What the user set himself; a default may have come with another release than the one that the script was written for.
+    const ordered_json* present = config_.is_set(key) ? config_.find(key) : nullptr;
     if (present != nullptr && !present->is_null()) {
       return invalid_argument("'" + key + "' already has the value " + show(*present) + ": write " + change.key +
                               "=... to change it, or ++" + change.key + "=... for either");
@@ -158,14 +183,12 @@ Status ConfigBuilder::remove(const Override& change) {
   return Status();
 }
 
-Status ConfigBuilder::judge() {
+std::vector<ConfigBuilder::Judged> ConfigBuilder::judge_keys() {
   const Result<ordered_json> defaults = resolve_references(default_tree());
   CHECK(defaults.ok());
   Config default_config;
   default_config.tree_ = *defaults;
-  ErrorCode code = ErrorCode::kOk;
-  std::string complaints;
-  std::map<std::string, std::string> without_effect;  // reason -> keys
+  std::vector<Judged> judged;
   for (const auto& [key, origin] : config_.origins_) {
     const KeyInfo* info = find_key(key);
     const ordered_json* value = config_.find(key);
@@ -175,9 +198,19 @@ Status ConfigBuilder::judge() {
                                 (info->kind == KeyKind::kString || info->kind == KeyKind::kStringOrNull);
     if (takes_any_text && (value->is_number() || value->is_boolean())) {
       *make_place(config_.tree_, key) = value->dump();  // `trainer.experiment_name=7`: a text that looks like something else
-      continue;
+      judged.push_back({key, info, {}});
+    } else {
+      judged.push_back({key, info, judge_key(*info, key, *value, otherwise == nullptr ? ordered_json() : *otherwise)});
     }
-    const Judgement judgement = judge_key(*info, key, *value, otherwise == nullptr ? ordered_json() : *otherwise);
+  }
+  return judged;
+}
+
+Status ConfigBuilder::judge() {
+  ErrorCode code = ErrorCode::kOk;
+  std::string complaints;
+  std::map<std::string, std::string> without_effect;  // reason -> keys
+  for (const auto& [key, info, judgement] : judge_keys()) {
     if (judgement.verdict == Judgement::Verdict::kNoEffect) {
       std::string& keys = without_effect[judgement.message];
       keys += (keys.empty() ? "" : ", ") + key;
@@ -186,7 +219,7 @@ Status ConfigBuilder::judge() {
     // An invalid value is the graver complaint: it is wrong everywhere.
     const bool refused = judgement.verdict == Judgement::Verdict::kRefused;
     if (code != ErrorCode::kInvalidArgument) code = refused ? ErrorCode::kUnimplemented : ErrorCode::kInvalidArgument;
-    complaints += (complaints.empty() ? "" : "\n") + judgement.message + " (from " + origin + ")";
+    complaints += (complaints.empty() ? "" : "\n") + judgement.message + " (from " + config_.origins_[key] + ")";
   }
   if (code != ErrorCode::kOk) return Status(code, std::move(complaints));
   for (const auto& [reason, keys] : without_effect) config_.notes_.push_back("without effect: " + keys + " (" + reason + ")");
@@ -196,9 +229,7 @@ Status ConfigBuilder::judge() {
 void ConfigBuilder::note_choices() {
   for (const std::string& key : unknown_) {
     if (config_.find(key) == nullptr) continue;
-    const std::vector<std::string> nearest = nearest_keys(key, 1);
-    config_.notes_.push_back("without effect: " + key + " (nobody knows this key" +
-                             (nearest.empty() ? ")" : "; is " + nearest[0] + " meant?)"));
+    config_.notes_.push_back("without effect: " + key + " (" + unknown_meaning(key) + ")");
   }
   constexpr char kEngineName[] = "actor_rollout_ref.rollout.name";
   if (config_.is_set(kEngineName)) {
@@ -213,7 +244,11 @@ void ConfigBuilder::note_choices() {
 }
 
 Result<Config> ConfigBuilder::finish() {
-  if (!complaints_.ok()) return complaints_;
+  if (!complaints_.empty()) {
+    std::string lines;
+    for (const Complaint& complaint : complaints_) lines += (lines.empty() ? "" : "\n") + complaint.status.message();
+    return Status(complaints_.front().status.code(), std::move(lines));
+  }
   Result<ordered_json> resolved = resolve_references(config_.tree_);
   if (!resolved.ok()) return resolved.status();
   config_.tree_ = std::move(resolved).value();
@@ -221,6 +256,30 @@ Result<Config> ConfigBuilder::finish() {
   if (!status.ok()) return status;
   note_choices();
   return std::move(config_);
+}
+
+ConfigCheck ConfigBuilder::check() {
+  ConfigCheck check;
+  for (const Complaint& complaint : complaints_) {
+    check.keys.push_back({complaint.text, complaint.text, ordered_json(), complaint.origin, Judgement::Verdict::kInvalid, complaint.status.message()});
+  }
+  if (Result<ordered_json> resolved = resolve_references(config_.tree_); resolved.ok()) {
+    config_.tree_ = std::move(resolved).value();
+  } else {
+    check.keys.push_back({"${...}", "${...}", ordered_json(), "", Judgement::Verdict::kInvalid, resolved.status().message()});
+  }
+  for (Judged& judged : judge_keys()) {
+    const auto written = written_.find(judged.key);
+    KeyCheck key{written == written_.end() ? judged.key : written->second, judged.key, *config_.find(judged.key), config_.origins_[judged.key],
+                 judged.judgement.verdict, std::move(judged.judgement.message)};
+    if (key.verdict == Judgement::Verdict::kUsed) key.meaning = meaning_of(*judged.info);
+    check.keys.push_back(std::move(key));
+  }
+  for (const std::string& key : unknown_) {
+    const ordered_json* value = config_.find(key);
+    if (value != nullptr) check.keys.push_back({key, key, *value, config_.origins_[key], Judgement::Verdict::kNoEffect, unknown_meaning(key)});
+  }
+  return check;
 }
 
 }  // namespace rl

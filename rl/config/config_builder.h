@@ -2,12 +2,15 @@
 #pragma once
 
 #include <filesystem>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "rl/config/check.h"
 #include "rl/config/config.h"
+#include "rl/config/judge.h"
 #include "rl/config/override.h"
 
 namespace rl {
@@ -24,19 +27,36 @@ class ConfigBuilder {
   /// Resolves references and judges every key that was set; all complaints are in one message, a line each.
   runtime::Result<Config> finish();
 
+  /// Instead of finish(): what each key that was set means, with all complaints.
+  ConfigCheck check();
+
  private:
+  /// What was judged of one key that was set.
+  struct Judged {
+    std::string key;
+    const KeyInfo* info;
+    Judgement judgement;
+  };
+  /// Something that cannot be merged: `text` is as it was written, `message` has the origin in it.
+  struct Complaint {
+    std::string text;
+    std::string origin;
+    runtime::Status status;
+  };
+
   runtime::Status apply(const Override& change);
   runtime::Status remove(const Override& change);
   /// Sets a value, taking dictionaries apart; `added` permits keys that nobody knows.
   runtime::Status set(const std::string& written_key, const nlohmann::ordered_json& value, const std::string& origin, bool added);
   runtime::Status check_known(const std::string& written_key, const std::string& key, bool is_map, bool added);
+  std::vector<Judged> judge_keys();
   runtime::Status judge();
-  void complain(const runtime::Status& status);
   void note_choices();
 
   Config config_;
   std::vector<std::string> unknown_;  // added with '+'
-  runtime::Status complaints_;        // about keys, a line each
+  std::vector<Complaint> complaints_;
+  std::map<std::string, std::string> written_;  // key -> the older name that it was set by
 };
 
 }  // namespace rl

@@ -73,6 +73,7 @@ std::string_view describe_kind(KeyKind kind) {
     case KeyKind::kAny: return "anything";
     case KeyKind::kInt: return "an integer";
     case KeyKind::kIntOrNull: return "an integer or null";
+    case KeyKind::kIntOrAuto: return "an integer or auto";
     case KeyKind::kFloat: return "a number";
     case KeyKind::kFloatOrNull: return "a number or null";
     case KeyKind::kBool: return "true or false";
@@ -90,6 +91,7 @@ bool matches_kind(const ordered_json& value, KeyKind kind) {
     case KeyKind::kAny: return true;
     case KeyKind::kInt: return is_integral(value);
     case KeyKind::kIntOrNull: return value.is_null() || is_integral(value);
+    case KeyKind::kIntOrAuto: return is_integral(value) || value == "auto";
     case KeyKind::kFloat: return value.is_number();
     case KeyKind::kFloatOrNull: return value.is_null() || value.is_number();
     case KeyKind::kBool: return value.is_boolean();
@@ -134,6 +136,9 @@ Judgement judge_key(const KeyInfo& info, std::string_view key, const ordered_jso
   }
   const bool harmless = equal_values(value, default_value) || is_empty_value(value);
   if (info.support == KeySupport::kNoEffect) {
+    if (!harmless && !below_map && !matches_kind(value, info.kind)) {
+      return {Verdict::kInvalid, name + ": expected " + std::string(describe_kind(info.kind)) + ", got " + describe_value(value)};
+    }
     return harmless ? Judgement{} : Judgement{Verdict::kNoEffect, std::string(info.note)};
   }
   if (harmless || (!info.allowed.empty() && is_allowed(value, info.allowed))) return {};

@@ -21,6 +21,8 @@ constexpr std::string_view kMoe = "mixtures of experts are not built yet";
 constexpr std::string_view kQuantised = "quantised training and rollout are not built yet";
 constexpr std::string_view kPython = "running a user's Python file is not built yet";
 constexpr std::string_view kTools = "tools and several turns are not built yet";
+constexpr std::string_view kRouting = "the engine and the trainer compute the same bits, so that they choose the same experts";
+constexpr std::string_view kOwnProcesses = "of verl's own processes";
 constexpr std::string_view kSft =
     "a key of verl's SFT trainer, which is not built yet: `train` takes data.*, actor_rollout_ref.*, algorithm.*, trainer.*";
 
@@ -42,6 +44,7 @@ constexpr KeyAlias kAliases[] = {
     {"critic.optim.clip_grad", "critic.grad_clip"},
     {"critic.optim.warmup_style", "critic.optim.lr_scheduler_type"},
     {"critic.model.fsdp_config.", "critic.fsdp."},
+    {"custom_reward_function.overlong_buffer.", "reward.reward_kwargs.overlong_buffer_cfg."},
     {"custom_reward_function.", "reward.custom_reward_function."},
     {"sandbox_fusion.", "reward.sandbox_fusion."},
     {"reward_model.sandbox_fusion.", "reward.sandbox_fusion."},

@@ -84,6 +84,10 @@ Result<TrainerOptions> TrainerOptions::from_config(const Config& config) {
   // Its default is true in verl, where no validation data means no validation. Built-in data always have some, and an
   // unasked-for validation may take longer than the training, so that here it must be asked for.
   options.validate_first = read.get_bool("trainer.val_before_train") && (options.validation_interval > 0 || config.is_set("trainer.val_before_train"));
+  options.validate_only = read.get_bool("trainer.val_only");
+  options.validate_first = options.validate_first || options.validate_only;
+  options.rollout_folder = read.find_string("trainer.rollout_data_dir").value_or("");
+  options.validation_folder = read.find_string("trainer.validation_data_dir").value_or("");
   options.shown_samples = read.get_int("trainer.log_val_generations");
   options.checkpoints_kept = read.find_int("trainer.max_actor_ckpt_to_keep").value_or(0);
 

@@ -62,12 +62,15 @@ struct TrainerOptions {
   std::int64_t save_interval = -1;       // steps; below 1: never
   std::int64_t validation_interval = -1;
   bool validate_first = false;
+  bool validate_only = false;            // and train no step
   std::int64_t shown_samples = 0;        // in the table of samples before and after training
   std::int64_t checkpoints_kept = 0;     // 0: all
 
   std::filesystem::path folder;          // of checkpoints and logs
   ResumeMode resume = ResumeMode::kAuto;
   std::filesystem::path resume_path;
+  std::filesystem::path rollout_folder;     // the samples of each step go there as JSONL; empty: nowhere
+  std::filesystem::path validation_folder;  // those of each validation
   std::vector<std::string> loggers = {"console"};
   std::string project;                   // what loggers call the run
   std::string experiment;

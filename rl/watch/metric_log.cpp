@@ -1,7 +1,10 @@
 #include "rl/watch/metric_log.h"
 
+#include <algorithm>
+#include <array>
 #include <cstdlib>
 #include <set>
+#include <string_view>
 
 #include "rl/watch/csv_sink.h"
 #include "rl/watch/json_lines_sink.h"
@@ -15,6 +18,8 @@ namespace {
 
 using runtime::Result;
 using runtime::Status;
+
+constexpr std::array<std::string_view, 6> kPlaces = {"console", "file", "csv", "tensorboard", "wandb", "prometheus"};
 
 std::filesystem::path from_environment(const char* name, const std::filesystem::path& otherwise) {
   const char* value = std::getenv(name);
@@ -44,7 +49,7 @@ Result<std::unique_ptr<MetricSink>> open(const std::string& name, const MetricLo
     if (is_disabled("WANDB_MODE")) return std::unique_ptr<MetricSink>();
     return any(WandbSink::open({.folder = from_environment("WANDB_DIR", options.folder), .project = options.project, .name = options.experiment, .config = options.config}));
   }
-  return runtime::invalid_argument("trainer.logger: no place for metrics is called " + name + " (console, file, csv, tensorboard, wandb, prometheus)");
+  return runtime::internal_error("no place for metrics is called " + name);
 }
 
 }  // namespace
@@ -53,11 +58,13 @@ Result<MetricLogger> open_metric_log(const MetricLogOptions& options) {
   std::set<std::string> names;
   std::string others;
   for (const std::string& name : options.loggers) {
-    const bool elsewhere = std::set<std::string>{"swanlab", "mlflow", "clearml", "trackio", "vemlp_wandb"}.contains(name);
-    if (elsewhere) others += (others.empty() ? "" : ", ") + name;
-    names.insert(elsewhere ? "file" : name);
+    const bool ours = std::find(kPlaces.begin(), kPlaces.end(), name) != kPlaces.end();
+    if (!ours) others += (others.empty() ? "" : ", ") + name;
+    names.insert(ours ? name : "file");
   }
-  if (!others.empty()) LOG(warn, "trainer.logger: {} is not written to; the metrics go to {}", others, (options.folder / "metrics.jsonl").string());
+  if (!others.empty()) {
+    LOG(warn, "trainer.logger: {} is not written to (console, file, csv, tensorboard, wandb and prometheus are); the metrics go to {}", others, (options.folder / "metrics.jsonl").string());
+  }
   MetricLogger logger;
   for (const std::string& name : names) {
     Result<std::unique_ptr<MetricSink>> sink = open(name, options);

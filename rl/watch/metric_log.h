@@ -16,7 +16,7 @@ namespace rl {
 struct MetricLogOptions {
   /// console; file (metrics.jsonl), csv (metrics.csv), prometheus (metrics.prom): in `folder`; tensorboard: in `folder/tensorboard`, or where
   /// TENSORBOARD_DIR says; wandb: an offline run in `folder`, or where WANDB_DIR says (none with WANDB_MODE=disabled).
-  /// The other places that verl knows get metrics.jsonl in their stead, and one warning.
+  /// Others (swanlab, mlflow, ...) get metrics.jsonl in their stead, and one warning.
   std::vector<std::string> loggers;
   std::filesystem::path folder;
   std::int64_t last_step = 0;  // what was logged after it is dropped: the run continues from there
@@ -26,7 +26,7 @@ struct MetricLogOptions {
   ConsoleOptions console;
 };
 
-/// Opens all of them. Errors: as errno says, with the path; kInvalidArgument: an unknown name.
+/// Opens all of them. Errors: as errno says, with the path.
 runtime::Result<MetricLogger> open_metric_log(const MetricLogOptions& options);
 
 }  // namespace rl

@@ -153,6 +153,8 @@ Result<PolicyOptions> PolicyOptions::from_config(const Config& config) {
   options.deterministic_rollouts = read.get_bool(rollout + "deterministic");
   options.epochs = read.get_int(actor + "ppo_epochs");
   const std::int64_t prompt_tokens_max = read.get_int("data.max_prompt_length");
+  const std::int64_t rollout_prompt_tokens = read.get_int(rollout + "prompt_length");
+  const std::int64_t rollout_response_tokens = read.get_int(rollout + "response_length");
   options.model = read.get_string("actor_rollout_ref.model.path");
   if (!read.status().ok()) return read.status();
 
@@ -167,6 +169,11 @@ Result<PolicyOptions> PolicyOptions::from_config(const Config& config) {
   if (options.epochs < 1) return config.out_of_range(actor + "ppo_epochs", "at least 1");
   if (prompt_tokens_max < 1) return config.out_of_range("data.max_prompt_length", "at least 1");
   if (options.training.response_tokens_max < 1) return config.out_of_range("data.max_response_length", "at least 1");
+
+  if (rollout_prompt_tokens != prompt_tokens_max) return config.out_of_range(rollout + "prompt_length", "what data.max_prompt_length is, " + std::to_string(prompt_tokens_max));
+  if (rollout_response_tokens != options.training.response_tokens_max) {
+    return config.out_of_range(rollout + "response_length", "what data.max_response_length is, " + std::to_string(options.training.response_tokens_max));
+  }
 
   Result<PolicyObjective> objective = PolicyObjective::from_config(config);
   if (!objective.ok()) return objective.status();

@@ -37,10 +37,22 @@ namespace {
 
 constexpr const char* kRlCommands[] = {"train", "generate", "score", "tokenize", "detokenize", "render", "export", "inspect", "report"};
 
-/// Becomes starling-rl, which answers its own --help. Returns only if that fails.
-int run_rl(char** argv) {
+/// What is asked about a configuration alone is answered by a program that starts at once, without LibTorch.
+bool asks_config(int argc, char** argv) {
+  if (std::strcmp(argv[1], "train") != 0) return false;
+  for (int i = 2; i < argc; ++i) {
+    for (const char* flag : {"--check", "--config-schema", "--write-tables"}) {
+      if (std::strcmp(argv[i], flag) == 0) return true;
+    }
+  }
+  return false;
+}
+
+/// Becomes starling-rl or starling-config, which answer their own --help. Returns only if that fails.
+int run_rl(int argc, char** argv) {
   std::error_code error;
-  std::string program = (std::filesystem::read_symlink("/proc/self/exe", error).parent_path() / "starling-rl").string();
+  const char* beside = asks_config(argc, argv) ? "starling-config" : "starling-rl";
+  std::string program = (std::filesystem::read_symlink("/proc/self/exe", error).parent_path() / beside).string();
   std::string name = program;
   argv[0] = name.data();
   ::execv(program.c_str(), argv);
@@ -367,7 +379,7 @@ std::string mistake(const CLI::App& app, const CLI::ParseError& error) {
 
 int main(int argc, char** argv) {
   for (const char* command : kRlCommands) {
-    if (argc > 1 && std::strcmp(argv[1], command) == 0) return run_rl(argv);
+    if (argc > 1 && std::strcmp(argv[1], command) == 0) return run_rl(argc, argv);
   }
   CLI::App app("Starling: actors, objects and reinforcement learning on a cluster", "starling");
   Commands commands(app);

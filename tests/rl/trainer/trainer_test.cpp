@@ -119,6 +119,32 @@ TEST_F(TrainerTest, TwoWorkersOnTwoNodesTakeTheStepsOfOne) {
   }
 }
 
+TEST_F(TrainerTest, SamplesOfEachStepAreDumpedAndARunMayOnlyValidate) {
+  const std::string data = "data.toy.rows=8 data.val_max_samples=4 trainer.rollout_data_dir=" + (folder_ / "samples").string() + " trainer.validation_data_dir=" + (folder_ / "validation").string() + " ";
+  const Outcome run = train(data + "trainer.total_training_steps=2");
+  ASSERT_EQ(run.code, 0) << run.output;
+  for (const char* step : {"1", "2"}) {
+    std::ifstream in(folder_ / "samples" / (std::string(step) + ".jsonl"));
+    std::size_t lines = 0;
+    for (std::string line; std::getline(in, line); ++lines) {
+      const auto sample = nlohmann::json::parse(line);
+      EXPECT_EQ(sample["step"], std::stoi(step));
+      EXPECT_NE(sample["input"], "");
+      EXPECT_TRUE(sample["score"].is_number());
+    }
+    EXPECT_EQ(lines, 16u) << "4 prompts with 4 responses each";
+  }
+  EXPECT_FALSE(fs::exists(folder_ / "validation"));  // nobody asked for a validation
+
+  const Outcome validation = train(data + "trainer.val_only=True trainer.default_local_dir=" + (folder_ / "only").string());
+  EXPECT_EQ(validation.code, 0) << validation.output;
+  EXPECT_TRUE(fs::exists(folder_ / "validation" / "0.jsonl")) << validation.output;
+  const auto lines = numbers(folder_ / "only");
+  ASSERT_EQ(lines.size(), 1u);
+  EXPECT_NE(lines[0].find("val-core/"), std::string::npos) << lines[0];
+  EXPECT_EQ(lines[0].find("actor/"), std::string::npos) << lines[0];
+}
+
 TEST_F(TrainerTest, WrongInputIsAnErrorWithItsCauseAndANonZeroExit) {
   struct Case {
     const char* arguments;

@@ -1,0 +1,149 @@
+#include "rl/config/check.h"
+
+#include <gtest/gtest.h>
+
+#include "rl/config/descriptions.h"
+#include "rl/config/keys.h"
+
+namespace rl {
+namespace {
+
+using Verdict = Judgement::Verdict;
+
+ConfigCheck check(std::vector<std::string> overrides) {
+  return *check_config({std::nullopt, std::move(overrides)});
+}
+
+KeyCheck only(const std::string& override_text) {
+  const ConfigCheck result = check({override_text});
+  EXPECT_EQ(result.keys.size(), 1u) << override_text;
+  return result.keys.empty() ? KeyCheck() : result.keys.front();
+}
+
+TEST(Check, SaysWhatEachKeyMeansHere) {
+  const KeyCheck used = only("data.train_batch_size=64");
+  EXPECT_EQ(used.verdict, Verdict::kUsed);
+  EXPECT_EQ(used.value, 64);
+  EXPECT_EQ(used.meaning, "prompts a step");
+  EXPECT_EQ(used.origin, "the command line");
+
+  const KeyCheck nothing = only("actor_rollout_ref.rollout.gpu_memory_utilization=0.4");
+  EXPECT_EQ(nothing.verdict, Verdict::kNoEffect);
+  EXPECT_EQ(nothing.meaning, "an option of another inference engine");
+
+  const KeyCheck refused = only("trainer.deterministic=false");
+  EXPECT_EQ(refused.verdict, Verdict::kRefused);
+  EXPECT_EQ(refused.meaning, "trainer.deterministic: false is refused: runs are always repeatable");
+}
+
+TEST(Check, GoesOnBehindWhatIsWrong) {
+  const ConfigCheck result = check({"data.max_prompt_lenth=1", "no_value", "data.shuffle=maybe", "trainer.nnodes=2"});
+  EXPECT_EQ(result.count(Verdict::kInvalid), 3u);
+  EXPECT_EQ(result.count(Verdict::kUsed), 1u);
+  EXPECT_FALSE(result.passes());
+  EXPECT_NE(to_text(result).find("did you mean 'data.max_prompt_length'?"), std::string::npos);
+}
+
+TEST(Check, AReferenceToNothingIsWrongAndHidesNoOtherKey) {
+  const ConfigCheck result = check({"data.max_prompt_length=${data.nothing}", "trainer.nnodes=2"});
+  EXPECT_FALSE(result.passes());
+  EXPECT_GE(result.keys.size(), 2u);
+  EXPECT_EQ(only("data.max_prompt_length=${data.max_response_length}").value, 512);
+}
+
+TEST(Check, NullStandsForTheDefault) {
+  for (const KeyInfo& row : known_keys()) {
+    const ConfigCheck result = check({"++" + std::string(row.key) + "=null"});
+    EXPECT_TRUE(result.passes()) << row.key << ": " << to_text(result);
+  }
+  EXPECT_EQ(only("data.train_batch_size=null").value, 1024);
+  EXPECT_EQ(only("actor_rollout_ref.actor.clip_ratio_low=null").value, 0.2);  // by its reference
+}
+
+TEST(Check, DefaultsPass) {
+  for (const KeyInfo& row : known_keys()) {
+    if (!row.has_default() || row.kind == KeyKind::kMap || row.default_text == "{}") continue;
+    const ConfigCheck result = check({std::string(row.key) + "=" + std::string(row.default_text)});
+    EXPECT_TRUE(result.passes()) << to_text(result);
+  }
+}
+
+TEST(Check, KeepsTheNameThatTheUserWrote) {
+  const KeyCheck key = only("trainer.max_steps=7");
+  EXPECT_EQ(key.written, "trainer.max_steps");
+  EXPECT_EQ(key.key, "trainer.total_training_steps");
+  EXPECT_NE(to_text(check({"trainer.max_steps=7"})).find("trainer.max_steps = 7  (trainer.total_training_steps): "), std::string::npos);
+}
+
+TEST(Check, UnderstandsOlderAndColloquialNames) {
+  struct Case {
+    const char* text;
+    const char* key;
+    Verdict verdict;
+  };
+  for (const Case& old : {Case{"data.dataset_name=toy", "data.dataset_name", Verdict::kUsed},
+                          Case{"trainer.max_steps=10", "trainer.total_training_steps", Verdict::kUsed},
+                          Case{"trainer.log_interval=2", "trainer.log_interval", Verdict::kUsed},
+                          Case{"num_train_epochs=3", "trainer.total_epochs", Verdict::kUsed},
+                          Case{"async_rollout=False", "async_rollout", Verdict::kUsed},
+                          Case{"async_rollout=True", "async_rollout", Verdict::kRefused},
+                          Case{"gradient_checkpointing=False", "actor_rollout_ref.model.enable_gradient_checkpointing", Verdict::kNoEffect},
+                          Case{"actor_rollout_ref.rollout.repetition_penalty=1.0", "actor_rollout_ref.rollout.repetition_penalty", Verdict::kUsed},
+                          Case{"actor_rollout_ref.rollout.repetition_penalty=1.1", "actor_rollout_ref.rollout.repetition_penalty", Verdict::kRefused},
+                          Case{"actor_rollout_ref.model.custom_forward=True", "actor_rollout_ref.model.custom_forward", Verdict::kUsed},
+                          Case{"parallel_config.tensor_parallel_size=2", "parallel_config.tensor_parallel_size", Verdict::kNoEffect},
+                          Case{"parallel_config.tensor_parallel_size=auto", "parallel_config.tensor_parallel_size", Verdict::kNoEffect},
+                          Case{"parallel_config.pipeline_parallel_size=auto", "parallel_config.pipeline_parallel_size", Verdict::kNoEffect},
+                          Case{"parallel_config.pipeline_parallel_size=two", "parallel_config.pipeline_parallel_size", Verdict::kInvalid},
+                          Case{"reward_model.reward_manager=naive", "reward.reward_manager.name", Verdict::kUsed},
+                          Case{"reward_model.enable=False", "reward.reward_model.enable", Verdict::kUsed}}) {
+    const KeyCheck key = only(old.text);
+    EXPECT_EQ(key.key, old.key) << old.text;
+    EXPECT_EQ(key.verdict, old.verdict) << old.text << ": " << key.meaning;
+    EXPECT_NE(key.meaning, "") << old.text;
+  }
+  // What these do is decided where rewards are; the names must lead there.
+  EXPECT_EQ(canonical_key("custom_reward_function.path"), "reward.custom_reward_function.path");
+  EXPECT_EQ(canonical_key("custom_reward_function.overlong_buffer.len"), "reward.reward_kwargs.overlong_buffer_cfg.len");
+  EXPECT_EQ(canonical_key("reward_model.model.path"), "reward.reward_model.model_path");
+  EXPECT_EQ(canonical_key("reward_model.rollout.name"), "reward.reward_model.rollout.name");
+  EXPECT_EQ(canonical_key("reward_model.sandbox_fusion.url"), "reward.sandbox_fusion.url");
+}
+
+TEST(Check, EmptyListsOfChoicesTakeAnyLogger) {
+  EXPECT_TRUE(check({"trainer.logger=['console','wandb','json_eval']"}).passes());
+}
+
+TEST(Check, AnyDeviceOfVerlsIsUnderstood) {
+  EXPECT_EQ(only("trainer.device=npu").verdict, Verdict::kUsed);
+  EXPECT_EQ(only("trainer.device=tpu").verdict, Verdict::kRefused);
+}
+
+TEST(Check, KeysAddedOnPurposeHaveNoEffect) {
+  EXPECT_EQ(only("+mine.x=1").verdict, Verdict::kNoEffect);
+  EXPECT_EQ(only("mine.x=1").verdict, Verdict::kInvalid);
+}
+
+TEST(Check, WhatHydraReadsIsNoKey) {
+  EXPECT_TRUE(check({"hydra.run.dir=out", "hydra/job_logging=none"}).keys.empty());
+}
+
+TEST(Check, TheJsonHasVerdictAndMeaningOfEachKey) {
+  const auto json = to_json(check({"trainer.nnodes=2", "trainer.deterministic=false"}));
+  EXPECT_EQ(json["passes"], false);
+  EXPECT_EQ(json["used"], 1);
+  EXPECT_EQ(json["refused"], 1);
+  ASSERT_EQ(json["keys"].size(), 2u);
+  EXPECT_EQ(json["keys"][0]["key"], "trainer.deterministic");
+  EXPECT_EQ(json["keys"][0]["verdict"], "refused");
+  EXPECT_EQ(json["keys"][1]["verdict"], "used");
+}
+
+TEST(Check, EveryKeyThatIsUsedIsDescribed) {
+  for (const KeyInfo& row : known_keys()) {
+    if (row.support == KeySupport::kSupported) EXPECT_FALSE(description_of(row.key).empty()) << row.key << ": add a line to rl/config/descriptions.inc";
+  }
+}
+
+}  // namespace
+}  // namespace rl

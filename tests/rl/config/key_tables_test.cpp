@@ -1,0 +1,50 @@
+#include "rl/config/key_tables.h"
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <fstream>
+#include <sstream>
+
+#include "rl/config/keys.h"
+
+namespace rl {
+namespace {
+
+std::string read(const std::filesystem::path& file) {
+  std::ostringstream text;
+  text << std::ifstream(file).rdbuf();
+  return text.str();
+}
+
+TEST(KeyTables, TheGuideHasThem) {
+  const std::string page = read(STARLING_SOURCE_DIR "/docs/guide/verl.md");
+  EXPECT_NE(page.find(kTablesBegin + ("\n" + key_tables()) + kTablesEnd), std::string::npos)
+      << "the table of keys has changed: starling train --write-tables docs/guide/verl.md";
+}
+
+TEST(KeyTables, NameEveryKey) {
+  const std::string tables = key_tables();
+  for (const KeyInfo& row : known_keys()) {
+    const std::string_view last = row.key.substr(row.key.rfind('.') + 1);
+    const std::string_view name = row.support == KeySupport::kNoEffect ? last : row.key;
+    EXPECT_NE(tables.find("`" + std::string(name) + "`"), std::string::npos) << row.key;
+    EXPECT_NE(tables.find(row.note.substr(0, row.note.find('|'))), std::string::npos) << row.key;
+  }
+}
+
+TEST(KeyTables, GoBetweenTheMarks) {
+  const std::filesystem::path page = std::filesystem::temp_directory_path() / ("starling_tables_" + std::to_string(getpid()));
+  std::ofstream(page) << "before\n" << kTablesBegin << "old\n" << kTablesEnd << "after\n";
+  ASSERT_TRUE(write_key_tables(page).ok());
+  const std::string text = read(page);
+  EXPECT_EQ(text, std::string("before\n") + kTablesBegin + "\n" + key_tables() + kTablesEnd + "after\n");
+  ASSERT_TRUE(write_key_tables(page).ok());
+  EXPECT_EQ(read(page), text);
+  std::ofstream(page) << "no marks";
+  EXPECT_FALSE(write_key_tables(page).ok());
+  std::filesystem::remove(page);
+}
+
+}  // namespace
+}  // namespace rl

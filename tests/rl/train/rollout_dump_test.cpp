@@ -1,0 +1,56 @@
+#include "rl/train/rollout_dump.h"
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <string>
+
+namespace rl {
+namespace {
+
+class RolloutDump : public ::testing::Test {
+ protected:
+  RolloutDump() : folder_(std::filesystem::temp_directory_path() / ("starling_dump_" + std::to_string(getpid()))) {}
+  ~RolloutDump() override { std::filesystem::remove_all(folder_); }
+
+  std::vector<nlohmann::json> lines(std::int64_t step) const {
+    std::vector<nlohmann::json> all;
+    std::ifstream in(folder_ / (std::to_string(step) + ".jsonl"));
+    for (std::string line; std::getline(in, line);) all.push_back(nlohmann::json::parse(line));
+    return all;
+  }
+
+  std::filesystem::path folder_;
+};
+
+TEST_F(RolloutDump, HasALineForEachSample) {
+  ASSERT_TRUE(write_rollout_dump(folder_ / "deep", 3, {}).ok());
+  ASSERT_TRUE(write_rollout_dump(folder_, 3, {{"two\nlines", "\"yes\"", "yes", 0.5}, {"b", "c", "", 1.0}}).ok());
+  const auto read = lines(3);
+  ASSERT_EQ(read.size(), 2u);
+  EXPECT_EQ(read[0], nlohmann::json({{"input", "two\nlines"}, {"output", "\"yes\""}, {"gts", "yes"}, {"score", 0.5}, {"step", 3}}));
+}
+
+TEST_F(RolloutDump, ReplacesUnlessItIsToGoOn) {
+  ASSERT_TRUE(write_rollout_dump(folder_, 1, {{"a", "", "", 0}, {"b", "", "", 0}}).ok());
+  ASSERT_TRUE(write_rollout_dump(folder_, 1, {{"c", "", "", 0}}).ok());
+  EXPECT_EQ(lines(1).size(), 1u);
+  ASSERT_TRUE(write_rollout_dump(folder_, 1, {{"d", "", "", 0}}, /*append=*/true).ok());
+  EXPECT_EQ(lines(1).size(), 2u);
+}
+
+TEST_F(RolloutDump, BrokenTextBecomesText) {
+  ASSERT_TRUE(write_rollout_dump(folder_, 1, {{"\xff", "\xe2\x82", "", 0}}).ok());
+  EXPECT_EQ(lines(1)[0]["input"], "\uFFFD");
+}
+
+TEST_F(RolloutDump, NamesAFolderThatCannotBe) {
+  std::ofstream(folder_) << "a file";
+  const runtime::Status status = write_rollout_dump(folder_, 1, {});
+  EXPECT_NE(status.message().find(folder_.string()), std::string::npos) << status.message();
+}
+
+}  // namespace
+}  // namespace rl
