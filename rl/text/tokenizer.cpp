@@ -78,7 +78,7 @@ std::string Tokenizer::decode(std::span<const std::int32_t> ids, bool skip_speci
 
 Result<std::string> Tokenizer::decode_checked(std::span<const std::int32_t> ids, bool skip_special_tokens) const {
   for (std::size_t i = 0; i < ids.size(); ++i) {
-    if (!pipeline_->token(ids[i]).empty()) continue;
+    if (!pipeline_->token(ids[i]).empty() || pipeline_->added_tokens.find(ids[i]) != nullptr) continue;
     return runtime::invalid_argument("id " + std::to_string(ids[i]) + " at position " + std::to_string(i) +
                                      " is not in the vocabulary of " + std::to_string(vocab_size()));
   }

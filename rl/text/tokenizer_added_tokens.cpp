@@ -1,5 +1,6 @@
 #include "rl/text/tokenizer_added_tokens.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "rl/text/tokenizer_json_fields.h"
@@ -53,6 +54,7 @@ Result<AddedTokens> AddedTokens::make(std::vector<AddedToken> tokens, const Norm
     const AddedToken& token = added.tokens_[i];
     added.by_id_[token.id] = i;
     added.by_content_[token.content] = i;
+    added.tokens_[i].shown = token.content;
     if (!token.in_text) continue;
     if (!token.normalized) {
       original.emplace_back(token.content, static_cast<std::int32_t>(i));
@@ -62,6 +64,7 @@ Result<AddedTokens> AddedTokens::make(std::vector<AddedToken> tokens, const Norm
     if (normalizer != nullptr) {
       Status status = normalizer->apply(contents.back(), scratch);
       if (!status.ok()) return status.with_context("added token " + token.content);
+      added.tokens_[i].shown = contents.back();
     }
     normalized.emplace_back(contents.back(), static_cast<std::int32_t>(i));
   }
@@ -90,12 +93,13 @@ void AddedTokens::split(const ByteTrie& trie, std::string_view text, std::vector
     std::size_t end = at + length;
     at = end;
     if (token.single_word && inside_word(text, begin, end)) continue;
-    if (token.strip_left) begin = back_over_spaces(text, begin, done);
+    // What the token before took to its right is still searched: a token of white space there is found again, as in Hugging Face's tokenizers.
+    if (token.strip_left) begin = std::max(back_over_spaces(text, begin, std::min(begin, done)), done);
     if (token.strip_right) end = over_spaces(text, end);
+    if (begin >= end) continue;
     if (begin > done) segments.push_back({text.substr(done, begin - done), -1});
     segments.push_back({text.substr(begin, end - begin), token.id});
     done = end;
-    at = end;
   }
   if (done < text.size()) segments.push_back({text.substr(done), -1});
 }

@@ -27,6 +27,7 @@ struct AddedToken {
   bool strip_right = false;  // and after it
   bool normalized = false;   // looked for in the normalized text rather than in the original
   bool in_text = true;       // else never looked for: what SentencePiece calls a control symbol is no part of any text
+  std::string shown = {};    // what it decodes to: its normalized form where it is looked for in normalized text; set by AddedTokens::make
 };
 
 /// A stretch of text, or an added token that was found there (id >= 0).
@@ -43,7 +44,8 @@ class AddedTokens {
   /// `normalizer` (may be null: the content stands for itself) is applied to the content of normalized tokens. Errors: as Normalizer::apply.
   static runtime::Result<AddedTokens> make(std::vector<AddedToken> tokens, const Normalizer* normalizer);
 
-  /// Appends the segments of `text`, none of them empty text. The leftmost match counts, of several there the longest.
+  /// Appends the segments of `text`, none of them empty text. The leftmost match counts, of several there the longest. A token inside the white space that the one
+  /// before it took is a segment too, which then overlaps.
   void split_original(std::string_view text, std::vector<Segment>& segments) const { split(original_, text, segments); }
   void split_normalized(std::string_view text, std::vector<Segment>& segments) const { split(normalized_, text, segments); }
 

@@ -8,7 +8,7 @@
 namespace rl {
 
 AlignedText align(std::string_view original, std::uint32_t begin) {
-  AlignedText aligned{std::string(original), {}};
+  AlignedText aligned{std::string(original), {}, begin};
   aligned.origins.reserve(original.size());
   for (std::size_t at = 0; at < original.size();) {
     const std::size_t length = utf8_length(original[at]);
@@ -46,10 +46,10 @@ void apply_changes(std::span<const CharacterChange> changes, AlignedText& text) 
     spelled.clear();
     append_utf8(change.character, spelled);
     if (change.change > 0) {
-      rewriter.add(spelled, at == 0 ? Piece{0, 0} : text.origins[at - 1]);
+      rewriter.add(spelled, at == 0 ? text.start() : text.origins[at - 1]);
       continue;
     }
-    rewriter.add(spelled, at < text.origins.size() ? text.origins[at] : Piece{0, 0});
+    rewriter.add(spelled, at < text.origins.size() ? text.origins[at] : text.start());
     for (int i = 0; i <= -change.change; ++i) step();
   }
   rewriter.finish();

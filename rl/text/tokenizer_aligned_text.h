@@ -21,6 +21,9 @@ struct Piece {
 struct AlignedText {
   std::string text;
   std::vector<Piece> origins;  // by byte of `text`: a range of the original text
+  std::uint32_t begin = 0;     // where the whole begins in the original: what comes before all of it is from there
+
+  Piece start() const { return {begin, begin}; }
 };
 
 /// The characters of `original`, each its own origin; the first byte is at `begin` of the whole original.
@@ -29,7 +32,7 @@ AlignedText align(std::string_view original, std::uint32_t begin);
 /// Builds what is to become of an AlignedText, then takes its place.
 class AlignedRewriter {
  public:
-  explicit AlignedRewriter(AlignedText& old) : old_(old) {}
+  explicit AlignedRewriter(AlignedText& old) : old_(old) { new_.begin = old.begin; }
 
   /// New text whose origin is that of the old text's byte `at`; nothing, when the old text has no such byte.
   void add(std::string_view text, std::size_t at);

@@ -1,8 +1,10 @@
 // tokenizer.json to a pipeline.
 #include <nlohmann/json.hpp>
 
+#include "rl/text/tokenizer_bytes.h"
 #include "rl/text/tokenizer_files.h"
 #include "rl/text/tokenizer_json_fields.h"
+#include "rl/text/tokenizer_text.h"
 #include "rl/weights/mapped_file.h"
 
 namespace rl {
@@ -27,7 +29,19 @@ Status load_part(const json& tokenizer, const char* key, Part& part, Load load) 
   return {};
 }
 
-// A byte-level BPE takes the bytes themselves where the last step before it would only have spelled them out.
+bool spells_every_byte(const json& model) {
+  const json* vocabulary = json_member(model, "vocab");
+  if (vocabulary == nullptr || !vocabulary->is_object()) return false;
+  for (int byte = 0; byte < 256; ++byte) {
+    std::string spelled;
+    append_utf8(byte_to_character(static_cast<std::uint8_t>(byte)), spelled);
+    if (!vocabulary->contains(spelled)) return false;
+  }
+  return true;
+}
+
+// A byte-level BPE takes the bytes themselves where the last step before it would only have spelled them out. Not where a spelling that the vocabulary lacks
+// falls back to the bytes of the spelling.
 bool defer_byte_level(const json& model, TokenizerPipeline& pipeline) {
   const auto is = [&model](const char* key, std::string_view wanted, std::string_view otherwise) {
     auto value = json_string_or(model, key, otherwise);
@@ -35,6 +49,8 @@ bool defer_byte_level(const json& model, TokenizerPipeline& pipeline) {
   };
   const bool plain_bpe = is("type", "BPE", json_member(model, "merges") != nullptr ? "BPE" : "") &&
                          is("continuing_subword_prefix", "", "") && is("end_of_word_suffix", "", "");
+  const json* fallback = json_member(model, "byte_fallback");
+  if (fallback != nullptr && *fallback == true && !spells_every_byte(model)) return false;
   return plain_bpe && pipeline.pre_tokenizer != nullptr && pipeline.pre_tokenizer->defer_byte_level();
 }
 

@@ -180,7 +180,7 @@ class Replace final : public Normalizer {
     std::size_t copied = 0;
     Status status = pattern_.each(text.text, scratch, [&](std::size_t begin, std::size_t end) {
       rewriter.keep(copied, begin);
-      rewriter.add(content_, end == 0 ? Piece{0, 0} : text.origins[end - 1]);
+      rewriter.add(content_, end == 0 ? text.start() : text.origins[end - 1]);
       copied = end;
     });
     if (!status.ok()) return status;

@@ -22,16 +22,20 @@ class Pattern {
   static runtime::Result<Pattern> regex(std::string_view regex);
   static Pattern literal(std::string text) { return Pattern(std::move(text)); }
 
-  /// Calls `match(begin, end)` for each match, left to right, none overlapping. Empty matches are reported once per place.
+  /// Calls `match(begin, end)` for each match, left to right, none overlapping. As in Hugging Face's tokenizers an empty match right behind the one before does
+  /// not count, and an empty text has none.
   template <class Match>
   runtime::Status each(std::string_view text, RegexScratch& scratch, Match match) const {
-    for (std::size_t from = 0; from <= text.size();) {
+    std::size_t last_end = std::string_view::npos;
+    for (std::size_t from = 0; from <= text.size() && !text.empty();) {
       bool failed = false;
       auto range = find(text, from, scratch, failed);
       if (failed) return gave_up();
       if (!range) break;
-      match(range->first, range->second);
-      from = range->second > range->first ? range->second : step_over(text, range->second);
+      const auto [begin, end] = *range;
+      if (begin < end || begin != last_end) match(begin, end);
+      from = begin < end ? end : step_over(text, end);
+      last_end = end;
     }
     return {};
   }

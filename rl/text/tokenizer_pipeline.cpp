@@ -123,7 +123,7 @@ std::string TokenizerPipeline::decode(std::span<const std::int32_t> ids, bool sk
 }
 
 std::string_view TokenizerPipeline::token(std::int32_t id) const {
-  if (const AddedToken* added = added_tokens.find(id)) return added->content;
+  if (const AddedToken* added = added_tokens.find(id)) return added->shown;
   return model->vocabulary().token(id);
 }
 

@@ -47,7 +47,7 @@ struct TokenizerPipeline {
   runtime::Result<Encoding> encode_with(std::string_view text, const EncodeOptions& options) const;
   std::string decode(std::span<const std::int32_t> ids, bool skip_special_tokens) const;
 
-  /// An added token's content, or the vocabulary's token; empty for an unknown id.
+  /// What an added token decodes to, or the vocabulary's token; empty for an unknown id.
   std::string_view token(std::int32_t id) const;
   std::optional<std::int32_t> find(std::string_view token) const;
   bool is_special(std::int32_t id) const;
@@ -64,11 +64,23 @@ struct TokenizerPipeline {
     std::unique_ptr<ModelScratch> model;
   };
 
+  /// Tokens with where they are from. What an added token matched may have white space around it, which its content has not.
+  struct AlignedTokens {
+    std::vector<std::int32_t>& ids;
+    std::vector<TokenOffsets>& offsets;
+    std::vector<std::pair<std::size_t, std::string>> matched = {};  // index of ids, and the text there; by index
+
+    void add_matched(std::int32_t id, TokenOffsets at, std::string_view text) {
+      matched.emplace_back(ids.size(), text);
+      ids.push_back(id);
+      offsets.push_back(at);
+    }
+  };
+
   runtime::Status check_text(std::string_view text) const;
   runtime::Status encode_plain(std::string_view text, std::vector<std::int32_t>& ids) const;
   runtime::Status encode_aligned(std::string_view text, OffsetUnit unit, std::vector<std::int32_t>& ids, std::vector<TokenOffsets>& offsets) const;
-  runtime::Status encode_text_aligned(std::string_view text, std::uint32_t begin, Scratch& scratch, std::vector<std::int32_t>& ids,
-                                      std::vector<TokenOffsets>& offsets) const;
+  runtime::Status encode_text_aligned(std::string_view text, std::uint32_t begin, Scratch& scratch, AlignedTokens& tokens) const;
   runtime::Status encode_text(std::string_view text, bool at_start, Scratch& scratch, std::vector<std::int32_t>& ids) const;
   std::unique_ptr<Scratch> take_scratch() const;
   void give_back(std::unique_ptr<Scratch> scratch) const;

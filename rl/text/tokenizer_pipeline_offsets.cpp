@@ -23,7 +23,7 @@ void trim(std::string_view token, bool add_prefix_space, bool first, TokenOffset
   std::uint32_t trailing = 0;
   for (std::size_t end = token.size(); end > 0 && is_blank(previous_code_point(token, end));) ++trailing;
   if (leading > 0) {
-    if (add_prefix_space && (first || offsets.begin == 0)) --leading;  // that one was not in the text
+    if (leading == 1 && add_prefix_space && (first || offsets.begin == 0)) leading = 0;  // that one was not in the text
     offsets.begin = std::min(offsets.begin + leading, offsets.end);
   }
   if (trailing > 0 && offsets.end >= trailing) offsets.end = std::max(offsets.end - trailing, offsets.begin);
@@ -31,17 +31,14 @@ void trim(std::string_view token, bool add_prefix_space, bool first, TokenOffset
 
 }  // namespace
 
-Status TokenizerPipeline::encode_text_aligned(std::string_view text, std::uint32_t begin, Scratch& scratch, std::vector<std::int32_t>& ids,
-                                              std::vector<TokenOffsets>& offsets) const {
+Status TokenizerPipeline::encode_text_aligned(std::string_view text, std::uint32_t begin, Scratch& scratch, AlignedTokens& tokens) const {
+  std::vector<std::int32_t>& ids = tokens.ids;
   AlignedText aligned = align(text, begin);
   if (normalizer != nullptr) {
     Status status = normalizer->apply_aligned(aligned, scratch.regex);
     if (!status.ok()) return status;
   }
-  const auto add = [&](std::int32_t id, std::span<const Piece> origins) {
-    ids.push_back(id);
-    offsets.push_back(origins.empty() ? TokenOffsets{} : TokenOffsets{origins.front().begin, origins.back().end});
-  };
+  const auto range = [](std::span<const Piece> origins) { return origins.empty() ? TokenOffsets{} : TokenOffsets{origins.front().begin, origins.back().end}; };
   scratch.inner_segments.clear();
   added_tokens.split_normalized(aligned.text, scratch.inner_segments);
   std::vector<Piece> ranges;
@@ -49,7 +46,7 @@ Status TokenizerPipeline::encode_text_aligned(std::string_view text, std::uint32
     const auto at = static_cast<std::size_t>(segment.text.data() - aligned.text.data());
     const auto origins = std::span<const Piece>(aligned.origins).subspan(at, segment.text.size());
     if (segment.id >= 0) {
-      add(segment.id, origins);
+      tokens.add_matched(segment.id, range(origins), segment.text);
       continue;
     }
     PieceList& pieces = scratch.pieces;
@@ -69,7 +66,8 @@ Status TokenizerPipeline::encode_text_aligned(std::string_view text, std::uint32
       ids.resize(first);
       for (std::size_t i = 0; i < found.size(); ++i) {
         const std::size_t end = std::min<std::size_t>(ranges[i].end, of_piece.size());
-        add(found[i], of_piece.subspan(std::min<std::size_t>(ranges[i].begin, end), end - std::min<std::size_t>(ranges[i].begin, end)));
+        ids.push_back(found[i]);
+        tokens.offsets.push_back(range(of_piece.subspan(std::min<std::size_t>(ranges[i].begin, end), end - std::min<std::size_t>(ranges[i].begin, end))));
       }
     }
   }
@@ -80,15 +78,15 @@ Status TokenizerPipeline::encode_aligned(std::string_view text, OffsetUnit unit,
   auto scratch = take_scratch();
   scratch->segments.clear();
   added_tokens.split_original(text, scratch->segments);
+  AlignedTokens tokens{ids, offsets};
   Status status;
   for (const Segment& segment : scratch->segments) {
     const auto begin = static_cast<std::uint32_t>(segment.text.data() - text.data());
     if (segment.id >= 0) {
-      ids.push_back(segment.id);
-      offsets.push_back({begin, static_cast<std::uint32_t>(begin + segment.text.size())});
+      tokens.add_matched(segment.id, {begin, static_cast<std::uint32_t>(begin + segment.text.size())}, segment.text);
       continue;
     }
-    status = encode_text_aligned(segment.text, begin, *scratch, ids, offsets);
+    status = encode_text_aligned(segment.text, begin, *scratch, tokens);
     if (!status.ok()) break;
   }
   give_back(std::move(scratch));
@@ -96,7 +94,11 @@ Status TokenizerPipeline::encode_aligned(std::string_view text, OffsetUnit unit,
   if (unit == OffsetUnit::kBytes && !post_processor.trim_offsets) return {};
   offsets_to_characters(text, offsets);
   if (post_processor.trim_offsets) {
-    for (std::size_t i = 0; i < ids.size(); ++i) trim(token(ids[i]), post_processor.add_prefix_space, i == 0, offsets[i]);
+    auto matched = tokens.matched.begin();
+    for (std::size_t i = 0; i < ids.size(); ++i) {
+      const bool added = matched != tokens.matched.end() && matched->first == i;
+      trim(added ? std::string_view((matched++)->second) : token(ids[i]), post_processor.add_prefix_space, i == 0, offsets[i]);
+    }
   }
   if (unit == OffsetUnit::kBytes) offsets_to_bytes(text, offsets);
   return {};

@@ -6,6 +6,7 @@
 #include "rl/text/tokenizer_bytes.h"
 #include "rl/text/tokenizer_json_fields.h"
 #include "rl/text/tokenizer_pattern.h"
+#include "rl/text/tokenizer_scripts.h"
 #include "rl/text/tokenizer_text.h"
 
 namespace rl {
@@ -292,6 +293,48 @@ class Whitespace final : public PreTokenizer {
   }
 };
 
+// Runs of one script. What is of any script goes with what is before it; in front of everything it is dropped, as in Hugging Face's tokenizers.
+class UnicodeScripts final : public PreTokenizer {
+ public:
+  Status apply(PieceList& list, RegexScratch&) const override {
+    return split_pieces(list, [&](const Piece& piece, std::vector<Piece>& out) {
+      std::uint8_t previous = kAnyScript;
+      std::uint32_t begin = piece.begin;
+      for (std::size_t at = piece.begin; at < piece.end;) {
+        const auto here = static_cast<std::uint32_t>(at);
+        const std::uint8_t script = script_of(next_code_point(list.text, at));
+        if (script == kAnyScript) continue;
+        if (script == previous) continue;
+        if (previous != kAnyScript) out.push_back({begin, here});
+        begin = here;
+        previous = script;
+      }
+      if (previous != kAnyScript) out.push_back({begin, piece.end});
+      return Status();
+    });
+  }
+};
+
+// So many characters each.
+class FixedLength final : public PreTokenizer {
+ public:
+  explicit FixedLength(std::size_t length) : length_(length) {}
+
+  Status apply(PieceList& list, RegexScratch&) const override {
+    return split_pieces(list, [&](const Piece& piece, std::vector<Piece>& out) {
+      for (std::size_t at = piece.begin; at < piece.end;) {
+        const auto begin = static_cast<std::uint32_t>(at);
+        for (std::size_t i = 0; i < length_ && at < piece.end; ++i) at += utf8_length(list.text[at]);
+        out.push_back({begin, static_cast<std::uint32_t>(at)});
+      }
+      return Status();
+    });
+  }
+
+ private:
+  std::size_t length_;
+};
+
 class Sequence final : public PreTokenizer {
  public:
   explicit Sequence(std::vector<std::unique_ptr<PreTokenizer>> parts) : parts_(std::move(parts)) {}
@@ -371,6 +414,15 @@ PreTokenizerResult metaspace_from_json(const json& component) {
   return runtime::unimplemented("prepend_scheme " + std::string(*scheme) + " is not supported");
 }
 
+PreTokenizerResult fixed_length_from_json(const json& component) {
+  constexpr std::int64_t kLength = 5;  // what the reference takes where a file does not say
+  if (json_member(component, "length") == nullptr) return make<FixedLength>(kLength);
+  auto length = json_integer(component, "length");
+  if (!length.ok()) return length.status();
+  if (*length < 1) return runtime::invalid_argument("length " + std::to_string(*length) + " is not positive");
+  return make<FixedLength>(static_cast<std::size_t>(*length));
+}
+
 PreTokenizerResult digits_from_json(const json& component) {
   auto individual = json_bool_or(component, "individual_digits", false);
   if (!individual.ok()) return individual.status();
@@ -411,6 +463,8 @@ PreTokenizerResult pre_tokenizer_from_json(const json& component, int depth) {
   if (*type == "Whitespace") return make<Whitespace>();
   if (*type == "WhitespaceSplit") return make<CharacterSplit>(Behavior::kRemoved, is_white_space);
   if (*type == "BertPreTokenizer") return bert();
+  if (*type == "UnicodeScripts") return make<UnicodeScripts>();
+  if (*type == "FixedLength") return fixed_length_from_json(component);
   return unsupported_component("pre_tokenizer", *type);
 }
 

@@ -54,7 +54,7 @@ class PreTokenizer {
 };
 
 /// Builds the "pre_tokenizer" of a tokenizer.json: ByteLevel, Split, Digits, Metaspace, Whitespace, WhitespaceSplit, Punctuation,
-/// BertPreTokenizer, CharDelimiterSplit, Sequence. kUnimplemented names any other.
+/// BertPreTokenizer, CharDelimiterSplit, UnicodeScripts, FixedLength, Sequence. kUnimplemented names any other.
 runtime::Result<std::unique_ptr<PreTokenizer>> pre_tokenizer_from_json(const nlohmann::json& json, int depth = 0);
 
 /// Splits by each pattern in turn, keeping matches and what lies between, then maps bytes to GPT-2's characters.

@@ -3,6 +3,8 @@
 
 #include <pcre2.h>
 
+#include <algorithm>
+
 #include "runtime/core/check.h"
 
 namespace rl {
@@ -17,10 +19,34 @@ constexpr std::uint32_t kMatchLimit = 50'000'000;  // steps of one match; honest
 
 constexpr std::string_view kSpaces =
     R"(\x{9}-\x{d}\x{20}\x{85}\x{a0}\x{1680}\x{2000}-\x{200a}\x{2028}\x{2029}\x{202f}\x{205f}\x{3000})";
-constexpr std::string_view kWords = R"(\p{L}\p{M}\p{Nd}\p{Nl}\p{Pc})";
+constexpr std::string_view kWords = R"(\p{Alphabetic}\p{M}\p{Nd}\p{Pc})";
+constexpr std::string_view kWordsAlone = R"(\p{Alphabetic}\p{M}\p{Nd}\p{Pc}\x{b2}\x{b3}\x{b9}\x{bc}-\x{be})";  // outside a class, Latin-1's other numbers count too
 constexpr std::string_view kHexDigits = "0-9a-fA-F";
 
 bool is_special(char c) { return std::string_view("\\^$.|?*+()[]{}-").find(c) != std::string_view::npos; }
+
+// Oniguruma's members of [:name:], or of its complement; empty: not supported.
+std::string_view posix_class(std::string_view name) {
+  static constexpr std::pair<std::string_view, std::string_view> kClasses[] = {
+      {"alpha", R"(\p{Alphabetic})"}, {"^alpha", R"(\P{Alphabetic})"}, {"upper", R"(\p{Uppercase})"}, {"^upper", R"(\P{Uppercase})"},
+      {"lower", R"(\p{Lowercase})"},  {"^lower", R"(\P{Lowercase})"},  {"digit", R"(\p{Nd})"},        {"^digit", R"(\P{Nd})"},
+      {"cntrl", R"(\p{Cc})"},         {"^cntrl", R"(\P{Cc})"},         {"alnum", R"(\p{Alphabetic}\p{Nd})"},
+      {"punct", R"(\p{P}\p{S})"},     {"blank", R"(\x{9}\p{Zs})"},     {"space", kSpaces},
+      {"xdigit", kHexDigits},         {"word", kWords}};
+  for (const auto& [known, members] : kClasses) {
+    if (known == name) return members;
+  }
+  return {};
+}
+
+// General categories and the properties that the two libraries call alike; any other name in \p{} is a script, which PCRE2 would extend by characters that several
+// scripts use (\p{Han} by ideographic punctuation).
+bool is_script(std::string_view name) {
+  static constexpr std::string_view kOthers[] = {"L",  "Ll", "Lm", "Lo", "Lt", "Lu", "M",  "Mc", "Me", "Mn", "N",  "Nd", "Nl", "No", "P",   "Pc",         "Pd",        "Pe",       "Pf",  "Pi",
+                                                 "Po", "Ps", "S",  "Sc", "Sk", "Sm", "So", "Z",  "Zl", "Zp", "Zs", "C",  "Cc", "Cf", "Cn",  "Co",         "Cs",        "L&",       "LC",  "Any",
+                                                 "Alphabetic", "Uppercase", "Lowercase", "White_Space", "Ideographic", "Emoji", "Extended_Pictographic", "Hex_Digit", "Math", "Dash"};
+  return name.find_first_of(":=") == std::string_view::npos && std::find(std::begin(kOthers), std::end(kOthers), name) == std::end(kOthers);
+}
 
 struct CodeDeleter {
   void operator()(pcre2_code* code) const { pcre2_code_free(code); }
@@ -36,10 +62,17 @@ Result<std::string> regex_to_pcre2(std::string_view pattern) {
     if (c == '\\' && i + 1 < pattern.size()) {
       const char escaped = pattern[++i];
       std::string_view set = escaped == 's' || escaped == 'S'   ? kSpaces
-                             : escaped == 'w' || escaped == 'W' ? kWords
+                             : escaped == 'w' || escaped == 'W' ? (in_class ? kWords : kWordsAlone)
                              : escaped == 'h' || escaped == 'H' ? kHexDigits
                                                                 : std::string_view();
-      if (set.empty()) {
+      const std::size_t name_end = escaped == 'p' || escaped == 'P' ? pattern.find('}', i) : std::string_view::npos;
+      if (name_end != std::string_view::npos && pattern.substr(i + 1).starts_with('{')) {
+        std::string_view name = pattern.substr(i + 2, name_end - i - 2);
+        const bool complement = name.starts_with('^');
+        if (complement) name.remove_prefix(1);
+        out += std::string("\\") + escaped + (complement ? "{^" : "{") + (is_script(name) ? "sc:" : "") + std::string(name) + "}";
+        i = name_end;
+      } else if (set.empty()) {
         out += c;
         out += escaped;
       } else if (escaped >= 'a') {
@@ -63,7 +96,10 @@ Result<std::string> regex_to_pcre2(std::string_view pattern) {
       if (c == '[') {  // [:name:]
         const std::size_t end = pattern.find(":]", i);
         if (end == std::string_view::npos) return runtime::invalid_argument("[: without :]");
-        out += pattern.substr(i, end + 2 - i);
+        const std::string_view name = pattern.substr(i + 2, end - i - 2);
+        const std::string_view members = posix_class(name);
+        if (members.empty()) return runtime::unimplemented("[:" + std::string(name) + ":] is not supported");
+        out += members;
         i = end + 1;
         continue;
       }

@@ -2,7 +2,10 @@
 
 #include <utf8proc.h>
 
+#include <algorithm>
 #include <cstring>
+#include <iterator>
+#include <utility>
 
 namespace rl {
 
@@ -140,10 +143,27 @@ bool is_numeric(char32_t c) {
   return kind == UTF8PROC_CATEGORY_ND || kind == UTF8PROC_CATEGORY_NL || kind == UTF8PROC_CATEGORY_NO;
 }
 
+namespace {
+
+// Punctuation that the tables of Hugging Face's tokenizers (0.23.3), of an older Unicode, do not know as such.
+constexpr std::pair<char32_t, char32_t> kLaterPunctuation[] = {
+    {0x61d, 0x61d}, {0x9fd, 0x9fd}, {0xa76, 0xa76}, {0xc77, 0xc77}, {0xc84, 0xc84}, {0x1b7d, 0x1b7e}, {0x2e43, 0x2e4f}, {0x2e52, 0x2e5d}, {0x10ead, 0x10ead},
+    {0x10f55, 0x10f59}, {0x10f86, 0x10f89}, {0x1144b, 0x1144f}, {0x1145a, 0x1145b}, {0x1145d, 0x1145d}, {0x11660, 0x1166c}, {0x116b9, 0x116b9}, {0x1183b, 0x1183b},
+    {0x11944, 0x11946}, {0x119e2, 0x119e2}, {0x11a3f, 0x11a46}, {0x11a9a, 0x11a9c}, {0x11a9e, 0x11aa2}, {0x11b00, 0x11b09}, {0x11c41, 0x11c45}, {0x11c70, 0x11c71},
+    {0x11ef7, 0x11ef8}, {0x11f43, 0x11f4f}, {0x11fff, 0x11fff}, {0x12ff1, 0x12ff2}, {0x16e97, 0x16e9a}, {0x16fe2, 0x16fe2}, {0x1e95e, 0x1e95f},
+};
+
+bool is_later_punctuation(char32_t c) {
+  return std::any_of(std::begin(kLaterPunctuation), std::end(kLaterPunctuation), [c](const auto& range) { return c >= range.first && c <= range.second; });
+}
+
+}  // namespace
+
 bool is_punctuation(char32_t c) {
   if (c < 0x80) return c > ' ' && c < 0x7f && !(c >= '0' && c <= '9') && !(c >= 'A' && c <= 'Z') && !(c >= 'a' && c <= 'z');
+  if (c == 0x166d || c == 0x111c9) return true;  // were punctuation in that Unicode
   const auto kind = category(c);
-  return kind >= UTF8PROC_CATEGORY_PC && kind <= UTF8PROC_CATEGORY_PO;
+  return kind >= UTF8PROC_CATEGORY_PC && kind <= UTF8PROC_CATEGORY_PO && !is_later_punctuation(c);
 }
 
 bool is_mark(char32_t c) {

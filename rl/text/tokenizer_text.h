@@ -37,7 +37,7 @@ std::size_t complete_utf8_length(std::string_view bytes);
 
 bool is_white_space(char32_t c);      // Unicode's White_Space
 bool is_numeric(char32_t c);          // categories Nd, Nl, No
-bool is_punctuation(char32_t c);      // categories P*, and ASCII's punctuation and symbols
+bool is_punctuation(char32_t c);      // categories P* as Hugging Face's tables have them, and ASCII's punctuation and symbols
 bool is_mark(char32_t c);             // categories M*
 bool is_nonspacing_mark(char32_t c);  // category Mn
 bool is_word_character(char32_t c);   // alphabetic, marks, decimal digits, connector punctuation, join controls
