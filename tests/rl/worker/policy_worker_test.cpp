@@ -209,8 +209,11 @@ TEST_F(PolicyWorkerTest, MicroBatchesDoNotChangeTheStep) {
 
 // The gradients of both mini-batches are in SGD's momentum, whatever the step was cut into.
 TEST_F(PolicyWorkerTest, TheWholeGradientDependsOnNeitherMicroBatchesNorWorkers) {
-  for (const AggregationMode mode : {AggregationMode::kTokenMean, AggregationMode::kSeqMeanTokenSum, AggregationMode::kSeqMeanTokenSumNorm, AggregationMode::kSeqMeanTokenMean}) {
+  for (const auto& [loss, mode] : {std::pair(PolicyLossMode::kVanilla, AggregationMode::kTokenMean), {PolicyLossMode::kVanilla, AggregationMode::kSeqMeanTokenSum},
+                                   {PolicyLossMode::kVanilla, AggregationMode::kSeqMeanTokenSumNorm}, {PolicyLossMode::kGspo, AggregationMode::kSeqMeanTokenMean},
+                                   {PolicyLossMode::kCispo, AggregationMode::kTokenMean}, {PolicyLossMode::kGeoMean, AggregationMode::kTokenMean}}) {
     PolicyOptions how = options();
+    how.objective.mode = loss;
     how.learner.optimizer = OptimizerKind::kSgd;
     how.learner.sgd.momentum = 0.9F;
     how.learner.grad_norm_max = 0.0;
