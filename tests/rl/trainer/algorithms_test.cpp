@@ -37,6 +37,8 @@ std::vector<Algorithm> algorithms() {
       {"gspo", estimator + "grpo " + actor + "policy_loss.loss_mode=gspo " + actor + "clip_ratio_low=3e-4 " + actor + "clip_ratio_high=4e-4", "actor/pg_loss"},
       {"cispo", estimator + "grpo " + actor + "policy_loss.loss_mode=cispo " + actor + "clip_ratio_low=10 " + actor + "clip_ratio_high=0.2", "actor/pg_loss"},
       {"gmpo", estimator + "grpo " + actor + "policy_loss.loss_mode=geo_mean " + actor + "clip_ratio=0.4", "actor/pg_loss"},
+      {"clip_cov", estimator + "grpo " + actor + "policy_loss.loss_mode=clip_cov " + actor + "policy_loss.clip_cov_lb=0.1 " + actor + "policy_loss.clip_cov_ratio=0.1", "actor/pg_loss"},
+      {"kl_cov", estimator + "grpo " + actor + "policy_loss.loss_mode=kl_cov " + actor + "policy_loss.kl_cov_ratio=0.1", "actor/pg_loss"},
       {"rloo", estimator + "rloo algorithm.use_kl_in_reward=true algorithm.kl_ctrl.type=adaptive algorithm.kl_ctrl.target_kl=0.01 algorithm.kl_ctrl.horizon=100", "actor/reward_kl_penalty_coeff"},
       {"opo", estimator + "opo", "actor/pg_loss"},
       {"remax", estimator + "remax algorithm.use_kl_in_reward=true", "timing_s/gen_max"},
@@ -146,7 +148,7 @@ TEST_F(TrainerTest, AlgorithmsSayWhatTheyNeed) {
            {"algorithm.adv_estimator=rloo actor_rollout_ref.rollout.n=1", "actor_rollout_ref.rollout.n"},
            {"data.gen_batch_size=8", "algorithm.filter_groups.enable=true"},
            {"algorithm.adv_estimator=remax algorithm.reward_baseline=true", "algorithm.reward_baseline"},
-           {"actor_rollout_ref.actor.policy_loss.loss_mode=clip_cov", "clip_cov"}}) {
+           {"actor_rollout_ref.actor.policy_loss.loss_mode=dppo_tv", "dppo_tv"}}) {
     const Outcome run = train(options + " trainer.total_training_steps=1");
     EXPECT_EQ(run.code, 1) << options;
     EXPECT_NE(run.output.find(told), std::string::npos) << run.output;
