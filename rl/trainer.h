@@ -104,7 +104,8 @@ class Trainer {
     RewardStatistics rewards;
   };
 
-  Trainer(runtime::Runtime& runtime, const Config& config, const TrainerOptions& options) : runtime_(runtime), config_(config), options_(options), state_{.kl_coefficient = options.kl_control.coefficient, .rewards = {}} {}
+  Trainer(runtime::Runtime& runtime, const Config& config, const TrainerOptions& options)
+      : runtime_(runtime), config_(config), options_(options), state_{.kl_coefficient = options.kl_control.coefficient, .rewards = {}} {}
 
   // In order of use.
   runtime::Status open_data(std::int64_t workers);

@@ -74,6 +74,24 @@ PolicyLoss cispo_loss(const at::Tensor& logprobs_BT, const at::Tensor& old_logpr
   return out;
 }
 
+PolicyLoss covariance_clipped_loss(const at::Tensor& ratio_BT, const at::Tensor& advantages_BT, const at::Tensor& chosen_BT, const ClipOptions& clip) {
+  CHECK(ratio_BT.sizes() == chosen_BT.sizes());
+  PolicyLoss out = clipped_surrogate(ratio_BT, advantages_BT, {.low = clip.low, .high = clip.high, .dual = {}});
+  out.loss_BT = out.loss_BT * (1.0 - chosen_BT);
+  out.clipped_lower_BT = chosen_BT;
+  return out;
+}
+
+PolicyLoss covariance_kl_loss(const at::Tensor& logprobs_BT, const at::Tensor& old_logprobs_BT, const at::Tensor& advantages_BT, const at::Tensor& chosen_BT, double coefficient) {
+  CHECK(logprobs_BT.sizes() == chosen_BT.sizes());
+  const at::Tensor log_BT = log_ratio(logprobs_BT, old_logprobs_BT);
+  PolicyLoss out;
+  out.loss_BT = -advantages_BT.detach() * log_BT.exp() + chosen_BT * log_BT.abs() * coefficient;
+  out.clipped_BT = at::zeros_like(chosen_BT);
+  out.clipped_lower_BT = at::zeros_like(chosen_BT);
+  return out;
+}
+
 SequencePolicyLoss geometric_mean_loss(const at::Tensor& logprobs_BT, const at::Tensor& old_logprobs_BT,
                                        const at::Tensor& advantages_BT, const at::Tensor& mask_BT, const ClipOptions& clip) {
   CHECK(logprobs_BT.sizes() == old_logprobs_BT.sizes() && logprobs_BT.sizes() == mask_BT.sizes());

@@ -43,6 +43,12 @@ PolicyLoss clipped_surrogate(const at::Tensor& ratio_BT, const at::Tensor& advan
 PolicyLoss cispo_loss(const at::Tensor& logprobs_BT, const at::Tensor& old_logprobs_BT, const at::Tensor& advantages_BT,
                       const ClipOptions& clip);
 
+/// Clip-Cov: the clipped surrogate, and no gradient at all where `chosen_BT` is 1; Cui et al. 2025, arXiv:2505.22617, section 4.2. `clipped_lower_BT` are those.
+PolicyLoss covariance_clipped_loss(const at::Tensor& ratio_BT, const at::Tensor& advantages_BT, const at::Tensor& chosen_BT, const ClipOptions& clip);
+
+/// KL-Cov: -ratio * A without a bound, and `coefficient` times |log ratio| more where `chosen_BT` is 1; the same, section 4.3.
+PolicyLoss covariance_kl_loss(const at::Tensor& logprobs_BT, const at::Tensor& old_logprobs_BT, const at::Tensor& advantages_BT, const at::Tensor& chosen_BT, double coefficient);
+
 /// GMPO's loss is one number per sequence, [B]: its mean over the sequences is the step's loss.
 struct SequencePolicyLoss {
   at::Tensor loss_B;

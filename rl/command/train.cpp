@@ -98,7 +98,7 @@ Status train(runtime::Runtime& runtime, const Config& config) {
 
 int train_command(runtime::Runtime& runtime, int argc, char** argv) {
   if (is_check_command(argc, argv)) return check_command(argc, argv);
-  CLI::App app("Trains a policy with reinforcement learning (GRPO). Keys have verl's names, overrides Hydra's grammar.", "starling train");
+  CLI::App app("Trains a policy with reinforcement learning: PPO, GRPO and their relatives. Keys have verl's names, overrides Hydra's grammar.", "starling train");
   app.footer(
       "Example:\n  starling train data.dataset_name=toy data.train_batch_size=4 actor_rollout_ref.model.path=DIR trainer.max_steps=10\n"
       "Without a running cluster, one is started on this machine for as long as the command runs.");

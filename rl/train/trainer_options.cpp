@@ -49,7 +49,8 @@ Status read_algorithm(const Config& config, TrainerOptions& options) {
   if (!(options.reward_scaling.decay >= 0 && options.reward_scaling.decay < 1)) return config.out_of_range("algorithm.reward_decay", "in [0, 1)");
   if (options.gen_batch_prompts < 1) return config.out_of_range("data.gen_batch_size", "at least 1");
   if (!options.filter_groups.enabled && options.gen_batch_prompts != options.batch_prompts) {
-    return config.out_of_range("data.gen_batch_size", "data.train_batch_size, " + std::to_string(options.batch_prompts) + ", unless algorithm.filter_groups.enable=true draws more prompts than are trained on");
+    return config.out_of_range("data.gen_batch_size", "data.train_batch_size, " + std::to_string(options.batch_prompts) +
+                                                         ", unless algorithm.filter_groups.enable=true draws more prompts than are trained on");
   }
   if (!pf_ppo) return {};
   const Result<ReweightMethod> method = parse_reweight_method(reweight_method);
@@ -123,7 +124,8 @@ Result<TrainerOptions> TrainerOptions::from_config(const Config& config) {
   }
   if (const Status algorithm = read_algorithm(config, options); !algorithm.ok()) return algorithm;
   if (options.estimator == AdvantageEstimator::kRemax && options.reward_scaling.enabled()) {
-    return config.out_of_range(options.reward_scaling.baseline ? "algorithm.reward_baseline" : "algorithm.normalize_reward", "false with algorithm.adv_estimator=remax, whose baseline is the greedy response");
+    return config.out_of_range(options.reward_scaling.baseline ? "algorithm.reward_baseline" : "algorithm.normalize_reward",
+                               "false with algorithm.adv_estimator=remax, whose baseline is the greedy response");
   }
   const Result<ResumeMode> mode = parse_resume_mode(resume_mode);
   if (!mode.ok()) return mode.status();

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <string>
+#include <utility>
 
 #include "rl/algo/masked.h"
 
@@ -19,7 +20,9 @@ Result<PolicyLossMode> parse_loss_mode(const std::string& name) {
   if (name == "gspo") return PolicyLossMode::kGspo;
   if (name == "cispo") return PolicyLossMode::kCispo;
   if (name == "geo_mean") return PolicyLossMode::kGeoMean;
-  return runtime::invalid_argument("policy loss \"" + name + "\" is none of vanilla, gspo, cispo, geo_mean");
+  if (name == "clip_cov") return PolicyLossMode::kClipCov;
+  if (name == "kl_cov") return PolicyLossMode::kKlCov;
+  return runtime::invalid_argument("policy loss \"" + name + "\" is none of vanilla, gspo, cispo, geo_mean, clip_cov, kl_cov");
 }
 
 // A policy loss, and the weights of tokens that it held back.
@@ -46,6 +49,10 @@ Surrogate surrogate(const PolicyObjective& objective, const ObjectiveInputs& in,
     }
     case PolicyLossMode::kCispo:
       return per_token(cispo_loss(in.logprobs_BT, in.old_logprobs_BT, in.advantages_BT, objective.clip), aggregation.mode);
+    case PolicyLossMode::kClipCov:
+      return per_token(covariance_clipped_loss(importance_ratio(in.logprobs_BT, in.old_logprobs_BT), in.advantages_BT, in.chosen_BT, objective.clip), aggregation.mode);
+    case PolicyLossMode::kKlCov:
+      return per_token(covariance_kl_loss(in.logprobs_BT, in.old_logprobs_BT, in.advantages_BT, in.chosen_BT, objective.covariance.kl_coefficient), aggregation.mode);
     case PolicyLossMode::kGeoMean: {
       const SequencePolicyLoss sequences = geometric_mean_loss(in.logprobs_BT, in.old_logprobs_BT, in.advantages_BT, in.mask_BT, objective.clip);
       return {(sequences.loss_B * in.repeats_B).sum() / std::max(1.0, aggregation.sequences.value_or(1.0)), sequences.clipped_BT, sequences.clipped_lower_BT};
@@ -68,12 +75,21 @@ Result<PolicyObjective> PolicyObjective::from_config(const Config& config) {
   objective.kl_coefficient = read.get_float(actor + "kl_loss_coef");
   objective.positive_nll_coefficient = read.get_float(actor + "positive_nll_coef");
   objective.horizon = read.find_float(actor + "loss_scale_factor").value_or(static_cast<double>(read.get_int("data.max_response_length")));
+  const std::string policy_loss = actor + "policy_loss.";
+  objective.covariance = {.clip_ratio = read.get_float(policy_loss + "clip_cov_ratio"),
+                          .clip_lower = read.get_float(policy_loss + "clip_cov_lb"),
+                          .clip_upper = read.get_float(policy_loss + "clip_cov_ub"),
+                          .kl_ratio = read.get_float(policy_loss + "kl_cov_ratio"),
+                          .kl_coefficient = read.get_float(policy_loss + "ppo_kl_coef")};
   const std::string loss = read.get_string(actor + "policy_loss.loss_mode");
   const std::string mode = read.get_string(actor + "loss_agg_mode");
   const std::string estimator = read.get_string(actor + "kl_loss_type");
   if (!read.status().ok()) return read.status();
   const Result<PolicyLossMode> loss_mode = parse_loss_mode(loss);
   if (!loss_mode.ok()) return loss_mode.status().with_context(actor + "policy_loss.loss_mode");
+  for (const auto& [key, ratio] : {std::pair("clip_cov_ratio", objective.covariance.clip_ratio), std::pair("kl_cov_ratio", objective.covariance.kl_ratio)}) {
+    if (!(ratio >= 0 && ratio <= 1)) return config.out_of_range(policy_loss + key, "in [0, 1]");
+  }
   // GMPO clips logarithms, and CISPO's lower bound is often switched off by a clip_ratio_low above 1.
   const bool clips_ratio = *loss_mode == PolicyLossMode::kVanilla || *loss_mode == PolicyLossMode::kGspo;
   if (objective.clip.low < 0 || (clips_ratio && objective.clip.low >= 1)) return config.out_of_range(actor + "clip_ratio_low", clips_ratio ? "in [0, 1)" : "at least 0");

@@ -11,6 +11,7 @@
 #include "rl/config/config.h"
 #include "rl/train/batch_plan.h"
 #include "rl/watch/metrics.h"
+#include "rl/worker/covariant_tokens.h"
 #include "runtime/core/result.h"
 
 namespace rl {
@@ -21,11 +22,14 @@ enum class PolicyLossMode {
   kGspo,     // "gspo": the same over the sequence's ratio, each sequence's tokens averaged
   kCispo,    // "cispo": clipped ratios as weights of log-probs
   kGeoMean,  // "geo_mean": GMPO, one clipped geometric mean ratio a sequence
+  kClipCov,  // "clip_cov": the clipped surrogate without some of the tokens that drive entropy down
+  kKlCov,    // "kl_cov": those tokens held near the old policy
 };
 
 struct PolicyObjective {
   PolicyLossMode mode = PolicyLossMode::kVanilla;
   ClipOptions clip;
+  CovarianceOptions covariance;  // of kClipCov and kKlCov
   AggregationMode aggregation = AggregationMode::kTokenMean;
   double horizon = 512;  // tokens that seq-mean-token-sum-norm divides by
   double entropy_coefficient = 0.0;
@@ -34,8 +38,10 @@ struct PolicyObjective {
   KlPenalty kl_penalty;
   double positive_nll_coefficient = 0.0;  // of the likelihood of responses that were right; VAPO, arXiv:2504.05118, section 3.3
 
-  /// From `actor_rollout_ref.actor.*`. kInvalidArgument: a value out of range, by key; kUnimplemented: a loss of verl's that is not built.
+  /// From `actor_rollout_ref.actor.*`. kInvalidArgument: a value out of range, by key.
   static runtime::Result<PolicyObjective> from_config(const Config& config);
+
+  bool chooses_tokens() const { return mode == PolicyLossMode::kClipCov || mode == PolicyLossMode::kKlCov; }
 };
 
 /// Some samples of a mini-batch. Shapes: B samples, T tokens of the longest response; what stands where mask_BT is 0 never matters.
@@ -46,6 +52,7 @@ struct ObjectiveInputs {
   at::Tensor reference_BT;     // log-probs; undefined without a KL loss
   at::Tensor advantages_BT;
   at::Tensor mask_BT;
+  at::Tensor chosen_BT;        // 1 on the tokens of covariant_tokens(); undefined but for kClipCov and kKlCov
   at::Tensor repeats_B;        // how often each sample counts; see UpdatePlan
   at::Tensor positive_B;       // 1 where the response was right
 };

@@ -40,6 +40,17 @@ Status check_update(const RolloutBatch& batch, std::span<const float> reference_
   return check_plan(batch, plan);
 }
 
+// One advantage a response token.
+std::vector<float> token_advantages(const RolloutBatch& batch, const UpdatePlan& plan, const TokenEstimates& estimates) {
+  std::vector<float> advantages;
+  for (const float advantage : estimates.advantages) advantages.push_back(static_cast<float>((advantage - plan.scaling.mean) * plan.scaling.scale));
+  if (!estimates.empty()) return advantages;
+  for (std::int64_t sample = 0; sample < batch.samples(); ++sample) {
+    advantages.insert(advantages.end(), static_cast<std::size_t>(batch.responses.row_size(sample)), plan.advantages[static_cast<std::size_t>(sample)]);
+  }
+  return advantages;
+}
+
 // The model with what training puts on it: a critic's head, an adapter.
 Result<std::unique_ptr<Transformer>> load_policy(const PolicyOptions& options) {
   Result<ModelConfig> config = ModelConfig::load(options.model);
@@ -129,12 +140,20 @@ struct PolicyWorker::Update {
   std::span<const float> reference_logprobs;
   const UpdatePlan& plan;
   const TokenEstimates& estimates;
+  std::vector<float> chosen;  // per response token: 1 where covariant_tokens() chose; else empty
 };
 
 Result<Metrics> PolicyWorker::update(const RolloutBatch& batch, std::span<const float> reference_logprobs, const UpdatePlan& plan, const TokenEstimates& estimates) {
   const Status valid = check_update(batch, reference_logprobs, plan, estimates, options_);
   if (!valid.ok()) return valid;
-  const Update update{batch, reference_logprobs, plan, estimates};
+  Update update{batch, reference_logprobs, plan, estimates, {}};
+  if (options_.objective.chooses_tokens() && !plan.critic_only) {
+    const auto choice = options_.objective.mode == PolicyLossMode::kClipCov ? CovarianceChoice::kClip : CovarianceChoice::kKl;
+    Result<std::vector<float>> chosen =
+        covariant_tokens(choice, batch, token_advantages(batch, plan, estimates), plan.mini_batches, options_.objective.covariance, learner_.communicator());
+    if (!chosen.ok()) return chosen.status();
+    update.chosen = std::move(*chosen);
+  }
   const UpdateLoop loop{.epochs = options_.epochs, .micro_batch = options_.micro_batch, .learning_rate = plan.learning_rate, .role = "actor"};
   return run_updates(learner_, batch, plan.mini_batches, loop, [&](const MiniBatch& mini_batch, std::int64_t first, std::int64_t last, Metrics& metrics) {
     return accumulate(update, mini_batch, first, last, metrics);
@@ -169,8 +188,10 @@ at::Tensor PolicyWorker::policy_loss(const Update& update, const MiniBatch& mini
                          .reference_BT = {},
                          .advantages_BT = {},
                          .mask_BT = length_mask(lengths),
+                         .chosen_BT = {},
                          .repeats_B = repeats_of(update.plan.use, first, last),
                          .positive_B = positive_of(update.plan.use, first, last)};
+  if (!update.chosen.empty()) inputs.chosen_BT = padded_rows(update.chosen, batch, first, last);
   if (options_.objective.use_kl_loss) inputs.reference_BT = padded_rows(update.reference_logprobs, batch, first, last);
   if (update.estimates.empty()) {
     const auto mine = std::span(update.plan.advantages).subspan(static_cast<std::size_t>(first), static_cast<std::size_t>(last - first));

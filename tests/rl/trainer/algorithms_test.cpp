@@ -37,6 +37,8 @@ std::vector<Algorithm> algorithms() {
       {"gspo", estimator + "grpo " + actor + "policy_loss.loss_mode=gspo " + actor + "clip_ratio_low=3e-4 " + actor + "clip_ratio_high=4e-4", "actor/pg_loss"},
       {"cispo", estimator + "grpo " + actor + "policy_loss.loss_mode=cispo " + actor + "clip_ratio_low=10 " + actor + "clip_ratio_high=0.2", "actor/pg_loss"},
       {"gmpo", estimator + "grpo " + actor + "policy_loss.loss_mode=geo_mean " + actor + "clip_ratio=0.4", "actor/pg_loss"},
+      {"clip_cov", estimator + "grpo " + actor + "policy_loss.loss_mode=clip_cov " + actor + "policy_loss.clip_cov_lb=0.1 " + actor + "policy_loss.clip_cov_ratio=0.1", "actor/pg_loss"},
+      {"kl_cov", estimator + "grpo " + actor + "policy_loss.loss_mode=kl_cov " + actor + "policy_loss.kl_cov_ratio=0.1", "actor/pg_loss"},
       {"rloo", estimator + "rloo algorithm.use_kl_in_reward=true algorithm.kl_ctrl.type=adaptive algorithm.kl_ctrl.target_kl=0.01 algorithm.kl_ctrl.horizon=100", "actor/reward_kl_penalty_coeff"},
       {"opo", estimator + "opo", "actor/pg_loss"},
       {"remax", estimator + "remax algorithm.use_kl_in_reward=true", "timing_s/gen_max"},
@@ -114,12 +116,39 @@ TEST_F(TrainerTest, DynamicSamplingDrawsUntilTheBatchIsFullOrSaysWhyItIsNot) {
   for (const nlohmann::json& step : steps_of(folder_ / "run")) EXPECT_GE(step["train/num_gen_batches"].get<double>(), 2.0);
 }
 
+// Prompts stay where they were drawn, so that workers have uneven shares; the step is that of one worker all the same.
+TEST_F(TrainerTest, DynamicSamplingKeepsTheSamePromptsOnTwoWorkers) {
+  const std::string options = "algorithm.filter_groups.enable=true data.gen_batch_size=3 actor_rollout_ref.actor.ppo_mini_batch_size=2 trainer.total_training_steps=3 trainer.cpus_per_worker=1 ";
+  for (const char* workers : {"1", "2"}) {
+    const Outcome run = train(options + "trainer.n_gpus_per_node=" + workers + " trainer.default_local_dir=" + (folder_ / workers).string());
+    ASSERT_EQ(run.code, 0) << run.output;
+  }
+  const auto one = steps_of(folder_ / "1");
+  const auto two = steps_of(folder_ / "2");
+  ASSERT_EQ(one.size(), 3u);
+  ASSERT_EQ(two.size(), 3u);
+  for (std::size_t step = 0; step < one.size(); ++step) {
+    for (const char* name : {"critic/score/mean", "response_length/mean", "train/num_gen_batches", "train/prompts_kept_ratio"}) {
+      EXPECT_NEAR(one[step][name].get<double>(), two[step][name].get<double>(), 1e-9) << name << " of step " << step + 1;
+    }
+    EXPECT_NEAR(one[step]["actor/grad_norm"].get<double>(), two[step]["actor/grad_norm"].get<double>(), 1e-3 * one[step]["actor/grad_norm"].get<double>());
+  }
+}
+
+TEST_F(TrainerTest, ACheckpointOfAnotherOptimizerIsRefused) {
+  Outcome run = train("trainer.total_training_steps=1 trainer.save_freq=1");
+  ASSERT_EQ(run.code, 0) << run.output;
+  run = train("trainer.total_training_steps=2 actor_rollout_ref.actor.optim.optimizer=Muon");
+  EXPECT_EQ(run.code, 1);
+  EXPECT_NE(run.output.find("optimizer.json: not the state of Muon"), std::string::npos) << run.output;
+}
+
 TEST_F(TrainerTest, AlgorithmsSayWhatTheyNeed) {
   for (const auto& [options, told] : std::vector<std::pair<std::string, std::string>>{
            {"algorithm.adv_estimator=rloo actor_rollout_ref.rollout.n=1", "actor_rollout_ref.rollout.n"},
            {"data.gen_batch_size=8", "algorithm.filter_groups.enable=true"},
            {"algorithm.adv_estimator=remax algorithm.reward_baseline=true", "algorithm.reward_baseline"},
-           {"actor_rollout_ref.actor.policy_loss.loss_mode=clip_cov", "clip_cov"}}) {
+           {"actor_rollout_ref.actor.policy_loss.loss_mode=dppo_tv", "dppo_tv"}}) {
     const Outcome run = train(options + " trainer.total_training_steps=1");
     EXPECT_EQ(run.code, 1) << options;
     EXPECT_NE(run.output.find(told), std::string::npos) << run.output;

@@ -19,7 +19,7 @@ constexpr std::int64_t kTokens = 5;
 
 // Four responses of 5, 3, 5 and 2 tokens; the second and third were right.
 struct Samples {
-  at::Tensor logprobs_BT, old_BT, advantages_BT, mask_BT, positive_B;
+  at::Tensor logprobs_BT, old_BT, advantages_BT, mask_BT, positive_B, chosen_BT;
 };
 
 Samples samples() {
@@ -33,7 +33,9 @@ Samples samples() {
     logprobs.push_back(-1.0F - 0.37F * static_cast<float>(i % 7));
     old.push_back(logprobs.back() + 0.5F * std::sin(static_cast<float>(3 * i)));
   }
-  Samples s{at::tensor(logprobs).view({4, kTokens}), at::tensor(old).view({4, kTokens}), {}, at::tensor(mask).view({4, kTokens}), at::tensor({0.0F, 1.0F, 1.0F, 0.0F})};
+  Samples s{at::tensor(logprobs).view({4, kTokens}), at::tensor(old).view({4, kTokens}), {}, at::tensor(mask).view({4, kTokens}), at::tensor({0.0F, 1.0F, 1.0F, 0.0F}), {}};
+  s.chosen_BT = at::zeros({4, kTokens});
+  s.chosen_BT[0][1] = s.chosen_BT[2][3] = 1.0F;
   s.advantages_BT = at::tensor({1.0F, -0.5F, 2.0F, -1.5F}).unsqueeze(1) * s.mask_BT;
   return s;
 }
@@ -56,6 +58,7 @@ Outcome run(const PolicyObjective& objective, const Samples& s, const at::Tensor
                                             .reference_BT = rows(s.old_BT) - 0.3,
                                             .advantages_BT = rows(s.advantages_BT),
                                             .mask_BT = rows(s.mask_BT),
+                                            .chosen_BT = rows(s.chosen_BT),
                                             .repeats_B = rows(repeats_B),
                                             .positive_B = rows(s.positive_B)},
                                            totals, out.metrics);
@@ -69,7 +72,7 @@ const MiniBatch kTotals{0, 4, 15, 4, 8};
 
 std::vector<PolicyObjective> objectives() {
   std::vector<PolicyObjective> all;
-  for (const PolicyLossMode mode : {PolicyLossMode::kVanilla, PolicyLossMode::kGspo, PolicyLossMode::kCispo, PolicyLossMode::kGeoMean}) {
+  for (const PolicyLossMode mode : {PolicyLossMode::kVanilla, PolicyLossMode::kGspo, PolicyLossMode::kCispo, PolicyLossMode::kGeoMean, PolicyLossMode::kClipCov, PolicyLossMode::kKlCov}) {
     for (const AggregationMode aggregation : {AggregationMode::kTokenMean, AggregationMode::kTokenSum, AggregationMode::kSeqMeanTokenSum, AggregationMode::kSeqMeanTokenSumNorm,
                                               AggregationMode::kSeqMeanTokenMean}) {
       PolicyObjective objective;
@@ -111,7 +114,7 @@ TEST(PolicyObjective, ASampleThatCountsTwiceIsASampleThatStandsThereTwice) {
   const Samples s = samples();
   const at::Tensor order = at::tensor({0, 0, 2, 3}, at::kLong);  // the first twice, the second not at all
   const auto picked = [&](const at::Tensor& all) { return all.index_select(0, order); };
-  const Samples doubled{picked(s.logprobs_BT), picked(s.old_BT), picked(s.advantages_BT), picked(s.mask_BT), picked(s.positive_B)};
+  const Samples doubled{picked(s.logprobs_BT), picked(s.old_BT), picked(s.advantages_BT), picked(s.mask_BT), picked(s.positive_B), picked(s.chosen_BT)};
   const MiniBatch totals{0, 4, 17, 4, 5};
   for (const PolicyObjective& objective : objectives()) {
     const Outcome repeated = run(objective, s, at::tensor({2.0F, 0.0F, 1.0F, 1.0F}), totals);
@@ -140,6 +143,11 @@ TEST(PolicyObjective, TheLossesDifferInWhatTheyHoldBack) {
     EXPECT_TRUE(tokens.allclose(tokens[0].expand_as(tokens))) << row;
   }
   EXPECT_FALSE(gradient(PolicyLossMode::kGeoMean).allclose(vanilla));
+  // What Clip-Cov chose teaches nothing; what KL-Cov chose is pulled back, and nothing is clipped.
+  const at::Tensor clip_cov = gradient(PolicyLossMode::kClipCov);
+  EXPECT_EQ((clip_cov * s.chosen_BT).abs().sum().item<float>(), 0.0F);
+  EXPECT_TRUE((clip_cov * (1 - s.chosen_BT))[0].allclose((vanilla * (1 - s.chosen_BT))[0]));
+  EXPECT_EQ(((gradient(PolicyLossMode::kKlCov) == 0) * inside).sum().item<int>(), 0);
 }
 
 TEST(PolicyObjective, PositiveExamplesAreLearntByHeart) {

@@ -209,8 +209,13 @@ TEST_F(PolicyWorkerTest, MicroBatchesDoNotChangeTheStep) {
 
 // The gradients of both mini-batches are in SGD's momentum, whatever the step was cut into.
 TEST_F(PolicyWorkerTest, TheWholeGradientDependsOnNeitherMicroBatchesNorWorkers) {
-  for (const AggregationMode mode : {AggregationMode::kTokenMean, AggregationMode::kSeqMeanTokenSum, AggregationMode::kSeqMeanTokenSumNorm, AggregationMode::kSeqMeanTokenMean}) {
+  for (const auto& [loss, mode] : {std::pair(PolicyLossMode::kVanilla, AggregationMode::kTokenMean), {PolicyLossMode::kVanilla, AggregationMode::kSeqMeanTokenSum},
+                                   {PolicyLossMode::kVanilla, AggregationMode::kSeqMeanTokenSumNorm}, {PolicyLossMode::kGspo, AggregationMode::kSeqMeanTokenMean},
+                                   {PolicyLossMode::kCispo, AggregationMode::kTokenMean}, {PolicyLossMode::kGeoMean, AggregationMode::kTokenMean},
+                                   {PolicyLossMode::kClipCov, AggregationMode::kTokenMean}, {PolicyLossMode::kKlCov, AggregationMode::kTokenMean}}) {
     PolicyOptions how = options();
+    how.objective.covariance = {.clip_ratio = 0.1, .clip_lower = 0.0, .clip_upper = 5.0, .kl_ratio = 0.1, .kl_coefficient = 1.0};
+    how.objective.mode = loss;
     how.learner.optimizer = OptimizerKind::kSgd;
     how.learner.sgd.momentum = 0.9F;
     how.learner.grad_norm_max = 0.0;
