@@ -30,6 +30,7 @@ void LocalModelOptions::add_to(CLI::App& app) {
 }
 
 runtime::Result<LocalModel> LocalModel::load(const std::filesystem::path& path, const LocalModelOptions& options, std::optional<Tokenizer> tokenizer) {
+  if (!options.adapter.empty() && options.device != "cpu") return runtime::unimplemented("--adapter with --device " + options.device + ": adapters are used on the CPU only; take --device cpu");
   if (!options.deterministic && options.threads > 0) at::set_num_threads(options.threads);
   auto model = Transformer::load(path, {.device = options.device});
   if (!model.ok()) return model.status();

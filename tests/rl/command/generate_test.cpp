@@ -84,6 +84,8 @@ TEST(GenerateCommand, SaysWhereItCannotCompute) {
   const Outcome unknown = run(generate_command, {"--model", llama(), "--ids", "5,6", "--device", "gpu"});
   EXPECT_EQ(unknown.exit, 1);
   EXPECT_NE(unknown.errors.find("device is 'gpu'; it can be cpu, cuda or cuda:NUMBER"), std::string::npos) << unknown.errors;
+  const Outcome adapter = run(generate_command, {"--model", llama(), "--ids", "5,6", "--device", "cuda", "--adapter", "anywhere"});
+  EXPECT_NE(adapter.errors.find("adapters are used on the CPU only"), std::string::npos) << adapter.errors;
   if (find_device("cuda").ok()) GTEST_SKIP() << "this machine has a CUDA device";
   const Outcome none = run(score_command, {"--model", llama(), "--device", "cuda"}, "{\"ids\":[5,6]}\n");
   EXPECT_EQ(none.exit, 1);
