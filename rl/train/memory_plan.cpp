@@ -42,12 +42,13 @@ std::int64_t RoleMemory::total() const {
 std::int64_t weight_elements(const ModelConfig& config) { return arena_elements(parameter_layout(config)); }
 
 // What a layer keeps: the inputs of both norms, queries, keys and values, attention's output, and the MLP's gate and up. What lies between is
-// computed again.
-std::int64_t activation_bytes(const ModelConfig& config) {
+// computed again, except that an adapter's gradient takes the inputs of the layers that it is put on.
+std::int64_t activation_bytes(const ModelConfig& config, bool adapter) {
   const std::int64_t query = config.heads * config.head_dim;
   const std::int64_t key = config.kv_heads * config.head_dim;
   const std::int64_t mlp = config.moe ? config.moe->experts_per_token * config.moe->intermediate_size + config.moe->shared_intermediate_size : config.intermediate_size;
-  return config.layers * (2 * config.hidden_size + 2 * query + 2 * key + 2 * mlp) * kElement;
+  const std::int64_t inputs = adapter ? 2 * config.hidden_size + mlp : 0;
+  return config.layers * (2 * config.hidden_size + 2 * query + 2 * key + 2 * mlp + inputs) * kElement;
 }
 
 std::vector<MemoryPart> training_memory(const ModelConfig& config, const MemoryOptions& options) {
@@ -57,7 +58,7 @@ std::vector<MemoryPart> training_memory(const ModelConfig& config, const MemoryO
                                    {"gradients", trained * kElement},
                                    {"optimizer", 2 * trained * kElement}};
   if (options.sequences > 0) parts.push_back({"KV cache", cache_bytes(config, options)});
-  parts.push_back({"activations", options.forward_tokens * activation_bytes(config) + logit_bytes(config, options)});
+  parts.push_back({"activations", options.forward_tokens * activation_bytes(config, options.trained_elements >= 0) + logit_bytes(config, options)});
   return parts;
 }
 

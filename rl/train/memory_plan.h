@@ -37,7 +37,7 @@ struct MemoryOptions {
 std::int64_t weight_elements(const ModelConfig& config);
 
 /// What a forward pass keeps of a token for backward, in bytes, without the output layer.
-std::int64_t activation_bytes(const ModelConfig& config);
+std::int64_t activation_bytes(const ModelConfig& config, bool adapter);
 
 /// Of a policy worker (generating and training), and of a role that only scores.
 std::vector<MemoryPart> training_memory(const ModelConfig& config, const MemoryOptions& options);

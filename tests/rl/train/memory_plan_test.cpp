@@ -48,6 +48,7 @@ TEST(MemoryPlan, AnAdapterAloneHasGradients) {
   EXPECT_EQ(bytes_of(parts, "gradients"), 400);
   EXPECT_EQ(bytes_of(parts, "optimizer"), 800);
   EXPECT_EQ(bytes_of(parts, "KV cache"), -1);
+  EXPECT_GT(bytes_of(parts, "activations"), bytes_of(training_memory(small_config(), {.forward_tokens = 10}), "activations"));
 }
 
 TEST(MemoryPlan, ActivationsGrowWithTokensAndAreLessWithoutBackward) {
