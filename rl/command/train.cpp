@@ -11,6 +11,7 @@
 
 #include "rl/check/check_command.h"
 #include "rl/command/command_line.h"
+#include "rl/command/dry_run.h"
 #include "rl/command/local_model.h"
 #include "rl/config/config.h"
 #include "rl/config/hydra_file.h"
@@ -111,6 +112,8 @@ int train_command(runtime::Runtime& runtime, int argc, char** argv) {
   app.add_option("--config-name", file.hydra_name, "as Hydra's: a file there; verl's own are the defaults")->type_name("NAME");
   app.add_option("--address", address, "HOST:PORT of a node of the cluster; default: STARLING_ADDRESS, then the last `starling start`")->type_name("ADDRESS");
   app.add_flag("--config-print", print_config, "print the merged configuration as YAML and do nothing else");
+  bool dry = false;
+  app.add_flag("--dry-run", dry, "say what would run, with its batches and memory, and whether the keys fit together; start nothing");
   bool check = false;
   app.add_flag("--check", check, "say what each key means here, without models or data (--json: as JSON); exit code 1: something is refused");
   app.add_option("overrides", sources.overrides, "key=value, +key=value, ++key=value, ~key")->type_name("OVERRIDE");
@@ -123,6 +126,10 @@ int train_command(runtime::Runtime& runtime, int argc, char** argv) {
   if (print_config) {
     std::cout << config->to_yaml();
     return 0;
+  }
+  if (dry) {
+    const Status fits = dry_run(*config, std::cout);
+    return fits.ok() ? 0 : fail(fits);
   }
   for (const std::string& note : config->notes()) LOG(info, "{}", note);
   return runtime.run([&](runtime::Runtime& started) { return train(started, *config); });

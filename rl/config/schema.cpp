@@ -21,7 +21,9 @@ ordered_json type_of(KeyKind kind) {
     case KeyKind::kInt: return {{"type", "integer"}};
     case KeyKind::kIntOrNull: return {{"type", {"integer", "null"}}};
     case KeyKind::kIntOrAuto: return {{"anyOf", ordered_json::array({{{"type", "integer"}}, {{"const", "auto"}}})}};
-    case KeyKind::kFloat: return {{"type", "number"}};
+    case KeyKind::kFloat:  // 1e-6 is a text to YAML 1.1, and a number here
+      return {{"anyOf", ordered_json::array({{{"type", "number"}}, {{"type", "string"}, {"pattern", "^[-+]?[0-9]+([.][0-9]*)?[eE][-+]?[0-9]+$"}}})}};
+    case KeyKind::kFloatOrNull: return {{"type", {"number", "null"}}};
     case KeyKind::kBool: return {{"type", "boolean"}};
     // A number or a word like `true` is a text where one is expected.
     case KeyKind::kString: return {{"type", {"string", "number", "boolean"}}};
@@ -66,8 +68,10 @@ ordered_json leaf(const KeyInfo& row, const Config& defaults) {
   return schema;
 }
 
-ordered_json section() {
-  return {{"type", "object"}, {"properties", ordered_json::object()}, {"additionalProperties", false}};
+ordered_json section(bool closed) {
+  ordered_json schema = {{"type", "object"}, {"properties", ordered_json::object()}};
+  if (closed) schema["additionalProperties"] = false;
+  return schema;
 }
 
 // Puts a schema at its dotted path, making the sections above it.
@@ -78,7 +82,7 @@ void place(ordered_json& root, std::string_view path, ordered_json schema) {
     if (!at->contains("properties")) (*at)["properties"] = ordered_json::object();  // of a map that has known keys, too
     ordered_json& members = (*at)["properties"];
     const std::string part(path.substr(start, dot == std::string_view::npos ? dot : dot - start));
-    if (dot != std::string_view::npos && !members.contains(part)) members[part] = section();
+    if (dot != std::string_view::npos && !members.contains(part)) members[part] = section(at->contains("additionalProperties"));  // open below a map
     at = &members[part];
   }
   // What is already there are the known keys of a map: they stay.
@@ -91,7 +95,7 @@ void place(ordered_json& root, std::string_view path, ordered_json schema) {
 ordered_json config_schema() {
   const auto defaults = Config::load({});
   CHECK(defaults.ok());
-  ordered_json schema = section();
+  ordered_json schema = section(true);
   for (const KeyInfo& row : known_keys()) {
     ordered_json one = row.kind == KeyKind::kMap ? ordered_json({{"type", {"object", "null"}}, {"description", describe(row)}}) : leaf(row, *defaults);
     place(schema, row.key, std::move(one));

@@ -141,7 +141,8 @@ TEST(Check, TheJsonHasVerdictAndMeaningOfEachKey) {
 
 TEST(Check, EveryKeyThatIsUsedIsDescribed) {
   for (const KeyInfo& row : known_keys()) {
-    if (row.support == KeySupport::kSupported) EXPECT_FALSE(description_of(row.key).empty()) << row.key << ": add a line to rl/config/descriptions.inc";
+    if (row.support != KeySupport::kSupported) continue;
+    EXPECT_FALSE(description_of(row.key).empty()) << row.key << ": add a line to rl/config/descriptions.inc";
   }
 }
 

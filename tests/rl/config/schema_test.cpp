@@ -55,6 +55,7 @@ TEST(ConfigSchema, SectionsAreClosedAndMapsAreOpen) {
   const auto map = schema_of(schema, "data.apply_chat_template_kwargs");
   EXPECT_FALSE(map.contains("additionalProperties"));
   EXPECT_TRUE(map["properties"].contains("enable_thinking"));
+  EXPECT_FALSE(schema_of(schema, "actor_rollout_ref.rollout.engine_kwargs.vllm").contains("additionalProperties"));
 }
 
 }  // namespace

@@ -1,0 +1,174 @@
+#include "rl/command/dry_run.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "rl/data/dataset.h"
+#include "rl/data/prompt_builder.h"
+#include "rl/model/lora.h"
+#include "rl/model/model_config.h"
+#include "rl/text/tokenizer.h"
+#include "rl/train/memory_plan.h"
+#include "rl/train/toy_model.h"
+#include "rl/train/trainer_options.h"
+#include "rl/worker/policy_options.h"
+#include "rl/worker/worker_group.h"
+
+namespace rl {
+namespace {
+
+using runtime::Result;
+using runtime::Status;
+
+std::string text(std::int64_t number) { return std::to_string(number); }
+
+// Keys of which each is right and which contradict each other.
+std::vector<std::string> contradictions(const TrainerOptions& trainer, const SlotOptions& slots, const Config& config) {
+  std::vector<std::string> found;
+  const std::int64_t workers = slots.nodes * slots.per_node;
+  if (trainer.estimator == AdvantageEstimator::kGrpo && trainer.samples_per_prompt < 2) {
+    found.push_back("algorithm.adv_estimator=grpo compares the responses to a prompt with each other, and actor_rollout_ref.rollout.n is 1: set rollout.n to at least 2");
+  }
+  if (trainer.batch_prompts < workers) {
+    found.push_back("data.train_batch_size=" + text(trainer.batch_prompts) + " is less than the " + text(workers) +
+                    " workers (trainer.nnodes x trainer.n_gpus_per_node), some of which would have no prompts: raise it, or take fewer workers");
+  }
+  if (trainer.batch_prompts % trainer.mini_batch_prompts != 0) {
+    found.push_back("data.train_batch_size=" + text(trainer.batch_prompts) + " is no multiple of actor_rollout_ref.actor.ppo_mini_batch_size=" + text(trainer.mini_batch_prompts) +
+                    ", so that the last optimizer step of each step would see fewer prompts: set ppo_mini_batch_size to a divisor");
+  }
+  const auto given = config.find_string("actor_rollout_ref.model.path");
+  if (given.ok() && !given->has_value()) found.push_back("actor_rollout_ref.model.path is not set: there is no model to train");
+  return found;
+}
+
+// What the training data are, as far as a run's size depends on it.
+struct DataSize {
+  std::int64_t rows = 0;
+  std::int64_t prompt_tokens = 0;  // of the longest prompt of those looked at
+};
+
+constexpr std::int64_t kRowsLookedAt = 1000;
+
+// Errors say why nothing is known.
+Result<DataSize> measure_data(const Config& config, const std::filesystem::path& model) {
+  const Result<std::optional<DatasetOptions>> options = dataset_options(config, Split::kTrain);
+  if (!options.ok()) return options.status();
+  if (!*options) return runtime::not_found("no training data: set data.train_files");
+  const Result<Dataset> rows = Dataset::load(**options);
+  if (!rows.ok()) return rows.status();
+  DataSize size{.rows = rows->size(), .prompt_tokens = 0};
+  const Result<Tokenizer> tokenizer = Tokenizer::load(model);
+  const Result<PromptOptions> prompts = PromptOptions::from_config(config);
+  if (!tokenizer.ok() || !prompts.ok()) return size;
+  const Result<PromptBuilder> builder = PromptBuilder::create(*tokenizer, *prompts);
+  if (!builder.ok()) return size;
+  for (std::int64_t row = 0; row < std::min(size.rows, kRowsLookedAt); ++row) {
+    const auto ids = builder->ids(rows->row(row));
+    if (ids.ok()) size.prompt_tokens = std::max(size.prompt_tokens, static_cast<std::int64_t>(ids->size()));
+  }
+  return size;
+}
+
+// Where the model is. The toy model is made for the while; what is only on the hub is not fetched.
+Result<std::filesystem::path> find_model(const std::filesystem::path& model) {
+  if (model != kToyModelName) return model;
+  const std::filesystem::path folder = std::filesystem::temp_directory_path() / ("starling_toy_" + std::to_string(::getpid()));
+  const Status made = make_toy_model(folder, {});
+  if (!made.ok()) return made;
+  return folder;
+}
+
+void print_batches(const TrainerOptions& trainer, const PolicyOptions& policy, const Result<DataSize>& data, std::int64_t workers, std::ostream& out) {
+  const std::int64_t updates = (trainer.batch_prompts + trainer.mini_batch_prompts - 1) / trainer.mini_batch_prompts * policy.epochs;
+  out << "a step:\n  " << trainer.batch_prompts << " prompts x " << trainer.samples_per_prompt << " responses = " << trainer.batch_prompts * trainer.samples_per_prompt
+      << " samples, of at most " << policy.positions_max << " tokens each\n  " << (trainer.batch_prompts + workers - 1) / workers << " prompts at most on each of " << workers
+      << " workers\n  " << updates << " optimizer steps of " << trainer.mini_batch_prompts << " prompts (" << trainer.mini_batch_prompts * trainer.samples_per_prompt << " samples)";
+  if (policy.epochs > 1) out << ", in " << policy.epochs << " passes";
+  out << "\n";
+  if (data.ok()) {
+    const std::int64_t steps = data->rows / trainer.batch_prompts;
+    out << "data:\n  " << data->rows << " rows, " << steps << " steps an epoch, " << trainer.steps.value_or(steps * trainer.epochs) << " steps in all\n";
+    if (steps == 0) out << "  fewer rows than data.train_batch_size: a run would end here; lower it\n";
+  } else {
+    out << "data:\n  not counted: " << data.status().message() << "\n";
+    if (trainer.steps) out << "  " << *trainer.steps << " steps in all\n";
+  }
+}
+
+// Prompts are as long as the longest of the data, or as may be where that is not known; responses as long as may be.
+Status print_memory(const TrainerOptions& trainer, const PolicyOptions& policy, const Result<ModelConfig>& model, const Result<DataSize>& data, std::int64_t workers, std::ostream& out) {
+  if (!model.ok()) {
+    out << "memory:\n  not known: " << model.status().message() << "\n";
+    return {};
+  }
+  const std::int64_t share = (trainer.batch_prompts + workers - 1) / workers * trainer.samples_per_prompt;
+  const bool measured = data.ok() && data->prompt_tokens > 0;
+  const std::int64_t responses = policy.training.response_tokens_max;
+  const std::int64_t longest = std::min(measured ? data->prompt_tokens + responses : policy.positions_max, model->max_position_embeddings);
+  const std::int64_t limit = policy.micro_batch.samples_max > 0 ? policy.micro_batch.samples_max * longest : std::max(policy.micro_batch.tokens_max, longest);
+  const std::int64_t forward = std::min(limit, share * longest);
+  MemoryOptions options{.forward_tokens = forward, .output_tokens = forward * std::min(responses, longest) / longest, .sequences = share, .positions = longest};
+  if (policy.adapter) {
+    const Result<LoraAdapter> adapter = policy.adapter->folder.empty() ? LoraAdapter::create(*model, policy.adapter->lora, 0) : LoraAdapter::load(*model, policy.adapter->folder);
+    if (!adapter.ok()) return adapter.status();
+    options.trained_elements = adapter->parameters().arena_size();
+  }
+  std::vector<RoleMemory> roles = {{"policy (generates and trains)", workers, training_memory(*model, options)}};
+  MemoryOptions scoring = options;
+  scoring.sequences = 0;
+  scoring.trained_elements = -1;
+  if (trainer.uses_critic()) roles.push_back({"critic", workers, training_memory(*model, scoring)});
+  if (trainer.uses_reference()) roles.push_back({"reference", workers, scoring_memory(*model, scoring)});
+  roles.push_back({"reward", workers, {}});
+  out << "memory of each process, at its peak:\n";
+  std::int64_t all = 0;
+  for (RoleMemory& role : roles) {
+    const bool trains = std::any_of(role.parts.begin(), role.parts.end(), [](const MemoryPart& part) { return part.name == "optimizer"; });
+    role.parts.push_back(process_memory(trains));
+    all += role.total() * role.workers;
+    out << "  " << role.role << " x " << role.workers << ": " << bytes_text(role.total()) << " (";
+    for (std::size_t i = 0; i < role.parts.size(); ++i) out << (i > 0 ? ", " : "") << role.parts[i].name << " " << bytes_text(role.parts[i].bytes);
+    out << ")\n";
+  }
+  out << "  all: " << bytes_text(all) << " over the nodes\n";
+  return {};
+}
+
+}  // namespace
+
+Status dry_run(const Config& config, std::ostream& out) {
+  const Result<TrainerOptions> trainer = TrainerOptions::from_config(config);
+  if (!trainer.ok()) return trainer.status();
+  const Result<SlotOptions> slots = SlotOptions::from_config(config);
+  if (!slots.ok()) return slots.status();
+  std::vector<std::string> wrong = contradictions(*trainer, *slots, config);
+  const Result<PolicyOptions> policy = PolicyOptions::from_config(config);
+  if (!policy.ok() && policy.status().code() != runtime::ErrorCode::kNotFound) return policy.status();
+  if (trainer->uses_critic()) {
+    const Result<CriticOptions> critic = CriticOptions::from_config(config);
+    if (!critic.ok()) wrong.push_back(critic.status().message());
+  }
+  if (policy.ok()) {
+    const std::int64_t workers = slots->nodes * slots->per_node;
+    for (const std::string& note : config.notes()) out << note << "\n";
+    const Result<std::filesystem::path> model = find_model(policy->model);
+    if (!model.ok()) return model.status();
+    const Result<DataSize> data = measure_data(config, *model);
+    print_batches(*trainer, *policy, data, workers, out);
+    out << "where:\n  " << slots->nodes << " node(s) with " << slots->per_node << " worker(s) of each role; checkpoints and logs in " << trainer->folder.string() << "\n";
+    const Status printed = print_memory(*trainer, *policy, ModelConfig::load(*model), data, workers, out);
+    if (policy->model == kToyModelName) std::filesystem::remove_all(*model);
+    if (!printed.ok()) wrong.push_back(printed.message());
+  }
+  if (wrong.empty()) return {};
+  std::string lines;
+  for (const std::string& line : wrong) lines += (lines.empty() ? "" : "\n") + line;
+  return runtime::invalid_argument(std::move(lines));
+}
+
+}  // namespace rl

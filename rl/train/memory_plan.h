@@ -1,0 +1,52 @@
+// How much memory the processes of a run will take, from the model's configuration alone. Pure arithmetic.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "rl/model/model_config.h"
+
+namespace rl {
+
+/// One thing that takes memory in a process.
+struct MemoryPart {
+  std::string name;
+  std::int64_t bytes = 0;
+};
+
+/// A process of a role; all of a role are alike.
+struct RoleMemory {
+  std::string role;
+  std::int64_t workers = 1;
+  std::vector<MemoryPart> parts;
+
+  std::int64_t total() const;
+};
+
+/// What of a run decides its memory.
+struct MemoryOptions {
+  std::int64_t trained_elements = -1;    // of an adapter; -1: all weights are trained
+  std::int64_t forward_tokens = 0;       // of one forward pass, at most
+  std::int64_t output_tokens = 0;        // of these, those whose log-probs are wanted
+  std::int64_t sequences = 0;            // generated together by one worker
+  std::int64_t positions = 0;            // of a sequence
+};
+
+/// Elements of the arena of all weights.
+std::int64_t weight_elements(const ModelConfig& config);
+
+/// What a forward pass keeps of a token for backward, in bytes, without the output layer.
+std::int64_t activation_bytes(const ModelConfig& config, bool adapter);
+
+/// Of a policy worker (generating and training), and of a role that only scores.
+std::vector<MemoryPart> training_memory(const ModelConfig& config, const MemoryOptions& options);
+std::vector<MemoryPart> scoring_memory(const ModelConfig& config, const MemoryOptions& options);
+
+/// The process itself: LibTorch and the runtime, and what backward brings with it where there is one.
+MemoryPart process_memory(bool trains);
+
+/// "135 MB": two to three digits.
+std::string bytes_text(std::int64_t bytes);
+
+}  // namespace rl

@@ -1,0 +1,74 @@
+#include "rl/command/dry_run.h"
+
+#include <gtest/gtest.h>
+
+#include <sstream>
+#include <string>
+#include <vector>
+
+namespace rl {
+namespace {
+
+struct Told {
+  std::string text;
+  std::string error;
+};
+
+Told tell(std::vector<std::string> overrides) {
+  std::vector<std::string> all = {"data.dataset_name=toy", "actor_rollout_ref.model.path=toy", "data.train_batch_size=16", "data.max_prompt_length=32",
+                                  "data.max_response_length=16", "actor_rollout_ref.rollout.n=4"};
+  all.insert(all.end(), overrides.begin(), overrides.end());
+  const auto config = Config::load({std::nullopt, all});
+  if (!config.ok()) return {"", config.status().message()};
+  std::ostringstream out;
+  const runtime::Status status = dry_run(*config, out);
+  return {out.str(), status.ok() ? "" : status.message()};
+}
+
+bool has(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
+
+TEST(DryRun, SaysBatchesAndSteps) {
+  const Told told = tell({"actor_rollout_ref.actor.ppo_mini_batch_size=8", "data.toy.rows=100", "trainer.total_epochs=2"});
+  EXPECT_EQ(told.error, "");
+  EXPECT_TRUE(has(told.text, "16 prompts x 4 responses = 64 samples")) << told.text;
+  EXPECT_TRUE(has(told.text, "2 optimizer steps of 8 prompts (32 samples)")) << told.text;
+  EXPECT_TRUE(has(told.text, "100 rows, 6 steps an epoch, 12 steps in all")) << told.text;
+}
+
+TEST(DryRun, SaysTheMemoryOfEachRole) {
+  const Told plain = tell({});
+  EXPECT_TRUE(has(plain.text, "policy (generates and trains) x 1: ")) << plain.text;
+  EXPECT_TRUE(has(plain.text, "optimizer ")) << plain.text;
+  EXPECT_FALSE(has(plain.text, "reference x"));
+  EXPECT_FALSE(has(plain.text, "critic x"));
+  const Told all = tell({"actor_rollout_ref.actor.use_kl_loss=true", "algorithm.adv_estimator=gae", "actor_rollout_ref.actor.ppo_mini_batch_size=16",
+                         "trainer.n_gpus_per_node=2"});
+  EXPECT_EQ(all.error, "");
+  EXPECT_TRUE(has(all.text, "reference x 2: ")) << all.text;
+  EXPECT_TRUE(has(all.text, "critic x 2: ")) << all.text;
+}
+
+TEST(DryRun, KeysThatContradictEachOtherAreNamedTogether) {
+  const Told told = tell({"actor_rollout_ref.rollout.n=1", "actor_rollout_ref.actor.ppo_mini_batch_size=6", "trainer.n_gpus_per_node=32"});
+  EXPECT_TRUE(has(told.error, "set rollout.n to at least 2")) << told.error;
+  EXPECT_TRUE(has(told.error, "less than the 32 workers")) << told.error;
+  EXPECT_TRUE(has(told.error, "no multiple of actor_rollout_ref.actor.ppo_mini_batch_size=6")) << told.error;
+}
+
+TEST(DryRun, LengthsThatAreSaidTwiceHaveToAgree) {
+  EXPECT_TRUE(has(tell({"actor_rollout_ref.rollout.response_length=8"}).error, "data.max_response_length"));
+  EXPECT_EQ(tell({"actor_rollout_ref.rollout.response_length=16", "actor_rollout_ref.rollout.prompt_length=32"}).error, "");
+}
+
+TEST(DryRun, GoesOnWithoutDataOrModel) {
+  const Told told = tell({"data.dataset_name=null", "data.train_files=/no/such.jsonl", "actor_rollout_ref.model.path=org/name"});
+  EXPECT_EQ(told.error, "");
+  EXPECT_TRUE(has(told.text, "not counted: ")) << told.text;
+  EXPECT_TRUE(has(told.text, "/no/such.jsonl")) << told.text;
+  EXPECT_TRUE(has(told.text, "memory:\n  not known: ")) << told.text;
+}
+
+TEST(DryRun, ValuesOutOfRangeAreErrors) { EXPECT_TRUE(has(tell({"actor_rollout_ref.rollout.temperature=0"}).error, "temperature")); }
+
+}  // namespace
+}  // namespace rl
