@@ -1,6 +1,6 @@
 # What is installed, in two components:
 #   runtime  the libraries Starling::runtime and Starling::placement with their headers, the package files, the program `starling`
-#   rl       the programs `starling-rl` and `starling-config`, and LibTorch beside it, so that the prefix is whole without the cache
+#   rl       the programs `starling-rl`, `starling-config` and `starling-reward-host`, and LibTorch beside them, so that the prefix is whole without the cache
 include(CMakePackageConfigHelpers)
 
 # The headers that users include; those that they include in turn are installed with them, and no others.
@@ -31,7 +31,8 @@ function(starling_install_runtime)
 endfunction()
 
 function(starling_install_rl)
-  install(TARGETS starling-rl starling-config RUNTIME DESTINATION bin COMPONENT rl)
+  install(TARGETS starling-rl starling-config starling-reward-host RUNTIME DESTINATION bin COMPONENT rl)
+  install(FILES ${CMAKE_SOURCE_DIR}/rl/reward/reward_library.h DESTINATION include/starling/rl/reward COMPONENT rl)  # what reward libraries are written against
   # The folders keep the wheel's layout: libtorch_cpu.so finds cudart and cupti relative to itself.
   set_target_properties(starling-rl PROPERTIES INSTALL_RPATH "$ORIGIN/../lib/starling/torch/lib")
   install(FILES ${torch_root}/lib/libtorch_cpu.so ${torch_root}/lib/libc10.so ${torch_root}/lib/libgomp.so.1

@@ -141,6 +141,9 @@ function(starling_tests)
   file(WRITE ${CMAKE_BINARY_DIR}/CTestCustom.cmake
     "set(CTEST_CUSTOM_PRE_TEST \"${CMAKE_COMMAND} -E rm -rf ${CMAKE_BINARY_DIR}/fixture_counts\")\n"
     "set(CTEST_CUSTOM_POST_TEST \"${CMAKE_COMMAND} -DFOLDER=${CMAKE_BINARY_DIR}/fixture_counts -P ${CMAKE_SOURCE_DIR}/tests/print_fixture_counts.cmake\")\n")
+  if(TARGET test_rl_reward)
+    add_dependencies(test_rl_reward starling-reward-host)
+  endif()
   # Preloaded by tests into programs, whose wall clock then goes as the test likes.
   add_library(wall_clock MODULE ${CMAKE_SOURCE_DIR}/tests/support/wall_clock.cpp)
   set_target_properties(wall_clock PROPERTIES PREFIX "" LIBRARY_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
@@ -233,6 +236,10 @@ function(starling_programs)
     target_link_libraries(starling-rl PRIVATE rl_command allocator)
     add_executable(starling-config ${CMAKE_SOURCE_DIR}/rl/starling_config_main.cpp)
     target_link_libraries(starling-config PRIVATE rl_check)
+    # What a user's reward library is loaded into: small, without torch.
+    add_executable(starling-reward-host ${CMAKE_SOURCE_DIR}/rl/reward/reward_host_main.cpp)
+    target_include_directories(starling-reward-host PRIVATE ${CMAKE_SOURCE_DIR})
+    target_link_libraries(starling-reward-host PRIVATE nlohmann_json::nlohmann_json ${CMAKE_DL_LIBS})
   endif()
   file(GLOB examples CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/examples/*.cpp)
   foreach(file ${examples})

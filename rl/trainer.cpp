@@ -4,7 +4,6 @@
 #include <limits>
 #include <utility>
 
-#include "rl/train/rollout_dump.h"
 #include "rl/train/worker_lists.h"
 #include "runtime/core/log.h"
 
@@ -25,27 +24,19 @@ Result<Metrics> Trainer::step() {
   const Result<StepSamples> samples = draw_samples(timer);
   if (!samples.ok()) return samples.status();
 
-  if (!options_.rollout_folder.empty()) {
-    if (const Status dumped = dump_samples(options_.rollout_folder, steps_done_ + 1, samples->batches, samples->tasks); !dumped.ok()) return dumped;
-  }
-
-  std::vector<Referenced> references;
-  if (options_.uses_reference()) {
-    auto referenced = reference_.fetch(&ReferenceActor::score, split(samples->batches));
-    if (!referenced.ok()) return referenced.status();
-    references = std::move(*referenced);
-    timer.lap("ref");
-  }
-
-  const Result<Credit> credit = assign_credit(*samples, references);
+  const Result<Credit> credit = assign_credit(*samples);
   if (!credit.ok()) return credit.status();
   timer.lap("adv");
+  if (!options_.rollout_folder.empty()) {
+    if (const Status dumped = dump_samples({options_.rollout_folder, steps_done_ + 1}, samples->batches, samples->tasks, samples->scores, credit->advantages); !dumped.ok()) return dumped;
+    timer.lap("dump_rollouts");
+  }
 
   const double rate = learning_rate(lr_schedule_, steps_done_);
   const double critic_rate = learning_rate(critic_lr_schedule_, steps_done_);
   const bool policy_waits = options_.estimator == AdvantageEstimator::kGae && steps_done_ + 1 < options_.critic_warmup;
   const auto response_tokens = select(samples->summaries, &RolloutSummary::response_tokens);
-  const auto mini_batches = plan_mini_batches(samples->shards, options_.samples_per_prompt, response_tokens, credit->use);
+  const auto mini_batches = plan_mini_batches(samples->shards, samples->samples_of, response_tokens, credit->use);
   const auto advantages = cut_like(credit->advantages, samples->scores);
   std::vector<UpdatePlan> plans;
   std::vector<UpdatePlan> critic_plans;
@@ -54,6 +45,7 @@ Result<Metrics> Trainer::step() {
     critic_plans.push_back({{}, mini_batches[worker], critic_rate, {}, false, credit->use[worker]});
   }
   Metrics metrics = credit->metrics;
+  metrics.merge(reward_metrics(samples->reports));
   if (!critic_.empty()) {
     const auto learned = critic_.fetch(&CriticActor::update, split(samples->batches), split(credit->estimates), split(critic_plans));
     if (!learned.ok()) return learned.status();
@@ -62,7 +54,7 @@ Result<Metrics> Trainer::step() {
     timer.lap("update_critic");
   }
   if (critic_.empty() || !policy_waits) {
-    const auto logprobs = options_.kl_loss ? select(references, &Referenced::logprobs) : no_logprobs_;
+    const auto logprobs = options_.kl_loss ? select(samples->references, &Referenced::logprobs) : no_logprobs_;
     const auto updated = policy_.fetch(&PolicyActor::update, split(samples->batches), split(logprobs), split(plans), split(credit->estimates));
     if (!updated.ok()) return updated.status();
     metrics.merge(sum_metrics(*updated));
@@ -163,11 +155,11 @@ void Trainer::record(const StepRecord& record) {
   if (on_step_) on_step_(record);
 }
 
-Status Trainer::dump_samples(const std::filesystem::path& folder, std::int64_t step, const std::vector<ObjectRef<RolloutBatch>>& batches,
-                             const std::vector<std::vector<RewardTask>>& tasks, bool append) {
-  const auto texts = reward_.fetch(&RewardActor::texts, split(batches), split(tasks), std::numeric_limits<std::int64_t>::max());
+Status Trainer::dump_samples(const RolloutDump& dump, const std::vector<ObjectRef<RolloutBatch>>& batches, const std::vector<std::vector<RewardTask>>& tasks,
+                             const std::vector<std::vector<double>>& scores, const std::vector<float>& advantages) {
+  const auto texts = reward_.fetch(&RewardActor::texts, split(batches), split(tasks), split(scores), std::numeric_limits<std::int64_t>::max());
   if (!texts.ok()) return texts.status();
-  return write_rollout_dump(folder, step, join<SampleText>(*texts), append);
+  return write_rollout_dump(dump, join<SampleText>(*texts), advantages);
 }
 
 Result<Metrics> Trainer::validate() {
@@ -181,22 +173,24 @@ Result<Metrics> Trainer::validate() {
     const auto generated = policy_.fetch(&PolicyActor::generate, split(prompts.batches), true);
     if (!generated.ok()) return generated.status();
     const auto batches = select(*generated, &Generated::batch);
-    const auto scores = reward_.fetch(&RewardActor::score, split(batches), split(prompts.tasks));
-    if (!scores.ok()) return scores.status();
-    for (std::size_t worker = 0; worker < scores->size(); ++worker) {
+    const auto reports = reward_.fetch(&RewardActor::score, split(batches), split(prompts.tasks));
+    if (!reports.ok()) return reports.status();
+    const auto scores = select(*reports, &RewardReport::scores);
+    for (std::size_t worker = 0; worker < scores.size(); ++worker) {
       const std::vector<RewardTask>& tasks = prompts.tasks[worker];
       if (tasks.empty()) continue;
-      samples_per_prompt = static_cast<std::int64_t>((*scores)[worker].size() / tasks.size());
-      for (std::size_t i = 0; i < (*scores)[worker].size(); ++i) {
-        by_source[tasks[i / static_cast<std::size_t>(samples_per_prompt)].data_source].push_back((*scores)[worker][i]);
+      samples_per_prompt = static_cast<std::int64_t>(scores[worker].size() / tasks.size());
+      for (std::size_t i = 0; i < scores[worker].size(); ++i) {
+        if ((*reports)[worker].left_out[i] != 0) continue;
+        by_source[tasks[i / static_cast<std::size_t>(samples_per_prompt)].data_source].push_back(scores[worker][i]);
       }
     }
     if (!options_.validation_folder.empty()) {
-      if (const Status dumped = dump_samples(options_.validation_folder, steps_done_, batches, prompts.tasks, &prompts != &rounds->front()); !dumped.ok()) return dumped;
+      if (const Status dumped = dump_samples({options_.validation_folder, steps_done_, &prompts != &rounds->front()}, batches, prompts.tasks, scores, {}); !dumped.ok()) return dumped;
     }
     const std::int64_t missing = options_.shown_samples - static_cast<std::int64_t>(texts.size());
     if (missing <= 0) continue;
-    const auto shown = reward_.fetch(&RewardActor::texts, split(batches), split(prompts.tasks), missing);
+    const auto shown = reward_.fetch(&RewardActor::texts, split(batches), split(prompts.tasks), split(scores), missing);
     if (!shown.ok()) return shown.status();
     for (SampleText& text : join<SampleText>(*shown)) {
       if (static_cast<std::int64_t>(texts.size()) < options_.shown_samples) texts.push_back(std::move(text));

@@ -17,6 +17,7 @@
 #include "rl/watch/metrics.h"
 #include "rl/train/prompt_feed.h"
 #include "rl/train/rollout_batch.h"
+#include "rl/train/rollout_dump.h"
 #include "rl/train/step_metrics.h"
 #include "rl/train/trainer_options.h"
 #include "rl/worker/actors.h"
@@ -81,8 +82,12 @@ class Trainer {
     std::vector<PromptShard> shards;  // which prompts of the step each worker answered
     std::vector<runtime::ObjectRef<RolloutBatch>> batches;
     std::vector<RolloutSummary> summaries;
-    std::vector<std::vector<double>> scores;     // per sample
-    std::vector<std::vector<double>> baselines;  // per sample, ReMax's; else empty
+    std::vector<std::vector<RewardTask>> tasks;             // per prompt
+    std::vector<std::vector<std::int64_t>> samples_of;      // per prompt: how many samples it has
+    std::vector<std::vector<double>> scores;                // per sample
+    std::vector<std::vector<double>> baselines;             // per sample, ReMax's; else empty
+    std::vector<Referenced> references;                     // empty where nothing needs them
+    std::vector<RewardReport> reports;                      // of all rounds
     std::int64_t epoch = 0;
     std::int64_t rounds = 0;         // of generation
     std::int64_t prompts_drawn = 0;  // in all rounds
@@ -120,12 +125,16 @@ class Trainer {
   runtime::Status warm_start();
   runtime::Result<StepSamples> draw_samples(StepTimer& timer);
   runtime::Result<StepSamples> draw_round(std::int64_t round, StepTimer& timer);
-  runtime::Result<Credit> assign_credit(const StepSamples& samples, const std::vector<Referenced>& references);
+  runtime::Status score(StepSamples& samples, const std::vector<RewardReport>& greedy, StepTimer& timer);
+  runtime::Status refer(StepSamples& samples, StepTimer& timer);
+  void drop_unscored_prompts(StepSamples& samples) const;
+  runtime::Status leave_out_unscored(StepSamples& samples) const;
+  runtime::Result<Credit> assign_credit(const StepSamples& samples);
   void scale_rewards(Credit& credit);
-  runtime::Status penalize(const StepSamples& samples, const std::vector<Referenced>& references, Credit& credit);
+  runtime::Status penalize(const StepSamples& samples, Credit& credit);
   std::vector<SampleUse> use_of(const StepSamples& samples) const;
-  runtime::Status dump_samples(const std::filesystem::path& folder, std::int64_t step, const std::vector<runtime::ObjectRef<RolloutBatch>>& batches,
-                               const std::vector<std::vector<RewardTask>>& tasks, bool append = false);
+  runtime::Status dump_samples(const RolloutDump& dump, const std::vector<runtime::ObjectRef<RolloutBatch>>& batches, const std::vector<std::vector<RewardTask>>& tasks,
+                               const std::vector<std::vector<double>>& scores, const std::vector<float>& advantages);
   void record(const StepRecord& record);
   bool due(std::int64_t interval) const;
 

@@ -14,27 +14,29 @@ using runtime::Result;
 using runtime::split;
 
 // Which prompt of the step each sample answers: responses to one prompt are a group.
-std::vector<std::int64_t> sample_groups(const std::vector<PromptShard>& shards, std::int64_t samples_per_prompt) {
+std::vector<std::int64_t> sample_groups(const std::vector<PromptShard>& shards, const std::vector<std::vector<std::int64_t>>& samples_of) {
   std::vector<std::int64_t> groups;
-  for (const PromptShard& shard : shards) {
-    for (const std::int64_t prompt : shard.prompts) groups.insert(groups.end(), static_cast<std::size_t>(samples_per_prompt), prompt);
+  for (std::size_t worker = 0; worker < shards.size(); ++worker) {
+    for (std::size_t i = 0; i < shards[worker].prompts.size(); ++i) {
+      groups.insert(groups.end(), static_cast<std::size_t>(samples_of[worker][i]), shards[worker].prompts[i]);
+    }
   }
   return groups;
 }
 
 }  // namespace
 
-Result<Trainer::Credit> Trainer::assign_credit(const StepSamples& samples, const std::vector<Referenced>& references) {
+Result<Trainer::Credit> Trainer::assign_credit(const StepSamples& samples) {
   Credit credit{.advantages = {}, .estimates = no_estimates_, .scaling = {}, .use = use_of(samples), .rewards = samples.scores, .metrics = {}};
   scale_rewards(credit);
   const std::vector<std::vector<double>> scores = credit.rewards;
   const double kl_coefficient = options_.kl_in_reward ? state_.kl_coefficient : 0.0;
   if (options_.kl_in_reward) {
-    const runtime::Status penalized = penalize(samples, references, credit);
+    const runtime::Status penalized = penalize(samples, credit);
     if (!penalized.ok()) return penalized;
   }
   if (!is_per_token(options_.estimator)) {
-    credit.advantages = response_advantages(options_.estimator, join<float>(credit.rewards), sample_groups(samples.shards, options_.samples_per_prompt),
+    credit.advantages = response_advantages(options_.estimator, join<float>(credit.rewards), sample_groups(samples.shards, samples.samples_of),
                                             join<std::int64_t>(select(samples.summaries, &RolloutSummary::response_tokens)), options_.normalize_by_std);
     return credit;
   }
@@ -42,7 +44,7 @@ Result<Trainer::Credit> Trainer::assign_credit(const StepSamples& samples, const
   for (std::size_t worker = 0; worker < scores.size(); ++worker) {
     tasks.push_back({.scores = scores[worker], .baselines = samples.baselines.empty() ? std::vector<double>() : samples.baselines[worker], .kl_coefficient = kl_coefficient});
   }
-  const auto logprobs = kl_coefficient != 0.0 ? select(references, &Referenced::logprobs) : no_logprobs_;
+  const auto logprobs = kl_coefficient != 0.0 ? select(samples.references, &Referenced::logprobs) : no_logprobs_;
   const auto estimated = critic_.empty() ? policy_.fetch(&PolicyActor::estimate, split(samples.batches), split(logprobs), split(tasks))
                                          : critic_.fetch(&CriticActor::estimate, split(samples.batches), split(logprobs), split(tasks));
   if (!estimated.ok()) return estimated.status();
@@ -68,11 +70,11 @@ void Trainer::scale_rewards(Credit& credit) {
 }
 
 // KL in the reward: each response's reward less the coefficient times its estimated KL to the reference; then the controller's move.
-runtime::Status Trainer::penalize(const StepSamples& samples, const std::vector<Referenced>& references, Credit& credit) {
+runtime::Status Trainer::penalize(const StepSamples& samples, Credit& credit) {
   double kl_sum = 0.0;  // of each response's mean over its tokens, as verl's controller takes it
   std::int64_t count = 0;
   for (std::size_t worker = 0; worker < credit.rewards.size(); ++worker) {
-    const std::vector<double>& penalties = references[worker].kl_penalties;
+    const std::vector<double>& penalties = samples.references[worker].kl_penalties;
     if (penalties.size() != credit.rewards[worker].size()) return runtime::internal_error("the reference scored another number of samples");
     for (std::size_t i = 0; i < penalties.size(); ++i) {
       credit.rewards[worker][i] -= state_.kl_coefficient * penalties[i];

@@ -12,6 +12,43 @@ namespace rl {
 using runtime::Result;
 using runtime::split;
 
+namespace {
+
+// How many samples of each prompt stay. Of a group whose baseline needs others, a sample alone goes as well: `fewest` stay, or none.
+std::vector<std::int64_t> count_kept(std::vector<std::uint8_t>& left_out, std::size_t prompts, std::size_t samples_per_prompt, std::int64_t fewest) {
+  std::vector<std::int64_t> kept(prompts, 0);
+  for (std::size_t prompt = 0; prompt < prompts; ++prompt) {
+    const auto begin = left_out.begin() + static_cast<std::ptrdiff_t>(prompt * samples_per_prompt);
+    const auto end = begin + static_cast<std::ptrdiff_t>(samples_per_prompt);
+    kept[prompt] = std::count(begin, end, std::uint8_t{0});
+    if (kept[prompt] >= fewest) continue;
+    std::fill(begin, end, std::uint8_t{1});
+    kept[prompt] = 0;
+  }
+  return kept;
+}
+
+// Where the greedy response has no score, its prompt's samples have nothing to be compared with.
+void mark_without_baseline(std::vector<RewardReport>& reports, const std::vector<RewardReport>& greedy, std::int64_t samples_per_prompt) {
+  for (std::size_t worker = 0; worker < greedy.size(); ++worker) {
+    for (std::size_t prompt = 0; prompt < greedy[worker].left_out.size(); ++prompt) {
+      if (greedy[worker].left_out[prompt] == 0) continue;
+      const auto begin = reports[worker].left_out.begin() + static_cast<std::ptrdiff_t>(prompt) * samples_per_prompt;
+      std::fill(begin, begin + samples_per_prompt, std::uint8_t{1});
+    }
+  }
+}
+
+void keep_unmarked(std::vector<double>& values, const std::vector<std::uint8_t>& marks) {
+  std::size_t next = 0;
+  for (std::size_t i = 0; i < marks.size(); ++i) {
+    if (marks[i] == 0) values[next++] = values[i];
+  }
+  values.resize(next);
+}
+
+}  // namespace
+
 Result<Trainer::StepSamples> Trainer::draw_samples(StepTimer& timer) {
   if (!options_.filter_groups.enabled) return draw_round(0, timer);
   StepSamples kept;
@@ -33,10 +70,15 @@ Result<Trainer::StepSamples> Trainer::draw_samples(StepTimer& timer) {
     kept.summaries = select(*gathered, &Generated::summary);
     append_prompts(kept.shards, fresh->shards, rows);
     kept.scores.resize(policy_.size());
+    kept.tasks.resize(policy_.size());
+    kept.samples_of.resize(policy_.size());
+    kept.reports.insert(kept.reports.end(), fresh->reports.begin(), fresh->reports.end());
     kept.baselines.resize(fresh->baselines.size());
     const auto n = static_cast<std::ptrdiff_t>(options_.samples_per_prompt);
     for (std::size_t worker = 0; worker < rows.size(); ++worker) {
       for (const std::int64_t row : rows[worker]) {
+        kept.tasks[worker].push_back(fresh->tasks[worker][static_cast<std::size_t>(row)]);
+        kept.samples_of[worker].push_back(n);
         const auto copy = [&](std::vector<double>& to, const std::vector<double>& from) { to.insert(to.end(), from.begin() + row * n, from.begin() + (row + 1) * n); };
         copy(kept.scores[worker], fresh->scores[worker]);
         if (!fresh->baselines.empty()) copy(kept.baselines[worker], fresh->baselines[worker]);
@@ -48,6 +90,7 @@ Result<Trainer::StepSamples> Trainer::draw_samples(StepTimer& timer) {
     timer.lap("gen");
   }
   cut_mini_batches(kept.shards, options_.mini_batch_prompts);
+  if (const runtime::Status referred = refer(kept, timer); !referred.ok()) return referred;
   return kept;
 }
 
@@ -57,32 +100,96 @@ Result<Trainer::StepSamples> Trainer::draw_round(std::int64_t round, StepTimer& 
   if (!prompts.ok()) return prompts.status();
   const auto generated = policy_.fetch(&PolicyActor::generate, split(prompts->batches), false);
   if (!generated.ok()) return generated.status();
-  StepSamples samples{.shards = std::move(prompts->shards),
-                      .batches = select(*generated, &Generated::batch),
-                      .summaries = select(*generated, &Generated::summary),
-                      .scores = {},
-                      .baselines = {},
-                      .epoch = prompts->epoch,
-                      .rounds = 1,
-                      .prompts_drawn = 0};
+  StepSamples samples;
+  samples.shards = std::move(prompts->shards);
+  samples.batches = select(*generated, &Generated::batch);
+  samples.summaries = select(*generated, &Generated::summary);
+  samples.epoch = prompts->epoch;
+  samples.rounds = 1;
   samples.prompts_drawn = count_prompts(samples.shards);
   timer.lap("gen");
+  std::vector<RewardReport> greedy_reports;
   if (options_.estimator == AdvantageEstimator::kRemax) {
     const auto greedy = policy_.fetch(&PolicyActor::generate_greedy, split(prompts->batches));
     if (!greedy.ok()) return greedy.status();
     timer.lap("gen_max");  // verl's name for it
-    const auto baselines = reward_.fetch(&RewardActor::score, split(select(*greedy, &Generated::batch)), split(prompts->tasks));
+    auto baselines = reward_.fetch(&RewardActor::score, split(select(*greedy, &Generated::batch)), split(prompts->tasks));
     if (!baselines.ok()) return baselines.status();
-    for (const std::vector<double>& per_prompt : *baselines) {
+    greedy_reports = std::move(*baselines);
+    for (const RewardReport& report : greedy_reports) {
       std::vector<double>& per_sample = samples.baselines.emplace_back();
-      for (const double baseline : per_prompt) per_sample.insert(per_sample.end(), static_cast<std::size_t>(options_.samples_per_prompt), baseline);
+      for (const double baseline : report.scores) per_sample.insert(per_sample.end(), static_cast<std::size_t>(options_.samples_per_prompt), baseline);
     }
   }
-  auto scores = reward_.fetch(&RewardActor::score, split(samples.batches), split(prompts->tasks));
-  if (!scores.ok()) return scores.status();
-  samples.scores = std::move(*scores);
-  timer.lap("reward");
+  samples.tasks = std::move(prompts->tasks);
+  const runtime::Status scored = score(samples, greedy_reports, timer);
+  if (!scored.ok()) return scored;
   return samples;
+}
+
+// Scoring goes on while the reference computes, so that a scorer that waits (for a server, for one that hangs) costs less. With dynamic sampling the reference waits for
+// what is kept.
+runtime::Status Trainer::score(StepSamples& samples, const std::vector<RewardReport>& greedy, StepTimer& timer) {
+  const auto scoring = reward_.call(&RewardActor::score, split(samples.batches), split(samples.tasks));
+  if (!options_.filter_groups.enabled) {
+    if (runtime::Status referred = refer(samples, timer); !referred.ok()) return referred;
+  }
+  auto reports = runtime_.gather(scoring);
+  if (!reports.ok()) return reports.status();
+  samples.reports = std::move(*reports);
+  samples.scores = select(samples.reports, &RewardReport::scores);
+  for (const std::vector<RewardTask>& tasks : samples.tasks) samples.samples_of.emplace_back(tasks.size(), options_.samples_per_prompt);
+  timer.lap("reward");
+  mark_without_baseline(samples.reports, greedy, options_.samples_per_prompt);
+  const auto is_incomplete = [](const RewardReport& report) { return std::count(report.left_out.begin(), report.left_out.end(), std::uint8_t{1}) > 0; };
+  if (std::none_of(samples.reports.begin(), samples.reports.end(), is_incomplete)) return {};
+  if (options_.filter_groups.enabled) return drop_unscored_prompts(samples), runtime::Status();
+  if (runtime::Status status = leave_out_unscored(samples); !status.ok()) return status;
+  return refer(samples, timer);  // again, of what is left
+}
+
+runtime::Status Trainer::refer(StepSamples& samples, StepTimer& timer) {
+  if (!options_.uses_reference()) return {};
+  auto referenced = reference_.fetch(&ReferenceActor::score, split(samples.batches));
+  if (!referenced.ok()) return referenced.status();
+  samples.references = std::move(*referenced);
+  timer.lap("ref");
+  return {};
+}
+
+// With dynamic sampling a prompt of which a response has no score is like one whose responses all score the same: another takes its place.
+void Trainer::drop_unscored_prompts(StepSamples& samples) const {
+  const auto n = static_cast<std::ptrdiff_t>(options_.samples_per_prompt);
+  for (std::size_t worker = 0; worker < samples.scores.size(); ++worker) {
+    const std::vector<std::uint8_t>& marks = samples.reports[worker].left_out;
+    for (auto group = marks.begin(); group != marks.end(); group += n) {
+      if (std::count(group, group + n, std::uint8_t{1}) == 0) continue;
+      const auto begin = samples.scores[worker].begin() + (group - marks.begin());
+      std::fill(begin, begin + n, 0.0);
+    }
+  }
+}
+
+// Samples that have no score are left out of all that follows.
+runtime::Status Trainer::leave_out_unscored(StepSamples& samples) const {
+  const auto samples_per_prompt = static_cast<std::size_t>(options_.samples_per_prompt);
+  const std::int64_t fewest = std::min(group_size_min(options_.estimator), options_.samples_per_prompt);
+  std::vector<std::vector<std::uint8_t>> left_out = select(samples.reports, &RewardReport::left_out);
+  for (std::size_t worker = 0; worker < left_out.size(); ++worker) {
+    samples.samples_of[worker] = count_kept(left_out[worker], samples.tasks[worker].size(), samples_per_prompt, fewest);
+  }
+  const auto kept = reward_.fetch(&RewardActor::without, split(samples.batches), split(left_out));
+  if (!kept.ok()) return kept.status();
+  samples.batches = select(*kept, &Generated::batch);
+  samples.summaries = select(*kept, &Generated::summary);
+  std::size_t left = 0;
+  for (std::size_t worker = 0; worker < left_out.size(); ++worker) {
+    keep_unmarked(samples.scores[worker], left_out[worker]);
+    if (!samples.baselines.empty()) keep_unmarked(samples.baselines[worker], left_out[worker]);
+    left += samples.scores[worker].size();
+  }
+  if (left == 0) return runtime::task_failed("no sample of the step has a score to learn from: see the warnings on the reward above");
+  return {};
 }
 
 }  // namespace rl

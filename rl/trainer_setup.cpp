@@ -7,8 +7,8 @@
 #include <future>
 #include <utility>
 
-#include "rl/data/reward.h"
 #include "rl/model/model_config.h"
+#include "rl/reward/reward_function.h"
 #include "rl/train/learner.h"
 #include "rl/train/step_metrics.h"
 #include "rl/train/toy_model.h"
@@ -164,14 +164,14 @@ Status Trainer::open_data(std::int64_t workers) {
   return {};
 }
 
-// What the reward workers would find wrong with the first answers.
+// What the reward workers would find wrong with the first answers, as far as it is known without loading what scores.
 Status Trainer::check_rewards() const {
-  const Result<RuleReward> reward = RuleReward::from_config(config_);
+  const Result<std::unique_ptr<RewardFunction>> reward = RewardFunction::from_config(config_, /*workers=*/1, /*start=*/false);
   if (!reward.ok()) return reward.status();
   for (const PromptFeed* feed : {feed_.get(), validation_feed_.get()}) {
     if (feed == nullptr) continue;
     for (const DataRow& row : feed->dataset().rows()) {
-      const Status status = reward->check(row.data_source, row.ground_truth);
+      const Status status = (*reward)->check_row({.data_source = row.data_source, .response = {}, .ground_truth = row.ground_truth, .extra_info = {}, .where = row.where});
       if (!status.ok()) return status.with_context(row.where);
     }
   }

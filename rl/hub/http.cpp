@@ -94,6 +94,11 @@ void set_options(CURL* curl, const HttpRequest& request) {
   curl_easy_setopt(curl, CURLOPT_PROTOCOLS_STR, "http,https");
   curl_easy_setopt(curl, CURLOPT_NOSIGNAL, 1L);  // threads
   curl_easy_setopt(curl, CURLOPT_NOBODY, request.head ? 1L : 0L);
+  if (request.post) {
+    curl_easy_setopt(curl, CURLOPT_POSTFIELDSIZE_LARGE, static_cast<curl_off_t>(request.post->size()));
+    curl_easy_setopt(curl, CURLOPT_POSTFIELDS, request.post->data());  // borrowed
+  }
+  curl_easy_setopt(curl, CURLOPT_TIMEOUT_MS, static_cast<long>(request.total_max.count()));
   curl_easy_setopt(curl, CURLOPT_USERAGENT, "starling");
   curl_easy_setopt(curl, CURLOPT_CONNECTTIMEOUT, static_cast<long>(request.connect_max.count()));
   curl_easy_setopt(curl, CURLOPT_LOW_SPEED_LIMIT, 1L);

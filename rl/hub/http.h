@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -27,6 +28,8 @@ struct HttpRequest {
   std::function<runtime::Status(int status, const std::map<std::string, std::string>& headers)> begin = {};
   /// Asked now and then; true ends the request with kCancelled.
   std::function<bool()> cancelled = {};
+  std::optional<std::string> post = {};        // POST with this body
+  std::chrono::milliseconds total_max{0};      // of all of it; 0: no limit
 };
 
 struct HttpAnswer {

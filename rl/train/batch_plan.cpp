@@ -23,19 +23,30 @@ std::vector<PromptShard> shard_prompts(std::int64_t prompts, std::int64_t mini_b
 
 std::vector<std::vector<MiniBatch>> plan_mini_batches(const std::vector<PromptShard>& shards, std::int64_t samples_per_prompt,
                                                       std::span<const std::vector<std::int64_t>> response_tokens, std::span<const SampleUse> uses) {
+  std::vector<std::vector<std::int64_t>> samples_of;
+  for (const PromptShard& shard : shards) samples_of.emplace_back(shard.prompts.size(), samples_per_prompt);
+  return plan_mini_batches(shards, samples_of, response_tokens, uses);
+}
+
+std::vector<std::vector<MiniBatch>> plan_mini_batches(const std::vector<PromptShard>& shards, std::span<const std::vector<std::int64_t>> samples_of,
+                                                      std::span<const std::vector<std::int64_t>> response_tokens, std::span<const SampleUse> uses) {
   CHECK(!shards.empty());
   CHECK(shards.size() == response_tokens.size());
+  CHECK(shards.size() == samples_of.size());
   CHECK(uses.empty() || uses.size() == shards.size());
   const std::size_t mini_batches = shards.front().mini_batch_offsets.size() - 1;
-  std::vector<std::vector<MiniBatch>> plan(shards.size(), std::vector<MiniBatch>(mini_batches));
+  std::vector<std::vector<MiniBatch>> plan(shards.size());
+  std::vector<std::int64_t> done(shards.size(), 0);  // samples of each worker in the mini-batches so far
   for (std::size_t k = 0; k < mini_batches; ++k) {
     std::int64_t tokens_total = 0;
     std::int64_t samples_total = 0;
     std::int64_t positive_total = 0;
+    std::vector<MiniBatch> parts(shards.size());
     for (std::size_t w = 0; w < shards.size(); ++w) {
-      MiniBatch& mine = plan[w][k];
-      mine.first_sample = shards[w].mini_batch_offsets[k] * samples_per_prompt;
-      mine.last_sample = shards[w].mini_batch_offsets[k + 1] * samples_per_prompt;
+      MiniBatch& mine = parts[w];
+      mine.first_sample = done[w];
+      for (std::int64_t p = shards[w].mini_batch_offsets[k]; p < shards[w].mini_batch_offsets[k + 1]; ++p) done[w] += samples_of[w][static_cast<std::size_t>(p)];
+      mine.last_sample = done[w];
       CHECK(mine.last_sample <= static_cast<std::int64_t>(response_tokens[w].size()));
       for (auto s = static_cast<std::size_t>(mine.first_sample); s < static_cast<std::size_t>(mine.last_sample); ++s) {
         const std::int64_t repeats = uses.empty() || uses[w].repeats.empty() ? 1 : uses[w].repeats[s];
@@ -45,10 +56,12 @@ std::vector<std::vector<MiniBatch>> plan_mini_batches(const std::vector<PromptSh
         if (positive) positive_total += repeats * response_tokens[w][s];
       }
     }
-    for (auto& worker : plan) {
-      worker[k].tokens_total = tokens_total;
-      worker[k].samples_total = samples_total;
-      worker[k].positive_tokens_total = positive_total;
+    if (samples_total == 0) continue;
+    for (std::size_t w = 0; w < shards.size(); ++w) {
+      parts[w].tokens_total = tokens_total;
+      parts[w].samples_total = samples_total;
+      parts[w].positive_tokens_total = positive_total;
+      plan[w].push_back(parts[w]);
     }
   }
   return plan;

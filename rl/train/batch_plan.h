@@ -47,6 +47,11 @@ struct SampleUse {
 std::vector<std::vector<MiniBatch>> plan_mini_batches(const std::vector<PromptShard>& shards, std::int64_t samples_per_prompt,
                                                       std::span<const std::vector<std::int64_t>> response_tokens, std::span<const SampleUse> uses = {});
 
+/// As above, where prompts have different numbers of samples left: `samples_of[w]` has one for each prompt of worker w. Mini-batches of which nothing is left
+/// are not in the plan.
+std::vector<std::vector<MiniBatch>> plan_mini_batches(const std::vector<PromptShard>& shards, std::span<const std::vector<std::int64_t>> samples_of,
+                                                      std::span<const std::vector<std::int64_t>> response_tokens, std::span<const SampleUse> uses = {});
+
 /// Limits of one forward and backward pass; 0 is none.
 struct MicroBatchLimits {
   std::int64_t samples_max = 0;

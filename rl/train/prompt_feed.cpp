@@ -67,7 +67,7 @@ Result<StepPrompts> PromptFeed::make(const std::vector<std::int64_t>& rows, std:
       if (!ids.ok()) return ids.status();
       batch.ids.append(*ids);
       batch.seeds.push_back(mix(options_.sampling_seed, step, static_cast<std::uint64_t>(first + index)));
-      tasks.push_back({row.data_source, row.ground_truth, row.where});
+      tasks.push_back({row.data_source, row.ground_truth, row.where, row.extra.is_null() ? std::string() : row.extra.dump()});
     }
   }
   return prompts;

@@ -61,4 +61,25 @@ runtime::Result<RolloutBatch> append_prompts(const RolloutBatch& kept, const Rol
   return all;
 }
 
+runtime::Result<RolloutBatch> without_samples(const RolloutBatch& batch, const std::vector<std::uint8_t>& left_out) {
+  const runtime::Status valid = batch.validate();
+  if (!valid.ok()) return valid;
+  if (static_cast<std::int64_t>(left_out.size()) != batch.samples()) {
+    return runtime::invalid_argument("rollout batch: " + std::to_string(left_out.size()) + " marks for " + std::to_string(batch.samples()) + " samples");
+  }
+  RolloutBatch kept;
+  kept.prompts = batch.prompts;
+  for (std::int64_t sample = 0; sample < batch.samples(); ++sample) {
+    const auto i = static_cast<std::size_t>(sample);
+    if (left_out[i] != 0) continue;
+    kept.prompt_of.push_back(batch.prompt_of[i]);
+    kept.responses.append(batch.responses.row(sample));
+    const auto begin = batch.logprobs.begin() + batch.responses.offsets[i];
+    kept.logprobs.insert(kept.logprobs.end(), begin, begin + batch.responses.row_size(sample));
+    kept.stopped.push_back(batch.stopped[i]);
+    if (!batch.lengths_max.empty()) kept.lengths_max.push_back(batch.lengths_max[i]);
+  }
+  return kept;
+}
+
 }  // namespace rl

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "runtime/core/result.h"
+#include "runtime/core/status.h"
 
 namespace rl {
 
@@ -73,9 +74,10 @@ struct RolloutBatch {
 struct RewardTask {
   std::string data_source;
   std::string ground_truth;
-  std::string where;  // the row, for messages
+  std::string where;       // the row, for messages
+  std::string extra_info;  // JSON, or empty
 
-  auto fields() { return std::tie(data_source, ground_truth, where); }
+  auto fields() { return std::tie(data_source, ground_truth, where, extra_info); }
   bool operator==(const RewardTask&) const = default;
 };
 
@@ -85,8 +87,10 @@ struct SampleText {
   std::string response;
   std::string ground_truth;
   double score = 0.0;
+  std::vector<std::string> tokens = {};  // texts that make up the response: what each of its tokens added; special ones add nothing
+  std::vector<float> logprobs = {};      // of each
 
-  auto fields() { return std::tie(prompt, response, ground_truth, score); }
+  auto fields() { return std::tie(prompt, response, ground_truth, score, tokens, logprobs); }
   bool operator==(const SampleText&) const = default;
 };
 
@@ -105,6 +109,9 @@ RolloutSummary summarize(const RolloutBatch& batch);
 
 /// `kept` with the samples of `prompts`, rows of fresh.prompts, behind its own. kInvalidArgument: an inconsistent batch, a row that is not there.
 runtime::Result<RolloutBatch> append_prompts(const RolloutBatch& kept, const RolloutBatch& fresh, std::span<const std::int64_t> prompts);
+
+/// The samples with a 0 in `left_out`, in their order; all prompts stay. kInvalidArgument: another size than there are samples.
+runtime::Result<RolloutBatch> without_samples(const RolloutBatch& batch, const std::vector<std::uint8_t>& left_out);
 
 /// Prompts with the responses to learn, for supervised steps.
 struct DemonstrationBatch {

@@ -10,8 +10,15 @@
 
 namespace rl {
 
-/// Writes `folder`/`step`.jsonl, a line a sample: {"input", "output", "gts", "score", "step"}. The folder is made; a file of the same step is
-/// replaced, or with `append` gone on with. Bytes that are no UTF-8 become U+FFFD. Errors: the folder or file cannot be written, with its name.
-runtime::Status write_rollout_dump(const std::filesystem::path& folder, std::int64_t step, const std::vector<SampleText>& samples, bool append = false);
+/// Which file: `folder`/`step`.jsonl.
+struct RolloutDump {
+  std::filesystem::path folder;  // made if need be
+  std::int64_t step = 0;
+  bool append = false;           // go on with a file of the same step, rather than replace it
+};
+
+/// A line a sample: {"input", "output", "gts", "score", "step"}, and where the samples have them "tokens" (texts that make up the output), their "logprobs" and "advantages":
+/// what `starling report` colours. `advantages`: one a sample, or none. Bytes that are no UTF-8 become U+FFFD. Errors: the folder or file cannot be written, with its name.
+runtime::Status write_rollout_dump(const RolloutDump& dump, const std::vector<SampleText>& samples, const std::vector<float>& advantages = {});
 
 }  // namespace rl

@@ -145,12 +145,20 @@ Result<Referenced> ReferenceActor::score(const RolloutBatch& batch) {
   return Referenced{.logprobs = std::move(*ref), .kl_penalties = scores->kl_penalties};
 }
 
-Result<std::unique_ptr<RewardActor>> RewardActor::create(const WorkerSpec& spec) {
+Result<std::unique_ptr<RewardActor>> RewardActor::create(runtime::Runtime& runtime, const WorkerSpec& spec) {
   const Result<Config> config = parse_config(spec);
   if (!config.ok()) return config.status();
-  Result<RewardWorker> worker = RewardWorker::create(*config, spec.model);
+  Result<RewardWorker> worker = RewardWorker::create(*config, spec.model, spec.size);
   if (!worker.ok()) return worker.status();
-  return std::make_unique<RewardActor>(std::move(*worker));
+  return std::make_unique<RewardActor>(runtime, std::move(*worker));
+}
+
+Result<Generated> RewardActor::without(const RolloutBatch& batch, const std::vector<std::uint8_t>& left_out) {
+  const Result<RolloutBatch> kept = without_samples(batch, left_out);
+  if (!kept.ok()) return kept.status();
+  Result<runtime::ObjectRef<RolloutBatch>> ref = runtime_.put(*kept);
+  if (!ref.ok()) return ref.status();
+  return Generated{.batch = std::move(*ref), .summary = summarize(*kept)};
 }
 
 void register_training_actors(runtime::Runtime& runtime) {
@@ -159,7 +167,7 @@ void register_training_actors(runtime::Runtime& runtime) {
                                       &PolicyActor::reset_optimizer);
   runtime.register_actor<CriticActor>(CriticActor::kName, &CriticActor::estimate, &CriticActor::update, &CriticActor::check_weights, &CriticActor::save, &CriticActor::load);
   runtime.register_actor<ReferenceActor>(ReferenceActor::kName, &ReferenceActor::score);
-  runtime.register_actor<RewardActor>(RewardActor::kName, &RewardActor::score, &RewardActor::texts);
+  runtime.register_actor<RewardActor>(RewardActor::kName, &RewardActor::score, &RewardActor::texts, &RewardActor::without);
 }
 
 }  // namespace rl

@@ -123,20 +123,24 @@ class ReferenceActor {
   std::unique_ptr<ReferenceWorker> worker_;
 };
 
+/// One rank of the reward; see RewardWorker.
 class RewardActor {
  public:
   static constexpr const char* kName = "Reward";
 
-  static runtime::Result<std::unique_ptr<RewardActor>> create(const WorkerSpec& spec);
+  static runtime::Result<std::unique_ptr<RewardActor>> create(runtime::Runtime& runtime, const WorkerSpec& spec);
 
-  explicit RewardActor(RewardWorker worker) : worker_(std::move(worker)) {}
+  RewardActor(runtime::Runtime& runtime, RewardWorker worker) : runtime_(runtime), worker_(std::move(worker)) {}
 
-  runtime::Result<std::vector<double>> score(const RolloutBatch& batch, const std::vector<RewardTask>& tasks) { return worker_.score(batch, tasks); }
-  runtime::Result<std::vector<SampleText>> texts(const RolloutBatch& batch, const std::vector<RewardTask>& tasks, std::int64_t count) {
-    return worker_.texts(batch, tasks, count);
+  runtime::Result<RewardReport> score(const RolloutBatch& batch, const std::vector<RewardTask>& tasks) { return worker_.score(batch, tasks); }
+  runtime::Result<std::vector<SampleText>> texts(const RolloutBatch& batch, const std::vector<RewardTask>& tasks, const std::vector<double>& scores, std::int64_t count) {
+    return worker_.texts(batch, tasks, scores, count);
   }
+  /// What is left of a step's samples where some are not to be trained on.
+  runtime::Result<Generated> without(const RolloutBatch& batch, const std::vector<std::uint8_t>& left_out);
 
  private:
+  runtime::Runtime& runtime_;
   RewardWorker worker_;
 };
 

@@ -1,7 +1,6 @@
 #include "rl/worker/reward_worker.h"
 
 #include <algorithm>
-#include <cmath>
 #include <utility>
 
 namespace rl {
@@ -20,47 +19,51 @@ runtime::Status check(const RolloutBatch& batch, const std::vector<RewardTask>& 
 
 }  // namespace
 
-Result<RewardWorker> RewardWorker::create(const Config& config, const std::filesystem::path& model) {
+Result<RewardWorker> RewardWorker::create(const Config& config, const std::filesystem::path& model, std::int64_t workers) {
   Result<Tokenizer> tokenizer = Tokenizer::load(model);
   if (!tokenizer.ok()) return tokenizer.status();
-  Result<RuleReward> reward = RuleReward::from_config(config);
+  Result<std::unique_ptr<RewardFunction>> reward = RewardFunction::from_config(config, workers, /*start=*/true);
   if (!reward.ok()) return reward.status();
   return RewardWorker(std::move(*tokenizer), std::move(*reward));
 }
 
-Result<double> RewardWorker::score_sample(const RolloutBatch& batch, const std::vector<RewardTask>& tasks, std::int64_t sample) const {
-  const RewardTask& task = tasks[static_cast<std::size_t>(batch.prompt_of[static_cast<std::size_t>(sample)])];
-  const std::string response = tokenizer_.decode(batch.responses.row(sample), /*skip_special_tokens=*/true);
-  const Result<double> score = reward_.compute(task.data_source, response, task.ground_truth);
-  if (!score.ok()) return score.status().with_context(task.where);
-  if (!std::isfinite(*score)) return runtime::internal_error(task.where + ": the reward is not a finite number");
-  return *score;
-}
-
-Result<std::vector<double>> RewardWorker::score(const RolloutBatch& batch, const std::vector<RewardTask>& tasks) const {
+Result<RewardReport> RewardWorker::score(const RolloutBatch& batch, const std::vector<RewardTask>& tasks) {
   const runtime::Status valid = check(batch, tasks);
   if (!valid.ok()) return valid;
-  std::vector<double> scores;
+  std::vector<ScoreRequest> requests;
+  std::vector<std::int64_t> lengths;
   for (std::int64_t sample = 0; sample < batch.samples(); ++sample) {
-    const Result<double> score = score_sample(batch, tasks, sample);
-    if (!score.ok()) return score.status();
-    scores.push_back(*score);
+    const RewardTask& task = tasks[static_cast<std::size_t>(batch.prompt_of[static_cast<std::size_t>(sample)])];
+    requests.push_back({.data_source = task.data_source,
+                        .response = tokenizer_.decode(batch.responses.row(sample), /*skip_special_tokens=*/true),
+                        .ground_truth = task.ground_truth,
+                        .extra_info = task.extra_info,
+                        .where = task.where});
+    lengths.push_back(batch.responses.row_size(sample));
   }
-  return scores;
+  return reward_->score(requests, lengths);
 }
 
-Result<std::vector<SampleText>> RewardWorker::texts(const RolloutBatch& batch, const std::vector<RewardTask>& tasks, std::int64_t count) const {
+Result<std::vector<SampleText>> RewardWorker::texts(const RolloutBatch& batch, const std::vector<RewardTask>& tasks, const std::vector<double>& scores, std::int64_t count) const {
   const runtime::Status valid = check(batch, tasks);
   if (!valid.ok()) return valid;
+  if (static_cast<std::int64_t>(scores.size()) != batch.samples()) {
+    return runtime::invalid_argument("reward: " + std::to_string(scores.size()) + " scores for " + std::to_string(batch.samples()) + " samples");
+  }
   std::vector<SampleText> texts;
+  TokenStream stream(tokenizer_, /*skip_special_tokens=*/true);
   for (std::int64_t sample = 0; sample < std::min(count, batch.samples()); ++sample) {
     const std::int32_t prompt = batch.prompt_of[static_cast<std::size_t>(sample)];
-    const Result<double> score = score_sample(batch, tasks, sample);
-    if (!score.ok()) return score.status();
     texts.push_back({.prompt = tokenizer_.decode(batch.prompts.row(prompt), /*skip_special_tokens=*/true),
                      .response = tokenizer_.decode(batch.responses.row(sample), /*skip_special_tokens=*/true),
                      .ground_truth = tasks[static_cast<std::size_t>(prompt)].ground_truth,
-                     .score = *score});
+                     .score = scores[static_cast<std::size_t>(sample)]});
+    std::vector<std::string>& tokens = texts.back().tokens;
+    for (const std::int32_t id : batch.responses.row(sample)) tokens.push_back(stream.push(id));
+    const std::string rest = stream.finish();
+    if (!tokens.empty()) tokens.back() += rest;
+    const auto first = batch.logprobs.begin() + batch.responses.offsets[static_cast<std::size_t>(sample)];
+    texts.back().logprobs.assign(first, first + batch.responses.row_size(sample));
   }
   return texts;
 }

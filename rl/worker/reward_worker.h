@@ -3,38 +3,36 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <memory>
 #include <string>
-#include <tuple>
 #include <vector>
 
 #include "rl/config/config.h"
-#include "rl/data/reward.h"
+#include "rl/reward/reward_function.h"
 #include "rl/text/tokenizer.h"
 #include "rl/train/rollout_batch.h"
 #include "runtime/core/result.h"
 
 namespace rl {
 
-/// Scores by rule. Thread-safe once made.
+/// One call at a time.
 class RewardWorker {
  public:
-  /// Loads the tokenizer of `model` and takes the rule of `reward.*`. Errors: theirs.
-  static runtime::Result<RewardWorker> create(const Config& config, const std::filesystem::path& model);
+  /// Loads the tokenizer of `model` and makes the reward of `reward.*`, whose processes `workers` share. Errors: theirs.
+  static runtime::Result<RewardWorker> create(const Config& config, const std::filesystem::path& model, std::int64_t workers);
 
-  RewardWorker(Tokenizer tokenizer, RuleReward reward) : tokenizer_(std::move(tokenizer)), reward_(std::move(reward)) {}
+  RewardWorker(Tokenizer tokenizer, std::unique_ptr<RewardFunction> reward) : tokenizer_(std::move(tokenizer)), reward_(std::move(reward)) {}
 
-  /// A score per sample. `tasks` belong to the rows of batch.prompts. kInvalidArgument: sizes that do not fit, or what the rule says of
-  /// a ground truth, with the row; kInternal: a score that is not finite.
-  runtime::Result<std::vector<double>> score(const RolloutBatch& batch, const std::vector<RewardTask>& tasks) const;
+  /// A score per sample, or the mark that it has none. `tasks` belong to the rows of batch.prompts. kInvalidArgument: sizes that do not fit, or what a rule
+  /// says of a ground truth, with the row; else those of RewardFunction::score.
+  runtime::Result<RewardReport> score(const RolloutBatch& batch, const std::vector<RewardTask>& tasks);
 
-  /// The first `count` samples as text with their scores: special tokens left out. Errors: as score().
-  runtime::Result<std::vector<SampleText>> texts(const RolloutBatch& batch, const std::vector<RewardTask>& tasks, std::int64_t count) const;
+  /// The first `count` samples as text with their scores: special tokens left out. kInvalidArgument: sizes that do not fit.
+  runtime::Result<std::vector<SampleText>> texts(const RolloutBatch& batch, const std::vector<RewardTask>& tasks, const std::vector<double>& scores, std::int64_t count) const;
 
  private:
-  runtime::Result<double> score_sample(const RolloutBatch& batch, const std::vector<RewardTask>& tasks, std::int64_t sample) const;
-
   Tokenizer tokenizer_;
-  RuleReward reward_;
+  std::unique_ptr<RewardFunction> reward_;
 };
 
 }  // namespace rl

@@ -4,8 +4,6 @@
 
 #include <algorithm>
 
-#include "rl/data/reward.h"
-
 namespace rl {
 namespace {
 
@@ -50,7 +48,7 @@ TEST(Toy, AnswersAreRight) {
   for (const DataRow& row : {sort, reverse, copy, count}) {
     EXPECT_EQ(row.response, row.ground_truth);
     EXPECT_EQ(row.ground_truth.size(), 4u);
-    EXPECT_EQ(*rule_reward(rule_for_data_source(row.data_source), row.ground_truth, row.ground_truth), 1.0);
+    EXPECT_EQ(row.data_source, "toy");
   }
 }
 

@@ -47,6 +47,20 @@ TEST(PlanMiniBatches, TotalsAreThoseOfAllWorkers) {
   EXPECT_EQ(plan[1][1], (MiniBatch{2, 4, 11, 2}));
 }
 
+TEST(PlanMiniBatches, PromptsMayHaveLostSamples) {
+  const auto shards = shard_prompts(3, 2, 2);
+  const std::vector<Indices> tokens{{1}, {3, 4, 5}};
+  const auto plan = plan_mini_batches(shards, std::vector<Indices>{{1}, {2, 1}}, tokens);
+  EXPECT_EQ(plan[0][0], (MiniBatch{0, 1, 8, 3}));
+  EXPECT_EQ(plan[1][0], (MiniBatch{0, 2, 8, 3}));
+  EXPECT_EQ(plan[0][1], (MiniBatch{1, 1, 5, 1}));
+  EXPECT_EQ(plan[1][1], (MiniBatch{2, 3, 5, 1}));
+  // Of the first mini-batch nothing is left: no optimizer step is made of nothing.
+  const auto shorter = plan_mini_batches(shards, std::vector<Indices>{{0}, {0, 1}}, std::vector<Indices>{{}, {5}});
+  ASSERT_EQ(shorter[0].size(), 1U);
+  EXPECT_EQ(shorter[1][0], (MiniBatch{0, 1, 5, 1}));
+}
+
 TEST(PlanMicroBatches, StaysWithinBothLimits) {
   const Indices lengths{3, 3, 3, 9, 1, 1, 1};
   EXPECT_EQ(plan_micro_batches(lengths, {}), (Indices{0, 7}));

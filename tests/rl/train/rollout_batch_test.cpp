@@ -35,6 +35,22 @@ TEST(Ragged, FindsOffsetsThatLie) {
   EXPECT_FALSE((Rows{{1, 2}, {0, 2, 1, 2}}).consistent());
 }
 
+TEST(RolloutBatch, SamplesCanBeLeftOut) {
+  RolloutBatch batch = two_samples();
+  batch.lengths_max = {7, 8};
+  const auto second = without_samples(batch, {1, 0});
+  ASSERT_TRUE(second.ok()) << second.status().to_string();
+  EXPECT_TRUE(second->validate().ok());
+  EXPECT_EQ(second->responses.values, (std::vector<std::int32_t>{5, 6}));
+  EXPECT_EQ(second->logprobs, (std::vector<float>{-2, -3}));
+  EXPECT_EQ(second->stopped, std::vector<std::uint8_t>{0});
+  EXPECT_EQ(second->lengths_max, std::vector<std::int64_t>{8});
+  EXPECT_EQ(second->prompts, batch.prompts);
+  EXPECT_EQ(*without_samples(batch, {0, 0}), batch);
+  EXPECT_EQ(without_samples(batch, {1, 1})->samples(), 0);
+  EXPECT_FALSE(without_samples(batch, {1}).ok());
+}
+
 TEST(RolloutBatch, SummaryHasScalarsPerSample) {
   const RolloutSummary summary = summarize(two_samples());
   EXPECT_EQ(summary.prompt_tokens, (std::vector<std::int64_t>{3, 3}));

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <chrono>
+#include <cmath>
 #include <csignal>
 #include <future>
 #include <memory>
@@ -36,6 +37,56 @@ TEST_F(TrainerTest, AResumedRunGivesTheNumbersOfAnUninterruptedOne) {
   run = train(options + "trainer.total_training_steps=6 trainer.default_local_dir=" + halves.string());
   EXPECT_EQ(run.code, 0);
   EXPECT_NE(run.output.find("nothing to do"), std::string::npos) << run.output;
+}
+
+// A user's Python file that now and then crashes, fails or hangs: the samples are left out, the run goes on, and no process stays.
+TEST_F(TrainerTest, SamplesThatNobodyCanScoreAreLeftOut) {
+  fs::create_directories(folder_);
+  const fs::path file = folder_ / "reward.py";
+  std::ofstream(file) << "import os, time\n"
+                         "def compute_score(data_source, solution_str, ground_truth, extra_info):\n"
+                         "    if solution_str.startswith(\"a\"): os.abort()\n"
+                         "    if solution_str.startswith(\"b\"): raise ValueError(\"no b\")\n"
+                         "    return {\"score\": float(len(solution_str)), \"length\": len(solution_str)}\n";
+  const std::string python = "trainer.total_training_steps=3 reward.retries=0 reward.timeout=60 reward.num_workers=2 custom_reward_function.path=" + file.string() + " ";
+  for (const char* estimator : {"", "algorithm.adv_estimator=gae algorithm.use_kl_in_reward=true "}) {
+    SCOPED_TRACE(estimator);
+    const fs::path run_folder = folder_ / (*estimator ? "ppo" : "grpo");
+    const Outcome run = train(python + estimator + "actor_rollout_ref.actor.ppo_mini_batch_size=2 trainer.default_local_dir=" + run_folder.string());
+    ASSERT_EQ(run.code, 0) << run.output;
+    EXPECT_NE(run.output.find("ValueError: no b"), std::string::npos) << run.output;
+    double failed = 0;
+    std::ifstream lines(run_folder / "metrics.jsonl");
+    for (std::string line; std::getline(lines, line);) {
+      const auto data = nlohmann::json::parse(line)["data"];
+      failed += data["reward/failed"].get<double>();
+      EXPECT_EQ(data["reward/crashes"].get<double>() + data["reward/errors"].get<double>(), data["reward/failed"].get<double>()) << line;
+      // In GRPO a sample that is alone in its group goes as well.
+      if (*estimator != 0) {
+        EXPECT_NEAR(data["reward/length"].get<double>(), data["critic/score/mean"].get<double>(), 1e-6) << line;
+      }
+      EXPECT_TRUE(std::isfinite(data["actor/grad_norm"].get<double>())) << line;
+    }
+    EXPECT_GT(failed, 0);
+  }
+  const Outcome strict = train(python + "reward.on_failure=error trainer.default_local_dir=" + (folder_ / "strict").string());
+  EXPECT_NE(strict.code, 0);
+  EXPECT_NE(strict.output.find("reward.on_failure=exclude leaves such samples out"), std::string::npos) << strict.output;
+}
+
+TEST_F(TrainerTest, RewardsThatCannotWorkAreFoundBeforeTheFirstStep) {
+  fs::create_directories(folder_);
+  std::ofstream(folder_ / "broken.py") << "def compute_score(:\n";
+  for (const auto& [options, why] : {std::pair<std::string, const char*>{"custom_reward_function.path=" + (folder_ / "broken.py").string(), "SyntaxError"},
+                                     {"custom_reward_function.path=" + (folder_ / "none.py").string(), "there is no file"},
+                                     {"reward.http.url=http://127.0.0.1:1/score", "the reward server cannot be reached"},
+                                     {"reward.library.path=" + (folder_ / "none.so").string(), "there is no file"},
+                                     {"reward.rule=regex", "reward.rule_kwargs.pattern"}}) {
+    const Outcome run = train("trainer.total_training_steps=1 " + options);
+    EXPECT_NE(run.code, 0) << options;
+    EXPECT_NE(run.output.find(why), std::string::npos) << run.output;
+    EXPECT_FALSE(fs::exists(folder_ / "run" / "metrics.jsonl")) << options;
+  }
 }
 
 // PPO with a critic of its own, with one on the policy's backbone, and an adapter: whatever is trained is in the checkpoint.

@@ -70,7 +70,9 @@ class PolicyWorkerTest : public ::testing::Test {
     return batch;
   }
 
-  static RewardWorker reward() { return RewardWorker(*Tokenizer::load(folder_), RuleReward("letters")); }
+  static RewardWorker reward() {
+    return *RewardWorker::create(*Config::load({std::nullopt, {"reward.rule=letters"}}), folder_, 1);
+  }
 
   // A whole GRPO step of `ranks` workers over prompts 0..7, in mini-batches of 4. Returns their weights' checksums and summed metrics.
   struct StepResult {
@@ -102,7 +104,7 @@ class PolicyWorkerTest : public ::testing::Test {
       batches[rank] = std::move(*batch);
       const auto scores = reward().score(batches[rank], tasks);
       ASSERT_TRUE(scores.ok());
-      std::vector<float> values(scores->begin(), scores->end());
+      std::vector<float> values(scores->scores.begin(), scores->scores.end());
       std::vector<std::int64_t> groups(batches[rank].prompt_of.begin(), batches[rank].prompt_of.end());
       advantages[rank] = grpo_advantages(values, groups);
       lengths[rank] = summarize(batches[rank]).response_tokens;

@@ -25,36 +25,42 @@ class RewardWorkerTest : public ::testing::Test {
     return batch;
   }
 
+  RewardWorker worker(const std::string& rule) const {
+    auto reward = RewardFunction::from_config(*Config::load({std::nullopt, {"reward.rule=" + rule}}), 1, true);
+    EXPECT_TRUE(reward.ok()) << reward.status().to_string();
+    return RewardWorker(tokenizer_, std::move(*reward));
+  }
+
   Tokenizer tokenizer_;
 };
 
 TEST_F(RewardWorkerTest, ScoresTextWithoutSpecialTokens) {
-  const RewardWorker worker(tokenizer_, RuleReward("letters"));
-  const auto scores = worker.score(batch({"ab", "aa", "b"}), {{"toy", "ab", "toy:1"}});
+  RewardWorker worker = this->worker("letters");
+  const auto scores = worker.score(batch({"ab", "aa", "b"}), {{"toy", "ab", "toy:1", ""}});
   ASSERT_TRUE(scores.ok()) << scores.status().to_string();
-  EXPECT_EQ(*scores, (std::vector<double>{1.0, 0.5, 0.0}));
+  EXPECT_EQ(scores->scores, (std::vector<double>{1.0, 0.5, 0.0}));
 }
 
 TEST_F(RewardWorkerTest, ShowsTheFirstSamplesAsText) {
-  const RewardWorker worker(tokenizer_, RuleReward("letters"));
-  const auto texts = worker.texts(batch({"ab", "aa"}), {{"toy", "ab", "toy:1"}}, 1);
+  RewardWorker worker = this->worker("letters");
+  const auto texts = worker.texts(batch({"ab", "aa"}), {{"toy", "ab", "toy:1", ""}}, {1.0, 0.5}, 1);
   ASSERT_TRUE(texts.ok());
   EXPECT_EQ(*texts, (std::vector<SampleText>{{"sort ba", "ab", "ab", 1.0}}));
 }
 
 TEST_F(RewardWorkerTest, NamesTheRowWhoseGroundTruthTheRuleCannotUse) {
-  const RewardWorker worker(tokenizer_, RuleReward("number"));
-  const auto scores = worker.score(batch({"ab"}), {{"x", "abc", "train.jsonl:12"}});
+  RewardWorker worker = this->worker("number");
+  const auto scores = worker.score(batch({"ab"}), {{"x", "abc", "train.jsonl:12", ""}});
   ASSERT_FALSE(scores.ok());
   EXPECT_NE(scores.status().message().find("train.jsonl:12"), std::string::npos);
 }
 
 TEST_F(RewardWorkerTest, RefusesTasksThatDoNotFit) {
-  const RewardWorker worker(tokenizer_, RuleReward("letters"));
+  RewardWorker worker = this->worker("letters");
   EXPECT_EQ(worker.score(batch({"ab"}), {}).status().code(), runtime::ErrorCode::kInvalidArgument);
   RolloutBatch broken = batch({"ab"});
   broken.prompt_of = {7};
-  EXPECT_EQ(worker.score(broken, {{"toy", "ab", "toy:1"}}).status().code(), runtime::ErrorCode::kInvalidArgument);
+  EXPECT_EQ(worker.score(broken, {{"toy", "ab", "toy:1", ""}}).status().code(), runtime::ErrorCode::kInvalidArgument);
 }
 
 }  // namespace

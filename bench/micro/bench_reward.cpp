@@ -1,0 +1,92 @@
+// What scoring by a user's Python file costs, and what it costs when 1 % of the calls hang and 1 % crash.
+//
+//   bench_reward [--samples 256] [--workers 8] [--steps 5] [--call-ms 2] [--step-seconds 20] [--timeout-seconds 2] [--pause-seconds 2] [--json]
+//
+// "transient": a call hangs or crashes at random, and its second try is fine. "permanent": a response always hangs or crashes whoever tries, so that the
+// whole time limit passes. Between two scorings there is a pause, in which processes are replaced, as generation and training are one. The costs are shares of a step of --step-seconds, against the same calls without trouble.
+#include <unistd.h>
+
+#include <cstdio>
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "bench/support/machine.h"
+#include "bench/support/options.h"
+#include "bench/support/timing.h"
+#include "rl/reward/process_scorer.h"
+
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr const char* kReward = R"(
+import os, random, time
+source = random.SystemRandom()
+def compute_score(data_source, solution_str, ground_truth, extra_info, call_ms):
+    number = int(solution_str)
+    dice = number % 100 if data_source == "permanent" else source.randrange(100) if data_source == "transient" else 50
+    if dice == 0: time.sleep(1000)
+    if dice == 1: os.abort()
+    time.sleep(call_ms / 1000)
+    return 1.0
+)";
+
+struct Figures {
+  double seconds = 0;  // of scoring, median over the steps
+  rl::ScoreCounts counts;
+  std::size_t failed = 0;
+};
+
+Figures measure(rl::ProcessScorer& scorer, const std::string& kind, std::size_t samples, std::size_t steps, double pause_seconds) {
+  std::vector<rl::ScoreRequest> requests;
+  for (std::size_t i = 0; i < samples; ++i) requests.push_back({.data_source = kind, .response = std::to_string(i), .ground_truth = "", .extra_info = "", .where = "row"});
+  Figures figures;
+  std::vector<double> seconds;
+  for (std::size_t step = 0; step < steps; ++step) {
+    const auto begin = bench::Clock::now();
+    const auto batch = scorer.score(requests);
+    if (!batch.ok()) bench::fail(batch.status().to_string());
+    seconds.push_back(bench::seconds_since(begin));
+    figures.counts.add(batch->counts);
+    for (const rl::Score& score : batch->scores) figures.failed += !score.ok();
+    std::this_thread::sleep_for(std::chrono::duration<double>(pause_seconds));
+  }
+  figures.seconds = bench::median(seconds);
+  return figures;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  std::size_t samples = 256, workers = 8, steps = 5;
+  double call_ms = 2, step_seconds = 20, timeout_seconds = 2, pause_seconds = 2;
+  bool json = false;
+  bench::read_options(argc, argv, {{"--samples", &samples}, {"--workers", &workers}, {"--steps", &steps}, {"--call-ms", &call_ms}, {"--step-seconds", &step_seconds}, {"--timeout-seconds", &timeout_seconds}, {"--pause-seconds", &pause_seconds}, {"--json", &json}});
+  const fs::path file = fs::temp_directory_path() / ("bench_reward_" + std::to_string(::getpid()) + ".py");
+  std::ofstream(file) << kReward;
+  rl::ScoringLimits limits;
+  limits.workers = workers;
+  limits.timeout = std::chrono::milliseconds(static_cast<long>(timeout_seconds * 1000));
+  auto scorer = rl::ProcessScorer::python(file, "compute_score", {{"call_ms", call_ms}}, limits);
+  if (!scorer.ok()) bench::fail(scorer.status().to_string());
+  measure(**scorer, "none", samples, 1, 0);  // all processes have started
+  nlohmann::ordered_json report{{"machine", bench::machine()}, {"commit", bench::commit()}, {"samples", samples}, {"workers", workers}, {"call_ms", call_ms}, {"step_seconds", step_seconds}, {"timeout_seconds", timeout_seconds}};
+  const double plain = measure(**scorer, "none", samples, steps, pause_seconds).seconds;
+  for (const char* kind : {"none", "transient", "permanent"}) {
+    const Figures figures = measure(**scorer, kind, samples, steps, pause_seconds);
+    const double cost = (figures.seconds - plain) / step_seconds;
+    if (!json) {
+      std::printf("%-10s %7.3f s a step, %+6.2f %% of a step of %g s; %ld timeouts, %ld crashes, %ld overtaken, %ld retries, %zu without a score\n", kind, figures.seconds, cost * 100, step_seconds,
+                  static_cast<long>(figures.counts.timeouts), static_cast<long>(figures.counts.crashes), static_cast<long>(figures.counts.overtaken), static_cast<long>(figures.counts.retries), figures.failed);
+    }
+    report[kind] = {{"seconds", figures.seconds}, {"cost_of_step", cost}, {"timeouts", figures.counts.timeouts}, {"crashes", figures.counts.crashes}, {"overtaken", figures.counts.overtaken},
+                    {"retries", figures.counts.retries}, {"failed", figures.failed}};
+  }
+  if (json) std::printf("%s\n", report.dump(2).c_str());
+  fs::remove(file);
+  return 0;
+}

@@ -1,0 +1,96 @@
+#include "rl/reward/number_text.h"
+
+#include <algorithm>
+#include <cctype>
+#include <charconv>
+#include <utility>
+
+namespace rl {
+namespace {
+
+bool is_digit(char c) {
+  return c >= '0' && c <= '9';
+}
+
+/// The number written at `start` (at a sign, digit or point), as digits without commas; `end` is behind it. Empty when there is none.
+std::string number_at(std::string_view text, std::size_t start, std::size_t& end) {
+  std::size_t i = start;
+  std::string out;
+  if (i < text.size() && (text[i] == '-' || text[i] == '+')) {
+    if (text[i] == '-') out = "-";
+    ++i;
+  }
+  if (i < text.size() && text[i] == '$') ++i;
+  const std::size_t digits_from = out.size();
+  while (i < text.size()) {
+    const bool groups = text[i] == ',' && out.size() > digits_from && i + 3 < text.size() && is_digit(text[i + 1]) &&
+                        is_digit(text[i + 2]) && is_digit(text[i + 3]) && (i + 4 >= text.size() || !is_digit(text[i + 4]));
+    if (is_digit(text[i])) {
+      out += text[i];
+    } else if (!groups) {
+      break;
+    }
+    ++i;
+  }
+  if (i + 1 < text.size() && text[i] == '.' && is_digit(text[i + 1])) {
+    out += out.size() == digits_from ? "0." : ".";
+    for (++i; i < text.size() && is_digit(text[i]); ++i) out += text[i];
+  }
+  end = i;
+  return out.size() == digits_from ? std::string() : out;
+}
+
+}  // namespace
+
+std::string_view trim(std::string_view text) {
+  constexpr std::string_view kBlank = " \t\r\n\f\v";
+  const std::size_t first = text.find_first_not_of(kBlank);
+  if (first == std::string_view::npos) return {};
+  return text.substr(first, text.find_last_not_of(kBlank) - first + 1);
+}
+
+std::string last_number(std::string_view text) {
+  std::string last;
+  for (std::size_t i = 0; i < text.size();) {
+    const bool signed_number = text[i] == '-' && i + 1 < text.size() && (is_digit(text[i + 1]) || text[i + 1] == '$' || text[i + 1] == '.');
+    // In "12-5" and "a-5" the dash joins; only a free-standing one is a sign.
+    const bool joins = signed_number && i > 0 && (is_digit(text[i - 1]) || std::isalpha(static_cast<unsigned char>(text[i - 1])));
+    if (!is_digit(text[i]) && text[i] != '.' && (!signed_number || joins)) {
+      ++i;
+      continue;
+    }
+    std::size_t end = i;
+    std::string found = number_at(text, i, end);
+    if (!found.empty()) last = std::move(found);
+    i = std::max(end, i + 1);
+  }
+  return last;
+}
+
+std::string leading_number(std::string_view text) {
+  text = trim(text);
+  if (text.starts_with("$")) text.remove_prefix(1);
+  std::size_t end = 0;
+  return number_at(text, 0, end);
+}
+
+std::optional<double> to_number(std::string_view digits) {
+  double value = 0;
+  const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
+  if (digits.empty() || error != std::errc() || end != digits.data() + digits.size()) return std::nullopt;
+  return value;
+}
+
+std::optional<double> number_of_truth(std::string_view text) {
+  text = trim(text);
+  if (const std::size_t mark = text.rfind("####"); mark != std::string_view::npos) text = trim(text.substr(mark + 4));
+  if (text.starts_with("$")) text.remove_prefix(1);
+  std::size_t end = 0;
+  const std::string digits = number_at(text, 0, end);
+  std::string_view rest = trim(text.substr(end));
+  if (rest == "%" || rest == ".") rest = {};
+  if (!rest.empty()) return std::nullopt;
+  return to_number(digits);
+}
+
+}  // namespace rl

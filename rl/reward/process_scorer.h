@@ -1,0 +1,50 @@
+// Scores by child processes: a user's Python file, or a shared library.
+#pragma once
+
+#include <filesystem>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "rl/reward/process_pool.h"
+#include "rl/reward/scorer.h"
+
+namespace rl {
+
+/// What both have in common.
+struct ScoringLimits {
+  std::size_t workers = 8;
+  std::chrono::milliseconds timeout{10'000};  // of a call
+  std::int64_t memory_bytes = 0;              // of a process's address space; 0: no limit
+  int retries = 2;
+  bool overtake = true;
+};
+
+class ProcessScorer : public Scorer {
+ public:
+  /// verl's compute_score(data_source, solution_str, ground_truth, extra_info, **kwargs) of a Python file, run by the python3 on PATH (or
+  /// STARLING_PYTHON). The file is loaded here once: kNotFound: there is no such file; kInvalidArgument: what Python says of it, with the traceback, or no such function; kUnavailable: no Python.
+  static runtime::Result<std::unique_ptr<ProcessScorer>> python(const std::filesystem::path& file, const std::string& function, const nlohmann::ordered_json& kwargs,
+                                                                const ScoringLimits& limits);
+
+  /// A library with the functions of reward_library.h, loaded by the program starling-reward-host. Errors: as python(), and kNotFound: no such program.
+  static runtime::Result<std::unique_ptr<ProcessScorer>> library(const std::filesystem::path& file, const ScoringLimits& limits);
+
+  runtime::Result<ScoredBatch> score(std::span<const ScoreRequest> requests) override;
+
+ private:
+  ProcessScorer(std::string what, std::unique_ptr<ProcessPool> pool) : what_(std::move(what)), pool_(std::move(pool)) {}
+  void tell_first(const std::string& kind, const std::string& text);
+
+  std::string what_;  // "compute_score of reward.py"
+  std::unique_ptr<ProcessPool> pool_;
+  std::map<std::string, bool> told_;  // kinds of failures that the log has seen
+};
+
+/// The request as scorers see it; verl's names.
+nlohmann::json request_json(const ScoreRequest& request);
+
+/// The score in {"score": x, "extra": {...}}, or the failure that it is: {"invalid": why}.
+Score score_of(const nlohmann::json& message);
+
+}  // namespace rl

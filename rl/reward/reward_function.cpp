@@ -1,0 +1,110 @@
+#include "rl/reward/reward_function.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "runtime/core/log.h"
+
+namespace rl {
+
+using runtime::Result;
+using runtime::Status;
+
+namespace {
+
+constexpr std::size_t kManySamples = 4;  // from which on "none has a score" means that the scorer is broken
+
+const char* kind_of(ScoreFailure failure) {
+  switch (failure) {
+    case ScoreFailure::kNone: break;
+    case ScoreFailure::kTimeout: return "it exceeded reward.timeout";
+    case ScoreFailure::kCrash: return "its process died";
+    case ScoreFailure::kError: return "the scorer failed";
+    case ScoreFailure::kInvalid: return "the scorer gave no finite number";
+  }
+  return "";
+}
+
+std::string describe(const ScoreRequest& request, const Score& score) { return request.where + ": " + kind_of(score.failure) + " (" + score.message + ")"; }
+
+void count(RewardReport& report, const ScoreCounts& counts) {
+  const auto add = [&report](const char* name, std::int64_t value) { report.counts[std::string("reward/") + name] += static_cast<double>(value); };
+  add("timeouts", counts.timeouts);
+  add("crashes", counts.crashes);
+  add("errors", counts.errors);
+  add("retries", counts.retries);
+  add("overtaken", counts.overtaken);
+}
+
+void add_metric(RewardReport& report, const std::string& name, double value) {
+  report.sums["reward/" + name] += value;
+  report.counts["reward/" + name] += 1;
+}
+
+}  // namespace
+
+std::map<std::string, double> reward_metrics(std::span<const RewardReport> reports) {
+  std::map<std::string, double> sums, metrics;
+  for (const RewardReport& report : reports) {
+    for (const auto& [name, value] : report.counts) metrics[name] += value;
+    for (const auto& [name, value] : report.sums) sums[name] += value;
+  }
+  for (const auto& [name, sum] : sums) {
+    if (metrics[name] > 0) metrics[name] = sum / metrics[name];
+  }
+  return metrics;
+}
+
+Result<RewardReport> RewardFunction::score(std::span<const ScoreRequest> requests, std::span<const std::int64_t> response_tokens) {
+  if (requests.size() != response_tokens.size()) return runtime::invalid_argument("reward: " + std::to_string(response_tokens.size()) + " lengths for " + std::to_string(requests.size()) + " samples");
+  RewardReport report;
+  report.scores.resize(requests.size());
+  report.left_out.resize(requests.size());
+  std::string first_failure;
+  count(report, {});
+  for (const Part& part : parts_) {
+    const Result<ScoredBatch> batch = part.scorer->score(requests);
+    if (!batch.ok()) return batch.status();
+    if (batch->scores.size() != requests.size()) return runtime::internal_error("reward: " + std::to_string(batch->scores.size()) + " scores for " + std::to_string(requests.size()) + " samples");
+    count(report, batch->counts);
+    for (std::size_t i = 0; i < requests.size(); ++i) {
+      const Score& score = batch->scores[i];
+      if (!score.ok()) {
+        if (first_failure.empty()) first_failure = describe(requests[i], score);
+        report.left_out[i] = 1;
+        continue;
+      }
+      report.scores[i] += part.weight * score.value;
+      if (parts_.size() > 1) add_metric(report, part.name, score.value);
+      for (const auto& [name, value] : score.extra) add_metric(report, parts_.size() > 1 ? part.name + "/" + name : name, value);
+    }
+  }
+  for (std::size_t i = 0; i < requests.size(); ++i) {
+    if (report.left_out[i] != 0) {
+      report.scores[i] = 0;
+      continue;
+    }
+    const double penalty = penalty_.of(response_tokens[i]);
+    report.scores[i] += penalty;
+    if (!penalty_.log) continue;
+    add_metric(report, "overlong_reward", penalty);
+    add_metric(report, "overlong", penalty < 0 ? 1.0 : 0.0);
+  }
+  const auto failed = static_cast<std::size_t>(std::count(report.left_out.begin(), report.left_out.end(), std::uint8_t{1}));
+  report.counts["reward/failed"] = static_cast<double>(failed);
+  if (failed == 0) return report;
+  if (failed == requests.size() && failed >= kManySamples) return runtime::task_failed("reward: none of " + std::to_string(failed) + " samples has a score; the first: " + first_failure);
+  if (failure_is_error_) return runtime::task_failed("reward: no score for a sample: " + first_failure + "; reward.on_failure=exclude leaves such samples out");
+  LOG(warn, "reward: {} of {} samples have no score and are left out of the step; the first: {}", failed, requests.size(), first_failure);
+  return report;
+}
+
+Status RewardFunction::check_row(const ScoreRequest& row) const {
+  for (const Part& part : parts_) {
+    const Status status = part.scorer ? part.scorer->check_row(row) : Status();
+    if (!status.ok()) return status;
+  }
+  return {};
+}
+
+}  // namespace rl

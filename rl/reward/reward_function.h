@@ -1,0 +1,59 @@
+// RewardFunction: the reward of a run, made of one scorer or a weighted mixture, the length penalty, and what to do about samples without a score.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <span>
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include "rl/config/config.h"
+#include "rl/reward/length_penalty.h"
+#include "rl/reward/scorer.h"
+#include "runtime/core/result.h"
+
+namespace rl {
+
+/// What a worker says of its samples.
+struct RewardReport {
+  std::vector<double> scores;          // [samples]; 0 where left out
+  std::vector<std::uint8_t> left_out;  // [samples]: 1 where there is no score, so that the sample may not be trained on
+  std::map<std::string, double> sums;    // of metrics over samples ("reward/format"), to be divided by `counts` over all workers
+  std::map<std::string, double> counts;  // how many samples each has; what is only here is a count itself ("reward/timeouts")
+
+  auto fields() { return std::tie(scores, left_out, sums, counts); }
+};
+
+/// reward/... of all workers: means, and counts as they are.
+std::map<std::string, double> reward_metrics(std::span<const RewardReport> reports);
+
+/// A resource; one call at a time.
+class RewardFunction {
+ public:
+  /// What `reward.*` says. `share` of the scoring processes belongs to this worker: 1 / workers. With `start`, files are loaded, processes started and
+  /// servers asked whether they are there; without, only what can be known from the configuration is checked, and score() may not be called.
+  /// Errors name the key and the cure.
+  static runtime::Result<std::unique_ptr<RewardFunction>> from_config(const Config& config, std::int64_t workers, bool start);
+
+  struct Part {
+    std::string name;
+    double weight = 1.0;
+    std::unique_ptr<Scorer> scorer;  // null where it was not started
+  };
+
+  RewardFunction(std::vector<Part> parts, LengthPenalty penalty, bool failure_is_error) : parts_(std::move(parts)), penalty_(penalty), failure_is_error_(failure_is_error) {}
+
+  /// `response_tokens` are the requests' lengths. kTaskFailed: a sample has no score and reward.on_failure=error; or none of many has one, whatever it says.
+  runtime::Result<RewardReport> score(std::span<const ScoreRequest> requests, std::span<const std::int64_t> response_tokens);
+
+  runtime::Status check_row(const ScoreRequest& row) const;
+
+ private:
+  std::vector<Part> parts_;
+  LengthPenalty penalty_;
+  bool failure_is_error_;
+};
+
+}  // namespace rl

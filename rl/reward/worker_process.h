@@ -1,0 +1,68 @@
+// A child process that scores: its own process group, one socket for the protocol, its output kept apart. It never outlives its owner.
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "runtime/core/result.h"
+
+namespace rl {
+
+/// A resource; one thread. The child finds the socket at file descriptor 3, over which lines go both ways, and at 4 the end of a pipe that hangs up
+/// when the owner is gone. Its stdin is empty; what it writes to stdout and stderr is read here, line by line.
+class WorkerProcess {
+ public:
+  /// Errors: the program cannot be started, no file descriptors are left.
+  static runtime::Result<std::unique_ptr<WorkerProcess>> start(const std::vector<std::string>& command);
+
+  WorkerProcess(const WorkerProcess&) = delete;
+  WorkerProcess& operator=(const WorkerProcess&) = delete;
+  /// Ends the whole group by SIGKILL.
+  ~WorkerProcess();
+
+  pid_t pid() const { return pid_; }
+  int socket() const { return socket_; }
+  int output() const { return output_; }  // -1 once it has ended
+  int death() const { return death_; }    // readable once the process has died; -1 where the kernel has no such thing
+  bool wants_to_write() const { return !to_send_.empty(); }
+
+  /// Queues a line and sends what the socket takes.
+  void send_line(std::string_view line);
+  void flush();
+
+  /// Reads what is there. False: the child is gone, or its line has no end.
+  bool receive();
+  std::optional<std::string> next_line();
+
+  /// What it wrote to stdout and stderr since the last call, in whole lines; `all` takes an unfinished one too.
+  std::vector<std::string> output_lines(bool all = false);
+
+  /// Whether it has died. `describe_death()` says how: "was killed by signal 9", "ended with status 1".
+  bool has_died();
+  /// Waits a moment for it: descriptors close a little before a process is dead.
+  void await_death();
+  std::string describe_death() const;
+
+ private:
+  WorkerProcess() = default;
+
+  pid_t pid_ = -1;
+  int socket_ = -1;
+  int life_ = -1;  // never written to
+  int output_ = -1;
+  int death_ = -1;
+  bool died_ = false;
+  bool killed_ = false;  // by a signal
+  int status_ = 0;       // of its end, or that signal
+  std::string to_send_;
+  std::string received_;
+  std::string printed_;
+};
+
+}  // namespace rl

@@ -1,0 +1,129 @@
+#include "rl/reward/http_scorer.h"
+
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <cstdlib>
+
+namespace rl {
+namespace {
+
+using runtime::ErrorCode;
+
+// The server as a process of its own, which ends when its stdin does.
+class HttpScorerTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    int in[2], out[2];
+    ASSERT_EQ(::pipe(in), 0);
+    ASSERT_EQ(::pipe(out), 0);
+    server_ = ::fork();
+    if (server_ == 0) {
+      ::dup2(in[0], 0);
+      ::dup2(out[1], 1);
+      for (int fd = 3; fd < 64; ++fd) ::close(fd);
+      ::execlp("python3", "python3", STARLING_SOURCE_DIR "/tests/rl/reward/reward_server.py", nullptr);
+      ::_exit(127);
+    }
+    ::close(in[0]);
+    ::close(out[1]);
+    to_server_ = in[1];
+    std::FILE* said = ::fdopen(out[0], "r");
+    ASSERT_EQ(std::fscanf(said, "%d", &port_), 1);
+    std::fclose(said);
+  }
+  void TearDown() override {
+    ::close(to_server_);
+    ::waitpid(server_, nullptr, 0);
+  }
+
+  HttpScorerOptions options(const std::string& path) const {
+    HttpScorerOptions options;
+    options.url = "http://127.0.0.1:" + std::to_string(port_) + path;
+    options.batch_size = 3;
+    options.pause = std::chrono::milliseconds(1);
+    return options;
+  }
+
+  static ScoredBatch score(const HttpScorerOptions& options, const std::vector<std::string>& responses) {
+    const auto scorer = HttpScorer::create(options);
+    EXPECT_TRUE(scorer.ok()) << scorer.status().to_string();
+    std::vector<ScoreRequest> requests;
+    for (const std::string& response : responses) requests.push_back({.data_source = "x", .response = response, .ground_truth = "", .extra_info = "", .where = "t:1"});
+    return scorer.ok() ? (*scorer)->score(requests).value_or(ScoredBatch{}) : ScoredBatch{};
+  }
+
+  pid_t server_ = -1;
+  int to_server_ = -1;
+  int port_ = 0;
+};
+
+TEST_F(HttpScorerTest, ScoresInBatchesAndKeepsTheOrder) {
+  std::vector<std::string> responses;
+  for (std::size_t i = 0; i < 20; ++i) responses.emplace_back(i, 'a');
+  responses[5] = "dict";
+  responses[6] = "null";
+  const ScoredBatch batch = score(options("/length"), responses);
+  ASSERT_EQ(batch.scores.size(), 20U);
+  for (std::size_t i = 0; i < 20; ++i) {
+    if (i != 5 && i != 6) {
+      EXPECT_EQ(batch.scores[i].value, static_cast<double>(i));
+    }
+  }
+  EXPECT_EQ(batch.scores[5].value, 0.5);
+  EXPECT_EQ(batch.scores[5].extra.at("acc"), 1);
+  EXPECT_EQ(batch.scores[6].failure, ScoreFailure::kInvalid);
+  EXPECT_TRUE(score(options("/length"), {}).scores.empty());
+}
+
+TEST_F(HttpScorerTest, TriesAgainWhenTheServerIsBusy) {
+  const ScoredBatch batch = score(options("/busy"), {"ab"});
+  ASSERT_EQ(batch.scores.size(), 1U);
+  EXPECT_EQ(batch.scores[0].value, 2);
+  EXPECT_EQ(batch.counts.retries, 2);
+  EXPECT_EQ(batch.counts.errors, 2);
+  const ScoredBatch down = score(options("/down"), {"ab"});
+  ASSERT_EQ(down.scores.size(), 1U);
+  EXPECT_EQ(down.scores[0].failure, ScoreFailure::kError);
+  EXPECT_NE(down.scores[0].message.find("answered 503: no more"), std::string::npos) << down.scores[0].message;
+}
+
+TEST_F(HttpScorerTest, AnswersThatAreNoScores) {
+  for (const auto& [path, why] : {std::pair{"/short", "1 scores for 2 samples"}, {"/text", "no {\"scores\": [...]} but hello"}}) {
+    const ScoredBatch batch = score(options(path), {"a", "b"});
+    ASSERT_EQ(batch.scores.size(), 2U);
+    EXPECT_EQ(batch.scores[1].failure, ScoreFailure::kInvalid);
+    EXPECT_NE(batch.scores[1].message.find(why), std::string::npos) << batch.scores[1].message;
+  }
+}
+
+TEST_F(HttpScorerTest, ASilentServerExceedsTheLimit) {
+  HttpScorerOptions silent = options("/hang");
+  silent.timeout = std::chrono::milliseconds(500);
+  silent.retries = 1;
+  const ScoredBatch batch = score(silent, {"a"});
+  ASSERT_EQ(batch.scores.size(), 1U);
+  EXPECT_EQ(batch.scores[0].failure, ScoreFailure::kTimeout);
+  EXPECT_EQ(batch.counts.timeouts, 2);
+}
+
+TEST_F(HttpScorerTest, ServersThatCannotBeUsedAreFoundAtOnce) {
+  EXPECT_EQ(HttpScorer::create(options("/token")).status().code(), ErrorCode::kInvalidArgument);
+  EXPECT_NE(HttpScorer::create(options("/token")).status().message().find("reward.http.auth_env"), std::string::npos);
+  HttpScorerOptions with_token = options("/token");
+  with_token.headers = {"Authorization: Bearer secret"};
+  EXPECT_EQ(score(with_token, {"abc"}).scores.at(0).value, 3);
+  EXPECT_NE(HttpScorer::create(options("/missing")).status().message().find("answered 404"), std::string::npos);
+  HttpScorerOptions nobody = options("/");
+  nobody.url = "http://127.0.0.1:1/score";
+  const auto status = HttpScorer::create(nobody).status();
+  EXPECT_EQ(status.code(), ErrorCode::kUnavailable);
+  EXPECT_NE(status.message().find("127.0.0.1:1"), std::string::npos) << status.message();
+  nobody.url = "ftp://x";
+  EXPECT_EQ(HttpScorer::create(nobody).status().code(), ErrorCode::kInvalidArgument);
+}
+
+}  // namespace
+}  // namespace rl

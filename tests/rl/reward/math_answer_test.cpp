@@ -1,0 +1,80 @@
+#include "rl/reward/math_answer.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+
+namespace rl {
+namespace {
+
+struct Pair {
+  const char* a;
+  const char* b;
+};
+
+TEST(MathAnswer, PairsThatSayTheSame) {
+  const Pair pairs[] = {
+      {"5", "5"}, {"5", " 5 "}, {"5", "5.0"}, {"5", "5."}, {"$5$", "5"}, {"\\(5\\)", "5"}, {"\\[5\\]", "5"}, {"\\boxed{5}", "5"}, {"-3", "−3"}, {"+3", "3"},
+      {".5", "0.5"}, {"0.5", "\\frac{1}{2}"}, {"1/2", "\\frac{1}{2}"}, {"\\frac12", "\\frac{1}{2}"}, {"\\frac1{72}", "\\frac{1}{72}"}, {"\\frac{1}2", "1/2"},
+      {"\\dfrac{1}{2}", "\\tfrac{1}{2}"}, {"\\frac{2}{4}", "\\frac{1}{2}"}, {"-\\frac{1}{2}", "\\frac{-1}{2}"}, {"\\frac{-1}{2}", "\\frac{1}{-2}"}, {"-1/2", "-0.5"},
+      {"1\\frac{1}{2}", "\\frac{3}{2}"}, {"2\\frac13", "7/3"}, {"50\\%", "50"}, {"50%", "50\\%"}, {"90^\\circ", "90"}, {"90^{\\circ}", "90"}, {"90°", "90 degrees"},
+      {"\\$18.90", "18.90"}, {"18.9", "$18.90"}, {"1,000", "1000"}, {"1,234,567", "1234567"}, {"12{,}345", "12345"}, {"1\\,000", "1000"}, {"x=5", "5"}, {"x = 5", "5"},
+      {"k=-\\frac{1}{3}", "-1/3"}, {"5\\text{ cm}", "5"}, {"5 \\text{ cm}^2", "5^2"}, {"5 \\mathrm{~km}", "5"}, {"12 inches", "12"}, {"24 \\text{ hours}", "24"}, {"18 dollars", "\\$18"},
+      {"\\text{Evelyn}", "Evelyn"}, {"\\text{even}", "Even"}, {"\\textbf{(C)}", "C"}, {"(C)", "C"}, {"\\text{(C)}", "\\text{C}"}, {"\\mathbf{B}", "B"},
+      {"\\sqrt{12}", "2\\sqrt{3}"}, {"\\sqrt3", "\\sqrt{3}"}, {"2\\sqrt3", "\\sqrt{3}\\cdot 2"}, {"\\frac{\\sqrt{2}}{2}", "\\frac{1}{\\sqrt{2}}"}, {"\\sqrt{\\frac{1}{2}}", "\\frac{\\sqrt2}{2}"},
+      {"\\sqrt{16}", "4"}, {"\\sqrt[3]{27}", "3"}, {"8^{1/3}", "2"}, {"4^{\\frac{1}{2}}", "2"}, {"\\frac{1}{1+\\sqrt{2}}", "\\sqrt{2}-1"}, {"(1+\\sqrt{2})^2", "3+2\\sqrt{2}"}, {"sqrt(2)/2", "\\frac{\\sqrt{2}}{2}"},
+      {"2\\pi", "\\pi \\cdot 2"}, {"\\frac{\\pi}{2}", "\\frac12\\pi"}, {"2π", "2\\pi"}, {"4pi", "4\\pi"}, {"2^{10}", "1024"}, {"2^10", "1024"}, {"3\\times10^5", "300000"}, {"3 \\cdot 10^{-2}", "0.03"},
+      {"5!", "120"}, {"10^{-3}", "0.001"}, {"x+2", "2+x"}, {"2x+3", "3+2x"}, {"(x+1)^2", "x^2+2x+1"}, {"x(x-1)", "x^2-x"}, {"2xy", "2yx"}, {"\\frac{x^2-1}{x-1}", "x+1"}, {"2(x+y)", "2x+2y"},
+      {"-\\left(x-1\\right)", "1-x"}, {"a_1+a_2", "a_{2}+a_{1}"}, {"\\alpha\\beta", "\\beta\\alpha"}, {"\\log_2 3", "\\log_{2}{3}"}, {"\\sin^2 x", "(\\sin x)^2"}, {"\\sin(x)", "\\sin x"},
+      {"(1,2)", "(1, 2)"}, {"\\left(1,\\frac{1}{2}\\right)", "(1,0.5)"}, {"(3,\\frac{\\pi}{2})", "\\left( 3, \\frac{\\pi}{2} \\right)"}, {"[0,1)", "\\left[0,1\\right)"}, {"(-\\infty,2]", "(-∞, 2]"},
+      {"(-\\infty,0)\\cup(1,\\infty)", "(1,\\infty)\\cup(-\\infty,0)"}, {"x\\in[0,1]", "[0,1]"}, {"x \\in [0,1]", "[0,1]"}, {"\\{1,2\\}", "\\{2,1\\}"}, {"\\{\\frac12,3\\}", "\\{3, 0.5\\}"}, {"1,2", "2, 1"},
+      {"1 \\text{ and } 2", "1,2"}, {"1 \\text{ or } 2", "2,1"}, {"\\pm 2", "-2,2"}, {"1\\pm\\sqrt{2}", "1+\\sqrt2, 1-\\sqrt2"}, {"1, 2, 3", "3,2,1"},
+      {"\\begin{pmatrix}1&2\\\\3&4\\end{pmatrix}", "\\begin{pmatrix} 1 & 2 \\\\ 3 & 4 \\end{pmatrix}"}, {"\\begin{pmatrix}\\frac12\\\\0\\end{pmatrix}", "\\begin{pmatrix}0.5\\\\0\\end{pmatrix}"},
+      {"y=2x+3", "y = 3 + 2x"}, {"x+y=5", "5 = y+x"}, {"1011_2", "1011_{2}"}, {"x\\le 3", "x \\leq 3"}, {"\\infty", "\\infty"}, {"11:30", "11:30"}, {"\\frac{a}{b}", "a/b"}, {"3 : 4", "3:4"}, {"\\text{June 20}", "June 20"},
+  };
+  static_assert(std::size(pairs) > 100);
+  for (const auto& [a, b] : pairs) {
+    EXPECT_TRUE(equivalent(a, b)) << a << "   " << b << "   (" << normal_form(a) << " | " << normal_form(b) << ")";
+    EXPECT_TRUE(equivalent(b, a)) << b << "   " << a;
+  }
+}
+
+TEST(MathAnswer, PairsThatDiffer) {
+  const Pair pairs[] = {
+      {"5", "6"}, {"5", "-5"}, {"5", ""}, {"", "5"}, {"0.33", "\\frac{1}{3}"}, {"\\frac{1}{2}", "\\frac{2}{1}"}, {"\\sqrt{2}", "2"}, {"\\sqrt{2}", "1.414"}, {"2\\pi", "6.28"}, {"x+2", "x-2"},
+      {"x", "y"}, {"no", "on"}, {"blue", "lube"}, {"(1,2)", "(2,1)"}, {"(1,2)", "[1,2]"}, {"[0,1)", "[0,1]"}, {"\\{1,2\\}", "\\{1,3\\}"}, {"1,2", "1,2,3"}, {"(1,2)", "1,2"}, {"1,23", "123"},
+      {"(1,234)", "1234"}, {"10", "1 0"}, {"1011_2", "1011_3"}, {"A", "B"}, {"(C)", "(D)"}, {"2^{10}", "2^{11}"}, {"x^2", "2x"}, {"\\sin x", "\\cos x"}, {"\\log_2 3", "\\log_3 2"},
+      {"\\begin{pmatrix}1&2\\\\3&4\\end{pmatrix}", "\\begin{pmatrix}1&2\\\\4&3\\end{pmatrix}"}, {"y=2x", "y=3x"}, {"\\pm 2", "2"}, {"1/0", "2/0"}, {"\\frac{1}{\\sqrt{2}-\\sqrt{2}}", "3"},
+      {"(-\\infty,0)\\cup(1,\\infty)", "(-\\infty,0)"}, {"x\\le 3", "x\\ge 3"}, {"3\\frac{1}{2}", "\\frac{3}{2}"}, {"99999999999999999999", "99999999999999999998"},
+  };
+  for (const auto& [a, b] : pairs) EXPECT_FALSE(equivalent(a, b)) << a << "   " << b << "   (" << normal_form(a) << " | " << normal_form(b) << ")";
+}
+
+TEST(MathAnswer, FindsTheLastBox) {
+  EXPECT_EQ(last_boxed("a \\boxed{1} b \\boxed{\\frac{1}{2}} c"), "\\frac{1}{2}");
+  EXPECT_EQ(last_boxed("\\fbox{7}"), "7");
+  EXPECT_EQ(last_boxed("$\\boxed 5$"), "5");
+  EXPECT_EQ(last_boxed("\\boxed{\\{1,2\\}}"), "\\{1,2\\}");
+  EXPECT_EQ(last_boxed("\\boxed{1"), std::nullopt);
+  EXPECT_EQ(last_boxed("\\boxed"), std::nullopt);
+  EXPECT_EQ(last_boxed("none"), std::nullopt);
+}
+
+// What a model writes is anything; none of it may take long or crash.
+TEST(MathAnswer, SurvivesOddTexts) {
+  const std::string deep = std::string(900, '(') + "1" + std::string(900, ')');
+  EXPECT_TRUE(equivalent(deep, deep));
+  EXPECT_FALSE(equivalent(deep, "1"));
+  const std::string powers = "((((x+y)^{60})^{60})^{60})^{60}";
+  EXPECT_FALSE(equivalent(powers, "2"));
+  std::string sets;
+  for (int i = 0; i < 500; ++i) sets += "{1,";
+  EXPECT_FALSE(equivalent(sets, "2"));
+  for (const char* odd : {"\\", "\\frac", "\\frac{", "}{", "\\{", "\\}", "{", "_", "^", "1_", "x^", "\\sqrt[", "-9223372036854775808", "\\sqrt{-1}", "0^{-1}", "\\text{", "!", ",", ",,", "=", "a=", "\\pm", "\xff\xfe", "\\begin{pmatrix}\\end{pmatrix}", "20!!", "--------1"}) {
+    EXPECT_TRUE(equivalent(odd, odd)) << odd;
+    EXPECT_FALSE(equivalent(odd, "12345")) << odd;
+  }
+}
+
+}  // namespace
+}  // namespace rl

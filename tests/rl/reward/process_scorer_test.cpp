@@ -1,0 +1,265 @@
+#include "rl/reward/process_scorer.h"
+
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <fstream>
+
+namespace rl {
+namespace {
+
+namespace fs = std::filesystem;
+using runtime::ErrorCode;
+
+class PythonScorer : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    std::string pattern = (fs::temp_directory_path() / "starling_reward_XXXXXX").string();
+    folder_ = ::mkdtemp(pattern.data());
+    limits_.workers = 2;
+    limits_.timeout = std::chrono::seconds(20);
+    limits_.retries = 1;
+    limits_.overtake = false;
+  }
+  void TearDown() override { fs::remove_all(folder_); }
+
+  fs::path write(const std::string& text) {
+    const fs::path file = folder_ / "reward.py";
+    std::ofstream(file) << text;
+    return file;
+  }
+
+  std::unique_ptr<ProcessScorer> make(const std::string& text, const nlohmann::ordered_json& kwargs = nullptr) {
+    auto scorer = ProcessScorer::python(write(text), "compute_score", kwargs, limits_);
+    EXPECT_TRUE(scorer.ok()) << scorer.status().to_string();
+    return scorer.ok() ? std::move(*scorer) : nullptr;
+  }
+
+  static ScoreRequest request(const std::string& response, const std::string& truth = "", const std::string& extra = "") {
+    return {.data_source = "x", .response = response, .ground_truth = truth, .extra_info = extra, .where = "t.jsonl:1"};
+  }
+
+  static Score one(ProcessScorer& scorer, const ScoreRequest& request) {
+    const auto batch = scorer.score(std::span(&request, 1));
+    EXPECT_TRUE(batch.ok()) << batch.status().to_string();
+    return batch.ok() ? batch->scores.at(0) : Score{};
+  }
+
+  fs::path folder_;
+  ScoringLimits limits_;
+};
+
+TEST_F(PythonScorer, CallsAsVerlDoes) {
+  const auto scorer = make(R"(
+def compute_score(data_source, solution_str, ground_truth, extra_info, bonus=0):
+    print("user code prints", solution_str)
+    if solution_str == "dict":
+        return {"score": 0.5, "acc": True, "pred": "text", "length": 3}
+    if solution_str == "extra":
+        return extra_info["index"] + len(extra_info)
+    if solution_str == "truth":
+        return ground_truth["target"][1]
+    return float(solution_str == ground_truth and data_source == "x") + bonus
+)",
+                           {{"bonus", 0.25}});
+  ASSERT_TRUE(scorer);
+  EXPECT_EQ(one(*scorer, request("Ünicode \"q\"\n", "Ünicode \"q\"\n")).value, 1.25);
+  EXPECT_EQ(one(*scorer, request("a", "b")).value, 0.25);
+  const Score dict = one(*scorer, request("dict"));
+  EXPECT_EQ(dict.value, 0.5);
+  EXPECT_EQ(dict.extra, (std::map<std::string, double>{{"acc", 1.0}, {"length", 3.0}}));
+  EXPECT_EQ(one(*scorer, request("extra", "", R"({"index": 7})")).value, 8);
+  EXPECT_EQ(one(*scorer, request("truth", R"({"target": [1, 2]})")).value, 2);
+  EXPECT_EQ(one(*scorer, request("\xff invalid \xc3", "")).value, 0.25);  // half a character, as cut responses end
+}
+
+TEST_F(PythonScorer, KeepsOrderOverManyProcesses) {
+  limits_.workers = 3;
+  const auto scorer = make("def compute_score(data_source, solution_str, ground_truth, extra_info):\n  return int(solution_str)\n");
+  ASSERT_TRUE(scorer);
+  std::vector<ScoreRequest> requests;
+  for (int i = 0; i < 300; ++i) requests.push_back(request(std::to_string(i)));
+  const auto batch = scorer->score(requests);
+  ASSERT_TRUE(batch.ok());
+  for (int i = 0; i < 300; ++i) EXPECT_EQ(batch->scores[static_cast<std::size_t>(i)].value, i);
+}
+
+TEST_F(PythonScorer, FilesThatCannotBeUsedAreFoundAtOnce) {
+  const auto status = [&](const std::string& text, const char* name = "compute_score") { return ProcessScorer::python(write(text), name, nullptr, limits_).status(); };
+  const auto syntax = status("def compute_score(:\n");
+  EXPECT_EQ(syntax.code(), ErrorCode::kInvalidArgument);
+  EXPECT_NE(syntax.message().find("SyntaxError"), std::string::npos) << syntax.message();
+  EXPECT_NE(syntax.message().find("line 1"), std::string::npos) << syntax.message();
+  const auto absent = status("def score_it(): pass\n");
+  EXPECT_NE(absent.message().find("no function 'compute_score'; it has score_it"), std::string::npos) << absent.message();
+  EXPECT_NE(status("import nothing_of_this_name\n").message().find("ModuleNotFoundError"), std::string::npos);
+  EXPECT_NE(status("import os\nos._exit(3)\n").message().find("ended with status 3 while loading"), std::string::npos);
+  const auto missing = ProcessScorer::python(folder_ / "none.py", "f", nullptr, limits_).status();
+  EXPECT_EQ(missing.code(), ErrorCode::kNotFound);
+  EXPECT_NE(missing.message().find("none.py"), std::string::npos);
+}
+
+TEST_F(PythonScorer, AnswersThatAreNoScoresFailTheSample) {
+  const auto scorer = make(R"(
+def compute_score(data_source, solution_str, ground_truth, extra_info):
+    return {"nan": float("nan"), "inf": float("-inf"), "text": "1", "none": None, "dict": {"reward": 1}, "list": []}.get(solution_str, 1)
+)");
+  ASSERT_TRUE(scorer);
+  for (const auto& [response, why] : {std::pair{"nan", "nan, which is no finite number"}, {"inf", "no finite"}, {"text", "'1' of type str"}, {"none", "None of type NoneType"}, {"dict", "without 'score'; it has 'reward'"}, {"list", "[] of type list"}}) {
+    const Score score = one(*scorer, request(response));
+    EXPECT_EQ(score.failure, ScoreFailure::kInvalid) << response;
+    EXPECT_NE(score.message.find(why), std::string::npos) << score.message;
+  }
+  EXPECT_EQ(one(*scorer, request("else")).value, 1);
+}
+
+TEST_F(PythonScorer, ExceptionsFailTheSampleAfterTheRetries) {
+  const auto scorer = make("def compute_score(data_source, solution_str, ground_truth, extra_info):\n  return 1 / int(solution_str)\n");
+  ASSERT_TRUE(scorer);
+  const std::vector<ScoreRequest> requests{request("0"), request("2")};
+  const auto batch = scorer->score(requests);
+  ASSERT_TRUE(batch.ok());
+  EXPECT_EQ(batch->scores[0].failure, ScoreFailure::kError);
+  EXPECT_NE(batch->scores[0].message.find("ZeroDivisionError"), std::string::npos);
+  EXPECT_EQ(batch->scores[1].value, 0.5);
+  EXPECT_EQ(batch->counts.errors, 2);
+  EXPECT_EQ(batch->counts.retries, 1);
+}
+
+// Hangs and crashes at the first try only, which a file remembers.
+TEST_F(PythonScorer, CallsThatHangOrCrashAreTriedAgain) {
+  limits_.timeout = std::chrono::milliseconds(1500);
+  const auto scorer = make(R"(
+import os, signal, sys, time
+def compute_score(data_source, solution_str, ground_truth, extra_info):
+    mark = os.path.join(os.path.dirname(os.path.abspath(__file__)), "tried-" + solution_str)
+    if solution_str.isalpha() and not os.path.exists(mark):
+        open(mark, "w").close()
+        if solution_str == "hang":
+            signal.signal(signal.SIGTERM, signal.SIG_IGN)
+            while True: pass
+        if solution_str == "exit": sys.exit(4)
+        os.kill(os.getpid(), signal.SIGSEGV)
+    return 1
+)");
+  ASSERT_TRUE(scorer);
+  const std::vector<ScoreRequest> requests{request("hang"), request("1"), request("crash"), request("2"), request("exit"), request("3")};
+  const auto batch = scorer->score(requests);
+  ASSERT_TRUE(batch.ok()) << batch.status().to_string();
+  for (const Score& score : batch->scores) EXPECT_TRUE(score.ok() && score.value == 1) << score.message;
+  EXPECT_EQ(batch->counts.timeouts, 1);
+  EXPECT_EQ(batch->counts.crashes, 2);
+  EXPECT_EQ(batch->counts.retries, 3);
+}
+
+TEST_F(PythonScorer, WhatAlwaysHangsOrCrashesHasNoScore) {
+  limits_.timeout = std::chrono::milliseconds(1000);
+  const auto scorer = make(R"(
+import os, time
+def compute_score(data_source, solution_str, ground_truth, extra_info):
+    if solution_str == "hang": time.sleep(1000)
+    if solution_str == "crash": os.abort()
+    return 1
+)");
+  ASSERT_TRUE(scorer);
+  const std::vector<ScoreRequest> requests{request("hang"), request("crash"), request("1")};
+  const auto batch = scorer->score(requests);
+  ASSERT_TRUE(batch.ok()) << batch.status().to_string();
+  EXPECT_EQ(batch->scores[0].failure, ScoreFailure::kTimeout);
+  EXPECT_NE(batch->scores[0].message.find("no answer within 1000 ms"), std::string::npos) << batch->scores[0].message;
+  EXPECT_EQ(batch->scores[1].failure, ScoreFailure::kCrash);
+  EXPECT_NE(batch->scores[1].message.find("signal 6"), std::string::npos) << batch->scores[1].message;
+  EXPECT_TRUE(batch->scores[2].ok());
+  EXPECT_EQ(batch->counts.timeouts, 2);
+  EXPECT_EQ(batch->counts.crashes, 2);
+}
+
+// The time limit is far away: only the second try beside the first can answer.
+TEST_F(PythonScorer, ASecondTryOvertakesACallThatHangs) {
+  limits_.timeout = std::chrono::seconds(200);
+  limits_.overtake = true;
+  const auto scorer = make(R"(
+import os, time
+def compute_score(data_source, solution_str, ground_truth, extra_info):
+    mark = os.path.join(os.path.dirname(os.path.abspath(__file__)), "tried")
+    if solution_str == "hang" and not os.path.exists(mark):
+        open(mark, "w").close()
+        while True: time.sleep(100)
+    return 1
+)");
+  ASSERT_TRUE(scorer);
+  std::vector<ScoreRequest> requests(50, request("1"));
+  requests[10] = request("hang");
+  const auto batch = scorer->score(requests);
+  ASSERT_TRUE(batch.ok()) << batch.status().to_string();
+  EXPECT_TRUE(batch->scores[10].ok());
+  EXPECT_EQ(batch->counts.overtaken, 1);
+  EXPECT_EQ(batch->counts.timeouts, 0);
+}
+
+TEST_F(PythonScorer, MemoryIsLimited) {
+  limits_.memory_bytes = 512 << 20;
+  const auto scorer = make("def compute_score(data_source, solution_str, ground_truth, extra_info):\n  return len(bytearray(int(solution_str) << 20))\n");
+  ASSERT_TRUE(scorer);
+  const Score large = one(*scorer, request("4096"));
+  EXPECT_EQ(large.failure, ScoreFailure::kError);
+  EXPECT_NE(large.message.find("MemoryError"), std::string::npos) << large.message;
+  EXPECT_EQ(one(*scorer, request("1")).value, 1 << 20);
+}
+
+TEST_F(PythonScorer, WhatUserCodePrintsIsNoAnswer) {
+  const auto scorer = make(R"(
+import os, sys
+def compute_score(data_source, solution_str, ground_truth, extra_info):
+    print('{"score": 99}')
+    print('{"score": 98}', file=sys.stderr)
+    os.write(1, b'{"score": 97}\n' * 200)
+    return 1
+)");
+  ASSERT_TRUE(scorer);
+  EXPECT_EQ(one(*scorer, request("a")).value, 1);
+}
+
+bool alive(pid_t pid) {
+  std::ifstream file("/proc/" + std::to_string(pid) + "/stat");
+  std::string number, name, state;
+  return (file >> number >> name >> state) && state != "Z";
+}
+
+// A process of its own makes the scorer and is killed while the call runs: what it started must end without it.
+TEST_F(PythonScorer, ProcessesEndWithTheirOwner) {
+  const fs::path mark = folder_ / "pid";
+  const fs::path file = write(R"(
+import os, subprocess
+def compute_score(data_source, solution_str, ground_truth, extra_info):
+    child = subprocess.Popen(["sleep", "1000"])
+    with open(solution_str + ".new", "w") as file: file.write(f"{os.getpid()} {child.pid}")
+    os.rename(solution_str + ".new", solution_str)
+    while True: pass
+)");
+  const pid_t owner = ::fork();
+  if (owner == 0) {
+    limits_.timeout = std::chrono::seconds(1000);
+    auto scorer = ProcessScorer::python(file, "compute_score", nullptr, limits_);
+    const ScoreRequest asked = request(mark.string());
+    if (scorer.ok()) (void)(*scorer)->score(std::span(&asked, 1));
+    ::_exit(1);
+  }
+  const auto limit = std::chrono::steady_clock::now() + std::chrono::seconds(60);
+  while (!fs::exists(mark) && std::chrono::steady_clock::now() < limit) ::usleep(1000);
+  pid_t scorer = 0, grandchild = 0;
+  std::ifstream(mark) >> scorer >> grandchild;
+  ASSERT_GT(scorer, 0);
+  EXPECT_TRUE(alive(scorer) && alive(grandchild));
+  ::kill(owner, SIGKILL);
+  ::waitpid(owner, nullptr, 0);
+  while ((alive(scorer) || alive(grandchild)) && std::chrono::steady_clock::now() < limit) ::usleep(1000);
+  EXPECT_FALSE(alive(scorer));
+  EXPECT_FALSE(alive(grandchild));
+}
+
+}  // namespace
+}  // namespace rl

@@ -1,0 +1,155 @@
+#include "rl/reward/rule.h"
+
+#include <gtest/gtest.h>
+
+#include "rl/data/toy.h"
+#include "rl/reward/number_text.h"
+
+namespace rl {
+namespace {
+
+double score(const std::string& rule, std::string_view response, std::string_view truth) {
+  const auto value = rule_reward(rule, response, truth);
+  EXPECT_TRUE(value.ok()) << value.status().to_string();
+  return value.ok() ? *value : -1;
+}
+
+TEST(Reward, LastNumberUnderstandsHowPeopleWriteThem) {
+  const std::pair<const char*, const char*> cases[] = {
+      {"12 + 30 = 42", "42"},
+      {"The answer is 1,234.", "1234"},
+      {"$5.50!", "5.50"},
+      {"-7", "-7"},
+      {"= -$3", "-3"},
+      {"3-5", "5"},
+      {"x-5", "5"},
+      {"no digits", ""},
+      {"", ""},
+      {".5", "0.5"},
+      {"50%", "50"},
+      {"1,23", "23"},
+      {"12,345,678", "12345678"},
+      {"1. 2. 3.", "3"},
+      {"-", ""},
+      {"3...", "3"},
+  };
+  for (const auto& [text, expected] : cases) EXPECT_EQ(last_number(text), expected) << text;
+}
+
+TEST(Reward, NumberComparesByValue) {
+  EXPECT_EQ(score("number", "so it is 42.0", "42"), 1);
+  EXPECT_EQ(score("number", "1,000", "1000"), 1);
+  EXPECT_EQ(score("number", "42 apples and 3 pears", "42"), 0);
+  EXPECT_EQ(score("number", "none", "42"), 0);
+  EXPECT_EQ(score("number", "the answer is -3", "-3"), 1);
+  EXPECT_EQ(score("number", "x 72", "Natalia sold 48/2 = 24 clips. #### 72"), 1);
+  EXPECT_EQ(rule_reward("number", "1", "abc").status().message(), "reward rule 'number': the ground truth 'abc' is not a number");
+  EXPECT_FALSE(rule_reward("number", "1", "").ok());
+  EXPECT_FALSE(rule_reward("number", "1", "1 or 2").ok());
+}
+
+TEST(Reward, Gsm8kWantsTheMark) {
+  EXPECT_EQ(score("gsm8k", "reasoning 5\n#### 42", "42"), 1);
+  EXPECT_EQ(score("gsm8k", "#### 1,042", "1042"), 1);
+  EXPECT_EQ(score("gsm8k", "#### $42 is it", "42"), 1);
+  EXPECT_EQ(score("gsm8k", "it is 42", "42"), 0);
+  EXPECT_EQ(score("gsm8k", "#### 41 #### 42", "42"), 1);
+}
+
+TEST(Reward, TextRules) {
+  EXPECT_EQ(score("exact", " Oslo\n", "Oslo"), 1);
+  EXPECT_EQ(score("exact", "oslo", "Oslo"), 0);
+  EXPECT_EQ(score("contains", "It is Oslo.", "Oslo"), 1);
+  EXPECT_EQ(score("contains", "It is Rome.", "Oslo"), 0);
+  EXPECT_EQ(score("format", "<think>a</think> b", ""), 1);
+  EXPECT_EQ(score("format", "<think>a</think>", ""), 0);
+  EXPECT_EQ(score("format", "<think>a</think> b </think>", ""), 0);
+  EXPECT_EQ(score("format", "b", ""), 0);
+}
+
+TEST(Reward, LettersIsSmoothAndPunishesLength) {
+  EXPECT_DOUBLE_EQ(score("letters", "abcd", "abcd"), 1);
+  EXPECT_DOUBLE_EQ(score("letters", "abdc", "abcd"), 0.5);
+  EXPECT_DOUBLE_EQ(score("letters", "abcdabcd", "abcd"), 0.5);
+  EXPECT_DOUBLE_EQ(score("letters", "ab", "abcd"), 0.5);
+  EXPECT_DOUBLE_EQ(score("letters", "", "abcd"), 0);
+}
+
+TEST(Reward, OptionsOfRules) {
+  const auto with = [](const char* rule, const nlohmann::ordered_json& options, const char* response, const char* truth) {
+    const auto made = Rule::create(rule, options);
+    EXPECT_TRUE(made.ok()) << made.status().to_string();
+    return made.ok() ? made->score(response, truth).value_or(-9) : -9;
+  };
+  EXPECT_EQ(with("number", {{"tolerance", 0.01}}, "about 3.14", "3.1416"), 1);
+  EXPECT_EQ(with("number", {{"tolerance", 0.0001}}, "about 3.14", "3.1416"), 0);
+  EXPECT_EQ(with("gsm8k", {{"method", "flexible"}}, "it is 42", "42"), 1);
+  EXPECT_EQ(with("gsm8k", {{"method", "strict"}}, "it is 42", "42"), 0);
+  EXPECT_EQ(with("regex", {{"pattern", "\\d+ apples"}}, "I have 12 apples.", ""), 1);
+  EXPECT_EQ(with("regex", {{"pattern", "\\d+ apples"}}, "I have apples.", ""), 0);
+  EXPECT_EQ(with("regex", {{"pattern", "answer is (\\w+)"}}, "the answer is 3, no, the answer is Oslo.", "Oslo"), 1);
+  EXPECT_EQ(with("regex", {{"pattern", "answer is (\\w+)"}}, "the answer is Rome", "Oslo"), 0);
+  EXPECT_EQ(with("format", {{"pattern", "<a>.*</a>"}}, "<a>x\ny</a>", ""), 1);
+  EXPECT_EQ(with("format", {{"pattern", "<a>.*</a>"}}, "b <a>x</a>", ""), 0);
+  EXPECT_NE(Rule::create("regex").status().message().find("reward.rule_kwargs.pattern"), std::string::npos);
+  EXPECT_NE(Rule::create("regex", {{"pattern", "(a"}}).status().message().find("malformed at 2"), std::string::npos);
+  EXPECT_NE(Rule::create("exact", {{"tolerance", 1}}).status().message().find("no option 'tolerance'"), std::string::npos);
+  EXPECT_FALSE(Rule::create("number", {{"tolerance", -1}}).ok());
+  EXPECT_FALSE(Rule::create("number", {{"tolerance", "x"}}).ok());
+  EXPECT_FALSE(Rule::create("gsm8k", {{"method", "lax"}}).ok());
+  const auto endless = Rule::create("regex", {{"pattern", "(x+x+)+[yz]"}});
+  EXPECT_EQ(endless->score(std::string(60, 'x'), "").status().code(), runtime::ErrorCode::kResourceExhausted);
+}
+
+TEST(Reward, VerlsOtherScorers) {
+  EXPECT_EQ(score("math", "so \\boxed{\\frac12}", "0.5"), 1);
+  EXPECT_EQ(score("math", "\\boxed{1} and then \\boxed{2}", "2"), 1);
+  EXPECT_EQ(score("math", "it is 2", "2"), 0);
+  EXPECT_EQ(score("math", "\\boxed{2", "2"), 0);
+  EXPECT_EQ(score("math", "\\boxed{2}", "We see that it is \\boxed{2}."), 1);
+  EXPECT_EQ(score("math_dapo", "Thus.\nAnswer: $34$", "34"), 1);
+  EXPECT_EQ(score("math_dapo", "answer : \\boxed{34}", "34"), 1);
+  EXPECT_EQ(score("math_dapo", "Answer: 33\nAnswer: 34", "34"), 1);
+  EXPECT_EQ(score("math_dapo", "The answer is 34", "34"), -1);
+  EXPECT_EQ(score("math_dapo", "Answer: 34" + std::string(400, '.'), "34"), -1);
+  EXPECT_EQ(score("math_dapo", "", "34"), -1);
+  EXPECT_DOUBLE_EQ(score("geo3k", "<think>x</think> \\boxed{48}", "48"), 1.0);
+  EXPECT_DOUBLE_EQ(score("geo3k", "\\boxed{48}", "48"), 0.9);
+  EXPECT_DOUBLE_EQ(score("geo3k", "<think>x</think> \\boxed{4}", "48"), 0.1);
+  EXPECT_EQ(score("search_qa", "<answer>The Beatles!</answer>", R"({"target": ["Queen", "beatles"]})"), 1);
+  EXPECT_EQ(score("search_qa", "<answer>Beatles and Queen</answer>", R"({"target": ["Queen", "beatles"]})"), 0);
+  EXPECT_EQ(score("search_qa", "beatles", "beatles"), 0);
+}
+
+TEST(Reward, TheRuleOfADataSource) {
+  EXPECT_EQ(rule_reward("nope", "", "").status().message(),
+            "there is no rule 'nope'; there is exact, contains, number, gsm8k, math, math_dapo, geo3k, search_qa, regex, letters, format");
+  for (const auto& [source, rule] : {std::pair{"openai/gsm8k", "gsm8k"}, {"toy", "letters"}, {"lighteval/MATH", "math"}, {"aime2024", "math_dapo"}, {"numina_olympiads", "math"}}) {
+    EXPECT_EQ(rule_for_data_source(source).value_or("none"), rule);
+  }
+  EXPECT_EQ(rule_for_data_source("mine").status().code(), runtime::ErrorCode::kInvalidArgument);
+  EXPECT_NE(rule_for_data_source("mine").status().message().find("set reward.rule"), std::string::npos);
+  EXPECT_EQ(rule_for_data_source("apps").status().code(), runtime::ErrorCode::kUnimplemented);
+  EXPECT_NE(rule_for_data_source("apps").status().message().find("'apps'"), std::string::npos);
+}
+
+TEST(Reward, ChecksRowsBeforeAnyAnswer) {
+  EXPECT_TRUE(Rule::create("number")->check("42").ok());
+  EXPECT_TRUE(Rule::create("format")->check("").ok());
+  EXPECT_TRUE(Rule::create("regex", {{"pattern", "a"}})->check("").ok());
+  EXPECT_FALSE(Rule::create("regex", {{"pattern", "(a)"}})->check("").ok());
+  EXPECT_NE(Rule::create("exact")->check("").message().find("ground truth"), std::string::npos);
+  EXPECT_EQ(Rule::create("number")->check("abc").code(), runtime::ErrorCode::kInvalidArgument);
+}
+
+TEST(Reward, ToyRowsAreScoredByTheirOwnGroundTruth) {
+  for (const char* task : {"sort", "reverse", "copy", "count"}) {
+    const auto options = ToyOptions::from_json({{"task", task}}, 1);
+    ASSERT_TRUE(options.ok());
+    const DataRow row = make_toy_dataset(*options).row(0);
+    EXPECT_EQ(score(*rule_for_data_source(row.data_source), row.ground_truth, row.ground_truth), 1.0) << task;
+  }
+}
+
+}  // namespace
+}  // namespace rl
