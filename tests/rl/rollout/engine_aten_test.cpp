@@ -143,7 +143,7 @@ TEST_F(EngineAten, FailsOnlyTheRequestWhoseLogitsAreNotFinite) {
   ASSERT_TRUE(completions.ok()) << completions.status().to_string();
   for (const Completion& completion : *completions) EXPECT_NE(completion.status.message().find("not finite"), std::string::npos) << completion.status.to_string();
   std::vector<Request> sound;
-  for (int i = 0; i < 4; ++i) sound.push_back(sampled_request({1, 2, i}, 6 + 9 * i, 1));
+  for (int i = 0; i < 4; ++i) sound.push_back(sampled_request(std::vector<std::int32_t>(static_cast<std::size_t>(8 + 2 * i), i), 12, 1));  // of unequal lengths in one group
   for (Request& request : sound) request.sampling.logit_bias = {{.id = 50, .bias = -1000}};
   sound.push_back(broken[0]);
   completions = engine->generate(sound);
