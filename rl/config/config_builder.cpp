@@ -240,7 +240,7 @@ void ConfigBuilder::note_choices() {
   }
   constexpr char kEstimator[] = "algorithm.adv_estimator";
   if (!config_.is_set(kEstimator))
-    config_.notes_.push_back(std::string(kEstimator) + " is not set: grpo (verl's default is gae: PPO with a critic)");
+    config_.notes_.push_back(std::string(kEstimator) + " is not set: grpo (verl's default is gae)");
 }
 
 Result<Config> ConfigBuilder::finish() {
