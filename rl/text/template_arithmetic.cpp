@@ -124,6 +124,10 @@ std::string convert(const Conversion& conversion, const TemplateValue& value) {
       break;
     case 'd':
     case 'i':
+      if (value.is_big_integer()) {
+        text = value.as_big_integer();
+        break;
+      }
       if (!value.is_number()) fail_type("%d format: a real number is required, not " + value.type_name());
       text = value.is_float() ? std::to_string(static_cast<std::int64_t>(value.as_double())) : std::to_string(value.as_int());
       break;
@@ -199,12 +203,14 @@ TemplateValue arithmetic(TemplateEvaluator& evaluator, std::string_view op, cons
     if (a.is_float() || b.is_float()) return float_arithmetic(op, a.as_double(), b.as_double());
     return integer_arithmetic(op, a.as_int(), b.as_int());
   }
+  const auto is_numeric = [](const TemplateValue& value) { return value.is_number() || value.is_big_integer(); };
+  if (is_numeric(a) && is_numeric(b)) fail_overflow();
   if (op == "+") {
     if (a.is_string() && b.is_string()) {
       evaluator.charge(a.as_string().size() + b.as_string().size());
       return a.as_string() + b.as_string();
     }
-    if ((a.is_list() && b.is_list()) || (a.is_tuple() && b.is_tuple())) return add_sequences(evaluator, a, b);
+    if ((a.is_list() && b.is_list()) || (a.is_tuple() && b.is_tuple() && !a.is_range() && !b.is_range())) return add_sequences(evaluator, a, b);
     if (a.is_string() || a.is_sequence())
       fail_type("can only concatenate " + a.type_name() + " (not \"" + b.type_name() + "\") to " + a.type_name());
   }
