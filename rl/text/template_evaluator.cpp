@@ -103,7 +103,9 @@ TemplateEvaluator::Flow TemplateEvaluator::exec_one(const TemplateStatement& sta
     case StatementKind::kCallBlock: exec_call_block(statement, scope); break;
     case StatementKind::kFilterBlock: {
       const TemplateValue text(capture(statement.body, inner_scope()));
-      emit(eval_filter(*statement.expr, &text, scope).to_string());
+      const TemplateValue filtered = eval_filter(*statement.expr, &text, scope);
+      if (!filtered.is_string()) fail_type("sequence item 0: expected str instance, " + filtered.type_name() + " found");
+      emit(filtered.as_string());
       break;
     }
     case StatementKind::kWith: exec_with(statement, scope); break;
@@ -195,14 +197,14 @@ TemplateValue TemplateEvaluator::make_macro(const TemplateStatement& statement, 
   macro_scopes_.push_back(scope);
   auto box = std::make_shared<CallableBox>();
   box->type_name = "Macro";
-  box->name = name;
+  box->name = statement.kind == StatementKind::kCallBlock ? "" : name;  // a caller has none
   // The evaluator outlives every value, and empties macro_scopes_, which breaks the circle scope -> macro -> scope.
   box->call = [&statement, name, scope](TemplateEvaluator& evaluator, const CallArguments& arguments) {
     return evaluator.call_macro(statement, name, scope, arguments);
   };
   ValueList names;
   for (const Parameter& parameter : statement.parameters) names.push_back(TemplateValue::text(parameter.name));
-  box->attributes = {{"name", name == "caller" && statement.kind == StatementKind::kCallBlock ? TemplateValue() : TemplateValue(name)},
+  box->attributes = {{"name", box->name.empty() ? TemplateValue() : TemplateValue(name)},
                      {"arguments", TemplateValue::tuple(std::move(names))},
                      {"catch_kwargs", TemplateValue(statement.takes_kwargs)},
                      {"catch_varargs", TemplateValue(statement.takes_varargs)},

@@ -198,6 +198,7 @@ std::string TemplateValue::repr(int depth) const {
     return out + "}>";
   }
   if (is_loop()) return "<LoopContext " + std::to_string(as_loop().index + 1) + "/" + std::to_string(as_loop().items.size()) + ">";
+  if (is_callable() && as_callable().name.empty()) return "<Macro anonymous>";
   if (is_callable()) return "<" + as_callable().type_name + " '" + as_callable().name + "'>";
   return "Undefined";
 }
