@@ -29,8 +29,8 @@ TemplateValue find_method(TemplateEvaluator& evaluator, const TemplateValue& obj
 
 /// + - * / // % **, Python's way; integers beyond 64 bits are an error.
 TemplateValue arithmetic(TemplateEvaluator& evaluator, std::string_view op, const TemplateValue& a, const TemplateValue& b);
-/// "a %s" % values.
-std::string format_percent(const std::string& format, const ValueList& values);
+/// "a %s" % values. Values that are left over are a TypeError where all have to be used.
+std::string format_percent(const std::string& format, const ValueList& values, bool all_used = true);
 
 bool contains(TemplateEvaluator& evaluator, const TemplateValue& container, const TemplateValue& item);
 std::int64_t length_of(const TemplateValue& value);

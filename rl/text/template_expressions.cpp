@@ -148,8 +148,6 @@ TemplateValue TemplateEvaluator::eval_slice(const TemplateExpr& expr, const Scop
   const std::int64_t step = bounds[2].value_or(1);
   if (step == 0) fail_python("ValueError", "slice step cannot be zero");
   if (!object.is_string() && !object.is_sequence()) {
-    // Jinja computes slices of constants while it compiles, and there takes a failure for a missing value.
-    if (expr.parts[0]->kind == ExprKind::kConstant) return TemplateValue::undefined("'" + object.type_name() + " object' has no slices");
     fail_type(object.is_dict() ? "unhashable type: 'slice'" : "'" + object.type_name() + "' object is not subscriptable");
   }
   const bool is_string = object.is_string();

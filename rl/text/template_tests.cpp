@@ -25,6 +25,12 @@ bool is_ordered(const TemplateValue& a, const Arguments& arguments, const char* 
   return name == "<" ? order < 0 : name == "<=" ? order <= 0 : name == ">" ? order > 0 : order >= 0;
 }
 
+/// What a filter or test may be called; what is no text is the name of none.
+std::string known_name(const TemplateValue& value) {
+  if (value.is_list() || value.is_dict()) fail_type("unhashable type: '" + value.type_name() + "'");
+  return value.is_string() ? value.as_string() : "";
+}
+
 struct NamedTest {
   std::string_view name;
   TestFunction function;
@@ -42,7 +48,8 @@ constexpr NamedTest kTests[] = {
     {"boolean", [](TemplateEvaluator&, const TemplateValue& v, const Arguments&) { return v.is_bool(); }},
     {"true", [](TemplateEvaluator&, const TemplateValue& v, const Arguments&) { return v.is_bool() && v.as_bool(); }},
     {"false", [](TemplateEvaluator&, const TemplateValue& v, const Arguments&) { return v.is_bool() && !v.as_bool(); }},
-    {"callable", [](TemplateEvaluator&, const TemplateValue& v, const Arguments&) { return v.is_callable(); }},
+    // Python's callable() asks the type: what is missing has a call, which fails.
+    {"callable", [](TemplateEvaluator&, const TemplateValue& v, const Arguments&) { return v.is_callable() || v.is_loop() || v.is_undefined(); }},
     {"escaped", [](TemplateEvaluator&, const TemplateValue&, const Arguments&) { return false; }},
     // An undefined value iterates over nothing, and has a length.
     {"iterable", [](TemplateEvaluator&, const TemplateValue& v,
@@ -56,8 +63,8 @@ constexpr NamedTest kTests[] = {
     {"divisibleby", [](TemplateEvaluator& e, const TemplateValue& v, const Arguments& a) { return leaves(e, v, other(a, "divisibleby"), 0); }},
     {"upper", [](TemplateEvaluator&, const TemplateValue& v, const Arguments&) { return is_all(v.to_string(), CharacterClass::kUpper); }},
     {"lower", [](TemplateEvaluator&, const TemplateValue& v, const Arguments&) { return is_all(v.to_string(), CharacterClass::kLower); }},
-    {"filter", [](TemplateEvaluator&, const TemplateValue& v, const Arguments&) { return find_filter(v.to_string()) != nullptr; }},
-    {"test", [](TemplateEvaluator&, const TemplateValue& v, const Arguments&) { return find_test(v.to_string()) != nullptr; }},
+    {"filter", [](TemplateEvaluator&, const TemplateValue& v, const Arguments&) { return find_filter(known_name(v)) != nullptr; }},
+    {"test", [](TemplateEvaluator&, const TemplateValue& v, const Arguments&) { return find_test(known_name(v)) != nullptr; }},
 };
 
 // Comparisons have several names each.

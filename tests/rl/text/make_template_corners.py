@@ -51,6 +51,21 @@ TEMPLATES = """
 {{ nested|map(attribute='a.b', default='d')|list }} {{ nested|map(attribute='a.b')|list|length }}
 {% for g in nested|groupby('a.b', default=0) %}{{ g.grouper }}{% endfor %}
 {{ [3, none]|max }}
+{{ nope is callable }} {{ range is callable }} {{ 'a' is callable }} {{ 'upper' is filter }} {{ 'odd' is test }} {{ 1 is filter }}
+{{ [] is filter }}
+{{ 'a' % [1] }} {{ 'a' % {'b': 1} }} {{ '%s' % [1, 2] }} {{ '%s %s' % (1, 2) }}
+{{ 'a' % (1,) }}
+{{ 2 * range(3) }}
+{{ 0 ** -1 }}
+{{ 3.0 is divisibleby 1.5 }} {{ 2.0 is even }} {{ 3.0 is odd }} {{ big is even }} {{ huge is odd }} {{ '%s' is even }}
+{{ 'a' is odd }}
+{{ i[1:] is defined }}{{ list[1:] }}{{ text[::2] }}
+{{ 5|int|list }}
+{{ (list|length)[1:] }}
+{{ {'a': list}[1:] }}
+{% filter length %}abc{% endfilter %}
+{% filter upper %}abc{{ list }}{% endfilter %}
+{% macro m() %}{{ caller }}{% endmacro %}{% call m() %}{% endcall %}{{ m }}
 """.strip().split("\n")
 
 
