@@ -56,7 +56,7 @@ bool render_lines(const ChatTemplate& chat_template, const std::map<std::string,
   std::string line;
   for (std::int64_t number = 1; std::getline(in, line); ++number) {
     if (line.find_first_not_of(" \t\r") == std::string::npos) continue;
-    const ordered_json row = ordered_json::parse(line, nullptr, /*allow_exceptions=*/false);
+    const ordered_json row = parse_template_variables(line);
     if (!row.is_object()) {
       write_line(out, "error", "stdin:" + std::to_string(number) + ": not a JSON object");
       all_read = false;

@@ -12,6 +12,10 @@
 
 namespace rl {
 
+/// The variables of a rendering from JSON text, a discarded value when it is none. Integers that 64 bits cannot hold keep their digits (as binary values, which
+/// only ChatTemplate::render knows how to read), where plain parsing would round them.
+nlohmann::ordered_json parse_template_variables(std::string_view text);
+
 /// Limits on one rendering: a template is outside data, and a hostile one may neither loop for ever nor exhaust memory.
 struct TemplateLimits {
   std::int64_t steps_max = 5'000'000;       // nodes evaluated

@@ -60,6 +60,7 @@ TemplateValue integer_arithmetic(std::string_view op, std::int64_t a, std::int64
     if (b == -1) return std::int64_t{0};
     return a - floor_divide(a, b) * b;
   }
+  if (b < 0 && a == 0) fail_python("ZeroDivisionError", "0.0 cannot be raised to a negative power");
   if (b < 0) return std::pow(static_cast<double>(a), static_cast<double>(b));
   return integer_power(a, b);
 }
@@ -68,6 +69,7 @@ TemplateValue float_arithmetic(std::string_view op, double a, double b) {
   if (op == "+") return a + b;
   if (op == "-") return a - b;
   if (op == "*") return a * b;
+  if (op == "**" && a == 0 && b < 0) fail_python("ZeroDivisionError", "0.0 cannot be raised to a negative power");
   if (op == "**") return std::pow(a, b);
   if (b == 0)
     fail_python("ZeroDivisionError", op == "/" ? "float division by zero" : op == "//" ? "float floor division by zero" : "float modulo");
@@ -124,6 +126,10 @@ std::string convert(const Conversion& conversion, const TemplateValue& value) {
       break;
     case 'd':
     case 'i':
+      if (value.is_big_integer()) {
+        text = value.as_big_integer();
+        break;
+      }
       if (!value.is_number()) fail_type("%d format: a real number is required, not " + value.type_name());
       text = value.is_float() ? std::to_string(static_cast<std::int64_t>(value.as_double())) : std::to_string(value.as_int());
       break;
@@ -151,7 +157,7 @@ std::string convert(const Conversion& conversion, const TemplateValue& value) {
 
 }  // namespace
 
-std::string format_percent(const std::string& format, const ValueList& values) {
+std::string format_percent(const std::string& format, const ValueList& values, bool all_used) {
   constexpr std::size_t kWidthMax = 10'000;
   std::string out;
   std::size_t next = 0;
@@ -183,13 +189,15 @@ std::string format_percent(const std::string& format, const ValueList& values) {
     if (next >= values.size()) fail_type("not enough arguments for format string");
     out += convert(conversion, values[next++]);
   }
-  if (next < values.size()) fail_type("not all arguments converted during string formatting");
+  if (all_used && next < values.size()) fail_type("not all arguments converted during string formatting");
   return out;
 }
 
 TemplateValue arithmetic(TemplateEvaluator& evaluator, std::string_view op, const TemplateValue& a, const TemplateValue& b) {
   if (op == "%" && a.is_string()) {
-    std::string text = format_percent(a.as_string(), b.is_tuple() ? b.items() : ValueList{b});
+    // Of one value that has items Python does not ask whether it was used: it may have been for names.
+    const bool has_items = b.is_list() || b.is_dict() || b.is_range() || b.is_undefined();
+    std::string text = format_percent(a.as_string(), b.is_tuple() && !b.is_range() ? b.items() : ValueList{b}, !has_items);
     evaluator.charge(text.size());
     return text;
   }
@@ -199,17 +207,20 @@ TemplateValue arithmetic(TemplateEvaluator& evaluator, std::string_view op, cons
     if (a.is_float() || b.is_float()) return float_arithmetic(op, a.as_double(), b.as_double());
     return integer_arithmetic(op, a.as_int(), b.as_int());
   }
+  const auto is_numeric = [](const TemplateValue& value) { return value.is_number() || value.is_big_integer(); };
+  if (is_numeric(a) && is_numeric(b)) fail_overflow();
   if (op == "+") {
     if (a.is_string() && b.is_string()) {
       evaluator.charge(a.as_string().size() + b.as_string().size());
       return a.as_string() + b.as_string();
     }
-    if ((a.is_list() && b.is_list()) || (a.is_tuple() && b.is_tuple())) return add_sequences(evaluator, a, b);
+    if ((a.is_list() && b.is_list()) || (a.is_tuple() && b.is_tuple() && !a.is_range() && !b.is_range())) return add_sequences(evaluator, a, b);
     if (a.is_string() || a.is_sequence())
       fail_type("can only concatenate " + a.type_name() + " (not \"" + b.type_name() + "\") to " + a.type_name());
   }
   if (op == "*") {
     const auto is_whole = [](const TemplateValue& value) { return value.is_int() || value.is_bool(); };
+    if (a.is_range() || b.is_range()) fail_operands(op, a, b);
     if ((a.is_string() || a.is_sequence()) && is_whole(b)) return repeat(evaluator, a, b.as_int());
     if ((b.is_string() || b.is_sequence()) && is_whole(a)) return repeat(evaluator, b, a.as_int());
   }

@@ -99,6 +99,9 @@ struct TemplateStatement {
   std::vector<AssignTarget> targets;
   std::vector<ExprPtr> values;
   std::vector<Parameter> parameters;
+  bool takes_varargs = false;  // a macro whose body names them takes any number of arguments, keywords, or a caller
+  bool takes_kwargs = false;
+  bool takes_caller = false;
   std::vector<Branch> branches;
   Block body;
   Block otherwise;

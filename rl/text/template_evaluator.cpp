@@ -103,7 +103,9 @@ TemplateEvaluator::Flow TemplateEvaluator::exec_one(const TemplateStatement& sta
     case StatementKind::kCallBlock: exec_call_block(statement, scope); break;
     case StatementKind::kFilterBlock: {
       const TemplateValue text(capture(statement.body, inner_scope()));
-      emit(eval_filter(*statement.expr, &text, scope).to_string());
+      const TemplateValue filtered = eval_filter(*statement.expr, &text, scope);
+      if (!filtered.is_string()) fail_type("sequence item 0: expected str instance, " + filtered.type_name() + " found");
+      emit(filtered.as_string());
       break;
     }
     case StatementKind::kWith: exec_with(statement, scope); break;
@@ -195,12 +197,19 @@ TemplateValue TemplateEvaluator::make_macro(const TemplateStatement& statement, 
   macro_scopes_.push_back(scope);
   auto box = std::make_shared<CallableBox>();
   box->type_name = "Macro";
-  box->name = name;
+  box->name = statement.kind == StatementKind::kCallBlock ? "" : name;  // a caller has none
   // The evaluator outlives every value, and empties macro_scopes_, which breaks the circle scope -> macro -> scope.
   box->call = [&statement, name, scope](TemplateEvaluator& evaluator, const CallArguments& arguments) {
     return evaluator.call_macro(statement, name, scope, arguments);
   };
-  charge(sizeof(CallableBox));
+  ValueList names;
+  for (const Parameter& parameter : statement.parameters) names.push_back(TemplateValue::text(parameter.name));
+  box->attributes = {{"name", box->name.empty() ? TemplateValue() : TemplateValue(name)},
+                     {"arguments", TemplateValue::tuple(std::move(names))},
+                     {"catch_kwargs", TemplateValue(statement.takes_kwargs)},
+                     {"catch_varargs", TemplateValue(statement.takes_varargs)},
+                     {"caller", TemplateValue(statement.takes_caller)}};
+  charge(sizeof(CallableBox) + statement.parameters.size() * sizeof(TemplateValue) + 256);
   return TemplateValue(TemplateValue::Callable(std::move(box)));
 }
 
@@ -208,17 +217,33 @@ TemplateValue TemplateEvaluator::call_macro(const TemplateStatement& statement, 
                                             const CallArguments& arguments) {
   const TemplateDepthGuard guard(calls_, limits_.depth_max);
   const auto& parameters = statement.parameters;
-  if (arguments.positional.size() > parameters.size()) {
+  if (arguments.positional.size() > parameters.size() && !statement.takes_varargs) {
     fail_type("macro '" + name + "' takes not more than " + std::to_string(parameters.size()) + " argument(s)");
   }
   const auto inner = std::make_shared<TemplateScope>(TemplateScope{scope, {}});
+  DictBox surplus;
+  const bool has_caller = std::any_of(parameters.begin(), parameters.end(), [](const Parameter& parameter) { return parameter.name == "caller"; });
+  if (statement.takes_caller && !has_caller) inner->set("caller", TemplateValue::undefined("No caller defined"));
   for (const auto& [keyword, value] : arguments.named) {
     const auto is_keyword = [&name = keyword](const Parameter& parameter) {
       return parameter.name == name;
     };  // clang 14 captures no binding
     const bool known = std::any_of(parameters.begin(), parameters.end(), is_keyword);
-    if (!known && keyword != "caller") fail_type("macro '" + name + "' takes no keyword argument '" + keyword + "'");
-    if (keyword == "caller") inner->set(keyword, value);
+    if (known) continue;
+    if (keyword == "caller" && statement.takes_caller) {
+      inner->set(keyword, value);
+    } else if (statement.takes_kwargs) {
+      surplus.set(TemplateValue(keyword), value);
+    } else if (keyword == "caller") {
+      fail_type("macro '" + name + "' was invoked with two values for the special caller argument. This is most likely a bug.");
+    } else {
+      fail_type("macro '" + name + "' takes no keyword argument '" + keyword + "'");
+    }
+  }
+  if (statement.takes_kwargs) inner->set("kwargs", TemplateValue::dict(std::move(surplus)));
+  if (statement.takes_varargs) {
+    const auto first = static_cast<std::ptrdiff_t>(std::min(parameters.size(), arguments.positional.size()));
+    inner->set("varargs", TemplateValue::tuple(ValueList(arguments.positional.begin() + first, arguments.positional.end())));
   }
   for (std::size_t i = 0; i < parameters.size(); ++i) {
     const Parameter& parameter = parameters[i];

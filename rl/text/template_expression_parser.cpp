@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cstdlib>
 #include <utility>
 
 #include "rl/text/template_failure.h"
@@ -220,14 +221,11 @@ ExprPtr ExpressionParser::number(const TemplateToken& token) const {
   const char* end = token.text.data() + token.text.size();
   if (token.kind == TokenKind::kFloat) {
     double value = 0;
-    if (std::from_chars(token.text.data(), end, value).ec != std::errc())
-      fail_syntax(token.line, "the number " + token.text + " is out of range");
+    if (std::from_chars(token.text.data(), end, value).ec != std::errc()) value = std::strtod(token.text.c_str(), nullptr);  // too large: infinite; too small: 0
     node->value = TemplateValue(value);
   } else {
-    std::int64_t value = 0;
-    if (std::from_chars(token.text.data(), end, value).ec != std::errc())
-      fail_unsupported(token.line, "the number " + token.text + " beyond 64 bits");
-    node->value = TemplateValue(value);
+    if (token.text.find_first_not_of("0123456789") != std::string::npos) fail_unsupported(token.line, "the number " + token.text + " beyond 64 bits");
+    node->value = TemplateValue::integer(token.text);
   }
   return node;
 }
@@ -243,6 +241,7 @@ ExprPtr ExpressionParser::primary() {
         if (name != "none" && name != "None") node->value = TemplateValue(name == "true" || name == "True");
         return node;
       }
+      if (name == "varargs" || name == "kwargs" || name == "caller") mentioned_.insert(name);
       return make(ExprKind::kName, name, {});
     }
     case TokenKind::kString: {

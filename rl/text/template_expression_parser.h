@@ -1,6 +1,7 @@
 // Expressions of the template language, by recursive descent in Jinja2's order of precedence.
 #pragma once
 
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -26,6 +27,9 @@ class ExpressionParser {
   ExprPtr tuple_or_expression(bool conditional = true);
   /// "|a|b(1)" over a value to come (the innermost parts[0] is null).
   ExprPtr filter_chain(bool first_bar = true);
+
+  /// Which of varargs, kwargs and caller have been named so far; the caller's to reset.
+  std::set<std::string>& mentioned() { return mentioned_; }
 
  private:
   const TemplateToken& peek_next() const;
@@ -56,6 +60,7 @@ class ExpressionParser {
   const std::vector<TemplateToken>& tokens_;
   std::size_t at_ = 0;
   int depth_ = 0;
+  std::set<std::string> mentioned_;
 };
 
 }  // namespace rl

@@ -101,9 +101,13 @@ TemplateValue TemplateEvaluator::eval_operator(const TemplateExpr& expr, const S
   const TemplateValue value = eval(*expr.parts[0], scope);
   require_defined(value);
   const bool negative = expr.kind == ExprKind::kNegative;
+  if (value.is_big_integer()) {
+    const std::string& digits = value.as_big_integer();
+    return !negative ? value : TemplateValue::integer(digits.starts_with('-') ? digits.substr(1) : "-" + digits);
+  }
   if (!value.is_number()) fail_type(std::string("bad operand type for unary ") + (negative ? "-" : "+") + ": '" + value.type_name() + "'");
   if (value.is_float()) return negative ? -value.as_double() : value.as_double();
-  if (negative && value.as_int() == INT64_MIN) fail_python("OverflowError", "integer beyond 64 bits");
+  if (negative && value.as_int() == INT64_MIN) return TemplateValue::integer("9223372036854775808");
   return negative ? -value.as_int() : value.as_int();
 }
 
@@ -144,7 +148,7 @@ TemplateValue TemplateEvaluator::eval_slice(const TemplateExpr& expr, const Scop
   const std::int64_t step = bounds[2].value_or(1);
   if (step == 0) fail_python("ValueError", "slice step cannot be zero");
   if (!object.is_string() && !object.is_sequence()) {
-    return TemplateValue::undefined("'" + object.type_name() + " object' has no slices");  // as a failed a[...] gives
+    fail_type(object.is_dict() ? "unhashable type: 'slice'" : "'" + object.type_name() + "' object is not subscriptable");
   }
   const bool is_string = object.is_string();
   ValueList all = is_string ? iterate(object) : object.items();
@@ -165,6 +169,10 @@ TemplateValue TemplateEvaluator::eval_slice(const TemplateExpr& expr, const Scop
     std::string text;
     for (const TemplateValue& item : items) text += item.as_string();
     return text;
+  }
+  if (object.is_range()) {
+    const RangeBounds& whole = *object.as_tuple().range;
+    return TemplateValue::range(std::move(items), {whole.start + start * whole.step, whole.start + stop * whole.step, whole.step * stride});
   }
   return object.is_list() ? TemplateValue::list(std::move(items)) : TemplateValue::tuple(std::move(items));
 }

@@ -132,6 +132,39 @@ std::optional<double> parse_number(const std::string& written) {
   return value;
 }
 
+/// An integer as int(text, base) reads it; nothing when it is none.
+std::optional<TemplateValue> parse_integer(std::string_view text, std::int64_t base) {
+  if (base != 0 && (base < 2 || base > 36)) return std::nullopt;
+  const bool negative = text.starts_with('-');
+  if (negative || text.starts_with('+')) text.remove_prefix(1);
+  const auto prefixed = [text](std::string_view lower, std::string_view upper) { return text.starts_with(lower) || text.starts_with(upper); };
+  const std::int64_t named = prefixed("0x", "0X") ? 16 : prefixed("0o", "0O") ? 8 : prefixed("0b", "0B") ? 2 : 0;
+  const bool marked = named != 0 && (base == 0 || base == named);
+  if (marked) text.remove_prefix(2);
+  std::string digits;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    // An underscore stands between digits, or behind the mark of a base.
+    const bool between = (i > 0 || marked) && i + 1 < text.size() && text[i + 1] != '_';
+    if (text[i] != '_') {
+      digits += text[i];
+    } else if (!between) {
+      return std::nullopt;
+    }
+  }
+  const auto used = static_cast<int>(marked ? named : base == 0 ? 10 : base);
+  if (base == 0 && !marked && digits.size() > 1 && digits[0] == '0' && digits.find_first_not_of('0') != std::string::npos) return std::nullopt;
+  if (used == 10) {
+    if (digits.empty() || digits.find_first_not_of("0123456789") != std::string::npos) return std::nullopt;
+    return TemplateValue::integer((negative ? "-" : "") + digits);
+  }
+  std::int64_t whole = 0;
+  if (negative) digits.insert(0, "-");
+  const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), whole, used);
+  if (error == std::errc::result_out_of_range) fail_python("OverflowError", "integer beyond 64 bits");
+  if (error != std::errc() || end != digits.data() + digits.size() || digits.starts_with("--")) return std::nullopt;
+  return TemplateValue(whole);
+}
+
 TemplateValue filter_center(TemplateEvaluator& evaluator, const TemplateValue& value, const Arguments& arguments) {
   arguments.check("center", {"width"});
   const std::string text = soft_text(evaluator, value);
@@ -146,17 +179,15 @@ TemplateValue filter_center(TemplateEvaluator& evaluator, const TemplateValue& v
 
 TemplateValue filter_int(TemplateEvaluator&, const TemplateValue& value, const Arguments& arguments) {
   arguments.check("int", {"default", "base"});
-  if (arguments.integer(1, "base", 10) != 10) fail_type("int: only base 10 is supported");
+  const std::int64_t base = arguments.integer(1, "base", 10);
   require_defined(value);
+  if (value.is_big_integer()) return value;
   const TemplateValue otherwise = arguments.find(0, "default") != nullptr ? *arguments.find(0, "default") : TemplateValue(std::int64_t{0});
   if (value.is_int() || value.is_bool()) return value.as_int();
   std::optional<double> number;
   if (value.is_float()) number = value.as_double();
   if (value.is_string()) {
-    const std::string_view text = strip_text(value.as_string(), true, true);
-    std::int64_t whole = 0;
-    const auto [end, error] = std::from_chars(text.data() + (text.starts_with("+") ? 1 : 0), text.data() + text.size(), whole);
-    if (error == std::errc() && end == text.data() + text.size()) return whole;
+    if (std::optional<TemplateValue> whole = parse_integer(strip_text(value.as_string(), true, true), base)) return *whole;
     number = parse_number(value.as_string());
   }
   if (!number || !std::isfinite(*number) || std::abs(*number) >= 9.2e18) return otherwise;
@@ -167,6 +198,7 @@ TemplateValue filter_float(TemplateEvaluator&, const TemplateValue& value, const
   arguments.check("float", {"default"});
   require_defined(value);
   if (value.is_number()) return value.as_double();
+  if (value.is_big_integer()) return std::strtod(value.as_big_integer().c_str(), nullptr);
   const std::optional<double> number = value.is_string() ? parse_number(value.as_string()) : std::nullopt;
   if (number) return *number;
   return arguments.find(0, "default") != nullptr ? *arguments.find(0, "default") : TemplateValue(0.0);
@@ -174,6 +206,7 @@ TemplateValue filter_float(TemplateEvaluator&, const TemplateValue& value, const
 
 TemplateValue filter_abs(TemplateEvaluator&, const TemplateValue& value, const Arguments&) {
   require_defined(value);
+  if (value.is_big_integer()) return TemplateValue::integer(value.as_big_integer().substr(value.as_big_integer().starts_with('-') ? 1 : 0));
   if (!value.is_number()) fail_type("bad operand type for abs(): '" + value.type_name() + "'");
   if (value.is_float()) return std::abs(value.as_double());
   if (value.as_int() == INT64_MIN) fail_python("OverflowError", "integer beyond 64 bits");
@@ -183,6 +216,7 @@ TemplateValue filter_abs(TemplateEvaluator&, const TemplateValue& value, const A
 TemplateValue filter_round(TemplateEvaluator&, const TemplateValue& value, const Arguments& arguments) {
   arguments.check("round", {"precision", "method"});
   require_defined(value);
+  if (value.is_big_integer()) fail_python("OverflowError", "integer beyond 64 bits");
   if (!value.is_number()) fail_type("type " + value.type_name() + " doesn't define __round__ method");
   const std::int64_t precision = arguments.integer(0, "precision", 0);
   const std::string method = arguments.text(1, "method", "common");
@@ -209,12 +243,24 @@ TemplateValue filter_format(TemplateEvaluator& evaluator, const TemplateValue& v
 
 TemplateValue filter_truncate(TemplateEvaluator& evaluator, const TemplateValue& value, const Arguments& arguments) {
   arguments.check("truncate", {"length", "killwords", "end", "leeway"});
-  const std::string text = soft_text(evaluator, value);
-  const std::int64_t length = arguments.integer(0, "length", 255), leeway = arguments.integer(3, "leeway", 5);
+  const TemplateValue* given_leeway = arguments.find(3, "leeway");
+  const std::int64_t length = arguments.integer(0, "length", 255);
+  const std::int64_t leeway = given_leeway == nullptr || given_leeway->is_none() ? 5 : arguments.integer(3, "leeway", 5);
   const std::string end = arguments.text(2, "end", "...");
+  const std::int64_t end_length = count_characters(end);
+  if (length < end_length) fail_python("AssertionError", "expected length >= " + std::to_string(end_length) + ", got " + std::to_string(length));
+  if (leeway < 0) fail_python("AssertionError", "expected leeway >= 0, got " + std::to_string(leeway));
+  // What is short enough stays as it is, a list too; only text can be cut.
+  if (!value.is_string()) {
+    if (length_of(value) <= length + leeway) return value;
+    if (value.is_dict()) fail_type("unhashable type: 'slice'");
+    if (arguments.flag(1, "killwords", false)) fail_type("can only concatenate " + value.type_name() + " (not \"str\") to " + value.type_name());
+    fail_python("AttributeError", "'" + value.type_name() + "' object has no attribute 'rsplit'");
+  }
+  const std::string text = soft_text(evaluator, value);
   const auto characters = split_characters(text);
   if (static_cast<std::int64_t>(characters.size()) <= length + leeway) return text;
-  const std::int64_t kept = std::max<std::int64_t>(length - count_characters(end), 0);
+  const std::int64_t kept = length - end_length;
   std::string out;
   for (std::int64_t i = 0; i < kept; ++i) out += characters[static_cast<std::size_t>(i)];
   if (!arguments.flag(1, "killwords", false)) out = out.substr(0, out.rfind(' '));
@@ -250,12 +296,20 @@ TemplateValue filter_wordcount(TemplateEvaluator& evaluator, const TemplateValue
 // Not str.title(): words begin after blanks, hyphens and opening brackets alone.
 TemplateValue filter_title(TemplateEvaluator& evaluator, const TemplateValue& value, const Arguments&) {
   std::string out;
-  bool in_word = false;
+  std::string word;
+  const auto finish_word = [&] {
+    if (word.empty()) return;
+    const std::size_t first = character_size(word);
+    out += to_upper(std::string_view(word).substr(0, first)) + to_lower(std::string_view(word).substr(first));
+    word.clear();
+  };
   const std::string text = soft_text(evaluator, value);  // the characters are views of it
   for (std::string_view character : split_characters(text)) {
-    out += in_word ? to_lower(character) : to_upper(character);
-    in_word = !is_blank_character(character) && std::string_view("-({[<").find(character) == std::string_view::npos;
+    const bool between = is_blank_character(character) || std::string_view("-({[<").find(character) != std::string_view::npos;
+    if (between) finish_word();
+    (between ? out : word) += character;
   }
+  finish_word();
   return out;
 }
 

@@ -23,7 +23,7 @@ TemplateValue global_range(TemplateEvaluator& evaluator, const CallArguments& ar
     items.emplace_back(static_cast<std::int64_t>(i));
   }
   evaluator.charge(items.size() * sizeof(TemplateValue));
-  return TemplateValue::list(std::move(items));
+  return TemplateValue::range(std::move(items), {start, stop, step});
 }
 
 TemplateValue global_dict(TemplateEvaluator&, const CallArguments& arguments) {

@@ -15,9 +15,10 @@ TemplateValue make_list(TemplateEvaluator& evaluator, ValueList items) {
   return TemplateValue::list(std::move(items));
 }
 
-/// The part of an item that sort, min, unique and their like look at: an attribute, and lower case unless case matters.
-TemplateValue sort_key(TemplateEvaluator& evaluator, const TemplateValue& item, const TemplateValue* attribute, bool case_sensitive) {
-  TemplateValue key = attribute == nullptr || attribute->is_none() ? item : get_path(evaluator, item, *attribute);
+/// The part of an item that groupby, min, unique and their like look at: an attribute, and lower case unless case matters.
+TemplateValue sort_key(TemplateEvaluator& evaluator, const TemplateValue& item, const TemplateValue* attribute, bool case_sensitive,
+                       const TemplateValue* otherwise = nullptr) {
+  TemplateValue key = attribute == nullptr || attribute->is_none() ? item : get_path(evaluator, item, *attribute, otherwise);
   if (!case_sensitive && key.is_string()) key = TemplateValue(to_lower(key.as_string()));
   return key;
 }
@@ -71,20 +72,42 @@ TemplateValue filter_reverse(TemplateEvaluator& evaluator, const TemplateValue& 
   return text;
 }
 
-TemplateValue filter_sort(TemplateEvaluator& evaluator, const TemplateValue& value, const Arguments& arguments) {
-  arguments.check("sort", {"reverse", "case_sensitive", "attribute"});
-  const bool reverse = arguments.flag(0, "reverse", false), case_sensitive = arguments.flag(1, "case_sensitive", false);
-  const TemplateValue* attribute = arguments.find(2, "attribute");
+/// `value`'s items, in the order of what key(item) gives for each.
+template <class Key>
+ValueList sort_by(TemplateEvaluator& evaluator, const TemplateValue& value, bool reverse, Key key) {
   std::vector<std::pair<TemplateValue, TemplateValue>> keyed;
-  for (TemplateValue& item : evaluator.iterate(value)) keyed.emplace_back(sort_key(evaluator, item, attribute, case_sensitive), item);
+  for (TemplateValue& item : evaluator.iterate(value)) keyed.emplace_back(key(item), item);
   evaluator.charge_steps(static_cast<std::int64_t>(keyed.size()) * 8);
   std::stable_sort(keyed.begin(), keyed.end(), [reverse](const auto& a, const auto& b) {
     const int order = compare_values(a.first, b.first, "<");
     return reverse ? order > 0 : order < 0;
   });
   ValueList items;
-  for (auto& [key, item] : keyed) items.push_back(std::move(item));
-  return make_list(evaluator, std::move(items));
+  for (auto& [unused, item] : keyed) items.push_back(std::move(item));
+  return items;
+}
+
+TemplateValue filter_sort(TemplateEvaluator& evaluator, const TemplateValue& value, const Arguments& arguments) {
+  arguments.check("sort", {"reverse", "case_sensitive", "attribute"});
+  const bool reverse = arguments.flag(0, "reverse", false), case_sensitive = arguments.flag(1, "case_sensitive", false);
+  const TemplateValue* attribute = arguments.find(2, "attribute");
+  std::vector<TemplateValue> attributes;  // "a,b.c" are two
+  if (attribute != nullptr && attribute->is_string()) {
+    const std::string& names = attribute->as_string();
+    for (std::size_t start = 0; start <= names.size();) {
+      const std::size_t comma = std::min(names.find(',', start), names.size());
+      attributes.push_back(TemplateValue::text(std::string_view(names).substr(start, comma - start)));
+      start = comma + 1;
+    }
+  } else {
+    attributes.push_back(attribute == nullptr ? TemplateValue() : *attribute);
+  }
+  // Lists, as in Jinja: of two that lack the attribute neither is less, which comparing the missing values would not find.
+  return make_list(evaluator, sort_by(evaluator, value, reverse, [&](const TemplateValue& item) {
+    ValueList key;
+    for (const TemplateValue& one : attributes) key.push_back(sort_key(evaluator, item, &one, case_sensitive));
+    return TemplateValue::list(std::move(key));
+  }));
 }
 
 TemplateValue filter_dictsort(TemplateEvaluator& evaluator, const TemplateValue& value, const Arguments& arguments) {
@@ -92,11 +115,10 @@ TemplateValue filter_dictsort(TemplateEvaluator& evaluator, const TemplateValue&
   if (!value.is_dict()) fail_type("'" + value.type_name() + "' object has no attribute 'items'");
   const std::string by = arguments.text(1, "by", "key");
   if (by != "key" && by != "value") fail_python("FilterArgumentError", "You can only sort by either \"key\" or \"value\"");
-  CallArguments sort_arguments;
-  sort_arguments.named = {{"reverse", TemplateValue(arguments.flag(2, "reverse", false))},
-                          {"case_sensitive", TemplateValue(arguments.flag(0, "case_sensitive", false))},
-                          {"attribute", TemplateValue(std::int64_t{by == "key" ? 0 : 1})}};
-  return filter_sort(evaluator, evaluator.call(find_method(evaluator, value, "items"), {}), sort_arguments);
+  const TemplateValue part(std::int64_t{by == "key" ? 0 : 1});
+  const bool case_sensitive = arguments.flag(0, "case_sensitive", false);
+  return make_list(evaluator, sort_by(evaluator, evaluator.call(find_method(evaluator, value, "items"), {}), arguments.flag(2, "reverse", false),
+                                      [&](const TemplateValue& item) { return sort_key(evaluator, item, &part, case_sensitive); }));
 }
 
 TemplateValue extreme(TemplateEvaluator& evaluator, const TemplateValue& value, const Arguments& arguments, bool largest) {
@@ -153,8 +175,7 @@ TemplateValue filter_map(TemplateEvaluator& evaluator, const TemplateValue& valu
     const TemplateValue* otherwise = arguments.find_named("default");
     if (attribute == nullptr) fail_python("FilterArgumentError", "map requires a filter argument");
     for (const TemplateValue& item : evaluator.iterate(value)) {
-      TemplateValue part = get_path(evaluator, item, *attribute);
-      out.push_back(part.is_undefined() && otherwise != nullptr ? *otherwise : std::move(part));
+      out.push_back(get_path(evaluator, item, *attribute, otherwise));
     }
     return make_list(evaluator, std::move(out));
   }
@@ -239,16 +260,17 @@ TemplateValue filter_groupby(TemplateEvaluator& evaluator, const TemplateValue& 
   arguments.check("groupby", {"attribute", "default", "case_sensitive"});
   const TemplateValue* attribute = arguments.find(0, "attribute");
   if (attribute == nullptr) fail_type("groupby: the attribute is missing");
-  CallArguments sort_arguments;
-  sort_arguments.named = {{"attribute", *attribute}, {"case_sensitive", TemplateValue(arguments.flag(2, "case_sensitive", false))}};
-  const TemplateValue sorted = filter_sort(evaluator, value, sort_arguments);
+  const TemplateValue* otherwise = arguments.find(1, "default");
+  const bool case_sensitive = arguments.flag(2, "case_sensitive", false);
+  const auto key_of = [&](const TemplateValue& item) { return sort_key(evaluator, item, attribute, case_sensitive, otherwise); };
   ValueList groups, members;
   TemplateValue key;
   const auto close = [&] {
-    if (!members.empty()) groups.push_back(TemplateValue::tuple({key, make_list(evaluator, std::exchange(members, {}))}, {"grouper", "list"}));
+    // Printed as the first of the group spells it.
+    if (!members.empty()) groups.push_back(TemplateValue::tuple({get_path(evaluator, members.front(), *attribute, otherwise), make_list(evaluator, std::exchange(members, {}))}, {"grouper", "list"}));
   };
-  for (const TemplateValue& item : sorted.items()) {
-    TemplateValue item_key = get_path(evaluator, item, *attribute);
+  for (const TemplateValue& item : sort_by(evaluator, value, false, key_of)) {
+    TemplateValue item_key = key_of(item);
     if (!members.empty() && !equal_values(item_key, key)) close();
     if (members.empty()) key = std::move(item_key);
     members.push_back(item);

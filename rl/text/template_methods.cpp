@@ -462,7 +462,11 @@ TemplateValue get_attribute(TemplateEvaluator& evaluator, const TemplateValue& o
     if (found != names.end()) return object.items()[static_cast<std::size_t>(found - names.begin())];
   }
   if (object.is_loop()) return loop_attribute(object, name);
-  if (object.is_callable() && name == "name") return object.as_callable().name;
+  if (object.is_callable()) {
+    for (const auto& [present, value] : object.as_callable().attributes) {
+      if (present == name) return value;
+    }
+  }
   if (object.is_string() && is_missing_string_method(name)) fail_unsupported(evaluator.line(), "the method '" + name + "' of str");
   return TemplateValue::undefined("'" + object_name(object) + "' has no attribute '" + name + "'");
 }
@@ -486,8 +490,12 @@ TemplateValue get_item(TemplateEvaluator& evaluator, const TemplateValue& object
   return TemplateValue::undefined(object_name(object) + " has no element " + key.repr());
 }
 
-TemplateValue get_path(TemplateEvaluator& evaluator, const TemplateValue& object, const TemplateValue& path) {
-  if (!path.is_string()) return get_item(evaluator, object, path);
+TemplateValue get_path(TemplateEvaluator& evaluator, const TemplateValue& object, const TemplateValue& path, const TemplateValue* otherwise) {
+  const bool replaces = otherwise != nullptr && !otherwise->is_none();
+  if (!path.is_string()) {
+    TemplateValue item = get_item(evaluator, object, path);
+    return replaces && item.is_undefined() ? *otherwise : item;
+  }
   TemplateValue at = object;
   const std::string& text = path.as_string();
   for (std::size_t start = 0; start <= text.size();) {
@@ -495,6 +503,7 @@ TemplateValue get_path(TemplateEvaluator& evaluator, const TemplateValue& object
     const std::string part = text.substr(start, dot - start);
     const bool is_number = !part.empty() && part.size() < 10 && part.find_first_not_of("0123456789") == std::string::npos;
     at = get_item(evaluator, at, is_number ? TemplateValue(static_cast<std::int64_t>(std::stoll(part))) : TemplateValue(part));
+    if (replaces && at.is_undefined()) at = *otherwise;
     start = dot + 1;
   }
   return at;

@@ -152,9 +152,20 @@ class Parser {
     statement.text = expressions_.expect_name();
     statement.parameters = parameters();
     const int outer_loops = std::exchange(loop_depth_, 0);  // a macro in a loop is not in the loop
-    statement.body = body_until("endmacro");
+    macro_body(statement, "endmacro");
     loop_depth_ = outer_loops;
     expect_block_end();
+  }
+
+  // What the body of a macro mentions decides what the macro takes besides its parameters.
+  void macro_body(TemplateStatement& statement, const char* end) {
+    std::set<std::string> outer = std::exchange(expressions_.mentioned(), {});
+    statement.body = body_until(end);
+    std::set<std::string>& inner = expressions_.mentioned();
+    statement.takes_varargs = inner.contains("varargs");
+    statement.takes_kwargs = inner.contains("kwargs");
+    statement.takes_caller = inner.contains("caller");
+    inner.merge(outer);
   }
 
   void call_tag(TemplateStatement& statement) {
@@ -163,7 +174,7 @@ class Parser {
     statement.expr = expressions_.expression();
     if (statement.expr->kind != ExprKind::kCall) fail_syntax(statement.line, "'call' needs a call");
     const int outer_loops = std::exchange(loop_depth_, 0);
-    statement.body = body_until("endcall");
+    macro_body(statement, "endcall");
     loop_depth_ = outer_loops;
     expect_block_end();
   }

@@ -1,5 +1,7 @@
 #include "rl/text/template_string.h"
 
+#include "rl/text/template_case.h"
+
 #include <utf8proc.h>
 
 #include <array>
@@ -10,18 +12,20 @@
 namespace rl {
 namespace {
 
-std::string map_characters(std::string_view text, utf8proc_int32_t (*map)(utf8proc_int32_t)) {
+bool is_stray(std::string_view character) { return character.size() == 1 && static_cast<unsigned char>(character[0]) >= 0x80; }
+
+std::string map_up(std::string_view text, bool title) {
   std::string out;
   out.reserve(text.size());
   for (std::string_view character : split_characters(text)) {
     const std::uint32_t code_point = decode_character(character);
-    const bool stray = character.size() == 1 && code_point >= 0x80;
-    if (stray) {
+    if (is_stray(character)) {
       out += character;
-    } else if (code_point == 0xDF && map == utf8proc_toupper) {
-      out += "SS";  // the one expansion that occurs in practice
+    } else if (const CaseExpansion* expansion = code_point < 0x80 ? nullptr : find_case_expansion(code_point)) {
+      out += title ? expansion->title : expansion->upper;
     } else {
-      append_code_point(out, static_cast<std::uint32_t>(map(static_cast<utf8proc_int32_t>(code_point))));
+      const auto c = static_cast<utf8proc_int32_t>(code_point);
+      append_code_point(out, static_cast<std::uint32_t>(title ? utf8proc_totitle(c) : utf8proc_toupper(c)));
     }
   }
   return out;
@@ -35,6 +39,28 @@ utf8proc_category_t category(std::string_view character) {
 bool is_letter(utf8proc_category_t c) {
   return c == UTF8PROC_CATEGORY_LU || c == UTF8PROC_CATEGORY_LL || c == UTF8PROC_CATEGORY_LT || c == UTF8PROC_CATEGORY_LM ||
          c == UTF8PROC_CATEGORY_LO;
+}
+
+bool is_cased(std::string_view character) {
+  const utf8proc_category_t c = category(character);
+  return c == UTF8PROC_CATEGORY_LU || c == UTF8PROC_CATEGORY_LL || c == UTF8PROC_CATEGORY_LT;
+}
+
+// What does not count when one asks which letter is next to another.
+bool is_case_ignorable(std::string_view character) {
+  const utf8proc_category_t c = category(character);
+  return c == UTF8PROC_CATEGORY_MN || c == UTF8PROC_CATEGORY_ME || c == UTF8PROC_CATEGORY_CF || c == UTF8PROC_CATEGORY_LM || c == UTF8PROC_CATEGORY_SK ||
+         std::string_view("'.:\u00b7\u2018\u2019\u2024\u2027").find(character) != std::string_view::npos;
+}
+
+// Whether a sigma ends its word.
+bool is_final(const std::vector<std::string_view>& characters, std::size_t at) {
+  std::size_t before = at;
+  while (before > 0 && is_case_ignorable(characters[before - 1])) --before;
+  if (before == 0 || !is_cased(characters[before - 1])) return false;
+  std::size_t after = at + 1;
+  while (after < characters.size() && is_case_ignorable(characters[after])) ++after;
+  return after == characters.size() || !is_cased(characters[after]);
 }
 
 bool is_printable(std::string_view character) {
@@ -150,10 +176,26 @@ std::string_view strip_text(std::string_view text, bool left, bool right, const 
 }
 
 std::string to_upper(std::string_view text) {
-  return map_characters(text, utf8proc_toupper);
+  return map_up(text, /*title=*/false);
 }
+
 std::string to_lower(std::string_view text) {
-  return map_characters(text, utf8proc_tolower);
+  std::string out;
+  out.reserve(text.size());
+  const std::vector<std::string_view> characters = split_characters(text);
+  for (std::size_t i = 0; i < characters.size(); ++i) {
+    const std::uint32_t code_point = decode_character(characters[i]);
+    if (is_stray(characters[i])) {
+      out += characters[i];
+    } else if (code_point == 0x130) {
+      out += "i\u0307";  // the only character whose lower case is two
+    } else if (code_point == 0x3A3) {
+      out += is_final(characters, i) ? "\u03c2" : "\u03c3";
+    } else {
+      append_code_point(out, static_cast<std::uint32_t>(utf8proc_tolower(static_cast<utf8proc_int32_t>(code_point))));
+    }
+  }
+  return out;
 }
 
 std::string to_casefolded(std::string_view text) {
@@ -180,14 +222,14 @@ std::string to_swapped_case(std::string_view text) {
 std::string to_capitalized(std::string_view text) {
   if (text.empty()) return "";
   const std::size_t first = character_size(text);
-  return to_upper(text.substr(0, first)) + to_lower(text.substr(first));
+  return map_up(text.substr(0, first), /*title=*/true) + to_lower(text.substr(first));
 }
 
 std::string to_title(std::string_view text) {
   std::string out;
   bool in_word = false;
   for (std::string_view character : split_characters(text)) {
-    out += in_word ? to_lower(character) : to_upper(character);
+    out += in_word ? to_lower(character) : map_up(character, /*title=*/true);
     in_word = is_letter(category(character));
   }
   return out;

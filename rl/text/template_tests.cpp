@@ -13,17 +13,22 @@ const TemplateValue& other(const Arguments& arguments, std::string_view name) {
   return arguments.positional[0];
 }
 
-std::int64_t need_integer(const TemplateValue& value, const char* op) {
-  require_defined(value);
-  if (!value.is_int() && !value.is_bool())
-    fail_type(std::string("unsupported operand type(s) for ") + op + ": '" + value.type_name() + "' and 'int'");
-  return value.as_int();
+/// value % by == rest, as Python has it: for any numbers, and for text with a conversion in it.
+bool leaves(TemplateEvaluator& evaluator, const TemplateValue& value, const TemplateValue& by, std::int64_t rest) {
+  if (value.is_big_integer() && by.is_int() && by.as_int() == 2) return (value.as_big_integer().back() - '0') % 2 == rest;
+  return equal_values(arithmetic(evaluator, "%", value, by), TemplateValue(rest));
 }
 
 bool is_ordered(const TemplateValue& a, const Arguments& arguments, const char* op) {
   const int order = compare_values(a, other(arguments, op), op);
   const std::string_view name = op;
   return name == "<" ? order < 0 : name == "<=" ? order <= 0 : name == ">" ? order > 0 : order >= 0;
+}
+
+/// What a filter or test may be called; what is no text is the name of none.
+std::string known_name(const TemplateValue& value) {
+  if (value.is_list() || value.is_dict()) fail_type("unhashable type: '" + value.type_name() + "'");
+  return value.is_string() ? value.as_string() : "";
 }
 
 struct NamedTest {
@@ -37,13 +42,14 @@ constexpr NamedTest kTests[] = {
     {"none", [](TemplateEvaluator&, const TemplateValue& v, const Arguments&) { return v.is_none(); }},
     {"string", [](TemplateEvaluator&, const TemplateValue& v, const Arguments&) { return v.is_string(); }},
     {"mapping", [](TemplateEvaluator&, const TemplateValue& v, const Arguments&) { return v.is_dict(); }},
-    {"number", [](TemplateEvaluator&, const TemplateValue& v, const Arguments&) { return v.is_number(); }},
-    {"integer", [](TemplateEvaluator&, const TemplateValue& v, const Arguments&) { return v.is_int(); }},
+    {"number", [](TemplateEvaluator&, const TemplateValue& v, const Arguments&) { return v.is_number() || v.is_big_integer(); }},
+    {"integer", [](TemplateEvaluator&, const TemplateValue& v, const Arguments&) { return v.is_int() || v.is_big_integer(); }},
     {"float", [](TemplateEvaluator&, const TemplateValue& v, const Arguments&) { return v.is_float(); }},
     {"boolean", [](TemplateEvaluator&, const TemplateValue& v, const Arguments&) { return v.is_bool(); }},
     {"true", [](TemplateEvaluator&, const TemplateValue& v, const Arguments&) { return v.is_bool() && v.as_bool(); }},
     {"false", [](TemplateEvaluator&, const TemplateValue& v, const Arguments&) { return v.is_bool() && !v.as_bool(); }},
-    {"callable", [](TemplateEvaluator&, const TemplateValue& v, const Arguments&) { return v.is_callable(); }},
+    // Python's callable() asks the type: what is missing has a call, which fails.
+    {"callable", [](TemplateEvaluator&, const TemplateValue& v, const Arguments&) { return v.is_callable() || v.is_loop() || v.is_undefined(); }},
     {"escaped", [](TemplateEvaluator&, const TemplateValue&, const Arguments&) { return false; }},
     // An undefined value iterates over nothing, and has a length.
     {"iterable", [](TemplateEvaluator&, const TemplateValue& v,
@@ -52,18 +58,13 @@ constexpr NamedTest kTests[] = {
                     const Arguments&) { return v.is_string() || v.is_sequence() || v.is_dict() || v.is_undefined(); }},
     {"in", [](TemplateEvaluator& e, const TemplateValue& v, const Arguments& a) { return contains(e, other(a, "in"), v); }},
     {"sameas", [](TemplateEvaluator&, const TemplateValue& v, const Arguments& a) { return v.same_as(other(a, "sameas")); }},
-    {"odd", [](TemplateEvaluator&, const TemplateValue& v, const Arguments&) { return need_integer(v, "%") % 2 != 0; }},
-    {"even", [](TemplateEvaluator&, const TemplateValue& v, const Arguments&) { return need_integer(v, "%") % 2 == 0; }},
-    {"divisibleby",
-     [](TemplateEvaluator&, const TemplateValue& v, const Arguments& a) {
-       const std::int64_t by = need_integer(other(a, "divisibleby"), "%");
-       if (by == 0) fail_python("ZeroDivisionError", "integer modulo by zero");
-       return by == -1 || need_integer(v, "%") % by == 0;
-     }},
+    {"odd", [](TemplateEvaluator& e, const TemplateValue& v, const Arguments&) { return leaves(e, v, std::int64_t{2}, 1); }},
+    {"even", [](TemplateEvaluator& e, const TemplateValue& v, const Arguments&) { return leaves(e, v, std::int64_t{2}, 0); }},
+    {"divisibleby", [](TemplateEvaluator& e, const TemplateValue& v, const Arguments& a) { return leaves(e, v, other(a, "divisibleby"), 0); }},
     {"upper", [](TemplateEvaluator&, const TemplateValue& v, const Arguments&) { return is_all(v.to_string(), CharacterClass::kUpper); }},
     {"lower", [](TemplateEvaluator&, const TemplateValue& v, const Arguments&) { return is_all(v.to_string(), CharacterClass::kLower); }},
-    {"filter", [](TemplateEvaluator&, const TemplateValue& v, const Arguments&) { return find_filter(v.to_string()) != nullptr; }},
-    {"test", [](TemplateEvaluator&, const TemplateValue& v, const Arguments&) { return find_test(v.to_string()) != nullptr; }},
+    {"filter", [](TemplateEvaluator&, const TemplateValue& v, const Arguments&) { return find_filter(known_name(v)) != nullptr; }},
+    {"test", [](TemplateEvaluator&, const TemplateValue& v, const Arguments&) { return find_test(known_name(v)) != nullptr; }},
 };
 
 // Comparisons have several names each.

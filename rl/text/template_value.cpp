@@ -1,8 +1,11 @@
 #include "rl/text/template_value.h"
 
 #include <algorithm>
+#include <charconv>
 #include <cmath>
+#include <cstdlib>
 
+#include "rl/text/template_evaluator.h"
 #include "rl/text/template_failure.h"
 #include "rl/text/template_string.h"
 
@@ -75,7 +78,25 @@ TemplateValue TemplateValue::list(ValueList items) {
 
 TemplateValue TemplateValue::tuple(ValueList items, std::vector<std::string> names) {
   TemplateValue value;
-  value.data_ = std::make_shared<const TupleBox>(TupleBox{std::move(items), std::move(names)});
+  value.data_ = std::make_shared<const TupleBox>(TupleBox{std::move(items), std::move(names), {}});
+  return value;
+}
+
+TemplateValue TemplateValue::range(ValueList items, RangeBounds bounds) {
+  TemplateValue value;
+  value.data_ = std::make_shared<const TupleBox>(TupleBox{std::move(items), {}, bounds});
+  return value;
+}
+
+TemplateValue TemplateValue::integer(std::string_view digits) {
+  const bool negative = digits.starts_with('-');
+  if (negative) digits.remove_prefix(1);
+  while (digits.size() > 1 && digits.starts_with('0')) digits.remove_prefix(1);
+  std::string written = (negative ? "-" : "") + std::string(digits);
+  std::int64_t small = 0;
+  if (std::from_chars(written.data(), written.data() + written.size(), small).ec == std::errc()) return small;
+  TemplateValue value;
+  value.data_ = std::make_shared<const BigInteger>(BigInteger{std::move(written)});
   return value;
 }
 
@@ -96,8 +117,9 @@ TemplateValue TemplateValue::from_json(const nlohmann::ordered_json& json, int d
   switch (json.type()) {
     case nlohmann::ordered_json::value_t::boolean: return json.get<bool>();
     case nlohmann::ordered_json::value_t::number_unsigned:
-      if (json.get<std::uint64_t>() > static_cast<std::uint64_t>(INT64_MAX)) return json.get<double>();
+      if (json.get<std::uint64_t>() > static_cast<std::uint64_t>(INT64_MAX)) return integer(std::to_string(json.get<std::uint64_t>()));
       return json.get<std::int64_t>();
+    case nlohmann::ordered_json::value_t::binary: return integer(std::string(json.get_binary().begin(), json.get_binary().end()));
     case nlohmann::ordered_json::value_t::number_integer: return json.get<std::int64_t>();
     case nlohmann::ordered_json::value_t::number_float: return json.get<double>();
     case nlohmann::ordered_json::value_t::string: return json.get<std::string>();
@@ -129,11 +151,11 @@ bool TemplateValue::truthy() const {
 std::string TemplateValue::type_name() const {
   if (is_none()) return "NoneType";
   if (is_bool()) return "bool";
-  if (is_int()) return "int";
+  if (is_int() || is_big_integer()) return "int";
   if (is_float()) return "float";
   if (is_string()) return "str";
   if (is_list()) return "list";
-  if (is_tuple()) return "tuple";
+  if (is_tuple()) return is_range() ? "range" : "tuple";
   if (is_dict()) return "dict";
   if (is_namespace()) return "Namespace";
   if (is_loop()) return "LoopContext";
@@ -152,7 +174,12 @@ std::string TemplateValue::repr(int depth) const {
   if (is_none()) return "None";
   if (is_bool()) return as_bool() ? "True" : "False";
   if (is_int()) return std::to_string(as_int());
+  if (is_big_integer()) return as_big_integer();
   if (is_float()) return python_float(as_double());
+  if (is_range()) {
+    const RangeBounds& range = *as_tuple().range;
+    return "range(" + std::to_string(range.start) + ", " + std::to_string(range.stop) + (range.step == 1 ? "" : ", " + std::to_string(range.step)) + ")";
+  }
   if (is_string()) return python_string_literal(as_string());
   if (is_list()) return join_reprs(items(), "[", "]", depth);
   if (is_tuple()) return join_reprs(items(), "(", items().size() == 1 ? ",)" : ")", depth);
@@ -170,7 +197,8 @@ std::string TemplateValue::repr(int depth) const {
     for (const auto& [name, value] : as_namespace().attributes) add(python_string_literal(name), value);
     return out + "}>";
   }
-  if (is_loop()) return "<LoopContext>";
+  if (is_loop()) return "<LoopContext " + std::to_string(as_loop().index + 1) + "/" + std::to_string(as_loop().items.size()) + ">";
+  if (is_callable() && as_callable().name.empty()) return "<Macro anonymous>";
   if (is_callable()) return "<" + as_callable().type_name + " '" + as_callable().name + "'>";
   return "Undefined";
 }
@@ -191,13 +219,34 @@ bool TemplateValue::same_as(const TemplateValue& other) const {
       data_);
 }
 
+namespace {
+
+// What is known of integers beyond 64 bits, and of those within beside them.
+bool integral(const TemplateValue& value) { return value.is_big_integer() || value.is_int() || value.is_bool(); }
+
+bool as_numbers(const TemplateValue& a, const TemplateValue& b) { return (a.is_number() || a.is_big_integer()) && (b.is_number() || b.is_big_integer()); }
+
+std::string integer_digits(const TemplateValue& value) { return value.is_big_integer() ? value.as_big_integer() : std::to_string(value.as_int()); }
+
+double number_of(const TemplateValue& value) { return value.is_big_integer() ? std::strtod(value.as_big_integer().c_str(), nullptr) : value.as_double(); }
+
+int compare_digits(const std::string& a, const std::string& b) {
+  const bool negative = a.starts_with('-');
+  if (negative != b.starts_with('-')) return negative ? -1 : 1;
+  const int order = a.size() != b.size() ? (a.size() < b.size() ? -1 : 1) : a.compare(b);
+  return negative ? -order : order;
+}
+
+}  // namespace
+
 bool equal_values(const TemplateValue& a, const TemplateValue& b, int depth) {
   check_depth(depth);
   if (a.is_number() && b.is_number()) {
     if (!a.is_float() && !b.is_float()) return a.as_int() == b.as_int();
     return a.as_double() == b.as_double();
   }
-  if (a.data_.index() != b.data_.index()) return false;
+  if (a.is_big_integer() || b.is_big_integer()) return integral(a) && integral(b) ? integer_digits(a) == integer_digits(b) : as_numbers(a, b) && number_of(a) == number_of(b);
+  if (a.data_.index() != b.data_.index() || a.is_range() != b.is_range()) return false;
   if (a.is_none() || a.is_undefined()) return true;
   if (a.is_string()) return a.as_string() == b.as_string();
   if (a.is_sequence()) {
@@ -224,6 +273,9 @@ int compare_values(const TemplateValue& a, const TemplateValue& b, const char* o
   if (a.is_number() && b.is_number()) {
     return a.is_float() || b.is_float() ? order(a.as_double(), b.as_double()) : order(a.as_int(), b.as_int());
   }
+  if (as_numbers(a, b)) {
+    return integral(a) && integral(b) ? compare_digits(integer_digits(a), integer_digits(b)) : order(number_of(a), number_of(b));
+  }
   if (a.is_string() && b.is_string()) return order(a.as_string(), b.as_string());  // UTF-8 sorts as its code points do
   if ((a.is_list() && b.is_list()) || (a.is_tuple() && b.is_tuple())) {
     for (std::size_t i = 0; i < std::min(a.items().size(), b.items().size()); ++i) {
@@ -240,6 +292,7 @@ std::string to_json_text(const TemplateValue& value, const JsonStyle& style, int
   if (value.is_none()) return "null";
   if (value.is_bool()) return value.as_bool() ? "true" : "false";
   if (value.is_int()) return std::to_string(value.as_int());
+  if (value.is_big_integer()) return value.as_big_integer();
   if (value.is_float()) {
     const double number = value.as_double();
     if (std::isnan(number)) return "NaN";
@@ -247,7 +300,7 @@ std::string to_json_text(const TemplateValue& value, const JsonStyle& style, int
     return python_float(number);
   }
   if (value.is_string()) return json_string(value.as_string(), style.ensure_ascii);
-  if (!value.is_sequence() && !value.is_dict()) fail_type("Object of type " + value.type_name() + " is not JSON serializable");
+  if ((!value.is_sequence() && !value.is_dict()) || value.is_range()) fail_type("Object of type " + value.type_name() + " is not JSON serializable");
 
   const auto new_line = [&](int levels) {
     std::string out;

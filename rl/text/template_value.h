@@ -7,6 +7,7 @@
 #include <functional>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -30,9 +31,22 @@ struct NoneType {
   bool operator==(const NoneType&) const = default;
 };
 
+/// start, stop and step, as range() was told.
+struct RangeBounds {
+  std::int64_t start = 0;
+  std::int64_t stop = 0;
+  std::int64_t step = 1;
+};
+
 struct TupleBox {
   ValueList items;
   std::vector<std::string> names;  // of a named tuple: its items are attributes too
+  std::optional<RangeBounds> range;  // of what range() gives, which prints as itself
+};
+
+/// An integer beyond 64 bits: kept as it was written, to be printed and compared. Arithmetic on it is refused.
+struct BigInteger {
+  std::string digits;  // decimal, with "-" in front when negative, without leading zeros
 };
 
 /// Insertion-ordered. Keys are any hashable value; strings in practice.
@@ -62,6 +76,7 @@ struct CallableBox {
   std::string type_name;  // as Python says it: "Macro", "function", "method"
   std::string name;
   std::function<TemplateValue(TemplateEvaluator&, const CallArguments&)> call;
+  std::vector<std::pair<std::string, TemplateValue>> attributes;  // of a macro: name, arguments, ...
 };
 
 struct LoopState;  // `loop`, see template_evaluator.h
@@ -76,6 +91,7 @@ class TemplateValue {
   using Callable = std::shared_ptr<const CallableBox>;
   using Loop = std::shared_ptr<LoopState>;
   using Undefined = std::shared_ptr<const UndefinedInfo>;
+  using Big = std::shared_ptr<const BigInteger>;
 
   TemplateValue() : data_(NoneType{}) {}
   TemplateValue(bool value) : data_(value) {}          // NOLINT(google-explicit-constructor): values mix freely in this language
@@ -89,20 +105,26 @@ class TemplateValue {
   static TemplateValue text(std::string_view value) { return TemplateValue(std::string(value)); }
   static TemplateValue list(ValueList items);
   static TemplateValue tuple(ValueList items, std::vector<std::string> names = {});
+  static TemplateValue range(ValueList items, RangeBounds bounds);
   static TemplateValue dict(DictBox dict);
+  /// Of decimal digits, after a "-" perhaps: an integer, whatever its size.
+  static TemplateValue integer(std::string_view digits);
   static TemplateValue undefined(std::string message, const char* exception = "UndefinedError");
-  /// Throws TemplateFailure when nested deeper than 200.
+  /// Throws TemplateFailure when nested deeper than 200. A binary value holds the digits of an integer that JSON numbers of 64 bits cannot hold; see
+  /// parse_template_variables.
   static TemplateValue from_json(const nlohmann::ordered_json& json, int depth = 0);
 
   bool is_undefined() const { return std::holds_alternative<Undefined>(data_); }
   bool is_none() const { return std::holds_alternative<NoneType>(data_); }
   bool is_bool() const { return std::holds_alternative<bool>(data_); }
   bool is_int() const { return std::holds_alternative<std::int64_t>(data_); }
+  bool is_big_integer() const { return std::holds_alternative<Big>(data_); }  // is_number() does not hold for these
   bool is_float() const { return std::holds_alternative<double>(data_); }
   bool is_number() const { return is_bool() || is_int() || is_float(); }
   bool is_string() const { return std::holds_alternative<Text>(data_); }
   bool is_list() const { return std::holds_alternative<List>(data_); }
   bool is_tuple() const { return std::holds_alternative<Tuple>(data_); }
+  bool is_range() const { return is_tuple() && as_tuple().range.has_value(); }
   bool is_sequence() const { return is_list() || is_tuple(); }
   bool is_dict() const { return std::holds_alternative<Dict>(data_); }
   bool is_namespace() const { return std::holds_alternative<Namespace>(data_); }
@@ -113,6 +135,7 @@ class TemplateValue {
   bool as_bool() const { return std::get<bool>(data_); }
   std::int64_t as_int() const { return is_bool() ? (as_bool() ? 1 : 0) : std::get<std::int64_t>(data_); }    // of an int or bool
   double as_double() const { return is_float() ? std::get<double>(data_) : static_cast<double>(as_int()); }  // of any number
+  const std::string& as_big_integer() const { return std::get<Big>(data_)->digits; }
   const std::string& as_string() const { return *std::get<Text>(data_); }
   const ValueList& items() const { return is_list() ? *std::get<List>(data_) : std::get<Tuple>(data_)->items; }  // of a list or tuple
   const TupleBox& as_tuple() const { return *std::get<Tuple>(data_); }
@@ -135,7 +158,7 @@ class TemplateValue {
  private:
   friend bool equal_values(const TemplateValue& a, const TemplateValue& b, int depth);
 
-  std::variant<NoneType, bool, std::int64_t, double, Text, List, Tuple, Dict, Namespace, Callable, Loop, Undefined> data_;
+  std::variant<NoneType, bool, std::int64_t, double, Text, List, Tuple, Dict, Namespace, Callable, Loop, Undefined, Big> data_;
 };
 
 /// Python's ==: numbers by value, dictionaries without order, a list never equals a tuple.

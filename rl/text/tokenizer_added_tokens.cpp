@@ -54,7 +54,7 @@ Result<AddedTokens> AddedTokens::make(std::vector<AddedToken> tokens, const Norm
     const AddedToken& token = added.tokens_[i];
     added.by_id_[token.id] = i;
     added.by_content_[token.content] = i;
-    added.tokens_[i].shown = token.content;
+    added.tokens_[i].shown = token.silent ? "" : token.content;
     if (!token.in_text) continue;
     if (!token.normalized) {
       original.emplace_back(token.content, static_cast<std::int32_t>(i));
@@ -64,7 +64,7 @@ Result<AddedTokens> AddedTokens::make(std::vector<AddedToken> tokens, const Norm
     if (normalizer != nullptr) {
       Status status = normalizer->apply(contents.back(), scratch);
       if (!status.ok()) return status.with_context("added token " + token.content);
-      added.tokens_[i].shown = contents.back();
+      if (!token.silent) added.tokens_[i].shown = contents.back();
     }
     normalized.emplace_back(contents.back(), static_cast<std::int32_t>(i));
   }

@@ -27,6 +27,7 @@ struct AddedToken {
   bool strip_right = false;  // and after it
   bool normalized = false;   // looked for in the normalized text rather than in the original
   bool in_text = true;       // else never looked for: what SentencePiece calls a control symbol is no part of any text
+  bool silent = false;       // decodes to nothing
   std::string shown = {};    // what it decodes to: its normalized form where it is looked for in normalized text; set by AddedTokens::make
 };
 

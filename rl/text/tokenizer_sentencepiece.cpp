@@ -26,6 +26,11 @@ using Type = SentencePiece::Type;
 // Classes that read the model as it is; others move ids or add tokens of their own.
 constexpr std::string_view kPlainClasses[] = {"", "LlamaTokenizer", "CodeLlamaTokenizer", "GemmaTokenizer", "PreTrainedTokenizer", "TokenizersBackend"};
 
+// ChatGLM2 and 3: a class that was never part of transformers, with tokens behind those of the model, which begin every text and stand for roles.
+constexpr std::string_view kChatGlmClass = "ChatGLMTokenizer";
+constexpr std::string_view kChatGlmTokens[] = {"[MASK]", "[gMASK]", "[sMASK]", "sop", "eop", "<|system|>", "<|user|>", "<|assistant|>", "<|observation|>"};
+constexpr std::string_view kChatGlmPrefix[] = {"[gMASK]", "sop"};
+
 // Whether the text between two special tokens gets a space in front too, or only the beginning of the whole.
 bool space_before_each_part(const SlowTokenizerFiles& files) {
   const json* legacy = json_member(files.config, "legacy");
@@ -64,6 +69,30 @@ std::vector<AddedToken> marked_tokens(const SentencePieceModel& model, bool cont
     tokens.push_back(std::move(token));
   }
   return tokens;
+}
+
+// ChatGLM's own tokens, and what else its class does: begin, end and unknown decode to nothing. In a text its tokens are found where added_tokens_decoder lists
+// them or "encode_special_tokens" is true; otherwise they are text like any other, so that a user cannot write them.
+Status add_chatglm_tokens(const SlowTokenizerFiles& files, const Vocabulary& vocabulary, std::vector<AddedToken>& tokens) {
+  auto in_text = json_bool_or(files.config, "encode_special_tokens", false);
+  if (!in_text.ok()) return in_text.status().with_context("tokenizer_config.json");
+  for (AddedToken& token : tokens) token.silent = token.silent || (token.special && token.id < vocabulary.size());
+  std::int32_t next = vocabulary.size();
+  for (std::string_view content : kChatGlmTokens) {
+    const std::int32_t id = next++;
+    const auto known = std::find_if(tokens.begin(), tokens.end(), [&](const AddedToken& token) { return token.content == content || token.id == id; });
+    if (known == tokens.end()) {
+      AddedToken token;
+      token.id = id;
+      token.content = content;
+      token.in_text = *in_text;
+      tokens.push_back(std::move(token));
+    } else if (known->content != content || known->id != id) {
+      return runtime::invalid_argument("added token \"" + known->content + "\" has id " + std::to_string(known->id) + ", where " + std::string(kChatGlmClass) + " has \"" +
+                                       std::string(content) + "\" at " + std::to_string(id));
+    }
+  }
+  return {};
 }
 
 std::unique_ptr<Normalizer> make_normalizer(const SentencePieceModel& model, CharsMap charsmap, bool space_before) {
@@ -144,9 +173,13 @@ Status load_model(const SentencePieceModel& model, const SlowTokenizerFiles& fil
   if (!charsmap.ok()) return charsmap.status().with_context("normalizer_spec: precompiled_charsmap");
   auto space_before = json_bool_or(files.config, "add_prefix_space", model.add_dummy_prefix);
   if (!space_before.ok()) return space_before.status().with_context("tokenizer_config.json");
-  const bool as_transformers = files.config.is_object();
+  const bool chatglm = files.class_name == kChatGlmClass;
+  const bool as_transformers = files.config.is_object() && !chatglm;
   auto added = slow_added_tokens(files, as_transformers ? named_pieces(model) : std::vector<SpecialTokenDefault>(), *vocabulary, marked_tokens(model, as_transformers));
   if (!added.ok()) return added.status();
+  if (chatglm) {
+    if (Status status = add_chatglm_tokens(files, *vocabulary, *added); !status.ok()) return status;
+  }
   auto made = AddedTokens::make(std::move(*added), nullptr);
   if (!made.ok()) return made.status();
   pipeline.added_tokens = std::move(*made);
@@ -178,7 +211,8 @@ Result<std::unique_ptr<TokenizerPipeline>> tokenizer_pipeline_from_sentencepiece
     if (!read.ok()) return read.status();
     files = std::move(*read);
   }
-  if (std::find(std::begin(kPlainClasses), std::end(kPlainClasses), files.class_name) == std::end(kPlainClasses)) {
+  const bool chatglm = files.class_name == kChatGlmClass;
+  if (!chatglm && std::find(std::begin(kPlainClasses), std::end(kPlainClasses), files.class_name) == std::end(kPlainClasses)) {
     return runtime::unimplemented(std::string(name) + ": tokenizer_class " + files.class_name + " with a SentencePiece model is not supported; put the model's tokenizer.json in the folder");
   }
   auto model = parse_sentencepiece_model(bytes);
@@ -186,12 +220,21 @@ Result<std::unique_ptr<TokenizerPipeline>> tokenizer_pipeline_from_sentencepiece
   auto pipeline = std::make_unique<TokenizerPipeline>();
   Status status = load_model(*model, files, *pipeline);
   if (!status.ok()) return status.with_context(name);
-  add_special_token_defaults(files, named_pieces(*model), *pipeline);
+  std::vector<SpecialTokenDefault> defaults = named_pieces(*model);
+  if (chatglm) {
+    std::erase_if(defaults, [](const SpecialTokenDefault& one) { return std::string_view(one.name) == "bos_token" || std::string_view(one.name) == "pad_token"; });
+    if (model->unk_id >= 0) defaults.push_back({"pad_token", model->pieces[static_cast<std::size_t>(model->unk_id)].text});
+  }
+  add_special_token_defaults(files, defaults, *pipeline);
   status = add_tokenizer_config(folder, *pipeline);
   if (!status.ok()) return status;
   const bool begins = files.class_name.ends_with("LlamaTokenizer") || files.class_name == "GemmaTokenizer";
   status = add_begin_and_end(files, begins, false, *pipeline).with_context(name);
   if (!status.ok()) return status;
+  if (chatglm) {
+    pipeline->post_processor.prefix.clear();
+    for (std::string_view token : kChatGlmPrefix) pipeline->post_processor.prefix.push_back(*pipeline->find(token));
+  }
   return pipeline;
 }
 

@@ -2,9 +2,13 @@
 #include "rl/text/sentencepiece_model.h"
 
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <bit>
+#include <cstdlib>
 #include <cstring>
+#include <filesystem>
+#include <fstream>
 #include <string>
 #include <vector>
 
@@ -131,6 +135,44 @@ TEST(CharsMap, DamagedTablesMatchNothingOutside) {
   ASSERT_TRUE(map.ok()) << map.status().to_string();
   for (int byte = 0; byte < 256; ++byte) EXPECT_FALSE(map->longest(std::string(3, static_cast<char>(byte))).has_value());
   EXPECT_FALSE(CharsMap::parse(blob + "\xff").ok());
+}
+
+// ChatGLM2 and 3: ids of its own behind the model's, and its own beginning of every text.
+TEST(SentencePieceChatGlm, HasItsOwnTokens) {
+  const std::filesystem::path layouts = STARLING_SOURCE_DIR "/tests/fixtures/tokenizer_layouts";
+  for (const char* name : {"chatglm2", "chatglm3"}) {
+    auto tokenizer = Tokenizer::load(layouts / name);
+    ASSERT_TRUE(tokenizer.ok()) << tokenizer.status().to_string();
+    const std::int32_t first = tokenizer->vocab_size() - 9;
+    EXPECT_EQ(tokenizer->token_to_id("[MASK]"), first);
+    EXPECT_EQ(tokenizer->token_to_id("<|observation|>"), first + 8);
+    EXPECT_EQ(*tokenizer->encode("", true), (std::vector<std::int32_t>{first + 1, first + 3}));
+    EXPECT_TRUE(tokenizer->encode("", false)->empty());
+    EXPECT_EQ(tokenizer->eos_id(), 2);
+    EXPECT_EQ(tokenizer->padding_id(), 0);  // <unk>
+    EXPECT_EQ(tokenizer->bos_id(), std::nullopt);
+    EXPECT_EQ(tokenizer->special_token_texts().at("eos_token"), "</s>");
+    EXPECT_EQ(tokenizer->decode(std::vector<std::int32_t>{1, first + 6, 2}, false), "<|user|>");  // begin and end are nothing in a text
+    EXPECT_TRUE(tokenizer->decode_checked(std::vector<std::int32_t>{2}, false).ok());
+    const bool found = tokenizer->encode("<|user|>", false)->size() == 1;
+    EXPECT_EQ(found, name == std::string("chatglm3")) << "only where the folder lists them";
+  }
+}
+
+TEST(SentencePieceChatGlm, TokensAreFoundOnRequestAndStandWhereTheClassHasThem) {
+  const std::filesystem::path source = STARLING_SOURCE_DIR "/tests/fixtures/tokenizer_layouts/chatglm2";
+  std::string pattern = (std::filesystem::temp_directory_path() / "starling_chatglm_XXXXXX").string();
+  const std::filesystem::path folder = ::mkdtemp(pattern.data());
+  std::filesystem::copy(source / "tokenizer.model", folder / "tokenizer.model");
+  std::ofstream(folder / "tokenizer_config.json") << R"({"tokenizer_class": "ChatGLMTokenizer", "encode_special_tokens": true})";
+  auto asked = Tokenizer::load(folder);
+  ASSERT_TRUE(asked.ok()) << asked.status().to_string();
+  EXPECT_EQ(asked->encode("sop[MASK]", false)->size(), 2u);
+  std::ofstream(folder / "tokenizer_config.json") << R"({"tokenizer_class": "ChatGLMTokenizer", "added_tokens_decoder": {"702": {"content": "[gMASK]"}}})";
+  auto status = Tokenizer::load(folder).status();
+  EXPECT_EQ(status.code(), runtime::ErrorCode::kInvalidArgument);
+  EXPECT_NE(status.message().find("[gMASK]"), std::string::npos) << status.message();
+  std::filesystem::remove_all(folder);
 }
 
 }  // namespace
