@@ -39,4 +39,6 @@ function(starling_install_rl)
           DESTINATION lib/starling/torch/lib COMPONENT rl)
   install(FILES ${torch_root}/../nvidia/cu13/lib/libcudart.so.13 ${torch_root}/../nvidia/cu13/lib/libcupti.so.13
           DESTINATION lib/starling/nvidia/cu13/lib COMPONENT rl)
+  install(TARGETS starling_arrow LIBRARY DESTINATION lib COMPONENT rl)
+  install(FILES ${arrow_root}/libarrow.so.2600 ${arrow_root}/libparquet.so.2600 DESTINATION lib/starling/arrow COMPONENT rl)
 endfunction()

@@ -170,9 +170,14 @@ Status Trainer::check_rewards() const {
   if (!reward.ok()) return reward.status();
   for (const PromptFeed* feed : {feed_.get(), validation_feed_.get()}) {
     if (feed == nullptr) continue;
-    for (const DataRow& row : feed->dataset().rows()) {
-      const Status status = (*reward)->check_row({.data_source = row.data_source, .response = {}, .ground_truth = row.ground_truth, .extra_info = {}, .where = row.where});
-      if (!status.ok()) return status.with_context(row.where);
+    const Dataset& dataset = feed->dataset();
+    // Of a streamed data set its beginning, as of its prompts: all of it would be read.
+    const std::int64_t rows = dataset.in_memory() ? dataset.size() : std::min(dataset.size(), PromptFeed::kRowsCheckedMax);
+    for (std::int64_t index = 0; index < rows; ++index) {
+      const Result<DataRow> row = dataset.read(index);
+      if (!row.ok()) return row.status();
+      const Status status = (*reward)->check_row({.data_source = row->data_source, .response = {}, .ground_truth = row->ground_truth, .extra_info = {}, .where = row->where});
+      if (!status.ok()) return status.with_context(row->where);
     }
   }
   return {};

@@ -2,60 +2,75 @@
 #pragma once
 
 #include <cstdint>
-#include <filesystem>
+#include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "rl/config/config.h"
+#include "rl/data/data_row.h"
+#include "rl/data/row_mapping.h"
+#include "rl/data/sample_order.h"
 #include "runtime/core/result.h"
 
 namespace rl {
 
-/// One prompt with what is needed to judge its answers.
-struct DataRow {
-  nlohmann::ordered_json prompt;        // a string (plain text), or a list of chat messages [{"role":..., "content":...}, ...]
-  std::string ground_truth;             // what the reward compares with; empty when the row has none
-  std::string data_source;              // names the task, for choosing a rule and grouping metrics
-  nlohmann::ordered_json extra;         // verl's `extra_info`, or null
-  std::optional<std::string> response;  // a demonstration, for supervised steps
-  std::string where;                    // "train.jsonl:12" or "toy:7", for messages
-
-  bool is_chat() const { return prompt.is_array(); }
-  bool operator==(const DataRow&) const = default;
-};
+class StreamedRows;
 
 struct DatasetOptions {
-  std::vector<std::string> files;  // JSONL; "~/" is expanded. Ignored when `name` is given
-  std::string name;                // a built-in data set: "toy"
-  std::string prompt_key = "prompt";
-  std::uint64_t seed = 0;                 // of a built-in data set
-  std::int64_t rows_max = -1;             // keep only the first so many; -1 keeps all
-  std::size_t line_bytes_max = 64 << 20;  // a longer line is refused
-  nlohmann::ordered_json toy;             // the `data.toy` section
+  std::vector<std::string> files;  // of any form that open_rows() knows. Ignored when `name` is given
+  std::string split;               // of a folder with several: "train", "validation"
+  std::vector<double> weights;     // of the files in an epoch; none: every row once
+  RowMapping mapping;
+  std::string name;                      // a built-in data set: "toy"
+  std::uint64_t seed = 0;                // of a built-in data set
+  std::int64_t rows_max = -1;            // keep only the first so many; -1 keeps all
+  std::size_t row_bytes_max = 64 << 20;  // a longer line is refused
+  bool streaming = false;                // read rows when they are needed, not all at once
+  std::int64_t window_rows = 65536;      // of which so many are shuffled among each other
+  nlohmann::ordered_json toy;            // the `data.toy` section
 };
 
-/// Rows in memory, in file order. A value.
+/// Rows in memory, or read when they are asked for, in file order. A value; copies of a streamed one share what they hold, and are used by one thread.
 class Dataset {
  public:
   Dataset() = default;
   explicit Dataset(std::vector<DataRow> rows) : rows_(std::move(rows)) {}
 
-  /// Reads all files, or makes the built-in set. kNotFound: no such file; kInvalidArgument: malformed JSON, a line without the prompt key
-  /// or with a wrong type ("train.jsonl:12: no key 'prompt'; it has 'question', 'answer'"), no row at all, unknown built-in name;
-  /// kUnimplemented: a format that is not built yet.
+  /// Reads all files, or indexes them, or makes the built-in set. Errors of open_rows and map_row ("train.jsonl:12: no key 'prompt'; it has 'question', 'answer'"); kInvalidArgument: no row at all,
+  /// a file with a weight but no rows, unknown built-in name; kUnimplemented: conversations of a tree in streamed files.
   /// Row forms: verl's {"data_source", "prompt": [messages], "reward_model": {"ground_truth"}, "extra_info"}, and the simple
-  /// {"prompt": "...", "answer": ...} (also "ground_truth", "solution", "target"); "response" gives a demonstration.
+  /// {"prompt": "...", "answer": ...} (also "ground_truth", "solution", "target"); "response" gives a demonstration. Others by RowMapping.
   static runtime::Result<Dataset> load(const DatasetOptions& options);
 
-  std::int64_t size() const { return static_cast<std::int64_t>(rows_.size()); }
-  /// CHECKs 0 <= index < size().
+  bool in_memory() const { return streamed_ == nullptr; }
+  std::int64_t size() const;
+  /// CHECKs 0 <= index < size(). Of a streamed data set the errors of reading and map_row.
+  runtime::Result<DataRow> read(std::int64_t index) const;
+
+  /// CHECKs in_memory() and 0 <= index < size().
   const DataRow& row(std::int64_t index) const;
-  const std::vector<DataRow>& rows() const { return rows_; }
+  const std::vector<DataRow>& rows() const;
+
+  /// Only the rows of these ascending numbers.
+  Dataset select(const std::vector<std::int64_t>& indices) const;
+
+  /// What the sampler has to know: empty for rows in memory without weights. kInvalidArgument: a file with a weight has no rows.
+  runtime::Result<SampleLayout> layout() const;
+
+  const StreamedRows* streamed() const { return streamed_.get(); }
 
  private:
+  runtime::Status read_all(const DatasetOptions& options);
+  runtime::Status index(const DatasetOptions& options);
+
   std::vector<DataRow> rows_;
+  std::shared_ptr<StreamedRows> streamed_;
+  std::optional<std::vector<std::int64_t>> kept_;        // of a streamed one: the rows of the files that are left
+  std::vector<std::vector<std::int64_t>> block_rows_;  // of each file, in what is left
+  std::vector<double> weights_;
+  std::int64_t window_rows_ = 0;
 };
 
 enum class Split {

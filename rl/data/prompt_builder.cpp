@@ -111,18 +111,20 @@ Result<std::vector<std::int32_t>> PromptBuilder::response_ids(const DataRow& row
 Result<Dataset> PromptBuilder::filter(Dataset dataset, std::int64_t* dropped) const {
   if (dropped != nullptr) *dropped = 0;
   if (!options_.filter_overlong) return dataset;
-  std::vector<DataRow> kept;
-  for (const DataRow& row : dataset.rows()) {
-    const Result<std::vector<std::int32_t>> ids = encode(row);
+  std::vector<std::int64_t> kept;
+  for (std::int64_t index = 0; index < dataset.size(); ++index) {
+    const Result<DataRow> row = dataset.read(index);
+    if (!row.ok()) return row.status();
+    const Result<std::vector<std::int32_t>> ids = encode(*row);
     if (!ids.ok()) return ids.status();
-    if (static_cast<std::int64_t>(ids->size()) <= options_.prompt_tokens_max) kept.push_back(row);
+    if (static_cast<std::int64_t>(ids->size()) <= options_.prompt_tokens_max) kept.push_back(index);
   }
   if (dropped != nullptr) *dropped = dataset.size() - static_cast<std::int64_t>(kept.size());
   if (kept.empty()) {
     return invalid_argument("data.filter_overlong_prompts left no row: all " + std::to_string(dataset.size()) +
                             " prompts are longer than data.max_prompt_length=" + std::to_string(options_.prompt_tokens_max));
   }
-  return Dataset(std::move(kept));
+  return dataset.select(kept);
 }
 
 }  // namespace rl

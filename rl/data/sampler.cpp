@@ -11,7 +11,9 @@ using runtime::invalid_argument;
 using runtime::Result;
 
 nlohmann::json SamplerState::to_json() const {
-  return {{"seed", seed}, {"epoch", epoch}, {"offset", offset}, {"rows", rows}, {"shuffle", shuffle}};
+  nlohmann::json json = {{"seed", seed}, {"epoch", epoch}, {"offset", offset}, {"rows", rows}, {"shuffle", shuffle}};
+  if (layout != 0) json["layout"] = layout;
+  return json;
 }
 
 Result<SamplerState> SamplerState::from_json(const nlohmann::json& json) {
@@ -26,29 +28,43 @@ Result<SamplerState> SamplerState::from_json(const nlohmann::json& json) {
   state.offset = json.at("offset").get<std::int64_t>();
   state.rows = json.at("rows").get<std::int64_t>();
   state.shuffle = json.at("shuffle").get<bool>();
+  if (is_integer("layout")) state.layout = json.at("layout").get<std::uint64_t>();
   return state;
 }
 
-Sampler::Sampler(const SamplerState& state) : state_(state) {
-  order_epoch();
+Result<Sampler> Sampler::make(const SamplerState& state, const SampleLayout& layout) {
+  Sampler sampler(state);
+  if (layout.empty()) {
+    sampler.order_epoch();
+    return sampler;
+  }
+  CHECK(layout.rows() == state.rows);
+  Result<SampleOrder> order = SampleOrder::create(layout, state.shuffle, state.seed);
+  if (!order.ok()) return order.status();
+  sampler.placed_ = std::move(*order);
+  return sampler;
 }
 
-Result<Sampler> Sampler::create(std::int64_t rows, bool shuffle, std::uint64_t seed) {
+Result<Sampler> Sampler::create(std::int64_t rows, bool shuffle, std::uint64_t seed, const SampleLayout& layout) {
   if (rows <= 0) return invalid_argument("the data set is empty");
   SamplerState state;
   state.seed = seed;
   state.rows = rows;
   state.shuffle = shuffle;
-  return Sampler(state);
+  state.layout = layout.fingerprint();
+  return make(state, layout);
 }
 
-Result<Sampler> Sampler::resume(const SamplerState& state, std::int64_t rows) {
+Result<Sampler> Sampler::resume(const SamplerState& state, std::int64_t rows, const SampleLayout& layout) {
   if (state.rows != rows) {
     return invalid_argument("data position: saved for a data set of " + std::to_string(state.rows) + " rows, this one has " +
                             std::to_string(rows) + ": resume with the same data files and filters");
   }
+  if (state.layout != layout.fingerprint()) {
+    return invalid_argument("data position: saved for files of other sizes or weights, or read otherwise: resume with the same data files, data.train_weights, data.streaming and data.shuffle_window");
+  }
   if (rows <= 0 || state.epoch < 0 || state.offset < 0 || state.offset > rows) return invalid_argument("data position: out of range");
-  return Sampler(state);
+  return make(state, layout);
 }
 
 void Sampler::order_epoch() {
@@ -69,7 +85,12 @@ Result<std::vector<std::int64_t>> Sampler::next(std::int64_t batch) {
   if (state_.rows - state_.offset < batch) {
     ++state_.epoch;
     state_.offset = 0;
-    order_epoch();
+    if (!placed_) order_epoch();
+  }
+  if (placed_) {
+    std::vector<std::int64_t> rows;
+    for (std::int64_t i = 0; i < batch; ++i) rows.push_back(placed_->row(state_.epoch, state_.offset++));
+    return rows;
   }
   const auto first = order_.begin() + state_.offset;
   state_.offset += batch;

@@ -3,8 +3,10 @@
 
 #include <cstdint>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <vector>
 
+#include "rl/data/sample_order.h"
 #include "runtime/core/result.h"
 
 namespace rl {
@@ -16,6 +18,7 @@ struct SamplerState {
   std::int64_t offset = 0;
   std::int64_t rows = 0;  // of the data set it belongs to: resuming on another one is refused
   bool shuffle = true;
+  std::uint64_t layout = 0;  // SampleLayout::fingerprint()
 
   nlohmann::json to_json() const;
   static runtime::Result<SamplerState> from_json(const nlohmann::json& json);
@@ -23,14 +26,14 @@ struct SamplerState {
 };
 
 /// Hands out row numbers in batches, epoch after epoch, each row once per epoch; rows left over at the end of an epoch that do not fill a
-/// batch are dropped, as verl does. The order of an epoch depends on (seed, epoch, rows) only and is the same on every platform.
-/// Not thread-safe. Memory: 8 bytes per row.
+/// batch are dropped, as verl does. The order of an epoch depends on (seed, epoch, rows) only, with a layout on that too
+/// (SampleOrder says how), and is the same on every platform. Not thread-safe. Memory: 8 bytes per row without a layout.
 class Sampler {
  public:
-  /// kInvalidArgument: no rows.
-  static runtime::Result<Sampler> create(std::int64_t rows, bool shuffle, std::uint64_t seed);
-  /// Continues where `state` was saved. kInvalidArgument: it was saved for a data set of another size, or is out of range.
-  static runtime::Result<Sampler> resume(const SamplerState& state, std::int64_t rows);
+  /// kInvalidArgument: no rows, weights that cannot be. CHECKs that the layout is empty or has `rows`.
+  static runtime::Result<Sampler> create(std::int64_t rows, bool shuffle, std::uint64_t seed, const SampleLayout& layout = {});
+  /// Continues where `state` was saved. kInvalidArgument: it was saved for a data set of another size or layout, or is out of range.
+  static runtime::Result<Sampler> resume(const SamplerState& state, std::int64_t rows, const SampleLayout& layout = {});
 
   /// The next `batch` rows. kInvalidArgument: more than the data set has, or none asked for.
   runtime::Result<std::vector<std::int64_t>> next(std::int64_t batch);
@@ -42,11 +45,13 @@ class Sampler {
   std::int64_t batches_per_epoch(std::int64_t batch) const { return batch > 0 ? state_.rows / batch : 0; }
 
  private:
-  explicit Sampler(const SamplerState& state);
+  static runtime::Result<Sampler> make(const SamplerState& state, const SampleLayout& layout);
+  explicit Sampler(const SamplerState& state) : state_(state) {}
   void order_epoch();
 
   SamplerState state_;
-  std::vector<std::int64_t> order_;
+  std::vector<std::int64_t> order_;         // of the epoch, without a layout
+  std::optional<SampleOrder> placed_;  // with one
 };
 
 }  // namespace rl

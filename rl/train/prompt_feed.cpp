@@ -41,15 +41,19 @@ Result<std::unique_ptr<PromptFeed>> PromptFeed::create(const Config& config, con
                                      std::to_string(options.batch_prompts) + ": set " + options.batch_key + " to at most that");
   }
   for (std::int64_t row = 0; row < std::min(feed->rows(), kRowsCheckedMax); ++row) {
-    const auto ids = feed->builder_->ids(feed->dataset_.row(row));
+    const Result<DataRow> read = feed->dataset_.read(row);
+    if (!read.ok()) return read.status();
+    const auto ids = feed->builder_->ids(*read);
     if (!ids.ok()) return ids.status();
     if (options.context > 0 && static_cast<std::int64_t>(ids->size()) >= options.context) {
-      return runtime::invalid_argument(feed->dataset_.row(row).where + ": the prompt has " + std::to_string(ids->size()) +
+      return runtime::invalid_argument(read->where + ": the prompt has " + std::to_string(ids->size()) +
                                        " tokens, and the model's context of " + std::to_string(options.context) +
                                        " has to hold the response too: lower data.max_prompt_length");
     }
   }
-  Result<Sampler> sampler = Sampler::create(feed->rows(), options.shuffle, options.shuffle_seed);
+  const Result<SampleLayout> layout = feed->dataset_.layout();
+  if (!layout.ok()) return layout.status();
+  Result<Sampler> sampler = Sampler::create(feed->rows(), options.shuffle, options.shuffle_seed, *layout);
   if (!sampler.ok()) return sampler.status();
   feed->sampler_ = std::move(*sampler);
   return feed;
@@ -62,12 +66,13 @@ Result<StepPrompts> PromptFeed::make(const std::vector<std::int64_t>& rows, std:
     PromptBatch& batch = prompts.batches.emplace_back();
     std::vector<RewardTask>& tasks = prompts.tasks.emplace_back();
     for (const std::int64_t index : shard.prompts) {
-      const DataRow& row = dataset_.row(rows[static_cast<std::size_t>(index)]);
-      const Result<std::vector<std::int32_t>> ids = builder_->ids(row);
+      const Result<DataRow> row = dataset_.read(rows[static_cast<std::size_t>(index)]);
+      if (!row.ok()) return row.status();
+      const Result<std::vector<std::int32_t>> ids = builder_->ids(*row);
       if (!ids.ok()) return ids.status();
       batch.ids.append(*ids);
       batch.seeds.push_back(mix(options_.sampling_seed, step, static_cast<std::uint64_t>(first + index)));
-      tasks.push_back({row.data_source, row.ground_truth, row.where, row.extra.is_null() ? std::string() : row.extra.dump()});
+      tasks.push_back({row->data_source, row->ground_truth, row->where, row->extra.is_null() ? std::string() : row->extra.dump()});
     }
   }
   return prompts;
@@ -100,10 +105,11 @@ Result<std::vector<DemonstrationBatch>> PromptFeed::next_demonstrations() {
   for (const PromptShard& shard : shard_prompts(options_.batch_prompts, options_.batch_prompts, options_.workers)) {
     DemonstrationBatch& batch = batches.emplace_back();
     for (const std::int64_t index : shard.prompts) {
-      const DataRow& row = dataset_.row((*rows)[static_cast<std::size_t>(index)]);
-      const Result<std::vector<std::int32_t>> prompt = builder_->ids(row);
+      const Result<DataRow> row = dataset_.read((*rows)[static_cast<std::size_t>(index)]);
+      if (!row.ok()) return row.status();
+      const Result<std::vector<std::int32_t>> prompt = builder_->ids(*row);
       if (!prompt.ok()) return prompt.status();
-      const Result<std::vector<std::int32_t>> response = builder_->response_ids(row);
+      const Result<std::vector<std::int32_t>> response = builder_->response_ids(*row);
       if (!response.ok()) return response.status();
       batch.prompts.append(*prompt);
       batch.responses.append(*response);
@@ -115,7 +121,9 @@ Result<std::vector<DemonstrationBatch>> PromptFeed::next_demonstrations() {
 Status PromptFeed::resume(const nlohmann::json& position) {
   const Result<SamplerState> state = SamplerState::from_json(position);
   if (!state.ok()) return state.status();
-  Result<Sampler> sampler = Sampler::resume(*state, rows());
+  const Result<SampleLayout> layout = dataset_.layout();
+  if (!layout.ok()) return layout.status();
+  Result<Sampler> sampler = Sampler::resume(*state, rows(), *layout);
   if (!sampler.ok()) return sampler.status();
   sampler_ = std::move(*sampler);
   return {};

@@ -75,14 +75,14 @@ TEST(Dataset, JoinsFilesInOrder) {
 TEST(Dataset, MissingEmptyAndUnreadableFilesAreErrors) {
   EXPECT_EQ(load({"/nonexistent/a.jsonl"}).status().code(), ErrorCode::kNotFound);
   EXPECT_EQ(load({}).status().code(), ErrorCode::kNotFound);
-  EXPECT_EQ(load({"/tmp"}).status().message(), "data file /tmp: is a folder");
-  EXPECT_EQ(load({"a.parquet"}).status().code(), ErrorCode::kUnimplemented);
+  EXPECT_EQ(load({"/tmp"}).status().message(), "data file /tmp: is a folder, and not one of save_to_disk: it has neither state.json nor dataset_dict.json");
+  EXPECT_EQ(load({"a.parquet"}).status().code(), ErrorCode::kNotFound);
   const TempFile empty("\n \n");
   EXPECT_EQ(load({empty.path()}).status().message(), "the data set is empty: " + empty.path());
   const TempFile long_line("{\"prompt\":\"" + std::string(5000, 'x') + "\"}\n");
   DatasetOptions options;
   options.files = {long_line.path()};
-  options.line_bytes_max = 1000;
+  options.row_bytes_max = 1000;
   EXPECT_EQ(Dataset::load(options).status().message(), long_line.path() + ":1: longer than 1000 bytes");
   options = {};
   options.name = "toys";
@@ -96,7 +96,7 @@ TEST(Dataset, OptionsComeFromTheConfiguration) {
   const auto files = Config::load({std::nullopt, {"data.train_files=[a,b]", "data.prompt_key=q", "data.train_max_samples=5"}});
   const auto options = *dataset_options(*files, Split::kTrain);
   EXPECT_EQ(options->files, (std::vector<std::string>{"a", "b"}));
-  EXPECT_EQ(options->prompt_key, "q");
+  EXPECT_EQ(options->mapping.prompt, "q");
   EXPECT_EQ(options->rows_max, 5);
   EXPECT_EQ(*dataset_options(*files, Split::kValidation), std::nullopt);
   EXPECT_EQ((*dataset_options(*files, Split::kDemonstrations))->files, options->files);

@@ -1,0 +1,57 @@
+#include "rl/data/json_text.h"
+
+namespace rl {
+
+using nlohmann::ordered_json;
+using runtime::invalid_argument;
+
+namespace {
+
+constexpr int kDepthMax = 100;  // nested JSON
+
+}  // namespace
+
+runtime::Result<ordered_json> parse_json_text(std::string_view text, const std::string& where) {
+  // A callback that counts depth keeps a line of a million brackets from exhausting the stack when the value is destroyed.
+  bool too_deep = false;
+  const auto limit_depth = [&too_deep](int depth, ordered_json::parse_event_t, ordered_json&) {
+    too_deep = too_deep || depth > kDepthMax;
+    return !too_deep;
+  };
+  ordered_json value;
+  try {
+    value = ordered_json::parse(text, limit_depth);
+  } catch (const ordered_json::exception& exception) {
+    const std::string what = exception.what();
+    const std::size_t at = what.find("] ");
+    return invalid_argument(where + ": not JSON: " + (at == std::string::npos ? what : what.substr(at + 2)));
+  }
+  if (too_deep) return invalid_argument(where + ": nested deeper than " + std::to_string(kDepthMax));
+  return value;
+}
+
+std::string json_type_name(const ordered_json& value) {
+  switch (value.type()) {
+    case ordered_json::value_t::object: return "an object";
+    case ordered_json::value_t::array: return "a list";
+    case ordered_json::value_t::string: return "a string";
+    case ordered_json::value_t::null: return "null";
+    case ordered_json::value_t::boolean: return "true or false";
+    default: return "a number";
+  }
+}
+
+std::string list_json_keys(const ordered_json& object) {
+  std::string names;
+  for (const auto& [key, value] : object.items()) {
+    if (names.size() > 200) return names + ", ...";
+    names += (names.empty() ? "'" : ", '") + key + "'";
+  }
+  return names.empty() ? "no keys" : names;
+}
+
+std::string json_line(const ordered_json& value) { return value.dump(-1, ' ', false, ordered_json::error_handler_t::replace); }
+
+std::string json_as_text(const ordered_json& value) { return value.is_string() ? value.get<std::string>() : value.is_null() ? "" : json_line(value); }
+
+}  // namespace rl

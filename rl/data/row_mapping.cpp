@@ -1,0 +1,189 @@
+#include "rl/data/row_mapping.h"
+
+#include <utility>
+
+#include "rl/data/json_text.h"
+
+namespace rl {
+namespace {
+
+using nlohmann::ordered_json;
+using runtime::invalid_argument;
+using runtime::Result;
+using runtime::Status;
+
+Status check_messages(const ordered_json& messages, const std::string& at) {
+  if (messages.empty()) return invalid_argument(at + " is an empty list of messages");
+  for (std::size_t i = 0; i < messages.size(); ++i) {
+    const ordered_json& message = messages[i];
+    const std::string which = at + ": message " + std::to_string(i + 1);
+    if (!message.is_object()) return invalid_argument(which + " must be an object with role and content, it is " + json_type_name(message));
+    if (!message.contains("role") || !message.at("role").is_string()) return invalid_argument(which + " has no 'role'");
+    if (!message.contains("content") && !message.contains("tool_calls")) return invalid_argument(which + " has no 'content'");
+  }
+  return Status();
+}
+
+/// ShareGPT's {"from": "human", "value": ...} as {"role": "user", "content": ...}; others stay.
+void rename_share_gpt(ordered_json& messages) {
+  for (ordered_json& message : messages) {
+    if (!message.is_object() || message.contains("role") || !message.contains("from") || !message.at("from").is_string() || !message.contains("value")) continue;
+    const std::string from = message.at("from").get<std::string>();
+    message = {{"role", from == "human" ? "user" : from == "gpt" ? "assistant" : from}, {"content", message.at("value")}};
+  }
+}
+
+const ordered_json* find(const ordered_json& row, const std::string& key) {
+  const auto found = row.find(key);
+  return found == row.end() || found->is_null() ? nullptr : &*found;
+}
+
+Status no_column(const RawRow& row, const std::string& key, const std::string& setting) {
+  const bool is_null = row.value.contains(key);
+  return invalid_argument(row.where + (is_null ? ": '" + key + "' (" + setting + ") is null" : ": no key '" + key + "' (" + setting + "); it has " + list_json_keys(row.value)));
+}
+
+Result<std::string> ground_truth(const RawRow& row, const RowMapping& mapping) {
+  std::string truth;
+  if (!mapping.answer.empty()) {
+    const ordered_json* column = find(row.value, mapping.answer);
+    if (column == nullptr) return no_column(row, mapping.answer, "data.columns.answer");
+    truth = json_as_text(*column);
+  } else if (const ordered_json* model = find(row.value, "reward_model"); model != nullptr && model->is_object() && model->contains("ground_truth")) {
+    truth = json_as_text(model->at("ground_truth"));
+  } else {
+    for (const char* key : {"ground_truth", "answer", "solution", "target"}) {
+      if (!row.value.contains(key)) continue;
+      truth = json_as_text(row.value.at(key));
+      break;
+    }
+  }
+  if (mapping.answer_after.empty()) return truth;
+  const std::size_t mark = truth.rfind(mapping.answer_after);
+  if (mark == std::string::npos) return invalid_argument(row.where + ": the answer has no '" + mapping.answer_after + "' (data.answer_after)");
+  truth.erase(0, mark + mapping.answer_after.size());
+  truth.erase(0, truth.find_first_not_of(" \t\r\n"));
+  truth.erase(truth.find_last_not_of(" \t\r\n") + 1);
+  return truth;
+}
+
+/// The prompt, and where the row is a conversation its response.
+Status read_prompt(const RawRow& row, const RowMapping& mapping, DataRow& into) {
+  if (!mapping.prompt_template.empty()) {
+    Result<std::string> text = fill_template(mapping.prompt_template, row.value, row.where);
+    if (!text.ok()) return text.status();
+    into.prompt = std::move(*text);
+    return Status();
+  }
+  const ordered_json* column = find(row.value, mapping.prompt);
+  if (column == nullptr) return no_column(row, mapping.prompt, "data.prompt_key");
+  into.prompt = *column;
+  const std::string at = row.where + ": '" + mapping.prompt + "'";
+  if (into.prompt.is_array()) {
+    rename_share_gpt(into.prompt);
+    const Status status = check_messages(into.prompt, at);
+    if (!status.ok()) return status;
+  } else if (!into.prompt.is_string()) {
+    return invalid_argument(at + " must be a text or a list of messages, it is " + json_type_name(into.prompt));
+  }
+  if (mapping.conversations != RowMapping::Conversations::kMessages) return Status();
+  if (!into.prompt.is_array()) return invalid_argument(at + " must be a list of messages (data.conversations=messages), it is " + json_type_name(into.prompt));
+  const ordered_json& last = into.prompt.back();
+  if (last.at("role") != "assistant" || into.prompt.size() < 2) return invalid_argument(at + ": the last of two or more messages must be the assistant's (data.conversations=messages)");
+  if (!last.contains("content") || !last.at("content").is_string()) return invalid_argument(at + ": the last message's 'content' must be a text");
+  into.response = last.at("content").get<std::string>();
+  into.prompt.erase(into.prompt.size() - 1);
+  return Status();
+}
+
+Status set_form(const RawRow& row, const RowMapping& mapping, DataRow& into) {
+  if (mapping.prompt_form == RowMapping::PromptForm::kChat && !into.is_chat()) {
+    const ordered_json message = {{"role", "user"}, {"content", into.prompt}};
+    into.prompt = ordered_json::array();
+    into.prompt.push_back(message);
+  }
+  if (mapping.prompt_form == RowMapping::PromptForm::kPlain && into.is_chat()) {
+    return invalid_argument(row.where + ": '" + mapping.prompt + "' is a list of messages, and data.prompt_form is plain: use data.prompt_template with a column that is a text");
+  }
+  if (mapping.system_prompt.empty()) return Status();
+  if (!into.is_chat()) return invalid_argument(row.where + ": data.system_prompt needs a chat: set data.prompt_form=chat");
+  if (into.prompt.front().at("role") != "system") into.prompt.insert(into.prompt.begin(), ordered_json({{"role", "system"}, {"content", mapping.system_prompt}}));
+  return Status();
+}
+
+}  // namespace
+
+Result<std::string> fill_template(std::string_view text, const ordered_json& row, const std::string& where) {
+  const std::string at = where + ": data.prompt_template: ";
+  std::string filled;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const char c = text[i];
+    const char after = i + 1 < text.size() ? text[i + 1] : '\0';
+    if (c == '\\' && (after == 'n' || after == 't' || after == '\\')) {
+      filled += after == 'n' ? '\n' : after == 't' ? '\t' : '\\';
+      ++i;
+    } else if ((c == '{' || c == '}') && after == c) {
+      filled += c;
+      ++i;
+    } else if (c == '}') {
+      return invalid_argument(at + "a '}' without its '{': write '}}' for a brace");
+    } else if (c == '{') {
+      const std::size_t end = text.find('}', i);
+      if (end == std::string_view::npos) return invalid_argument(at + "a '{' without its '}': write '{{' for a brace");
+      const std::string name(text.substr(i + 1, end - i - 1));
+      const ordered_json* column = find(row, name);
+      if (column == nullptr) return invalid_argument(at + "no key '" + name + "'; the row has " + list_json_keys(row));
+      filled += json_as_text(*column);
+      i = end;
+    } else {
+      filled += c;
+    }
+  }
+  return filled;
+}
+
+Result<RowMapping> RowMapping::from_config(const Config& config) {
+  ConfigReader read(config);
+  RowMapping mapping;
+  mapping.prompt = read.find_string("data.columns.prompt").value_or(read.get_string("data.prompt_key"));
+  mapping.answer = read.find_string("data.columns.answer").value_or("");
+  mapping.response = read.find_string("data.columns.response").value_or("");
+  mapping.data_source = read.find_string("data.columns.data_source").value_or("data_source");
+  mapping.prompt_template = read.find_string("data.prompt_template").value_or("");
+  mapping.system_prompt = read.find_string("data.system_prompt").value_or("");
+  mapping.answer_after = read.find_string("data.answer_after").value_or("");
+  const std::string conversations = read.find_string("data.conversations").value_or("");
+  const std::string form = read.find_string("data.prompt_form").value_or("");
+  if (!read.status().ok()) return read.status();
+  if (conversations == "messages") mapping.conversations = Conversations::kMessages;
+  if (conversations == "tree") mapping.conversations = Conversations::kTree;
+  if (form == "plain") mapping.prompt_form = PromptForm::kPlain;
+  if (form == "chat") mapping.prompt_form = PromptForm::kChat;
+  if (mapping.conversations != Conversations::kNone && !mapping.prompt_template.empty()) return invalid_argument("data.prompt_template and data.conversations do not go together: a conversation is a chat already");
+  if (config.find_string("data.columns.prompt").value_or(std::nullopt) && !mapping.prompt_template.empty()) return invalid_argument("data.columns.prompt and data.prompt_template both say what the prompt is: set one");
+  return mapping;
+}
+
+Result<DataRow> map_row(const RawRow& row, const RowMapping& mapping) {
+  if (!row.value.is_object()) return invalid_argument(row.where + ": a row must be an object, it is " + json_type_name(row.value));
+  DataRow into;
+  into.where = row.where;
+  Status status = read_prompt(row, mapping, into);
+  if (status.ok()) status = set_form(row, mapping, into);
+  if (!status.ok()) return status;
+  Result<std::string> truth = ground_truth(row, mapping);
+  if (!truth.ok()) return truth.status();
+  into.ground_truth = std::move(*truth);
+  if (const ordered_json* source = find(row.value, mapping.data_source)) into.data_source = json_as_text(*source);
+  if (const ordered_json* extra = find(row.value, "extra_info")) into.extra = *extra;
+  const std::string response_key = mapping.response.empty() ? "response" : mapping.response;
+  const ordered_json* response = find(row.value, response_key);
+  if (response == nullptr && !mapping.response.empty()) return no_column(row, mapping.response, "data.columns.response");
+  if (response != nullptr) {
+    if (!response->is_string()) return invalid_argument(row.where + ": '" + response_key + "' must be a text, it is " + json_type_name(*response));
+    into.response = response->get<std::string>();
+  }
+  return into;
+}
+
+}  // namespace rl

@@ -1,0 +1,46 @@
+// RowMapping: how a stored row becomes a prompt with what judges its answers.
+#pragma once
+
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "rl/config/config.h"
+#include "rl/data/data_row.h"
+#include "rl/data/row_source.h"
+#include "runtime/core/result.h"
+
+namespace rl {
+
+/// What `data.*` says of columns. Empty strings are what is not said.
+struct RowMapping {
+  enum class Conversations {
+    kNone,      // a row is a prompt
+    kMessages,  // a row is a conversation, whose last message is the response
+    kTree       // a row is a message with the id of its parent, as in oasst1
+  };
+  enum class PromptForm { kAsStored, kPlain, kChat };
+
+  std::string prompt = "prompt";  // the columns' names
+  std::string answer;             // otherwise verl's reward_model.ground_truth, or ground_truth, answer, solution, target
+  std::string response;           // otherwise `response`, which a row need not have
+  std::string data_source = "data_source";
+  std::string prompt_template;  // "Question: {question}\nAnswer:": what is in braces are columns; {{ and }} are braces
+  std::string system_prompt;    // goes before a chat that has none
+  std::string answer_after;     // the ground truth is what comes after the last of these: "####" of GSM8K
+  Conversations conversations = Conversations::kNone;
+  PromptForm prompt_form = PromptForm::kAsStored;
+
+  /// kInvalidArgument: settings that do not go together, a template that does not parse.
+  static runtime::Result<RowMapping> from_config(const Config& config);
+
+  bool operator==(const RowMapping&) const = default;
+};
+
+/// kInvalidArgument: a column is missing or of a wrong type; the message names row and column. Not for kTree.
+runtime::Result<DataRow> map_row(const RawRow& row, const RowMapping& mapping);
+
+/// The text of a template. `where` is for messages.
+runtime::Result<std::string> fill_template(std::string_view text, const nlohmann::ordered_json& row, const std::string& where);
+
+}  // namespace rl

@@ -1,0 +1,267 @@
+// Rows of every form, from files that the reference libraries made (make_files.py), and back.
+#include "rl/data/row_source.h"
+
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <numeric>
+
+#include "rl/data/dataset.h"
+#include "rl/data/row_type.h"
+#include "tests/rl/data/test_files.h"
+#include "tests/support/temporary_folder.h"
+
+namespace rl {
+namespace {
+
+namespace fs = std::filesystem;
+using nlohmann::ordered_json;
+using runtime::ErrorCode;
+using testing::TempFile;
+
+std::string file(const std::string& name) { return STARLING_SOURCE_DIR "/tests/rl/data/files/" + name; }
+
+/// All rows, read in order, which are checked to be those that the blocks have.
+runtime::Result<std::vector<RawRow>> read_all(const std::string& name, const RowSourceOptions& options = {}) {
+  auto source = open_rows(name, options);
+  if (!source.ok()) return source.status();
+  std::vector<RawRow> rows;
+  while (true) {
+    auto block = (*source)->next();
+    if (!block.ok()) return block.status();
+    if (block->empty()) break;
+    for (RawRow& row : *block) rows.push_back(std::move(row));
+  }
+  const auto blocks = (*source)->block_rows();
+  if (!blocks.ok()) return blocks.status();
+  EXPECT_EQ(std::accumulate(blocks->begin(), blocks->end(), std::int64_t{0}), static_cast<std::int64_t>(rows.size()));
+  auto end = rows.end();
+  for (std::int64_t block = static_cast<std::int64_t>(blocks->size()) - 1; block >= 0; --block) {  // backwards: in no order that a stream has
+    const auto read = (*source)->read_block(block);
+    if (!read.ok()) return read.status();
+    end -= static_cast<std::ptrdiff_t>(read->size());
+    for (std::size_t i = 0; i < read->size(); ++i) {
+      EXPECT_EQ((*read)[i].value, end[static_cast<std::ptrdiff_t>(i)].value);
+      EXPECT_EQ((*read)[i].where, end[static_cast<std::ptrdiff_t>(i)].where);
+    }
+  }
+  return rows;
+}
+
+std::vector<ordered_json> values(const std::string& name, const RowSourceOptions& options = {}) {
+  const auto rows = read_all(name, options);
+  EXPECT_TRUE(rows.ok()) << rows.status().to_string();
+  std::vector<ordered_json> values;
+  if (rows.ok()) {
+    for (const RawRow& row : *rows) values.push_back(row.value);
+  }
+  return values;
+}
+
+std::string complaint(const std::string& name) { return read_all(name).status().message(); }
+
+ordered_json verl_row(int i) {
+  const std::string sum = std::to_string(i) + "+" + std::to_string(i), twice = std::to_string(2 * i);
+  return {{"data_source", "openai/gsm8k"},
+          {"prompt", {{{"content", "What is " + sum + "? Žluťoučký kůň"}, {"role", "user"}}}},
+          {"ability", "math"},
+          {"reward_model", {{"ground_truth", twice}, {"style", "rule"}}},
+          {"extra_info", {{"answer", sum + "\n#### " + twice}, {"index", i}, {"split", "train"}}}};
+}
+
+// The order of an object's fields is the file's.
+void expect_verl_rows(const std::vector<ordered_json>& rows, int first, int count) {
+  ASSERT_EQ(rows.size(), static_cast<std::size_t>(count));
+  for (int i = 0; i < count; ++i) EXPECT_EQ(nlohmann::json(rows[static_cast<std::size_t>(i)]), nlohmann::json(verl_row(first + i)));
+}
+
+TEST(RowSource, ReadsVerlsParquetWithEveryCodec) {
+  for (const char* codec : {"snappy", "gzip", "zstd", "brotli", "lz4"}) {
+    SCOPED_TRACE(codec);
+    expect_verl_rows(values(file("verl_" + std::string(codec) + ".parquet")), 0, 10);
+  }
+  const auto rows = read_all(file("verl_snappy.parquet"));
+  ASSERT_TRUE(rows.ok());
+  EXPECT_EQ((*rows)[9].where, file("verl_snappy.parquet") + ": row 10");
+  EXPECT_EQ(*(*open_rows(file("verl_snappy.parquet")))->block_rows(), (std::vector<std::int64_t>{4, 4, 2}));
+  DatasetOptions options;
+  options.files = {file("verl_snappy.parquet")};
+  const auto dataset = Dataset::load(options);
+  ASSERT_TRUE(dataset.ok()) << dataset.status().to_string();
+  EXPECT_TRUE(dataset->row(3).is_chat());
+  EXPECT_EQ(dataset->row(3).ground_truth, "6");
+  EXPECT_EQ(dataset->row(3).extra.at("index"), 3);
+  EXPECT_EQ(dataset->row(3).data_source, "openai/gsm8k");
+}
+
+TEST(RowSource, ReadsEveryTypeAndMissingValues) {
+  const ordered_json first = {{"int8", -8}, {"uint64", UINT64_MAX}, {"float", 0.5}, {"bool", true}, {"text", "a"}, {"bytes", "xyz"}, {"day", "2024-02-29"}, {"decimal", "1.25"},
+                              {"dictionary", "x"}, {"list", {1, nullptr}}, {"fixed", {1, 2}}, {"map", {{"k", 1}}}, {"null", nullptr}};
+  for (const char* name : {"types.parquet", "types.arrow"}) {
+    SCOPED_TRACE(name);
+    const auto rows = values(file(name));
+    ASSERT_EQ(rows.size(), 2u);
+    EXPECT_EQ(rows[0], first);
+    for (const auto& [column, value] : rows[1].items()) EXPECT_TRUE(value.is_null()) << column;
+  }
+}
+
+TEST(RowSource, ReadsFoldersOfSaveToDisk) {
+  expect_verl_rows(values(file("saved")), 0, 10);
+  expect_verl_rows(values(file("splits"), {.row_bytes_max = 1000, .split = "train"}), 0, 6);
+  expect_verl_rows(values(file("splits"), {.row_bytes_max = 1000, .split = "validation"}), 6, 4);  // there it is called test
+  expect_verl_rows(values(file("splits/test")), 6, 4);
+  EXPECT_EQ(complaint(file("splits")), "data folder " + file("splits") + ": it has several splits (train, test): name one, as " + file("splits/train"));
+}
+
+TEST(RowSource, ReadsJsonLists) {
+  const TempFile list("\xEF\xBB\xBF [ {\"a\": \"}],[\\\"\"},\n{\"a\": [1, {\"b\": 2}]} ]\n", ".json");
+  EXPECT_EQ(values(list.path()), (std::vector<ordered_json>{{{"a", "}],[\""}}, ordered_json::parse(R"({"a": [1, {"b": 2}]})")}));
+  EXPECT_TRUE(values(TempFile(" [ ] ", ".json").path()).empty());
+  const TempFile lines("{\"a\": 1}\n{\"a\": 2}\n", ".json");  // as many tools name it
+  EXPECT_EQ(values(lines.path()).size(), 2u);
+  const auto expect_bad = [](const std::string& text, const std::string& what) {
+    const TempFile bad(text, ".json");
+    EXPECT_EQ(complaint(bad.path()), bad.path() + ": " + what) << text;
+  };
+  expect_bad("[{\"a\": 1}, {\"a\": ", "row 2: the list is not closed: the file is cut off");
+  expect_bad("[{\"a\": 1} {\"a\": 2}]", "row 1: not JSON: parse error at line 1, column 10: syntax error while parsing value - unexpected '{'; expected end of input");
+  expect_bad("[{\"a\": 1},]", "row 2: a row is missing behind a comma");
+  expect_bad("[{\"a\": 1}] x", "row 2: there is text behind the list's end");
+  expect_bad("[{\"a\": 1}, 5]", "row 2: a row must be an object, it is a number");
+}
+
+TEST(RowSource, ReadsCsv) {
+  const TempFile csv("question,answer\r\n\"a \"\"b\"\", c\",1\r\n\"two\nlines\",\n\n,x", ".csv");
+  EXPECT_EQ(values(csv.path()), (std::vector<ordered_json>{{{"question", "a \"b\", c"}, {"answer", "1"}}, {{"question", "two\nlines"}, {"answer", ""}}, {{"question", ""}, {"answer", "x"}}}));
+  EXPECT_EQ((*read_all(csv.path()))[1].where, csv.path() + ": row 2");
+  const TempFile tsv("a\tb\n1,5\t2\n", ".tsv");
+  EXPECT_EQ(values(tsv.path()), (std::vector<ordered_json>{{{"a", "1,5"}, {"b", "2"}}}));
+  const TempFile fields("a,b\n1,2\n1,2,3\n", ".csv");
+  EXPECT_EQ(complaint(fields.path()), fields.path() + ": row 2: it has 3 fields, and the first line names 2 columns");
+  const TempFile open("a,b\n1,\"2\n", ".csv");
+  EXPECT_EQ(complaint(open.path()), open.path() + ": row 1: a quoted field is not closed");
+  const TempFile behind("a,b\n1,\"2\"x\n", ".csv");
+  EXPECT_EQ(complaint(behind.path()), behind.path() + ": row 1: field 2: text behind its closing quote");
+}
+
+TEST(RowSource, TextsAreReadInBlocks) {
+  for (const auto& [extension, begin, middle, end] : {std::tuple{".jsonl", "", "\n", "\n"}, std::tuple{".json", "[", ",\n", "]"}, std::tuple{".csv", "a,b\n", "\n", "\n"}}) {
+    SCOPED_TRACE(extension);
+    std::string text = begin;
+    for (int i = 0; i < 3000; ++i) {
+      const std::string filling(static_cast<std::size_t>(i % 200), i % 7 == 0 ? '"' : 'x');
+      const std::string number = std::to_string(i);
+      if (i > 0) text += middle;
+      std::string quoted = "\"";
+      for (const char c : filling) quoted += c == '"' ? (std::string(extension) == ".csv" ? "\"\"" : "\\\"") : std::string(1, c);
+      text += std::string(extension) == ".csv" ? number + "," + quoted + "\"" : "{\"a\": \"" + number + "\", \"b\": " + quoted + "\"}";
+    }
+    const TempFile rows(text + end, extension);
+    const auto read = values(rows.path());
+    ASSERT_EQ(read.size(), 3000u);
+    for (int i = 0; i < 3000; ++i) {
+      const ordered_json& row = read[static_cast<std::size_t>(i)];
+      ASSERT_EQ(row.at("a"), std::to_string(i));
+      ASSERT_EQ(row.at("b").get<std::string>().size(), static_cast<std::size_t>(i % 200));
+    }
+    EXPECT_GT((*open_rows(rows.path()))->block_rows()->size(), 2u);
+  }
+}
+
+TEST(RowSource, DamagedFilesAreErrorsThatNameThem) {
+  for (const char* name : {"cut.parquet", "damaged.parquet", "lying.parquet", "cut.arrow", "open.arrow"}) {
+    SCOPED_TRACE(name);
+    const auto rows = read_all(file(name));
+    ASSERT_FALSE(rows.ok());
+    EXPECT_EQ(rows.status().code(), ErrorCode::kInvalidArgument);
+    EXPECT_TRUE(rows.status().message().starts_with("data file " + file(name))) << rows.status().message();
+  }
+  const TempFile text("{\"a\": 1}\n", ".parquet");
+  EXPECT_EQ(read_all(text.path()).status().code(), ErrorCode::kInvalidArgument);
+  const TempFile nothing("", ".arrow");
+  EXPECT_EQ(read_all(nothing.path()).status().code(), ErrorCode::kInvalidArgument);
+  EXPECT_EQ(read_all("/nowhere/a.parquet").status().code(), ErrorCode::kNotFound);
+  const TempFile unknown("x", ".xlsx");
+  EXPECT_EQ(read_all(unknown.path()).status().code(), ErrorCode::kUnimplemented);
+  const support::TemporaryFolder folder;
+  fs::copy(file("saved"), folder.path() / "saved");
+  fs::remove(folder.path() / "saved" / "data-00001-of-00002.arrow");
+  const auto missing = read_all((folder.path() / "saved").string());
+  EXPECT_EQ(missing.status().code(), ErrorCode::kNotFound);
+  EXPECT_NE(missing.status().message().find("data-00001-of-00002.arrow: it is missing"), std::string::npos) << missing.status().message();
+}
+
+// Any byte of a Parquet file may be another: an error or other rows, but the program goes on.
+TEST(RowSource, SurvivesAnyDamagedByte) {
+  std::ifstream in(file("verl_snappy.parquet"), std::ios::binary);
+  const std::string whole((std::istreambuf_iterator<char>(in)), {});
+  ASSERT_GT(whole.size(), 1000u);
+  int refused = 0, tried = 0;
+  for (std::size_t at = 0; at < whole.size(); at += 11, ++tried) {
+    std::string damaged = whole;
+    damaged[at] = static_cast<char>(damaged[at] ^ 0xFF);
+    const TempFile copy(damaged, ".parquet");
+    auto source = open_rows(copy.path());
+    bool failed = !source.ok();
+    while (!failed) {
+      const auto rows = (*source)->next();
+      failed = !rows.ok();
+      if (!failed && rows->empty()) break;
+    }
+    refused += failed;
+  }
+  EXPECT_GT(refused, tried / 4);
+}
+
+TEST(RowSource, WritesWhatItReads) {
+  const std::vector<ordered_json> rows = values(file("verl_snappy.parquet"));
+  RowType type;
+  for (const ordered_json& row : rows) ASSERT_TRUE(type.add(row).ok());
+  const support::TemporaryFolder folder;
+  for (const char* name : {"a.parquet", "a.arrow", "a.jsonl", "a.json", "folder"}) {
+    SCOPED_TRACE(name);
+    const std::string path = (folder.path() / name).string();
+    {
+      auto unfinished = create_rows(path, type);
+      ASSERT_TRUE(unfinished.ok()) << unfinished.status().to_string();
+      ASSERT_TRUE((*unfinished)->write({rows[0], "x"}).ok());
+    }
+    EXPECT_TRUE(fs::is_empty(folder.path()) || !fs::exists(path)) << "not committed";
+    auto sink = create_rows(path, type);
+    ASSERT_TRUE(sink.ok()) << sink.status().to_string();
+    for (const ordered_json& row : rows) ASSERT_TRUE((*sink)->write({row, "x"}).ok());
+    const auto committed = (*sink)->commit();
+    ASSERT_TRUE(committed.ok()) << committed.to_string();
+    EXPECT_EQ(values(path), rows);
+  }
+  EXPECT_EQ(std::distance(fs::directory_iterator(folder.path()), fs::directory_iterator()), 5);
+  const auto there = create_rows((folder.path() / "folder").string(), type);
+  EXPECT_EQ(there.status().code(), ErrorCode::kInvalidArgument);
+}
+
+TEST(RowSource, WritesCsvThatItReads) {
+  const std::vector<ordered_json> rows = {{{"a", "x,\"y\"\nz"}, {"b", ""}}, {{"a", ""}, {"b", " padded "}}, {{"a", nullptr}, {"b", "1"}}};
+  RowType type;
+  for (const ordered_json& row : rows) ASSERT_TRUE(type.add(row).ok());
+  const support::TemporaryFolder folder;
+  const std::string path = (folder.path() / "a.csv").string();
+  auto sink = create_rows(path, type);
+  ASSERT_TRUE(sink.ok());
+  for (const ordered_json& row : rows) ASSERT_TRUE((*sink)->write({row, "x"}).ok());
+  ASSERT_TRUE((*sink)->commit().ok());
+  auto expected = rows;
+  expected[2]["a"] = "";  // CSV knows no null
+  EXPECT_EQ(values(path), expected);
+}
+
+TEST(RowType, HoldsWhatWasSeen) {
+  RowType type;
+  EXPECT_TRUE(type.add(ordered_json::parse(R"({"a": 1, "b": [], "c": null})")).ok());
+  EXPECT_TRUE(type.add(ordered_json::parse(R"({"a": 1.5, "b": [{"x": true}], "d": "t"})")).ok());
+  EXPECT_EQ(type.to_string(), "object<a: float, b: list<object<x: bool>>, c: null, d: text>");
+  EXPECT_EQ(type.add(ordered_json::parse(R"({"b": [{"x": "t"}]})")).message(), "'b[].x' is a string here, and bool in rows before");
+}
+
+}  // namespace
+}  // namespace rl
