@@ -32,12 +32,13 @@ Result<double> ppo_step(const Roles& roles, PromptFeed& feed, std::int64_t step)
 
   const auto references = roles.reference.fetch(&ReferenceActor::score, split(samples));
   if (!references.ok()) return references.status();
-  const auto scores = roles.reward.fetch(&RewardActor::score, split(samples), split(prompts->tasks));
-  if (!scores.ok()) return scores.status();
+  const auto reports = roles.reward.fetch(&RewardActor::score, split(samples), split(prompts->tasks));
+  if (!reports.ok()) return reports.status();
+  const auto scores = select(*reports, &RewardReport::scores);
 
   // Values and advantages; the KL to the reference comes off each token's reward.
   std::vector<EstimateTask> tasks;
-  for (const std::vector<double>& part : *scores) tasks.push_back({.scores = part, .baselines = {}, .kl_coefficient = kKlCoefficient});
+  for (const std::vector<double>& part : scores) tasks.push_back({.scores = part, .baselines = {}, .kl_coefficient = kKlCoefficient});
   const auto estimated = roles.critic.fetch(&CriticActor::estimate, split(samples), split(select(*references, &Referenced::logprobs)), split(tasks));
   if (!estimated.ok()) return estimated.status();
   const auto estimates = select(*estimated, &Estimated::estimates);
@@ -55,7 +56,7 @@ Result<double> ppo_step(const Roles& roles, PromptFeed& feed, std::int64_t step)
   const std::vector<std::vector<float>> no_kl_loss(lengths.size());
   const auto updated = roles.policy.fetch(&PolicyActor::update, split(samples), split(no_kl_loss), split(plans), split(estimates));
   if (!updated.ok()) return updated.status();
-  const std::vector<double> flat = join<double>(*scores);
+  const std::vector<double> flat = join<double>(scores);
   return std::accumulate(flat.begin(), flat.end(), 0.0) / static_cast<double>(flat.size());
 }
 
