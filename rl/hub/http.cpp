@@ -155,6 +155,9 @@ Result<HttpAnswer> HttpClient::perform(const HttpRequest& request) {
   const CURLcode code = curl_easy_perform(curl);
   if (!transfer.failure.ok()) return transfer.failure;
   if (code == CURLE_ABORTED_BY_CALLBACK) return runtime::cancelled(request.url + ": cancelled");
+  if (code == CURLE_OPERATION_TIMEDOUT && request.total_max.count() > 0) {
+    return runtime::deadline_exceeded(request.url + ": no answer within " + std::to_string(request.total_max.count()) + " ms");
+  }
   if (code != CURLE_OK) return network_failure(code, request.url, detail);
   long status = 0;
   curl_easy_getinfo(curl, CURLINFO_RESPONSE_CODE, &status);

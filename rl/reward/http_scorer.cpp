@@ -80,10 +80,9 @@ ScoredBatch HttpScorer::score_chunk(std::span<const ScoreRequest> requests) cons
       std::this_thread::sleep_for(options_.pause * (1 << std::min(attempt - 1, 6)));
       ++batch.counts.retries;
     }
-    const auto begin = std::chrono::steady_clock::now();
     const Result<HttpAnswer> answer = client.perform(request);
     if (!answer.ok()) {
-      const bool late = std::chrono::steady_clock::now() - begin >= options_.timeout;
+      const bool late = answer.status().code() == runtime::ErrorCode::kDeadlineExceeded;
       failed.failure = late ? ScoreFailure::kTimeout : ScoreFailure::kError;
       failed.message = answer.status().message();
       ++(late ? batch.counts.timeouts : batch.counts.errors);

@@ -20,6 +20,8 @@ struct Algorithm {
   const char* metric;  // that only a run of its kind has, or any
 };
 
+void PrintTo(const Algorithm& algorithm, std::ostream* out) { *out << algorithm.options; }
+
 constexpr const char* kActor = "actor_rollout_ref.actor.";
 
 std::vector<Algorithm> algorithms() {

@@ -45,7 +45,11 @@ TEST_F(RewardWorkerTest, ShowsTheFirstSamplesAsText) {
   RewardWorker worker = this->worker("letters");
   const auto texts = worker.texts(batch({"ab", "aa"}), {{"toy", "ab", "toy:1", ""}}, {1.0, 0.5}, 1);
   ASSERT_TRUE(texts.ok());
-  EXPECT_EQ(*texts, (std::vector<SampleText>{{"sort ba", "ab", "ab", 1.0}}));
+  ASSERT_EQ(texts->size(), 1u);
+  const SampleText& text = texts->front();
+  EXPECT_EQ(std::tie(text.prompt, text.response, text.ground_truth, text.score), std::make_tuple("sort ba", "ab", "ab", 1.0));
+  EXPECT_EQ(text.tokens, (std::vector<std::string>{"a", "b", ""})) << "the end of the sequence says nothing";
+  EXPECT_EQ(text.logprobs.size(), text.tokens.size());
 }
 
 TEST_F(RewardWorkerTest, NamesTheRowWhoseGroundTruthTheRuleCannotUse) {
