@@ -30,9 +30,6 @@ std::string text(std::int64_t number) { return std::to_string(number); }
 std::vector<std::string> contradictions(const TrainerOptions& trainer, const SlotOptions& slots, const Config& config) {
   std::vector<std::string> found;
   const std::int64_t workers = slots.nodes * slots.per_node;
-  if (trainer.estimator == AdvantageEstimator::kGrpo && trainer.samples_per_prompt < 2) {
-    found.push_back("algorithm.adv_estimator=grpo compares the responses to a prompt with each other, and actor_rollout_ref.rollout.n is 1: set rollout.n to at least 2");
-  }
   if (trainer.batch_prompts < workers) {
     found.push_back("data.train_batch_size=" + text(trainer.batch_prompts) + " is less than the " + text(workers) +
                     " workers (trainer.nnodes x trainer.n_gpus_per_node), some of which would have no prompts: raise it, or take fewer workers");
@@ -156,6 +153,9 @@ Status dry_run(const Config& config, std::ostream& out) {
   if (policy.ok()) {
     const std::int64_t workers = slots->nodes * slots->per_node;
     for (const std::string& note : config.notes()) out << note << "\n";
+    if (trainer->estimator == AdvantageEstimator::kGrpo && trainer->samples_per_prompt < 2) {
+      out << "algorithm.adv_estimator=grpo compares the responses to a prompt with each other, and actor_rollout_ref.rollout.n is 1: a response's score is its advantage then\n";
+    }
     const Result<std::filesystem::path> model = find_model(policy->model);
     if (!model.ok()) return model.status();
     const Result<DataSize> data = measure_data(config, *model);

@@ -49,10 +49,15 @@ TEST(DryRun, SaysTheMemoryOfEachRole) {
 }
 
 TEST(DryRun, KeysThatContradictEachOtherAreNamedTogether) {
-  const Told told = tell({"actor_rollout_ref.rollout.n=1", "actor_rollout_ref.actor.ppo_mini_batch_size=6", "trainer.n_gpus_per_node=32"});
-  EXPECT_TRUE(has(told.error, "set rollout.n to at least 2")) << told.error;
+  const Told told = tell({"actor_rollout_ref.actor.ppo_mini_batch_size=6", "trainer.n_gpus_per_node=32"});
   EXPECT_TRUE(has(told.error, "less than the 32 workers")) << told.error;
   EXPECT_TRUE(has(told.error, "no multiple of actor_rollout_ref.actor.ppo_mini_batch_size=6")) << told.error;
+}
+
+TEST(DryRun, AGroupOfOneIsPointedOut) {
+  const Told told = tell({"actor_rollout_ref.rollout.n=1"});
+  EXPECT_EQ(told.error, "") << "articles train so";
+  EXPECT_TRUE(has(told.text, "rollout.n is 1: a response's score is its advantage then")) << told.text;
 }
 
 TEST(DryRun, LengthsThatAreSaidTwiceHaveToAgree) {
