@@ -3,6 +3,7 @@
 #include <string_view>
 
 #include "rl/command/all_reduce.h"
+#include "rl/command/data.h"
 #include "rl/command/export.h"
 #include "rl/command/generate.h"
 #include "rl/command/inspect.h"
@@ -26,7 +27,7 @@ struct Command {
 constexpr Command kTools[] = {
     {"generate", rl::generate_command},     {"score", rl::score_command},   {"tokenize", rl::tokenize_command},
     {"detokenize", rl::detokenize_command}, {"render", rl::render_command}, {"export", rl::export_command},
-    {"inspect", rl::inspect_command},       {"report", rl::report_command},
+    {"inspect", rl::inspect_command},       {"report", rl::report_command},   {"data", rl::data_command},
 };
 
 void print_usage(std::ostream& out) {

@@ -35,7 +35,7 @@
 
 namespace {
 
-constexpr const char* kRlCommands[] = {"train", "generate", "score", "tokenize", "detokenize", "render", "export", "inspect", "report"};
+constexpr const char* kRlCommands[] = {"train", "generate", "score", "tokenize", "detokenize", "render", "export", "inspect", "report", "data"};
 
 /// What is asked about a configuration alone is answered by a program that starts at once, without LibTorch.
 bool asks_config(int argc, char** argv) {
