@@ -8,14 +8,11 @@
 #include "runtime/core/log.h"
 
 namespace rl {
-namespace {
 
 using runtime::ObjectRef;
 using runtime::Result;
 using runtime::split;
 using runtime::Status;
-
-}  // namespace
 
 Result<Metrics> Trainer::step() {
   const Status ready = begin();
@@ -28,7 +25,7 @@ Result<Metrics> Trainer::step() {
   if (!credit.ok()) return credit.status();
   timer.lap("adv");
   if (!options_.rollout_folder.empty()) {
-    if (const Status dumped = dump_samples({options_.rollout_folder, steps_done_ + 1}, samples->batches, samples->tasks, samples->scores, credit->advantages); !dumped.ok()) return dumped;
+    keep_samples({options_.rollout_folder, steps_done_ + 1}, samples->batches, samples->tasks, samples->scores, credit->advantages);
     timer.lap("dump_rollouts");
   }
 
@@ -155,11 +152,12 @@ void Trainer::record(const StepRecord& record) {
   if (on_step_) on_step_(record);
 }
 
-Status Trainer::dump_samples(const RolloutDump& dump, const std::vector<ObjectRef<RolloutBatch>>& batches, const std::vector<std::vector<RewardTask>>& tasks,
-                             const std::vector<std::vector<double>>& scores, const std::vector<float>& advantages) {
+// Training is worth more than what is kept to look at: a full disk does not end it.
+void Trainer::keep_samples(const RolloutDump& dump, const std::vector<ObjectRef<RolloutBatch>>& batches, const std::vector<std::vector<RewardTask>>& tasks,
+                           const std::vector<std::vector<double>>& scores, const std::vector<float>& advantages) {
   const auto texts = reward_.fetch(&RewardActor::texts, split(batches), split(tasks), split(scores), std::numeric_limits<std::int64_t>::max());
-  if (!texts.ok()) return texts.status();
-  return write_rollout_dump(dump, join<SampleText>(*texts), advantages);
+  const Status kept = texts.ok() ? write_rollout_dump(dump, join<SampleText>(*texts), advantages) : texts.status();
+  if (!kept.ok()) LOG(warn, "{}; training goes on", kept.message());
 }
 
 Result<Metrics> Trainer::validate() {
@@ -186,7 +184,7 @@ Result<Metrics> Trainer::validate() {
       }
     }
     if (!options_.validation_folder.empty()) {
-      if (const Status dumped = dump_samples({options_.validation_folder, steps_done_, &prompts != &rounds->front()}, batches, prompts.tasks, scores, {}); !dumped.ok()) return dumped;
+      keep_samples({options_.validation_folder, steps_done_, &prompts != &rounds->front()}, batches, prompts.tasks, scores, {});
     }
     const std::int64_t missing = options_.shown_samples - static_cast<std::int64_t>(texts.size());
     if (missing <= 0) continue;

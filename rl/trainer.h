@@ -133,8 +133,8 @@ class Trainer {
   void scale_rewards(Credit& credit);
   runtime::Status penalize(const StepSamples& samples, Credit& credit);
   std::vector<SampleUse> use_of(const StepSamples& samples) const;
-  runtime::Status dump_samples(const RolloutDump& dump, const std::vector<runtime::ObjectRef<RolloutBatch>>& batches, const std::vector<std::vector<RewardTask>>& tasks,
-                               const std::vector<std::vector<double>>& scores, const std::vector<float>& advantages);
+  void keep_samples(const RolloutDump& dump, const std::vector<runtime::ObjectRef<RolloutBatch>>& batches, const std::vector<std::vector<RewardTask>>& tasks,
+                    const std::vector<std::vector<double>>& scores, const std::vector<float>& advantages);
   void record(const StepRecord& record);
   bool due(std::int64_t interval) const;
 

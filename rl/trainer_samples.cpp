@@ -173,8 +173,9 @@ void Trainer::drop_unscored_prompts(StepSamples& samples) const {
 // Samples that have no score are left out of all that follows.
 runtime::Status Trainer::leave_out_unscored(StepSamples& samples) const {
   const auto samples_per_prompt = static_cast<std::size_t>(options_.samples_per_prompt);
-  // GRPO does with a single response, but not as a remainder: its advantage would be of another scale than the others'.
-  const std::int64_t group = options_.estimator == AdvantageEstimator::kGrpo ? 2 : group_size_min(options_.estimator);
+  // GRPO and GPG do with a single response, but not as a remainder: its advantage would be of another scale than the others'.
+  const bool compares = options_.estimator == AdvantageEstimator::kGrpo || options_.estimator == AdvantageEstimator::kGpg;
+  const std::int64_t group = compares ? 2 : group_size_min(options_.estimator);
   const std::int64_t fewest = std::min(group, options_.samples_per_prompt);
   std::vector<std::vector<std::uint8_t>> left_out = select(samples.reports, &RewardReport::left_out);
   for (std::size_t worker = 0; worker < left_out.size(); ++worker) {

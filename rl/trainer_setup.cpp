@@ -230,6 +230,11 @@ Status Trainer::start_reference() {
 Status Trainer::open_logs() {
   const Status written = write_file_atomically(options_.folder / "config.yaml", config_.to_yaml());
   if (!written.ok()) return written;
+  for (const fs::path& folder : {options_.rollout_folder, options_.validation_folder}) {
+    std::error_code error;
+    if (!folder.empty()) fs::create_directories(folder, error);
+    if (error) return runtime::errno_status(error.value(), "making " + folder.string() + " (trainer.rollout_data_dir or validation_data_dir)");
+  }
   const ConsoleOptions console{.interval = options_.log_interval, .bar = ::isatty(STDOUT_FILENO) == 1, .width = console_width()};
   auto log = open_metric_log({.loggers = options_.loggers,
                               .folder = options_.folder,

@@ -10,6 +10,7 @@ namespace {
 
 constexpr std::array kNames = {
     std::pair{AdvantageEstimator::kGae, std::string_view("gae")},
+    std::pair{AdvantageEstimator::kGpg, std::string_view("gpg")},
     std::pair{AdvantageEstimator::kGrpo, std::string_view("grpo")},
     std::pair{AdvantageEstimator::kGrpoPassk, std::string_view("grpo_passk")},
     std::pair{AdvantageEstimator::kOpo, std::string_view("opo")},
@@ -44,8 +45,9 @@ std::int64_t group_size_min(AdvantageEstimator estimator) {
     case AdvantageEstimator::kRloo:
     case AdvantageEstimator::kOpo:
     case AdvantageEstimator::kReinforcePlusPlusBaseline: return 2;
-    // GRPO's response alone keeps its score, in verl too.
+    // GRPO's and GPG's response alone keeps its score, in verl too.
     case AdvantageEstimator::kGrpo:
+    case AdvantageEstimator::kGpg:
     case AdvantageEstimator::kReinforcePlusPlus:
     case AdvantageEstimator::kRemax:
     case AdvantageEstimator::kGae: break;

@@ -14,6 +14,7 @@ enum class AdvantageEstimator {
   kGrpoPassk,                  // "grpo_passk": only the best of a group is credited; arXiv:2503.19595
   kRloo,                       // "rloo": against the mean of the group's others; arXiv:2402.14740
   kOpo,                        // "opo": against the group's mean weighted by lengths; arXiv:2505.23585
+  kGpg,                        // "gpg": against the group's mean, by the share of responses that scored at all; arXiv:2504.02546
   kReinforcePlusPlus,          // "reinforce_plus_plus": discounted returns of tokens, whitened; arXiv:2501.03262
   kReinforcePlusPlusBaseline,  // "reinforce_plus_plus_baseline": against the group's mean, whitened; arXiv:2501.03262
   kRemax,                      // "remax": against the greedy response to the same prompt; arXiv:2310.10505

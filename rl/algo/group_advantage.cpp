@@ -89,6 +89,14 @@ std::vector<float> opo_advantages(std::span<const float> scores, Groups groups, 
   });
 }
 
+std::vector<float> gpg_advantages(std::span<const float> scores, Groups groups) {
+  std::vector<float> advantages = minus_baseline(scores, groups, [&](const Members& group) { return mean(scores, group); });
+  const auto successes = std::count_if(scores.begin(), scores.end(), [](float score) { return score != 0.0F; });
+  const float scale = static_cast<float>(scores.size()) / static_cast<float>(std::max<std::ptrdiff_t>(successes, 1));
+  for (float& advantage : advantages) advantage *= scale;
+  return advantages;
+}
+
 std::vector<float> grpo_passk_advantages(std::span<const float> scores, Groups groups, bool normalize_by_std) {
   std::vector<float> advantages(scores.size(), 0.0F);
   for (Members& group : members_of(scores, groups)) {
@@ -129,6 +137,7 @@ std::vector<float> response_advantages(AdvantageEstimator estimator, std::span<c
     case AdvantageEstimator::kGrpoPassk: return grpo_passk_advantages(scores, groups, normalize_by_std);
     case AdvantageEstimator::kRloo: return rloo_advantages(scores, groups);
     case AdvantageEstimator::kOpo: return opo_advantages(scores, groups, lengths);
+    case AdvantageEstimator::kGpg: return gpg_advantages(scores, groups);
     case AdvantageEstimator::kReinforcePlusPlusBaseline: return reinforce_plus_plus_baseline_advantages(scores, groups, lengths);
     case AdvantageEstimator::kReinforcePlusPlus:
     case AdvantageEstimator::kRemax:

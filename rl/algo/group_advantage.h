@@ -24,6 +24,10 @@ std::vector<float> rloo_advantages(std::span<const float> scores, Groups groups)
 /// arXiv:2505.23585. A group of one keeps its score.
 std::vector<float> opo_advantages(std::span<const float> scores, Groups groups, std::span<const std::int64_t> lengths);
 
+/// GPG: score minus the group's mean, times the number of responses over the number of those whose score is not 0 (at least 1), so that a batch of few successes weighs as much as
+/// one of many; Chu et al. 2025, arXiv:2504.02546. A group of one keeps its score, so scaled.
+std::vector<float> gpg_advantages(std::span<const float> scores, Groups groups);
+
 /// Pass@k GRPO: only the best response of a group is credited, by its lead over the second best; Chen et al. 2025, arXiv:2503.19595.
 /// Groups need two responses or more; a smaller one is a bug of the caller.
 std::vector<float> grpo_passk_advantages(std::span<const float> scores, Groups groups, bool normalize_by_std = true);

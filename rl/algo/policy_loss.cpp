@@ -92,6 +92,11 @@ PolicyLoss covariance_kl_loss(const at::Tensor& logprobs_BT, const at::Tensor& o
   return out;
 }
 
+PolicyLoss policy_gradient_loss(const at::Tensor& logprobs_BT, const at::Tensor& advantages_BT) {
+  const at::Tensor none_BT = at::zeros_like(logprobs_BT.detach());
+  return {-logprobs_BT * advantages_BT.detach(), none_BT, none_BT};
+}
+
 SequencePolicyLoss geometric_mean_loss(const at::Tensor& logprobs_BT, const at::Tensor& old_logprobs_BT,
                                        const at::Tensor& advantages_BT, const at::Tensor& mask_BT, const ClipOptions& clip) {
   CHECK(logprobs_BT.sizes() == old_logprobs_BT.sizes() && logprobs_BT.sizes() == mask_BT.sizes());

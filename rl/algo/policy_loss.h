@@ -49,6 +49,9 @@ PolicyLoss covariance_clipped_loss(const at::Tensor& ratio_BT, const at::Tensor&
 /// KL-Cov: -ratio * A without a bound, and `coefficient` times |log ratio| more where `chosen_BT` is 1; the same, section 4.3.
 PolicyLoss covariance_kl_loss(const at::Tensor& logprobs_BT, const at::Tensor& old_logprobs_BT, const at::Tensor& advantages_BT, const at::Tensor& chosen_BT, double coefficient);
 
+/// The policy gradient itself: -A * log pi, without a ratio and without clipping. GPG's loss (Chu et al. 2025, arXiv:2504.02546); exact where samples are of the policy that learns.
+PolicyLoss policy_gradient_loss(const at::Tensor& logprobs_BT, const at::Tensor& advantages_BT);
+
 /// GMPO's loss is one number per sequence, [B]: its mean over the sequences is the step's loss.
 struct SequencePolicyLoss {
   at::Tensor loss_B;

@@ -20,9 +20,10 @@ Result<PolicyLossMode> parse_loss_mode(const std::string& name) {
   if (name == "gspo") return PolicyLossMode::kGspo;
   if (name == "cispo") return PolicyLossMode::kCispo;
   if (name == "geo_mean") return PolicyLossMode::kGeoMean;
+  if (name == "gpg") return PolicyLossMode::kGpg;
   if (name == "clip_cov") return PolicyLossMode::kClipCov;
   if (name == "kl_cov") return PolicyLossMode::kKlCov;
-  return runtime::invalid_argument("policy loss \"" + name + "\" is none of vanilla, gspo, cispo, geo_mean, clip_cov, kl_cov");
+  return runtime::invalid_argument("policy loss \"" + name + "\" is none of vanilla, gspo, cispo, geo_mean, gpg, clip_cov, kl_cov");
 }
 
 // A policy loss, and the weights of tokens that it held back.
@@ -49,6 +50,7 @@ Surrogate surrogate(const PolicyObjective& objective, const ObjectiveInputs& in,
     }
     case PolicyLossMode::kCispo:
       return per_token(cispo_loss(in.logprobs_BT, in.old_logprobs_BT, in.advantages_BT, objective.clip), aggregation.mode);
+    case PolicyLossMode::kGpg: return per_token(policy_gradient_loss(in.logprobs_BT, in.advantages_BT), aggregation.mode);
     case PolicyLossMode::kClipCov:
       return per_token(covariance_clipped_loss(importance_ratio(in.logprobs_BT, in.old_logprobs_BT), in.advantages_BT, in.chosen_BT, objective.clip), aggregation.mode);
     case PolicyLossMode::kKlCov:

@@ -22,6 +22,7 @@ enum class PolicyLossMode {
   kGspo,     // "gspo": the same over the sequence's ratio, each sequence's tokens averaged
   kCispo,    // "cispo": clipped ratios as weights of log-probs
   kGeoMean,  // "geo_mean": GMPO, one clipped geometric mean ratio a sequence
+  kGpg,      // "gpg": the policy gradient without ratio and clipping
   kClipCov,  // "clip_cov": the clipped surrogate without some of the tokens that drive entropy down
   kKlCov,    // "kl_cov": those tokens held near the old policy
 };

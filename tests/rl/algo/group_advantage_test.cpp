@@ -36,6 +36,17 @@ TEST(GroupAdvantage, RlooLeavesTheResponseOutOfItsBaseline) {
   EXPECT_FLOAT_EQ(advantages[1], 1 - 3.0F);
 }
 
+TEST(GroupAdvantage, GpgWeighsAFewSuccessesAsMuchAsMany) {
+  const std::vector<float> scores = {1, 0, 0, 0, 0, 0};
+  const std::vector<std::int64_t> groups = {1, 1, 1, 1, 2, 3};
+  const std::vector<float> advantages = gpg_advantages(scores, groups);
+  EXPECT_FLOAT_EQ(advantages[0], 0.75F * 6);
+  EXPECT_FLOAT_EQ(advantages[1], -0.25F * 6);
+  EXPECT_FLOAT_EQ(advantages[4], 0.0F);
+  EXPECT_FLOAT_EQ(gpg_advantages(std::vector<float>{2, 1}, std::vector<std::int64_t>{1, 2})[0], 2.0F) << "a response alone keeps its score";
+  EXPECT_FLOAT_EQ(gpg_advantages(std::vector<float>{0, 0}, std::vector<std::int64_t>{1, 1})[0], 0.0F);
+}
+
 TEST(GroupAdvantage, OpoWeighsTheBaselineByLength) {
   const std::vector<float> scores = {1, 0};
   const std::vector<std::int64_t> groups = {0, 0};

@@ -127,6 +127,18 @@ TEST(Kl, StraightThroughHasTheValueOfOneAndTheGradientOfK2) {
 
 TEST(Kl, UnknownNameIsRefused) { EXPECT_FALSE(parse_kl_penalty("k4").ok()); }
 
+TEST(PolicyGradient, IsTheLogprobTimesTheAdvantageWhateverTheRatio) {
+  at::Tensor logprobs_BT = at::tensor({-0.5F, -9.0F}).view({1, 2});
+  logprobs_BT.set_requires_grad(true);
+  const PolicyLoss out = policy_gradient_loss(logprobs_BT, at::tensor({2.0F, -1.0F}).view({1, 2}));
+  out.loss_BT.sum().backward();
+  EXPECT_FLOAT_EQ(out.loss_BT[0][0].item<float>(), 1.0F);
+  EXPECT_FLOAT_EQ(out.loss_BT[0][1].item<float>(), -9.0F);
+  EXPECT_FLOAT_EQ(logprobs_BT.grad()[0][0].item<float>(), -2.0F);
+  EXPECT_FLOAT_EQ(logprobs_BT.grad()[0][1].item<float>(), 1.0F) << "far from the old policy as well";
+  EXPECT_EQ(out.clipped_BT.sum().item<float>(), 0.0F);
+}
+
 TEST(TokenAdvantage, GaeSkipsTokensOutsideTheMask) {
   const at::Tensor mask_BT = at::tensor({1.0F, 0.0F, 1.0F}).view({1, 3});
   at::Tensor rewards_BT = at::tensor({0.0F, NAN, 1.0F}).view({1, 3});

@@ -210,7 +210,7 @@ TEST(Config, RefusesWhatWouldChangeTheResultAllAtOnce) {
       load({"algorithm.adv_estimator=gdpo", "algorithm.rollout_correction.loss_type=reinforce", "actor_rollout_ref.rollout.multi_turn.enable=False"});
   EXPECT_EQ(config.status().code(), ErrorCode::kUnimplemented);
   EXPECT_EQ(config.status().message(),
-            "algorithm.adv_estimator: expected gae, grpo, grpo_passk, opo, reinforce_plus_plus, reinforce_plus_plus_baseline, remax or rloo, got the string 'gdpo': other estimators are "
+            "algorithm.adv_estimator: expected gae, gpg, grpo, grpo_passk, opo, reinforce_plus_plus, reinforce_plus_plus_baseline, remax or rloo, got the string 'gdpo': other estimators are "
             "not built (from the command line)\n"
             "algorithm.rollout_correction.loss_type: the string 'reinforce' is refused: the policy loss is actor.policy_loss.loss_mode's (from the command line)");
 }

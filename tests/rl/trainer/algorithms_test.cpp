@@ -43,6 +43,7 @@ std::vector<Algorithm> algorithms() {
       {"kl_cov", estimator + "grpo " + actor + "policy_loss.loss_mode=kl_cov " + actor + "policy_loss.kl_cov_ratio=0.1", "actor/pg_loss"},
       {"rloo", estimator + "rloo algorithm.use_kl_in_reward=true algorithm.kl_ctrl.type=adaptive algorithm.kl_ctrl.target_kl=0.01 algorithm.kl_ctrl.horizon=100", "actor/reward_kl_penalty_coeff"},
       {"opo", estimator + "opo", "actor/pg_loss"},
+      {"gpg", estimator + "gpg " + actor + "policy_loss.loss_mode=gpg", "actor/pg_loss"},
       {"remax", estimator + "remax algorithm.use_kl_in_reward=true", "timing_s/gen_max"},
       {"reinforce_plus_plus", estimator + "reinforce_plus_plus algorithm.gamma=0.99 algorithm.use_kl_in_reward=true " + actor + "entropy_coeff=0.001", "critic/returns/mean"},
       {"reinforce_plus_plus_baseline", estimator + "reinforce_plus_plus_baseline", "actor/pg_loss"},
