@@ -10,6 +10,7 @@ fcntl.fcntl(4, fcntl.F_SETOWN, -os.getpgrp())
 fcntl.fcntl(4, fcntl.F_SETFL, os.O_ASYNC)
 for descriptor in (3, 4):
     os.set_inheritable(descriptor, False)
+sys.dont_write_bytecode = True  # nothing is left beside a user's files
 connection = socket.socket(fileno=3)
 requests = connection.makefile("r", encoding="utf-8", newline="\n")
 
