@@ -230,7 +230,8 @@ Status Trainer::start_reference() {
 Status Trainer::open_logs() {
   const Status written = write_file_atomically(options_.folder / "config.yaml", config_.to_yaml());
   if (!written.ok()) return written;
-  for (const fs::path& folder : {options_.rollout_folder, options_.validation_folder}) {
+  // What cannot be written is told before the first step.
+  for (const fs::path& folder : {options_.rollout_folder, validation_feed_ ? options_.validation_folder : fs::path()}) {
     std::error_code error;
     if (!folder.empty()) fs::create_directories(folder, error);
     if (error) return runtime::errno_status(error.value(), "making " + folder.string() + " (trainer.rollout_data_dir or validation_data_dir)");
