@@ -8,6 +8,7 @@
 #include <fstream>
 #include <limits>
 
+#include "rl/data/record_split.h"
 #include "rl/weights/atomic_file.h"
 
 namespace rl {
@@ -16,26 +17,7 @@ namespace {
 using runtime::Result;
 using runtime::Status;
 
-// RFC 4180: quotes around what holds a comma, a quote or a line end, and each quote twice.
-std::string field(const std::string& text) {
-  if (text.find_first_of(",\"\r\n") == text.npos) return text;
-  std::string quoted = "\"";
-  for (const char c : text) quoted += c == '"' ? std::string("\"\"") : std::string(1, c);
-  return quoted + "\"";
-}
-
-std::vector<std::string> fields(const std::string& line) {
-  std::vector<std::string> out(1);
-  bool quoted = false;
-  for (std::size_t i = 0; i < line.size(); ++i) {
-    const char c = line[i];
-    if (quoted && c == '"' && i + 1 < line.size() && line[i + 1] == '"') out.back() += line[i++];
-    else if (c == '"') quoted = !quoted;
-    else if (c == ',' && !quoted) out.emplace_back();
-    else out.back() += c;
-  }
-  return out;
-}
+constexpr char kSeparator = ',';
 
 std::string number(double value) {
   if (std::isnan(value)) return "nan";
@@ -63,13 +45,14 @@ std::vector<CsvSink::Row> CsvSink::read(std::int64_t last_step) const {
   std::ifstream in(path_, std::ios::binary);
   std::string text;
   if (!std::getline(in, text)) return rows;
-  const std::vector<std::string> header = fields(text);
+  const Result<std::vector<std::string>> header = csv_fields(text, kSeparator);
+  if (!header.ok()) return rows;
   while (std::getline(in, text) && !in.eof()) {
-    const std::vector<std::string> values = fields(text);
-    if (values.size() != header.size()) continue;
+    const Result<std::vector<std::string>> values = csv_fields(text, kSeparator);
+    if (!values.ok() || values->size() != header->size()) continue;
     Row row;
-    for (std::size_t i = 0; i < values.size(); ++i) {
-      if (!values[i].empty()) row[header[i]] = values[i];
+    for (std::size_t i = 0; i < values->size(); ++i) {
+      if (!(*values)[i].empty()) row[(*header)[i]] = (*values)[i];
     }
     // A phase before the first step is behind any checkpoint.
     const bool done = row.contains("phase") ? last_step > 0 : std::atoll(row["step"].c_str()) <= last_step;
@@ -90,14 +73,14 @@ std::string CsvSink::line(const Row& row) const {
   std::string text;
   for (const std::string& column : columns_) {
     const auto found = row.find(column);
-    text += (text.empty() ? "" : ",") + (found == row.end() ? "" : field(found->second));
+    text += (text.empty() ? "" : ",") + (found == row.end() ? "" : csv_field(found->second, kSeparator));
   }
   return text + "\n";
 }
 
 Status CsvSink::rewrite(const std::vector<Row>& rows) const {
   std::string text;
-  for (const std::string& column : columns_) text += (text.empty() ? "" : ",") + field(column);
+  for (const std::string& column : columns_) text += (text.empty() ? "" : ",") + csv_field(column, kSeparator);
   text += "\n";
   for (const Row& row : rows) text += line(row);
   return write_file_atomically(path_, text);
