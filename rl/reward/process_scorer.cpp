@@ -44,7 +44,7 @@ Result<fs::path> find_host() {
   for (const fs::path& candidate : {folder / kName, folder.parent_path() / "bin" / kName}) {
     if (fs::exists(candidate, error)) return candidate;
   }
-  return runtime::not_found(std::string("reward.library.path: the program ") + kName + ", which loads the library, is not beside this one: set STARLING_REWARD_HOST to where it is");
+  return runtime::not_found(std::string("reward.shared_library.path: the program ") + kName + ", which loads the library, is not beside this one: set STARLING_REWARD_HOST to where it is");
 }
 
 }  // namespace
@@ -91,7 +91,7 @@ Result<std::unique_ptr<ProcessScorer>> ProcessScorer::python(const fs::path& fil
 }
 
 Result<std::unique_ptr<ProcessScorer>> ProcessScorer::library(const fs::path& file, const ScoringLimits& limits) {
-  constexpr const char* kKey = "reward.library.path";
+  constexpr const char* kKey = "reward.shared_library.path";
   const Status found = check_file(file, kKey);
   if (!found.ok()) return found;
   const Result<fs::path> host = find_host();

@@ -158,7 +158,7 @@ Result<std::unique_ptr<RewardFunction>> RewardFunction::from_config(const Config
   const Result<Maker> maker = Maker::from_config(config, std::max<std::int64_t>(1, workers), start);
   if (!maker.ok()) return maker.status();
   ConfigReader read(config);
-  const auto rule = read.find_string("reward.rule"), url = read.find_string("reward.http.url"), library = read.find_string("reward.library.path");
+  const auto rule = read.find_string("reward.rule"), url = read.find_string("reward.http.url"), library = read.find_string("reward.shared_library.path");
   const auto file = read.find_string("reward.custom_reward_function.path");
   const std::string function = read.get_string("reward.custom_reward_function.name");
   const std::string on_failure = read.get_string("reward.on_failure");
@@ -168,7 +168,7 @@ Result<std::unique_ptr<RewardFunction>> RewardFunction::from_config(const Config
   if (rule) given.push_back("reward.rule");
   if (file) given.push_back("reward.custom_reward_function.path");
   if (url) given.push_back("reward.http.url");
-  if (library) given.push_back("reward.library.path");
+  if (library) given.push_back("reward.shared_library.path");
   if (!entries.is_null()) given.push_back("reward.mixture");
   if (given.size() > 1) return invalid_argument(given[0] + " and " + given[1] + " both say how to score: set one of them, or mix them by reward.mixture");
   std::vector<Part> parts;

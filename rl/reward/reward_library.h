@@ -1,7 +1,7 @@
 /* The interface of a reward in a shared library: plain C, so that any compiler and language will do. A library has the two functions below, with C linkage:
  *
  *   cc -shared -fPIC -o reward.so reward.c
- *   starling train ... reward.library.path=reward.so
+ *   starling train ... reward.shared_library.path=reward.so
  *
  * It is loaded into processes of its own (starling-reward-host), so that it may crash, hang or leak without harm to the training.
  */

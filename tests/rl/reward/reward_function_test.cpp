@@ -66,7 +66,7 @@ TEST(RewardFunction, MixturesThatCannotBeAreRefused) {
     ASSERT_FALSE(reward.ok()) << mixture;
     EXPECT_NE(reward.status().message().find(why), std::string::npos) << reward.status().message();
   }
-  EXPECT_NE(make({"reward.rule=exact", "reward.library.path=a.so"}, false).status().message().find("both say how to score"), std::string::npos);
+  EXPECT_NE(make({"reward.rule=exact", "reward.shared_library.path=a.so"}, false).status().message().find("both say how to score"), std::string::npos);
 }
 
 // The figures of DAPO's paper: 20,480 tokens, of which the last 4,096 are punished.

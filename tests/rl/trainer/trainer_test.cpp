@@ -80,7 +80,7 @@ TEST_F(TrainerTest, RewardsThatCannotWorkAreFoundBeforeTheFirstStep) {
   for (const auto& [options, why] : {std::pair<std::string, const char*>{"custom_reward_function.path=" + (folder_ / "broken.py").string(), "SyntaxError"},
                                      {"custom_reward_function.path=" + (folder_ / "none.py").string(), "there is no file"},
                                      {"reward.http.url=http://127.0.0.1:1/score", "the reward server cannot be reached"},
-                                     {"reward.library.path=" + (folder_ / "none.so").string(), "there is no file"},
+                                     {"reward.shared_library.path=" + (folder_ / "none.so").string(), "there is no file"},
                                      {"reward.rule=regex", "reward.rule_kwargs.pattern"}}) {
     const Outcome run = train("trainer.total_training_steps=1 " + options);
     EXPECT_NE(run.code, 0) << options;
