@@ -2,7 +2,6 @@
 set(CMAKE_FIND_PACKAGE_NAME Starling)  # what find_dependency() takes its REQUIRED from
 set(Starling_FIND_REQUIRED TRUE)
 include(RuntimeDependencies)
-unset(CMAKE_FIND_PACKAGE_NAME)
 add_library(CapnProto ALIAS PkgConfig::STARLING_CAPNP)
 add_library(sodium ALIAS PkgConfig::STARLING_SODIUM)
 add_library(xxHash ALIAS PkgConfig::STARLING_XXHASH)
@@ -28,17 +27,7 @@ if(NOT STARLING_SANITIZE)
 endif()
 
 if(STARLING_RL)
-  pkg_check_modules(YAMLCPP REQUIRED IMPORTED_TARGET yaml-cpp)
-  add_library(yaml-cpp ALIAS PkgConfig::YAMLCPP)
-  pkg_check_modules(PCRE2_PKG REQUIRED IMPORTED_TARGET libpcre2-8)
-  add_library(PCRE2 ALIAS PkgConfig::PCRE2_PKG)
-  pkg_check_modules(UTF8PROC_PKG REQUIRED IMPORTED_TARGET libutf8proc)
-  add_library(utf8proc ALIAS PkgConfig::UTF8PROC_PKG)
-
-  pkg_check_modules(CURL_PKG REQUIRED IMPORTED_TARGET libcurl>=7.85)
-  add_library(curl ALIAS PkgConfig::CURL_PKG)
-
-  # LibTorch from the wheel in the user's cache: torch_cpu and c10 only, so that no CUDA library is needed.
+  # LibTorch comes from the wheel in the user's cache.
   set(starling_cache $ENV{XDG_CACHE_HOME})
   if(NOT starling_cache)
     set(starling_cache $ENV{HOME}/.cache)
@@ -52,13 +41,11 @@ if(STARLING_RL)
   if(NOT torch_roots)
     message(FATAL_ERROR "LibTorch is not in ${STARLING_WHEELS}: run .ci/fetch_wheels.sh cpu (or make deps), or configure with -DSTARLING_RL=OFF")
   endif()
-  list(GET torch_roots 0 torch_root)
-  add_library(torch INTERFACE IMPORTED)
-  # After the system's folders, since the wheel brings an fmt of its own that does not fit Debian's spdlog.
-  target_compile_options(torch INTERFACE "SHELL:-idirafter ${torch_root}/include" "SHELL:-idirafter ${torch_root}/include/torch/csrc/api/include")
-  # ATen's headers otherwise include all operators (20 s a file instead of 10).
-  target_compile_definitions(torch INTERFACE AT_PER_OPERATOR_HEADERS)
-  target_link_libraries(torch INTERFACE ${torch_root}/lib/libtorch_cpu.so ${torch_root}/lib/libc10.so)
-  # libtorch_cpu.so needs cudart and cupti and finds them by its own RPATH; only the linker has to be told.
-  target_link_options(torch INTERFACE -Wl,-rpath-link,${torch_root}/../nvidia/cu13/lib)
+  list(GET torch_roots 0 STARLING_TORCH)
+  include(RlDependencies)
+  add_library(yaml-cpp ALIAS PkgConfig::STARLING_YAMLCPP)
+  add_library(PCRE2 ALIAS PkgConfig::STARLING_PCRE2)
+  add_library(utf8proc ALIAS PkgConfig::STARLING_UTF8PROC)
+  add_library(curl ALIAS PkgConfig::STARLING_CURL)
 endif()
+unset(CMAKE_FIND_PACKAGE_NAME)

@@ -1,6 +1,6 @@
 # The C++ blocks of README and guide as programs that are built and run as tests, docs/<page>_<n>; tests/docs/extract.awk says how a
 # block becomes one. They are built by the test docs/build rather than by `all`: prose that is wrong should fail as a test. What includes rl/
-# is linked with the rollout engine, and is given a model as its argument.
+# is linked with the rollout engine (or, what includes rl/rl.h, with all of rl), and is given a model as its argument.
 function(starling_documents)
   set(folder ${CMAKE_BINARY_DIR}/documents)
   file(GLOB pages CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/README.md ${CMAKE_SOURCE_DIR}/docs/guide/*.md)
@@ -25,6 +25,9 @@ function(starling_documents)
         continue()
       endif()
       set(library rl_rollout)
+      if(of_rl MATCHES "rl/rl\\.h")
+        set(library rl)
+      endif()
       set(arguments ${CMAKE_SOURCE_DIR}/tests/fixtures/models/llama)
     endif()
     file(COPY_FILE ${source} ${folder}/${program}.cpp ONLY_IF_DIFFERENT)

@@ -1,10 +1,14 @@
 # What is installed, in two components:
 #   runtime  the libraries Starling::runtime and Starling::placement with their headers, the package files, the program `starling`
-#   rl       the programs `starling-rl`, `starling-config` and `starling-reward-host`, and LibTorch beside them, so that the prefix is whole without the cache
+#   rl       the programs `starling-rl`, `starling-config` and `starling-reward-host`, the library Starling::rl with its headers, and LibTorch beside them, so
+#            that the prefix is whole without the cache
 include(CMakePackageConfigHelpers)
 
 # The headers that users include; those that they include in turn are installed with them, and no others.
 set(STARLING_PUBLIC_HEADERS runtime/runtime.h runtime/coroutine.h runtime/core/version.h placement/placement.h)
+set(STARLING_PUBLIC_RL_HEADERS rl/rl.h rl/reward/reward_library.h)
+# Starling::rl and what it stands on.
+set(STARLING_RL_LIBRARIES rl rl_algo rl_config rl_cuda rl_data rl_hub rl_kernel rl_model rl_reward rl_rollout rl_text rl_watch rl_weights)
 set(STARLING_PACKAGE_FOLDER lib/cmake/Starling)
 
 function(starling_install)
@@ -32,12 +36,24 @@ endfunction()
 
 function(starling_install_rl)
   install(TARGETS starling-rl starling-config starling-reward-host RUNTIME DESTINATION bin COMPONENT rl)
-  install(FILES ${CMAKE_SOURCE_DIR}/rl/reward/reward_library.h DESTINATION include/starling/rl/reward COMPONENT rl)  # what reward libraries are written against
+  foreach(library ${STARLING_RL_LIBRARIES})
+    set_target_properties(${library} PROPERTIES OUTPUT_NAME starling_${library})
+  endforeach()
+  install(TARGETS ${STARLING_RL_LIBRARIES} EXPORT StarlingRlTargets ARCHIVE DESTINATION lib COMPONENT rl)
+  install(EXPORT StarlingRlTargets NAMESPACE Starling:: DESTINATION ${STARLING_PACKAGE_FOLDER} COMPONENT rl)
+  install(FILES ${CMAKE_SOURCE_DIR}/.cmake/RlDependencies.cmake DESTINATION ${STARLING_PACKAGE_FOLDER} COMPONENT rl)
+  install(CODE "
+    set(roots ${CMAKE_SOURCE_DIR} ${CMAKE_BINARY_DIR}/generated)
+    set(headers ${STARLING_PUBLIC_RL_HEADERS})
+    include(${CMAKE_SOURCE_DIR}/.cmake/InstallHeaders.cmake)" COMPONENT rl)
+  # What ATen's headers include: advantages and losses of one's own are written with them.
+  install(DIRECTORY ${STARLING_TORCH}/include/ATen ${STARLING_TORCH}/include/c10 ${STARLING_TORCH}/include/caffe2 ${STARLING_TORCH}/include/torch
+          DESTINATION lib/starling/torch/include COMPONENT rl)
   # The folders keep the wheel's layout: libtorch_cpu.so finds cudart and cupti relative to itself.
   set_target_properties(starling-rl PROPERTIES INSTALL_RPATH "$ORIGIN/../lib/starling/torch/lib")
-  install(FILES ${torch_root}/lib/libtorch_cpu.so ${torch_root}/lib/libc10.so ${torch_root}/lib/libgomp.so.1
+  install(FILES ${STARLING_TORCH}/lib/libtorch_cpu.so ${STARLING_TORCH}/lib/libc10.so ${STARLING_TORCH}/lib/libgomp.so.1
           DESTINATION lib/starling/torch/lib COMPONENT rl)
-  install(FILES ${torch_root}/../nvidia/cu13/lib/libcudart.so.13 ${torch_root}/../nvidia/cu13/lib/libcupti.so.13
+  install(FILES ${STARLING_TORCH}/../nvidia/cu13/lib/libcudart.so.13 ${STARLING_TORCH}/../nvidia/cu13/lib/libcupti.so.13
           DESTINATION lib/starling/nvidia/cu13/lib COMPONENT rl)
   install(TARGETS starling_arrow LIBRARY DESTINATION lib COMPONENT rl)
   install(FILES ${arrow_root}/libarrow.so.2600 ${arrow_root}/libparquet.so.2600 DESTINATION lib/starling/arrow COMPONENT rl)

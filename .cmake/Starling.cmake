@@ -172,6 +172,11 @@ function(starling_tests)
     add_test(NAME install/outside_project
       COMMAND ${CMAKE_SOURCE_DIR}/tests/install/outside_project.sh ${CMAKE_SOURCE_DIR} ${CMAKE_BINARY_DIR} ${PROJECT_VERSION})
     set_tests_properties(install/outside_project PROPERTIES LABELS runtime TIMEOUT 600)
+    if(STARLING_RL)
+      add_test(NAME install/outside_trainer
+        COMMAND ${CMAKE_SOURCE_DIR}/tests/install/outside_trainer.sh ${CMAKE_SOURCE_DIR} ${CMAKE_BINARY_DIR} ${PROJECT_VERSION})
+      set_tests_properties(install/outside_trainer PROPERTIES LABELS rl TIMEOUT 600)
+    endif()
   endif()
 endfunction()
 

@@ -1,5 +1,23 @@
-# find_package(Starling): the targets Starling::runtime and Starling::placement. A driver finds the program `starling`, which it
-# starts a cluster with, in PATH or by the environment variable STARLING_PROGRAM; Starling_PROGRAM is the one installed here.
+# find_package(Starling): the targets Starling::runtime and Starling::placement; with COMPONENTS rl also Starling::rl, where that was installed. A driver finds
+# the program `starling`, which it starts a cluster with, in PATH or by the environment variable STARLING_PROGRAM; Starling_PROGRAM is the one installed here.
 include(${CMAKE_CURRENT_LIST_DIR}/RuntimeDependencies.cmake)
 include(${CMAKE_CURRENT_LIST_DIR}/StarlingTargets.cmake)
 get_filename_component(Starling_PROGRAM ${CMAKE_CURRENT_LIST_DIR}/../../../bin/starling ABSOLUTE)
+set(Starling_runtime_FOUND TRUE)
+foreach(component ${Starling_FIND_COMPONENTS})
+  if(component STREQUAL "rl" AND EXISTS ${CMAKE_CURRENT_LIST_DIR}/StarlingRlTargets.cmake)
+    get_filename_component(STARLING_TORCH ${CMAKE_CURRENT_LIST_DIR}/../../starling/torch ABSOLUTE)
+    include(${CMAKE_CURRENT_LIST_DIR}/RlDependencies.cmake)
+    include(${CMAKE_CURRENT_LIST_DIR}/StarlingRlTargets.cmake)
+    # libstarling_arrow.so and its like are loaded when they are needed; a program outside the prefix finds them by its own run path.
+    get_filename_component(starling_libraries ${CMAKE_CURRENT_LIST_DIR}/../.. ABSOLUTE)
+    set_property(TARGET Starling::rl APPEND PROPERTY INTERFACE_LINK_OPTIONS -Wl,-rpath,${starling_libraries})
+    set(Starling_rl_FOUND TRUE)
+  elseif(NOT component STREQUAL "runtime")
+    set(Starling_${component}_FOUND FALSE)
+    if(Starling_FIND_REQUIRED_${component})
+      set(Starling_FOUND FALSE)
+      set(Starling_NOT_FOUND_MESSAGE "component '${component}' is not in ${CMAKE_CURRENT_LIST_DIR}: rl is installed by `make install` (or cmake --install with --component rl), the runtime alone without it")
+    endif()
+  endif()
+endforeach()

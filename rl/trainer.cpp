@@ -87,7 +87,8 @@ Status Trainer::fit() { return fit(std::numeric_limits<std::int64_t>::max()); }
 
 // What happens once, before the first step: it is part of no step's time.
 Status Trainer::begin() {
-  if (std::exchange(begun_, true)) return {};
+  const Status started = start();
+  if (!started.ok() || std::exchange(begun_, true)) return started;
   const auto no_logprobs = runtime_.put(std::vector<float>{});
   if (!no_logprobs.ok()) return no_logprobs.status();
   const auto no_estimates = runtime_.put(TokenEstimates{});
@@ -114,6 +115,8 @@ Status Trainer::begin() {
 }
 
 Status Trainer::fit(std::int64_t steps) {
+  const Status started = start();
+  if (!started.ok()) return started;
   if (options_.validate_only) return validation_feed_ ? begin() : runtime::not_found("trainer.val_only=true needs validation data: set data.val_files");
   const std::int64_t last = total_steps_ - steps_done_ > steps ? steps_done_ + steps : total_steps_;
   while (steps_done_ < last) {
@@ -161,6 +164,8 @@ void Trainer::keep_samples(const RolloutDump& dump, const std::vector<ObjectRef<
 }
 
 Result<Metrics> Trainer::validate() {
+  const Status started = start();
+  if (!started.ok()) return started;
   if (!validation_feed_) return runtime::not_found("no validation data: set data.val_files");
   const Result<std::vector<StepPrompts>> rounds = validation_feed_->all();
   if (!rounds.ok()) return rounds.status();

@@ -30,8 +30,9 @@ namespace rl {
 /// Reinforcement learning of a policy from the scores of its responses, by the algorithms that docs/guide/algorithms.md lists: over a policy and a reward
 /// group, a reference where the objective needs one, and with PPO a critic, which is a group of its own or a head on the policy.
 ///
-///   auto trainer = rl::Trainer::create(runtime, config);
-///   if (trainer.ok()) status = (*trainer)->fit();
+///   rl::Trainer trainer(config);
+///   trainer.on_step([](const rl::StepRecord& record) { ... });
+///   runtime::Status status = trainer.fit(100);
 ///
 /// A resource; one thread at a time. Borrows the runtime, which must have the classes of register_training_actors().
 class Trainer {
@@ -39,6 +40,10 @@ class Trainer {
   /// Reads the data, finds the checkpoint to resume from, and starts the workers with it. Everything that can be found wrong before the
   /// first step is found here. Errors name the key, file or row, and the cure.
   static runtime::Result<std::unique_ptr<Trainer>> create(runtime::Runtime& runtime, const Config& config);
+
+  /// As create(), on training_runtime(), with the first call of another method, which returns what create() would have.
+  explicit Trainer(const Config& config);
+  ~Trainer();
 
   Trainer(const Trainer&) = delete;
   Trainer& operator=(const Trainer&) = delete;
@@ -109,10 +114,11 @@ class Trainer {
     RewardStatistics rewards;
   };
 
-  Trainer(runtime::Runtime& runtime, const Config& config, const TrainerOptions& options)
-      : runtime_(runtime), config_(config), options_(options), state_{.kl_coefficient = options.kl_control.coefficient, .rewards = {}} {}
+  Trainer(runtime::Runtime& runtime, const Config& config) : runtime_(runtime), config_(config) {}
 
   // In order of use.
+  runtime::Status start();  // once; what it returned it returns again
+  runtime::Status start_all();
   runtime::Status open_data(std::int64_t workers);
   runtime::Status check_rewards() const;
   WorkerSpec spec(const std::string& role, const std::filesystem::path& model) const;
@@ -121,6 +127,7 @@ class Trainer {
   runtime::Status start_reward();
   runtime::Status start_reference();
   runtime::Status open_logs();
+  runtime::Status restore(const std::filesystem::path& folder);
   runtime::Status begin();
   runtime::Status warm_start();
   runtime::Result<StepSamples> draw_samples(StepTimer& timer);
@@ -141,6 +148,7 @@ class Trainer {
   runtime::Runtime& runtime_;
   Config config_;
   TrainerOptions options_;
+  std::optional<runtime::Status> started_;
   FolderLock folder_lock_;
   LrScheduleOptions lr_schedule_;
   LrScheduleOptions critic_lr_schedule_;

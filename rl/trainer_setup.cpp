@@ -56,56 +56,72 @@ Result<std::optional<fs::path>> checkpoint_to_resume(const TrainerOptions& optio
 
 }  // namespace
 
+Trainer::Trainer(const Config& config) : Trainer(training_runtime(), config) {}
+
+Trainer::~Trainer() = default;
+
 Result<std::unique_ptr<Trainer>> Trainer::create(runtime::Runtime& runtime, const Config& config) {
-  Result<TrainerOptions> options = TrainerOptions::from_config(config);
+  std::unique_ptr<Trainer> trainer(new Trainer(runtime, config));
+  const Status started = trainer->start();
+  if (!started.ok()) return started;
+  return trainer;
+}
+
+Status Trainer::start() {
+  if (!started_) started_ = start_all();
+  return *started_;
+}
+
+Status Trainer::start_all() {
+  Result<TrainerOptions> options = TrainerOptions::from_config(config_);
   if (!options.ok()) return options.status();
-  const Result<SlotOptions> slot_options = SlotOptions::from_config(config);
+  const Result<SlotOptions> slot_options = SlotOptions::from_config(config_);
   if (!slot_options.ok()) return slot_options.status();
-  const Result<PolicyOptions> policy_options = PolicyOptions::from_config(config);  // workers read it again; wrong values are found here
+  const Result<PolicyOptions> policy_options = PolicyOptions::from_config(config_);  // workers read it again; wrong values are found here
   if (!policy_options.ok()) return policy_options.status();
   if (options->uses_critic()) {
-    const Result<CriticOptions> critic_options = CriticOptions::from_config(config);
+    const Result<CriticOptions> critic_options = CriticOptions::from_config(config_);
     if (!critic_options.ok()) return critic_options.status();
   }
   std::error_code error;
   options->folder = fs::absolute(options->folder, error);
   if (error) return runtime::errno_status(error.value(), "trainer.default_local_dir");
-  std::unique_ptr<Trainer> trainer(new Trainer(runtime, config, *options));
-  Result<FolderLock> lock = FolderLock::acquire(options->folder);
+  options_ = *options;
+  state_.kl_coefficient = options_.kl_control.coefficient;
+  Result<FolderLock> lock = FolderLock::acquire(options_.folder);
   if (!lock.ok()) return lock.status();
-  trainer->folder_lock_ = std::move(*lock);
+  folder_lock_ = std::move(*lock);
 
-  Result<fs::path> model = resolve_model(config, "actor_rollout_ref.model.path", options->seed);
+  Result<fs::path> model = resolve_model(config_, "actor_rollout_ref.model.path", options_.seed);
   if (!model.ok()) return model.status();
-  trainer->model_ = std::move(*model);
-  trainer->critic_model_ = trainer->model_;
-  if (options->uses_critic() && !options->critic_model.empty()) {
-    Result<fs::path> critic_model = resolve_model(config, "critic.model.path", options->seed);
+  model_ = std::move(*model);
+  critic_model_ = model_;
+  if (options_.uses_critic() && !options_.critic_model.empty()) {
+    Result<fs::path> critic_model = resolve_model(config_, "critic.model.path", options_.seed);
     if (!critic_model.ok()) return critic_model.status();
-    trainer->critic_model_ = std::move(*critic_model);
+    critic_model_ = std::move(*critic_model);
   }
   if (policy_options->adapter) {
     const fs::path& folder = policy_options->adapter->folder;
-    trainer->adapter_ = folder.empty() ? folder : fs::absolute(folder);
+    adapter_ = folder.empty() ? folder : fs::absolute(folder);
   }
-  const Result<std::optional<fs::path>> checkpoint = checkpoint_to_resume(*options);
+  const Result<std::optional<fs::path>> checkpoint = checkpoint_to_resume(options_);
   if (!checkpoint.ok()) return checkpoint.status();
-  Status status = trainer->open_data(slot_options->nodes * slot_options->per_node);
-  if (status.ok()) status = trainer->check_rewards();
+  Status status = open_data(slot_options->nodes * slot_options->per_node);
+  if (status.ok()) status = check_rewards();
   if (!status.ok()) return status;
 
-  const Result<WorkerSlots> slots = reserve_slots(runtime, *slot_options);
+  const Result<WorkerSlots> slots = reserve_slots(runtime_, *slot_options);
   if (!slots.ok()) return slots.status();
-  trainer->slots_ = *slots;
-  std::future<Status> reward = std::async(std::launch::async, [&trainer] { return trainer->start_reward(); });
-  status = trainer->start_policy(*slots);
-  if (status.ok() && options->uses_critic()) status = trainer->start_critic();
+  slots_ = *slots;
+  std::future<Status> reward = std::async(std::launch::async, [this] { return start_reward(); });
+  status = start_policy(*slots);
+  if (status.ok() && options_.uses_critic()) status = start_critic();
   const Status reward_status = reward.get();
   if (status.ok()) status = reward_status;
-  if (status.ok() && *checkpoint) status = trainer->load_checkpoint(**checkpoint);
-  if (status.ok()) status = trainer->open_logs();
-  if (!status.ok()) return status;
-  return trainer;
+  if (status.ok() && *checkpoint) status = restore(**checkpoint);
+  if (status.ok()) status = open_logs();
+  return status;
 }
 
 Status Trainer::open_data(std::int64_t workers) {
@@ -274,6 +290,8 @@ Status Trainer::warm_start() {
 }
 
 Result<fs::path> Trainer::save_checkpoint() {
+  const Status started = start();
+  if (!started.ok()) return started;
   Result<CheckpointWriter> writer = CheckpointWriter::begin(options_.folder, steps_done_);
   if (!writer.ok()) return writer.status().with_context("checkpoint of step " + std::to_string(steps_done_));
   const auto save = [&]() -> Result<fs::path> {
@@ -308,6 +326,11 @@ Result<fs::path> Trainer::save_checkpoint() {
 }
 
 Status Trainer::load_checkpoint(const fs::path& folder) {
+  const Status started = start();
+  return started.ok() ? restore(folder) : started;
+}
+
+Status Trainer::restore(const fs::path& folder) {
   const Result<nlohmann::ordered_json> state = read_checkpoint_json(folder, kStateFile);
   if (!state.ok()) return state.status();
   const auto integer = [&](const char* key) -> std::optional<std::int64_t> {

@@ -9,6 +9,7 @@
 #include "rl/train/gloo_communicator.h"
 #include "rl/worker/policy_options.h"
 #include "rl/worker/runtime_rendezvous.h"
+#include "runtime/core/check.h"
 
 namespace rl {
 namespace {
@@ -161,7 +162,17 @@ Result<Generated> RewardActor::without(const RolloutBatch& batch, const std::vec
   return Generated{.batch = std::move(*ref), .summary = summarize(*kept)};
 }
 
+namespace {
+runtime::Runtime* registered_runtime = nullptr;
+}  // namespace
+
+runtime::Runtime& training_runtime() {
+  CHECK(registered_runtime != nullptr);  // register_training_actors() comes first, in main
+  return *registered_runtime;
+}
+
 void register_training_actors(runtime::Runtime& runtime) {
+  registered_runtime = &runtime;
   runtime.register_actor<PolicyActor>(PolicyActor::kName, &PolicyActor::generate, &PolicyActor::generate_greedy, &PolicyActor::gather, &PolicyActor::estimate, &PolicyActor::update, &PolicyActor::supervise,
                                       &PolicyActor::check_weights, &PolicyActor::weights_checksum, &PolicyActor::save, &PolicyActor::load,
                                       &PolicyActor::reset_optimizer);

@@ -4,4 +4,5 @@ set -euo pipefail
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
 unset STARLING_ADDRESS
+cd "$folder"  # where a program that trains leaves its run
 STARLING_PROGRAM=$1/bin/starling STARLING_SESSION_ROOT=$folder/s timeout 120 "${@:2}"

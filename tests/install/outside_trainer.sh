@@ -1,0 +1,31 @@
+#!/usr/bin/env bash
+# Installs both components to a prefix, moves the prefix, and builds and runs a project outside this tree that trains with rl::Trainer.
+set -euo pipefail
+source_dir=${1:?source folder} build_dir=${2:?build folder} version=${3:?version}
+folder=$(mktemp -d)
+trap 'rm -rf "$folder"' EXIT
+fail() { echo "error: $*" >&2; exit 1; }
+
+cmake --install "$build_dir" --component runtime --prefix "$folder/first" >"$folder/install.log"
+prefix=$folder/prefix
+mv "$folder/first" "$prefix"
+cp -r "$source_dir/tests/install/rl_project" "$folder/project"
+configure() { cmake -G Ninja -S "$folder/project" -B "$1" -DCMAKE_PREFIX_PATH="$prefix" -DCMAKE_BUILD_TYPE=Release -DWANTED_VERSION="$version"; }
+if configure "$folder/without" >"$folder/without.log" 2>&1; then fail "find_package(Starling COMPONENTS rl) was content with the runtime alone"; fi
+grep -q "component 'rl' is not in" "$folder/without.log" || { cat "$folder/without.log"; fail "not refused for the component that is missing"; }
+
+cmake --install "$build_dir" --component rl --prefix "$folder/second" >>"$folder/install.log"
+cp -rl "$folder/second/." "$prefix" && rm -rf "$folder/second"
+text=("$prefix/include" "$prefix/lib/cmake")
+for path in "$source_dir" "$build_dir" "$folder"; do
+  found=$(grep -rF "$path" "${text[@]}" || true)
+  [ -z "$found" ] || fail "a path of this machine was installed: $found"
+done
+configure "$folder/build" >"$folder/configure.log" 2>&1 || { cat "$folder/configure.log"; fail "the project did not configure"; }
+cmake --build "$folder/build" >"$folder/build.log" 2>&1 || { tail -n 40 "$folder/build.log"; fail "the project did not build"; }
+
+mkdir "$folder/sessions"
+said=$(cd "$folder" && env -u STARLING_ADDRESS PATH="$prefix/bin:$PATH" STARLING_SESSION_ROOT="$folder/sessions/s" timeout 120 "$folder/build/trainer" \
+  data.dataset_name=toy actor_rollout_ref.model.path=toy data.train_batch_size=4 actor_rollout_ref.rollout.n=2 data.max_response_length=8 data.max_prompt_length=32 \
+  trainer.total_training_steps=8 trainer.save_freq=-1 trainer.test_freq=-1 trainer.logger=[] trainer.default_local_dir="$folder/run" 2>"$folder/errors.log" | tail -n 1) || { cat "$folder/errors.log"; fail "the driver failed"; }
+[ "$said" = "steps 4 again equal loss 0.25" ] || { cat "$folder/errors.log"; fail "the driver said '$said'"; }
