@@ -4,6 +4,8 @@
 #include <limits>
 #include <utility>
 
+#include "rl/train/process_memory.h"
+#include "rl/train/validation_metrics.h"
 #include "rl/train/worker_lists.h"
 #include "runtime/core/log.h"
 
@@ -66,8 +68,11 @@ Result<Metrics> Trainer::step() {
                               .advantages = credit->advantages,
                               .prompt_tokens = join<std::int64_t>(select(samples->summaries, &RolloutSummary::prompt_tokens)),
                               .response_tokens = join<std::int64_t>(response_tokens),
-                              .stopped = join<std::uint8_t>(select(samples->summaries, &RolloutSummary::stopped))};
+                              .stopped = join<std::uint8_t>(select(samples->summaries, &RolloutSummary::stopped)),
+                              .prompt_tokens_max = options_.prompt_tokens_max};
   metrics.merge(sample_metrics(scalars));
+  metrics.merge(balance_metrics(tokens_by_worker(samples->summaries)));
+  metrics["perf/cpu_memory_used_gb"] = machine_memory_used_gb();
   if (options_.filter_groups.enabled) {
     metrics["train/num_gen_batches"] = static_cast<double>(samples->rounds);
     metrics["train/prompts_kept_ratio"] = static_cast<double>(options_.batch_prompts) / static_cast<double>(samples->prompts_drawn);
@@ -169,9 +174,8 @@ Result<Metrics> Trainer::validate() {
   if (!validation_feed_) return runtime::not_found("no validation data: set data.val_files");
   const Result<std::vector<StepPrompts>> rounds = validation_feed_->all();
   if (!rounds.ok()) return rounds.status();
-  std::map<std::string, std::vector<double>> by_source;
+  std::vector<ValidatedPrompt> validated;
   std::vector<SampleText> texts;
-  std::int64_t samples_per_prompt = 1;
   for (const StepPrompts& prompts : *rounds) {
     const auto generated = policy_.fetch(&PolicyActor::generate, split(prompts.batches), true);
     if (!generated.ok()) return generated.status();
@@ -182,10 +186,10 @@ Result<Metrics> Trainer::validate() {
     for (std::size_t worker = 0; worker < scores.size(); ++worker) {
       const std::vector<RewardTask>& tasks = prompts.tasks[worker];
       if (tasks.empty()) continue;
-      samples_per_prompt = static_cast<std::int64_t>(scores[worker].size() / tasks.size());
+      const std::size_t samples_per_prompt = scores[worker].size() / tasks.size();
       for (std::size_t i = 0; i < scores[worker].size(); ++i) {
-        if ((*reports)[worker].left_out[i] != 0) continue;
-        by_source[tasks[i / static_cast<std::size_t>(samples_per_prompt)].data_source].push_back(scores[worker][i]);
+        if (i % samples_per_prompt == 0) validated.push_back({tasks[i / samples_per_prompt].data_source, {}});
+        if ((*reports)[worker].left_out[i] == 0) validated.back().scores.push_back(scores[worker][i]);
       }
     }
     if (!options_.validation_folder.empty()) {
@@ -201,14 +205,7 @@ Result<Metrics> Trainer::validate() {
   }
   if (first_samples_.empty()) first_samples_ = texts;
   last_samples_ = std::move(texts);
-  Metrics metrics;
-  for (const auto& [source, scores] : by_source) {
-    double sum = 0.0;
-    for (const double score : scores) sum += score;
-    metrics["val-core/" + (source.empty() ? "data" : source) + "/reward/mean@" + std::to_string(samples_per_prompt)] =
-        sum / static_cast<double>(scores.size());
-  }
-  return metrics;
+  return validation_metrics(validated);
 }
 
 }  // namespace rl

@@ -37,6 +37,17 @@ RolloutSummary summarize(const RolloutBatch& batch) {
   return summary;
 }
 
+std::vector<std::int64_t> tokens_by_worker(std::span<const RolloutSummary> summaries) {
+  std::vector<std::int64_t> tokens;
+  for (const RolloutSummary& summary : summaries) {
+    std::int64_t sum = 0;
+    for (const std::int64_t count : summary.prompt_tokens) sum += count;
+    for (const std::int64_t count : summary.response_tokens) sum += count;
+    tokens.push_back(sum);
+  }
+  return tokens;
+}
+
 runtime::Result<RolloutBatch> append_prompts(const RolloutBatch& kept, const RolloutBatch& fresh, std::span<const std::int64_t> prompts) {
   for (const RolloutBatch* batch : {&kept, &fresh}) {
     const runtime::Status valid = batch->validate();

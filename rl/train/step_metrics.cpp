@@ -21,20 +21,53 @@ Metrics sample_metrics(const SampleScalars& samples) {
   Metrics metrics;
   add_distribution(metrics, "critic/score", samples.scores);
   add_distribution(metrics, "critic/rewards", samples.rewards);
-  add_distribution(metrics, "critic/advantages", as_doubles(samples.advantages));
+  // One a response here, one a token of it there: verl's means are over tokens, and its returns are the advantages where there is no critic.
+  if (!samples.advantages.empty()) {
+    add_distribution(metrics, "critic/advantages", as_doubles(samples.advantages));
+    double sum = 0.0;
+    for (std::size_t i = 0; i < samples.advantages.size(); ++i) sum += samples.advantages[i] * static_cast<double>(samples.response_tokens[i]);
+    metrics["critic/advantages/mean"] = sum / std::max(1.0, total(samples.response_tokens));
+    for (const char* what : {"mean", "max", "min"}) metrics[std::string("critic/returns/") + what] = metrics[std::string("critic/advantages/") + what];
+  }
   add_distribution(metrics, "response_length", as_doubles(samples.response_tokens));
   add_distribution(metrics, "prompt_length", as_doubles(samples.prompt_tokens));
   if (!samples.stopped.empty()) {
     const auto cut = std::count(samples.stopped.begin(), samples.stopped.end(), std::uint8_t{0});
     metrics["response_length/clip_ratio"] = static_cast<double>(cut) / static_cast<double>(samples.stopped.size());
   }
+  if (!samples.prompt_tokens.empty() && samples.prompt_tokens_max > 0) {
+    const auto full = std::count(samples.prompt_tokens.begin(), samples.prompt_tokens.end(), samples.prompt_tokens_max);
+    metrics["prompt_length/clip_ratio"] = static_cast<double>(full) / static_cast<double>(samples.prompt_tokens.size());
+  }
+  if (!samples.response_tokens.empty()) {
+    // Every request is answered with a token at least, or the step fails: nothing is aborted.
+    metrics["response/aborted_ratio"] = 0.0;
+    for (const char* what : {"mean", "max", "min", "clip_ratio"}) {
+      const auto found = metrics.find(std::string("response_length/") + what);
+      if (found != metrics.end()) metrics[std::string("response_length_non_aborted/") + what] = found->second;
+    }
+  }
   return metrics;
+}
+
+Metrics balance_metrics(const std::vector<std::int64_t>& tokens_by_worker) {
+  if (tokens_by_worker.empty()) return {};
+  const auto [least, most] = std::minmax_element(tokens_by_worker.begin(), tokens_by_worker.end());
+  return {{"global_seqlen/min", static_cast<double>(*least)},
+          {"global_seqlen/max", static_cast<double>(*most)},
+          {"global_seqlen/minmax_diff", static_cast<double>(*most - *least)},
+          {"global_seqlen/balanced_min", static_cast<double>(*least)},
+          {"global_seqlen/balanced_max", static_cast<double>(*most)},
+          {"global_seqlen/mean", total(tokens_by_worker) / static_cast<double>(tokens_by_worker.size())}};
 }
 
 Metrics sum_metrics(const std::vector<Metrics>& parts) {
   Metrics sum;
   for (const Metrics& part : parts) {
-    for (const auto& [name, value] : part) sum[name] += value;
+    for (const auto& [name, value] : part) {
+      double& so_far = sum[name];
+      so_far = name.starts_with("perf/max_") ? std::max(so_far, value) : so_far + value;
+    }
   }
   return sum;
 }
@@ -63,7 +96,7 @@ Metrics StepTimer::metrics(const SampleScalars& samples, std::int64_t workers) c
     if (seconds_.contains(name) && count > 0) metrics[std::string("timing_per_token_ms/") + name] = seconds(name) * 1000.0 / count;
   };
   per_token("gen", total(samples.response_tokens));
-  per_token("update_actor", tokens);
+  for (const char* name : {"ref", "values", "adv", "update_critic", "update_actor"}) per_token(name, tokens);
   return metrics;
 }
 

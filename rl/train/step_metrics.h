@@ -19,15 +19,20 @@ struct SampleScalars {
   std::vector<std::int64_t> prompt_tokens;
   std::vector<std::int64_t> response_tokens;
   std::vector<std::uint8_t> stopped;
+  std::int64_t prompt_tokens_max = 0;  // the limit of prompts; 0: unknown
 
   std::int64_t tokens() const;  // prompts and responses
 };
 
-/// critic/score/..., critic/rewards/..., critic/advantages/..., response_length/... (with clip_ratio: the share of responses that the length
-/// limit cut), prompt_length/....
+/// critic/score/..., critic/rewards/..., critic/advantages/... (the mean over tokens), critic/returns/... (equal to them), response_length/... (with clip_ratio:
+/// the share of responses that the length limit cut), response_length_non_aborted/..., response/aborted_ratio, prompt_length/... (clip_ratio: the share
+/// of prompts as long as the limit).
 Metrics sample_metrics(const SampleScalars& samples);
 
-/// Adds up the parts that data-parallel workers report.
+/// global_seqlen/...: how evenly a step's tokens, prompts and responses, lie on the workers. min, max: as they are; they are what verl calls balanced, too.
+Metrics balance_metrics(const std::vector<std::int64_t>& tokens_by_worker);
+
+/// Adds up the parts that data-parallel workers report; of perf/max_... the greatest.
 Metrics sum_metrics(const std::vector<Metrics>& parts);
 
 /// Where a step's time goes: laps with names.
@@ -37,7 +42,7 @@ class StepTimer {
   void lap(const std::string& name);
   double seconds(const std::string& name) const;
 
-  /// timing_s/<lap> and timing_s/step; timing_per_token_ms/gen (per response token) and /update_actor (per token);
+  /// timing_s/<lap> and timing_s/step; timing_per_token_ms/gen (per response token) and of ref, values, adv, updates (per token);
   /// perf/total_num_tokens, perf/time_per_step, perf/throughput (tokens a second and worker), perf/samples_per_s.
   Metrics metrics(const SampleScalars& samples, std::int64_t workers) const;
 

@@ -71,6 +71,7 @@ Result<TrainerOptions> TrainerOptions::from_config(const Config& config) {
   options.batch_prompts = read.get_int("data.train_batch_size");
   options.mini_batch_prompts = std::min(read.get_int("actor_rollout_ref.actor.ppo_mini_batch_size"), options.batch_prompts);
   options.samples_per_prompt = read.get_int("actor_rollout_ref.rollout.n");
+  options.prompt_tokens_max = read.get_int("data.max_prompt_length");
   options.response_tokens_max = read.get_int("data.max_response_length");
   const std::string estimator = read.get_string("algorithm.adv_estimator");
   options.shared_critic = read.find_bool("actor_rollout_ref.model.custom_forward").value_or(false);

@@ -42,6 +42,7 @@ struct TrainerOptions {
   std::int64_t gen_batch_prompts = 1;   // prompts a round of generation: as many, but with filter_groups
   std::int64_t mini_batch_prompts = 1;  // prompts an optimizer step, at most batch_prompts
   std::int64_t samples_per_prompt = 1;
+  std::int64_t prompt_tokens_max = 512;
   std::int64_t response_tokens_max = 512;
   AdvantageEstimator estimator = AdvantageEstimator::kGrpo;
   bool shared_critic = false;            // kGae: the critic is a head on the policy, not a model of its own

@@ -7,6 +7,7 @@
 #include "rl/algo/kl.h"
 #include "rl/config/config.h"
 #include "rl/train/gloo_communicator.h"
+#include "rl/train/process_memory.h"
 #include "rl/worker/policy_options.h"
 #include "rl/worker/runtime_rendezvous.h"
 #include "runtime/core/check.h"
@@ -90,7 +91,9 @@ Result<Estimated> PolicyActor::estimate(const RolloutBatch& batch, const std::ve
 }
 
 Result<Metrics> PolicyActor::update(const RolloutBatch& batch, const std::vector<float>& reference_logprobs, const UpdatePlan& plan, const TokenEstimates& estimates) {
-  return worker_->update(batch, reference_logprobs, plan, estimates);
+  Result<Metrics> metrics = worker_->update(batch, reference_logprobs, plan, estimates);
+  if (metrics.ok()) (*metrics)["perf/max_memory_allocated_gb"] = peak_memory_gb();
+  return metrics;
 }
 
 Result<Metrics> PolicyActor::supervise(const DemonstrationBatch& batch, std::int64_t tokens_total, double learning_rate) {

@@ -22,10 +22,36 @@ TEST(SampleMetrics, HaveVerlsNames) {
   EXPECT_DOUBLE_EQ(metrics.at("response_length/mean"), 2.5);
   EXPECT_DOUBLE_EQ(metrics.at("response_length/clip_ratio"), 0.25);
   EXPECT_DOUBLE_EQ(metrics.at("prompt_length/min"), 10.0);
+  EXPECT_DOUBLE_EQ(metrics.at("response/aborted_ratio"), 0.0);
+  EXPECT_DOUBLE_EQ(metrics.at("response_length_non_aborted/clip_ratio"), 0.25);
+  EXPECT_FALSE(metrics.contains("prompt_length/clip_ratio"));  // the limit is not known
+}
+
+TEST(SampleMetrics, AdvantagesAreWeighedByTheTokensThatHaveThem) {
+  const Metrics metrics = sample_metrics(four_samples());
+  EXPECT_DOUBLE_EQ(metrics.at("critic/advantages/mean"), 0.1);  // (-1 * 1 + 1 * 2) / 10
+  EXPECT_DOUBLE_EQ(metrics.at("critic/returns/mean"), 0.1);
+  EXPECT_DOUBLE_EQ(metrics.at("critic/returns/min"), -1.0);
+}
+
+TEST(SampleMetrics, PromptsAtTheLimitAreCounted) {
+  SampleScalars samples = four_samples();
+  samples.prompt_tokens_max = 20;
+  EXPECT_DOUBLE_EQ(sample_metrics(samples).at("prompt_length/clip_ratio"), 0.5);
+}
+
+TEST(BalanceMetrics, SayHowUnevenTheWorkersAre) {
+  const Metrics metrics = balance_metrics({30, 50, 40});
+  EXPECT_DOUBLE_EQ(metrics.at("global_seqlen/minmax_diff"), 20.0);
+  EXPECT_DOUBLE_EQ(metrics.at("global_seqlen/balanced_max"), 50.0);
+  EXPECT_DOUBLE_EQ(metrics.at("global_seqlen/mean"), 40.0);
+  EXPECT_TRUE(balance_metrics({}).empty());
 }
 
 TEST(SumMetrics, AddsTheWorkersParts) {
   EXPECT_EQ(sum_metrics({{{"a", 1}, {"b", 2}}, {{"a", 3}}}), (Metrics{{"a", 4}, {"b", 2}}));
+  EXPECT_EQ(sum_metrics({{{"perf/max_memory_allocated_gb", 1}}, {{"perf/max_memory_allocated_gb", 3}}, {{"perf/max_memory_allocated_gb", 2}}}),
+            (Metrics{{"perf/max_memory_allocated_gb", 3}}));
   EXPECT_TRUE(sum_metrics({}).empty());
 }
 
