@@ -189,7 +189,9 @@ Result<Metrics> Trainer::validate() {
       const std::size_t samples_per_prompt = scores[worker].size() / tasks.size();
       for (std::size_t i = 0; i < scores[worker].size(); ++i) {
         if (i % samples_per_prompt == 0) validated.push_back({tasks[i / samples_per_prompt].data_source, {}});
-        if ((*reports)[worker].left_out[i] == 0) validated.back().scores.push_back(scores[worker][i]);
+        if ((*reports)[worker].left_out[i] != 0) continue;
+        validated.back().values["reward"].push_back(scores[worker][i]);
+        for (const auto& [name, values] : (*reports)[worker].extra) validated.back().values[name].push_back(values[i]);
       }
     }
     if (!options_.validation_folder.empty()) {

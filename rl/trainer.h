@@ -91,6 +91,7 @@ class Trainer {
     std::vector<std::vector<std::int64_t>> samples_of;      // per prompt: how many samples it has
     std::vector<std::vector<double>> scores;                // per sample
     std::vector<std::vector<double>> baselines;             // per sample, ReMax's; else empty
+    std::vector<std::vector<std::vector<double>>> components;  // per sample, GDPO's rewards by their keys; else empty
     std::vector<Referenced> references;                     // empty where nothing needs them
     std::vector<RewardReport> reports;                      // of all rounds
     std::int64_t epoch = 0;
@@ -134,6 +135,7 @@ class Trainer {
   runtime::Result<StepSamples> draw_round(std::int64_t round, StepTimer& timer);
   runtime::Status score(StepSamples& samples, const std::vector<RewardReport>& greedy, StepTimer& timer);
   runtime::Status refer(StepSamples& samples, StepTimer& timer);
+  runtime::Status take_components(StepSamples& samples) const;
   void drop_unscored_prompts(StepSamples& samples) const;
   runtime::Status leave_out_unscored(StepSamples& samples) const;
   runtime::Result<Credit> assign_credit(const StepSamples& samples);

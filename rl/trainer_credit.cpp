@@ -35,6 +35,15 @@ Result<Trainer::Credit> Trainer::assign_credit(const StepSamples& samples) {
     const runtime::Status penalized = penalize(samples, credit);
     if (!penalized.ok()) return penalized;
   }
+  if (options_.estimator == AdvantageEstimator::kGdpo) {
+    std::vector<std::vector<float>> components(options_.gdpo_keys.size());
+    for (const std::vector<double>& of_sample : join<std::vector<double>>(samples.components)) {
+      for (std::size_t k = 0; k < components.size(); ++k) components[k].push_back(static_cast<float>(of_sample[k]));
+    }
+    credit.advantages = gdpo_advantages(components, options_.gdpo_weights, sample_groups(samples.shards, samples.samples_of),
+                                        join<std::int64_t>(select(samples.summaries, &RolloutSummary::response_tokens)), options_.normalize_by_std);
+    return credit;
+  }
   if (!is_per_token(options_.estimator)) {
     credit.advantages = response_advantages(options_.estimator, join<float>(credit.rewards), sample_groups(samples.shards, samples.samples_of),
                                             join<std::int64_t>(select(samples.summaries, &RolloutSummary::response_tokens)), options_.normalize_by_std);

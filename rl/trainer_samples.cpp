@@ -1,5 +1,6 @@
 // How a step comes by its samples: generation, scores, and what ReMax compares them with; with dynamic sampling in as many rounds as it takes.
 #include <algorithm>
+#include <cmath>
 #include <string>
 #include <utility>
 
@@ -39,10 +40,11 @@ void mark_without_baseline(std::vector<RewardReport>& reports, const std::vector
   }
 }
 
-void keep_unmarked(std::vector<double>& values, const std::vector<std::uint8_t>& marks) {
+template <class T>
+void keep_unmarked(std::vector<T>& values, const std::vector<std::uint8_t>& marks) {
   std::size_t next = 0;
   for (std::size_t i = 0; i < marks.size(); ++i) {
-    if (marks[i] == 0) values[next++] = values[i];
+    if (marks[i] == 0) values[next++] = std::move(values[i]);
   }
   values.resize(next);
 }
@@ -74,14 +76,16 @@ Result<Trainer::StepSamples> Trainer::draw_samples(StepTimer& timer) {
     kept.samples_of.resize(policy_.size());
     kept.reports.insert(kept.reports.end(), fresh->reports.begin(), fresh->reports.end());
     kept.baselines.resize(fresh->baselines.size());
+    kept.components.resize(fresh->components.size());
     const auto n = static_cast<std::ptrdiff_t>(options_.samples_per_prompt);
     for (std::size_t worker = 0; worker < rows.size(); ++worker) {
       for (const std::int64_t row : rows[worker]) {
         kept.tasks[worker].push_back(fresh->tasks[worker][static_cast<std::size_t>(row)]);
         kept.samples_of[worker].push_back(n);
-        const auto copy = [&](std::vector<double>& to, const std::vector<double>& from) { to.insert(to.end(), from.begin() + row * n, from.begin() + (row + 1) * n); };
+        const auto copy = [&](auto& to, const auto& from) { to.insert(to.end(), from.begin() + row * n, from.begin() + (row + 1) * n); };
         copy(kept.scores[worker], fresh->scores[worker]);
         if (!fresh->baselines.empty()) copy(kept.baselines[worker], fresh->baselines[worker]);
+        if (!fresh->components.empty()) copy(kept.components[worker], fresh->components[worker]);
       }
     }
     kept.prompts_drawn += fresh->prompts_drawn;
@@ -141,11 +145,36 @@ runtime::Status Trainer::score(StepSamples& samples, const std::vector<RewardRep
   for (const std::vector<RewardTask>& tasks : samples.tasks) samples.samples_of.emplace_back(tasks.size(), options_.samples_per_prompt);
   timer.lap("reward");
   mark_without_baseline(samples.reports, greedy, options_.samples_per_prompt);
+  if (runtime::Status taken = take_components(samples); !taken.ok()) return taken;
   const auto is_incomplete = [](const RewardReport& report) { return std::count(report.left_out.begin(), report.left_out.end(), std::uint8_t{1}) > 0; };
   if (std::none_of(samples.reports.begin(), samples.reports.end(), is_incomplete)) return {};
   if (options_.filter_groups.enabled) return drop_unscored_prompts(samples), runtime::Status();
   if (runtime::Status status = leave_out_unscored(samples); !status.ok()) return status;
   return refer(samples, timer);  // again, of what is left
+}
+
+// The rewards that GDPO compares one by one.
+runtime::Status Trainer::take_components(StepSamples& samples) const {
+  if (options_.estimator != AdvantageEstimator::kGdpo) return {};
+  for (const RewardReport& report : samples.reports) {
+    std::vector<std::vector<double>>& of_worker = samples.components.emplace_back(report.scores.size());
+    for (const std::string& key : options_.gdpo_keys) {
+      const auto found = report.extra.find(key);
+      for (std::size_t i = 0; i < report.scores.size(); ++i) {
+        if (report.left_out[i] != 0) {
+          of_worker[i].push_back(0.0);
+          continue;
+        }
+        if (found == report.extra.end() || std::isnan(found->second[i])) {
+          std::string given;
+          for (const auto& [name, values] : report.extra) given += (given.empty() ? "" : ", ") + name;
+          return runtime::invalid_argument("algorithm.gdpo_reward_keys: the reward gave no number '" + key + "' for a sample; it gives " + (given.empty() ? "a score alone: return a dictionary with one" : given));
+        }
+        of_worker[i].push_back(found->second[i]);
+      }
+    }
+  }
+  return {};
 }
 
 runtime::Status Trainer::refer(StepSamples& samples, StepTimer& timer) {
@@ -174,7 +203,7 @@ void Trainer::drop_unscored_prompts(StepSamples& samples) const {
 runtime::Status Trainer::leave_out_unscored(StepSamples& samples) const {
   const auto samples_per_prompt = static_cast<std::size_t>(options_.samples_per_prompt);
   // GRPO and GPG do with a single response, but not as a remainder: its advantage would be of another scale than the others'.
-  const bool compares = options_.estimator == AdvantageEstimator::kGrpo || options_.estimator == AdvantageEstimator::kGpg;
+  const bool compares = options_.estimator == AdvantageEstimator::kGrpo || options_.estimator == AdvantageEstimator::kGdpo || options_.estimator == AdvantageEstimator::kGpg;
   const std::int64_t group = compares ? 2 : group_size_min(options_.estimator);
   const std::int64_t fewest = std::min(group, options_.samples_per_prompt);
   std::vector<std::vector<std::uint8_t>> left_out = select(samples.reports, &RewardReport::left_out);
@@ -189,6 +218,7 @@ runtime::Status Trainer::leave_out_unscored(StepSamples& samples) const {
   for (std::size_t worker = 0; worker < left_out.size(); ++worker) {
     keep_unmarked(samples.scores[worker], left_out[worker]);
     if (!samples.baselines.empty()) keep_unmarked(samples.baselines[worker], left_out[worker]);
+    if (!samples.components.empty()) keep_unmarked(samples.components[worker], left_out[worker]);
     left += samples.scores[worker].size();
   }
   if (left == 0) return runtime::task_failed("no sample of the step has a score to learn from: see the warnings on the reward above");

@@ -10,14 +10,17 @@ namespace {
 
 constexpr std::array kNames = {
     std::pair{AdvantageEstimator::kGae, std::string_view("gae")},
+    std::pair{AdvantageEstimator::kGdpo, std::string_view("gdpo")},
     std::pair{AdvantageEstimator::kGpg, std::string_view("gpg")},
     std::pair{AdvantageEstimator::kGrpo, std::string_view("grpo")},
+    std::pair{AdvantageEstimator::kGrpo, std::string_view("grpo_vectorized")},  // verl's faster code for the same
     std::pair{AdvantageEstimator::kGrpoPassk, std::string_view("grpo_passk")},
     std::pair{AdvantageEstimator::kOpo, std::string_view("opo")},
     std::pair{AdvantageEstimator::kReinforcePlusPlus, std::string_view("reinforce_plus_plus")},
     std::pair{AdvantageEstimator::kReinforcePlusPlusBaseline, std::string_view("reinforce_plus_plus_baseline")},
     std::pair{AdvantageEstimator::kRemax, std::string_view("remax")},
     std::pair{AdvantageEstimator::kRloo, std::string_view("rloo")},
+    std::pair{AdvantageEstimator::kRloo, std::string_view("rloo_vectorized")},
 };
 
 }  // namespace
@@ -47,6 +50,7 @@ std::int64_t group_size_min(AdvantageEstimator estimator) {
     case AdvantageEstimator::kReinforcePlusPlusBaseline: return 2;
     // GRPO's and GPG's response alone keeps its score, in verl too.
     case AdvantageEstimator::kGrpo:
+    case AdvantageEstimator::kGdpo:
     case AdvantageEstimator::kGpg:
     case AdvantageEstimator::kReinforcePlusPlus:
     case AdvantageEstimator::kRemax:

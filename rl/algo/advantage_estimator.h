@@ -11,6 +11,7 @@ namespace rl {
 /// Where advantages come from: verl's `algorithm.adv_estimator`.
 enum class AdvantageEstimator {
   kGrpo,                       // "grpo": a response's score against those of its group; arXiv:2402.03300
+  kGdpo,                       // "gdpo": as grpo, but each of the rewards that make up a score by itself; arXiv:2601.05242
   kGrpoPassk,                  // "grpo_passk": only the best of a group is credited; arXiv:2503.19595
   kRloo,                       // "rloo": against the mean of the group's others; arXiv:2402.14740
   kOpo,                        // "opo": against the group's mean weighted by lengths; arXiv:2505.23585

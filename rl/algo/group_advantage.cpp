@@ -51,6 +51,25 @@ std::vector<float> minus_baseline(std::span<const float> scores, Groups groups, 
   return advantages;
 }
 
+// Takes off the mean over all tokens of the batch and divides by their standard deviation; every token has its response's advantage.
+std::vector<float> whitened(std::vector<float> advantages, std::span<const std::int64_t> lengths) {
+  double tokens = 0.0;
+  double sum = 0.0;
+  for (std::size_t i = 0; i < advantages.size(); ++i) {
+    tokens += static_cast<double>(lengths[i]);
+    sum += static_cast<double>(lengths[i]) * advantages[i];
+  }
+  if (tokens < 2.0) return advantages;
+  const double centre = sum / tokens;
+  double squares = 0.0;
+  for (std::size_t i = 0; i < advantages.size(); ++i) {
+    squares += static_cast<double>(lengths[i]) * (advantages[i] - centre) * (advantages[i] - centre);
+  }
+  const double scale = std::sqrt(squares / (tokens - 1.0) + 1e-8);
+  for (float& advantage : advantages) advantage = static_cast<float>((advantage - centre) / scale);
+  return advantages;
+}
+
 }  // namespace
 
 std::vector<float> grpo_advantages(std::span<const float> scores, Groups groups, bool normalize_by_std) {
@@ -112,22 +131,19 @@ std::vector<float> grpo_passk_advantages(std::span<const float> scores, Groups g
 std::vector<float> reinforce_plus_plus_baseline_advantages(std::span<const float> scores, Groups groups,
                                                            std::span<const std::int64_t> lengths) {
   CHECK(lengths.size() == scores.size());
-  std::vector<float> advantages = minus_baseline(scores, groups, [&](const Members& group) { return mean(scores, group); });
-  double tokens = 0.0;
-  double sum = 0.0;
-  for (std::size_t i = 0; i < advantages.size(); ++i) {
-    tokens += static_cast<double>(lengths[i]);
-    sum += static_cast<double>(lengths[i]) * advantages[i];
+  return whitened(minus_baseline(scores, groups, [&](const Members& group) { return mean(scores, group); }), lengths);
+}
+
+std::vector<float> gdpo_advantages(std::span<const std::vector<float>> components, std::span<const double> weights, Groups groups, std::span<const std::int64_t> lengths,
+                                   bool normalize_by_std) {
+  CHECK(weights.empty() || weights.size() == components.size());
+  std::vector<float> sum(lengths.size(), 0.0F);
+  for (std::size_t k = 0; k < components.size(); ++k) {
+    CHECK(components[k].size() == lengths.size());
+    const std::vector<float> part = grpo_advantages(components[k], groups, normalize_by_std);
+    for (std::size_t i = 0; i < sum.size(); ++i) sum[i] += static_cast<float>(weights.empty() ? 1.0 : weights[k]) * part[i];
   }
-  if (tokens < 2.0) return advantages;
-  const double centre = sum / tokens;
-  double squares = 0.0;
-  for (std::size_t i = 0; i < advantages.size(); ++i) {
-    squares += static_cast<double>(lengths[i]) * (advantages[i] - centre) * (advantages[i] - centre);
-  }
-  const double scale = std::sqrt(squares / (tokens - 1.0) + 1e-8);
-  for (float& advantage : advantages) advantage = static_cast<float>((advantage - centre) / scale);
-  return advantages;
+  return whitened(std::move(sum), lengths);
 }
 
 std::vector<float> response_advantages(AdvantageEstimator estimator, std::span<const float> scores, Groups groups, std::span<const std::int64_t> lengths,
@@ -139,11 +155,12 @@ std::vector<float> response_advantages(AdvantageEstimator estimator, std::span<c
     case AdvantageEstimator::kOpo: return opo_advantages(scores, groups, lengths);
     case AdvantageEstimator::kGpg: return gpg_advantages(scores, groups);
     case AdvantageEstimator::kReinforcePlusPlusBaseline: return reinforce_plus_plus_baseline_advantages(scores, groups, lengths);
+    case AdvantageEstimator::kGdpo:
     case AdvantageEstimator::kReinforcePlusPlus:
     case AdvantageEstimator::kRemax:
     case AdvantageEstimator::kGae: break;
   }
-  runtime::check_failed(__FILE__, __LINE__, "advantages of tokens, not of responses");
+  runtime::check_failed(__FILE__, __LINE__, "advantages of tokens, or of several rewards");
 }
 
 }  // namespace rl

@@ -36,7 +36,13 @@ std::vector<float> grpo_passk_advantages(std::span<const float> scores, Groups g
 std::vector<float> reinforce_plus_plus_baseline_advantages(std::span<const float> scores, Groups groups,
                                                            std::span<const std::int64_t> lengths);
 
-/// The one of these that `estimator` names; an estimator that is_per_token() is a bug of the caller. `normalize_by_std` is GRPO's and pass@k GRPO's.
+/// GDPO: the rewards that make up a score are each compared within the group as GRPO does, weighted and added, and the sum is whitened over all tokens of the batch: a reward
+/// of small spread is not drowned by one of large spread. `components[k]` are the k-th reward of all responses, `weights` one of each (empty: all 1);
+/// 2026, arXiv:2601.05242.
+std::vector<float> gdpo_advantages(std::span<const std::vector<float>> components, std::span<const double> weights, Groups groups, std::span<const std::int64_t> lengths,
+                                   bool normalize_by_std = true);
+
+/// The one of these that `estimator` names; an estimator that is_per_token(), and GDPO, which needs more, are bugs of the caller. `normalize_by_std` is GRPO's and pass@k GRPO's.
 std::vector<float> response_advantages(AdvantageEstimator estimator, std::span<const float> scores, Groups groups, std::span<const std::int64_t> lengths,
                                        bool normalize_by_std);
 

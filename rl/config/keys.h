@@ -8,7 +8,7 @@
 namespace rl {
 
 /// The type a value must have. kAny for keys whose value nobody reads.
-enum class KeyKind { kAny, kInt, kIntOrNull, kIntOrAuto, kFloat, kFloatOrNull, kBool, kString, kStringOrNull, kStrings, kFloats, kMap };
+enum class KeyKind { kAny, kInt, kIntOrNull, kIntOrAuto, kIntOrFalse, kFloat, kFloatOrNull, kBool, kString, kStringOrNull, kStrings, kFloats, kMap };
 
 /// What setting a key does.
 enum class KeySupport {

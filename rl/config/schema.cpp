@@ -21,6 +21,7 @@ ordered_json type_of(KeyKind kind) {
     case KeyKind::kInt: return {{"type", "integer"}};
     case KeyKind::kIntOrNull: return {{"type", {"integer", "null"}}};
     case KeyKind::kIntOrAuto: return {{"anyOf", ordered_json::array({{{"type", "integer"}}, {{"const", "auto"}}})}};
+    case KeyKind::kIntOrFalse: return {{"anyOf", ordered_json::array({{{"type", "integer"}}, {{"const", false}}})}};
     case KeyKind::kFloat:  // 1e-6 is a text to YAML 1.1, and a number here
       return {{"anyOf", ordered_json::array({{{"type", "number"}}, {{"type", "string"}, {"pattern", "^[-+]?[0-9]+([.][0-9]*)?[eE][-+]?[0-9]+$"}}})}};
     case KeyKind::kFloatOrNull: return {{"type", {"number", "null"}}};

@@ -1,6 +1,7 @@
 #include "rl/reward/reward_function.h"
 
 #include <algorithm>
+#include <limits>
 #include <utility>
 
 #include "runtime/core/log.h"
@@ -34,6 +35,13 @@ void count(RewardReport& report, const ScoreCounts& counts) {
   add("errors", counts.errors);
   add("retries", counts.retries);
   add("overtaken", counts.overtaken);
+}
+
+// What the scorers say of sample `i` beside its score: kept by sample, and as a mean over them.
+void add_extra(RewardReport& report, const std::string& name, std::size_t i, double value) {
+  std::vector<double>& values = report.extra[name];
+  values.resize(report.scores.size(), std::numeric_limits<double>::quiet_NaN());
+  values[i] = value;
 }
 
 void add_metric(RewardReport& report, const std::string& name, double value) {
@@ -75,8 +83,12 @@ Result<RewardReport> RewardFunction::score(std::span<const ScoreRequest> request
         continue;
       }
       report.scores[i] += part.weight * score.value;
-      if (parts_.size() > 1) add_metric(report, part.name, score.value);
-      for (const auto& [name, value] : score.extra) add_metric(report, parts_.size() > 1 ? part.name + "/" + name : name, value);
+      const auto add = [&](const std::string& name, double value) {
+        add_metric(report, name, value);
+        add_extra(report, name, i, value);
+      };
+      if (parts_.size() > 1) add(part.name, score.value);
+      for (const auto& [name, value] : score.extra) add(parts_.size() > 1 ? part.name + "/" + name : name, value);
     }
   }
   for (std::size_t i = 0; i < requests.size(); ++i) {

@@ -22,8 +22,9 @@ struct RewardReport {
   std::vector<std::uint8_t> left_out;  // [samples]: 1 where there is no score, so that the sample may not be trained on
   std::map<std::string, double> sums;    // of metrics over samples ("reward/format"), to be divided by `counts` over all workers
   std::map<std::string, double> counts;  // how many samples each has; what is only here is a count itself ("reward/timeouts")
+  std::map<std::string, std::vector<double>> extra = {};  // [samples] each: further numbers that scorers gave ("format"); NaN where a sample has none
 
-  auto fields() { return std::tie(scores, left_out, sums, counts); }
+  auto fields() { return std::tie(scores, left_out, sums, counts, extra); }
 };
 
 /// reward/... of all workers: means, and counts as they are.

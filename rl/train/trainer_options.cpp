@@ -1,6 +1,7 @@
 #include "rl/train/trainer_options.h"
 
 #include <algorithm>
+#include <nlohmann/json.hpp>
 #include <utility>
 
 namespace rl {
@@ -63,6 +64,12 @@ bool contains(const std::vector<std::string>& values, const std::string& value) 
   return std::find(values.begin(), values.end(), value) != values.end();
 }
 
+// Steps between two of something; below 1, which false stands for: never.
+std::int64_t interval(const Config& config, const char* key) {
+  const nlohmann::ordered_json* value = config.find(key);
+  return value != nullptr && value->is_number() ? value->get<std::int64_t>() : -1;
+}
+
 }  // namespace
 
 Result<TrainerOptions> TrainerOptions::from_config(const Config& config) {
@@ -81,8 +88,8 @@ Result<TrainerOptions> TrainerOptions::from_config(const Config& config) {
 
   options.epochs = read.get_int("trainer.total_epochs");
   options.steps = read.find_int("trainer.total_training_steps");
-  options.save_interval = read.get_int("trainer.save_freq");
-  options.validation_interval = read.get_int("trainer.test_freq");
+  options.save_interval = interval(config, "trainer.save_freq");
+  options.validation_interval = interval(config, "trainer.test_freq");
   // Its default is true in verl, where no validation data means no validation. Built-in data always have some, and an
   // unasked-for validation may take longer than the training, so that here it must be asked for.
   options.validate_first = read.get_bool("trainer.val_before_train") && (options.validation_interval > 0 || config.is_set("trainer.val_before_train"));
@@ -100,6 +107,9 @@ Result<TrainerOptions> TrainerOptions::from_config(const Config& config) {
   options.project = read.get_string("trainer.project_name");
   options.experiment = read.get_string("trainer.experiment_name");
   options.log_interval = read.get_int("trainer.log_interval");
+
+  options.gdpo_keys = read.find_strings("algorithm.gdpo_reward_keys").value_or(std::vector<std::string>());
+  if (const auto* weights = config.find("algorithm.gdpo_reward_weights"); weights != nullptr && !weights->is_null()) options.gdpo_weights = read.get_floats("algorithm.gdpo_reward_weights");
 
   const std::int64_t seed = read.find_int("trainer.seed").value_or(0);
   options.seed = static_cast<std::uint64_t>(seed) * 1'000'003 + static_cast<std::uint64_t>(read.get_int("actor_rollout_ref.rollout.seed"));
@@ -122,6 +132,12 @@ Result<TrainerOptions> TrainerOptions::from_config(const Config& config) {
   options.estimator = *parsed;
   if (options.samples_per_prompt < group_size_min(options.estimator)) {
     return config.out_of_range("actor_rollout_ref.rollout.n", "at least 2 with algorithm.adv_estimator=" + estimator + ", which compares responses to one prompt");
+  }
+  if (options.estimator == AdvantageEstimator::kGdpo) {
+    if (options.gdpo_keys.empty()) return config.out_of_range("algorithm.gdpo_reward_keys", "a list of what the reward gives beside its score, with algorithm.adv_estimator=gdpo");
+    if (!options.gdpo_weights.empty() && options.gdpo_weights.size() != options.gdpo_keys.size()) {
+      return config.out_of_range("algorithm.gdpo_reward_weights", "a list of " + std::to_string(options.gdpo_keys.size()) + " numbers, one for each of algorithm.gdpo_reward_keys");
+    }
   }
   if (const Status algorithm = read_algorithm(config, options); !algorithm.ok()) return algorithm;
   if (options.estimator == AdvantageEstimator::kRemax && options.reward_scaling.enabled()) {

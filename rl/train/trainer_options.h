@@ -48,6 +48,8 @@ struct TrainerOptions {
   bool shared_critic = false;            // kGae: the critic is a head on the policy, not a model of its own
   std::int64_t critic_warmup = 0;        // kGae: before this step only the critic learns
   std::string critic_model;              // kGae: a folder or a hub name; empty: the policy's
+  std::vector<std::string> gdpo_keys;    // kGdpo: what the reward gives that is compared by itself
+  std::vector<double> gdpo_weights;      // of each; empty: all 1
   bool normalize_by_std = true;          // GRPO's advantages; without it Dr.GRPO's
   bool kl_in_reward = false;
   bool kl_loss = false;

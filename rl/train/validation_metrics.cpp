@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <map>
+#include <utility>
 
 namespace rl {
 namespace {
@@ -69,20 +71,31 @@ bool is_core(const std::string& name, std::size_t most) {
 }  // namespace
 
 Metrics validation_metrics(const std::vector<ValidatedPrompt>& prompts) {
-  std::map<std::string, std::map<std::string, std::vector<double>>> by_source;
-  std::map<std::string, std::size_t> most;
+  struct Variable {
+    std::map<std::string, std::vector<double>> by_name;  // of each prompt one
+    std::size_t most = 0;                                // values that a prompt has
+  };
+  std::map<std::string, std::map<std::string, Variable>> sources;
   for (const ValidatedPrompt& prompt : prompts) {
-    if (prompt.scores.empty()) continue;
-    const std::string source = prompt.data_source.empty() ? "data" : prompt.data_source;
-    most[source] = std::max(most[source], prompt.scores.size());
-    for (const auto& [name, value] : prompt_metrics(prompt.scores)) by_source[source][name].push_back(value);
+    for (const auto& [variable, all] : prompt.values) {
+      std::vector<double> values;
+      std::copy_if(all.begin(), all.end(), std::back_inserter(values), [](double value) { return !std::isnan(value); });
+      if (values.empty()) continue;
+      Variable& of = sources[prompt.data_source.empty() ? "data" : prompt.data_source][variable];
+      of.most = std::max(of.most, values.size());
+      for (const auto& [name, value] : prompt_metrics(std::move(values))) of.by_name[name].push_back(value);
+    }
   }
   Metrics metrics;
-  for (const auto& [source, by_name] : by_source) {
-    for (const auto& [name, values] : by_name) {
-      double sum = 0.0;
-      for (const double value : values) sum += value;
-      metrics[std::string(is_core(name, most[source]) ? "val-core/" : "val-aux/") + source + "/reward/" + name] = sum / static_cast<double>(values.size());
+  for (const auto& [source, variables] : sources) {
+    const std::string core = variables.contains("acc") ? "acc" : "reward";
+    for (const auto& [variable, of] : variables) {
+      for (const auto& [name, values] : of.by_name) {
+        double sum = 0.0;
+        for (const double value : values) sum += value;
+        const char* section = variable == core && is_core(name, of.most) ? "val-core/" : "val-aux/";
+        metrics[section + source + "/" + variable + "/" + name] = sum / static_cast<double>(values.size());
+      }
     }
   }
   return metrics;

@@ -3,6 +3,8 @@
 #include <ATen/TensorOperators.h>
 
 #include <algorithm>
+#include <array>
+#include <nlohmann/json.hpp>
 #include <string>
 #include <utility>
 
@@ -12,18 +14,44 @@ namespace rl {
 namespace {
 
 using runtime::Result;
+using runtime::Status;
 
 constexpr const char* kActor = "actor_rollout_ref.actor.";
 
+constexpr std::array kModes = {
+    std::pair{"vanilla", PolicyLossMode::kVanilla}, std::pair{"cispo", PolicyLossMode::kCispo},      std::pair{"clip_cov", PolicyLossMode::kClipCov},
+    std::pair{"dppo_kl", PolicyLossMode::kDppoKl},  std::pair{"dppo_tv", PolicyLossMode::kDppoTv},   std::pair{"dro", PolicyLossMode::kDro},
+    std::pair{"geo_mean", PolicyLossMode::kGeoMean}, std::pair{"gpg", PolicyLossMode::kGpg},         std::pair{"gspo", PolicyLossMode::kGspo},
+    std::pair{"kl_cov", PolicyLossMode::kKlCov},    std::pair{"sapo", PolicyLossMode::kSapo},
+};
+
 Result<PolicyLossMode> parse_loss_mode(const std::string& name) {
-  if (name == "vanilla") return PolicyLossMode::kVanilla;
-  if (name == "gspo") return PolicyLossMode::kGspo;
-  if (name == "cispo") return PolicyLossMode::kCispo;
-  if (name == "geo_mean") return PolicyLossMode::kGeoMean;
-  if (name == "gpg") return PolicyLossMode::kGpg;
-  if (name == "clip_cov") return PolicyLossMode::kClipCov;
-  if (name == "kl_cov") return PolicyLossMode::kKlCov;
-  return runtime::invalid_argument("policy loss \"" + name + "\" is none of vanilla, gspo, cispo, geo_mean, gpg, clip_cov, kl_cov");
+  std::string known;
+  for (const auto& [text, mode] : kModes) {
+    if (name == text) return mode;
+    known += (known.empty() ? "" : ", ") + std::string(text);
+  }
+  return runtime::invalid_argument("policy loss \"" + name + "\" is none of " + known);
+}
+
+// algorithm.rollout_correction with bypass_mode=true and loss_type=reinforce replaces the policy loss.
+Status read_rollout_correction(const Config& config, PolicyObjective& objective) {
+  const std::string section = "algorithm.rollout_correction.";
+  ConfigReader read(config);
+  const bool bypass = read.get_bool(section + "bypass_mode");
+  const std::string loss = read.get_string(section + "loss_type");
+  const std::string level = read.find_string(section + "rollout_is").value_or("");
+  if (!read.status().ok()) return read.status();
+  if (!bypass || loss != "reinforce") return {};
+  objective.mode = PolicyLossMode::kReinforce;
+  if (level.empty()) return {};
+  const nlohmann::ordered_json* threshold = config.find(section + "rollout_is_threshold");
+  if (threshold == nullptr) return config.out_of_range(section + "rollout_is_threshold", "a number, or LOWER_UPPER");
+  const Result<ImportanceWeightOptions> weights = parse_importance_bounds(threshold->is_string() ? threshold->get<std::string>() : threshold->dump());
+  if (!weights.ok()) return weights.status().with_context(section + "rollout_is_threshold");
+  objective.weights = *weights;
+  objective.weights->by_sequence = level == "sequence";
+  return {};
 }
 
 // A policy loss, and the weights of tokens that it held back.
@@ -55,6 +83,15 @@ Surrogate surrogate(const PolicyObjective& objective, const ObjectiveInputs& in,
       return per_token(covariance_clipped_loss(importance_ratio(in.logprobs_BT, in.old_logprobs_BT), in.advantages_BT, in.chosen_BT, objective.clip), aggregation.mode);
     case PolicyLossMode::kKlCov:
       return per_token(covariance_kl_loss(in.logprobs_BT, in.old_logprobs_BT, in.advantages_BT, in.chosen_BT, objective.covariance.kl_coefficient), aggregation.mode);
+    // The paper's loss is a mean over sequences of means over tokens.
+    case PolicyLossMode::kSapo: return per_token(sapo_loss(in.logprobs_BT, in.old_logprobs_BT, in.advantages_BT, objective.sapo), AggregationMode::kSeqMeanTokenMean);
+    case PolicyLossMode::kDppoTv:
+      return per_token(dppo_loss(in.logprobs_BT, in.old_logprobs_BT, in.advantages_BT, TokenDivergence::kTotalVariation, objective.clip), aggregation.mode);
+    case PolicyLossMode::kDppoKl:
+      return per_token(dppo_loss(in.logprobs_BT, in.old_logprobs_BT, in.advantages_BT, TokenDivergence::kKl, objective.clip), aggregation.mode);
+    case PolicyLossMode::kDro: return per_token(dro_loss(in.logprobs_BT, in.old_logprobs_BT, in.advantages_BT, objective.dro_beta), aggregation.mode);
+    case PolicyLossMode::kReinforce:
+      return per_token(weighted_policy_gradient_loss(in.logprobs_BT, in.old_logprobs_BT, in.advantages_BT, in.mask_BT, objective.weights), aggregation.mode);
     case PolicyLossMode::kGeoMean: {
       const SequencePolicyLoss sequences = geometric_mean_loss(in.logprobs_BT, in.old_logprobs_BT, in.advantages_BT, in.mask_BT, objective.clip);
       return {(sequences.loss_B * in.repeats_B).sum() / std::max(1.0, aggregation.sequences.value_or(1.0)), sequences.clipped_BT, sequences.clipped_lower_BT};
@@ -83,6 +120,8 @@ Result<PolicyObjective> PolicyObjective::from_config(const Config& config) {
                           .clip_upper = read.get_float(policy_loss + "clip_cov_ub"),
                           .kl_ratio = read.get_float(policy_loss + "kl_cov_ratio"),
                           .kl_coefficient = read.get_float(policy_loss + "ppo_kl_coef")};
+  objective.sapo = {.tau_positive = read.get_float(actor + "tau_pos"), .tau_negative = read.get_float(actor + "tau_neg")};
+  const std::optional<double> dro_beta = read.find_float(policy_loss + "dro_beta");
   const std::string loss = read.get_string(actor + "policy_loss.loss_mode");
   const std::string mode = read.get_string(actor + "loss_agg_mode");
   const std::string estimator = read.get_string(actor + "kl_loss_type");
@@ -99,6 +138,10 @@ Result<PolicyObjective> PolicyObjective::from_config(const Config& config) {
   if (*objective.clip.dual <= 1) return config.out_of_range(actor + "clip_ratio_c", "above 1");
   if (objective.positive_nll_coefficient < 0) return config.out_of_range(actor + "positive_nll_coef", "at least 0");
   if (!(objective.horizon > 0)) return config.out_of_range(actor + "loss_scale_factor", "above 0");
+  if (!(objective.sapo.tau_positive > 0)) return config.out_of_range(actor + "tau_pos", "above 0");
+  if (!(objective.sapo.tau_negative > 0)) return config.out_of_range(actor + "tau_neg", "above 0");
+  if (*loss_mode == PolicyLossMode::kDro && !(dro_beta.value_or(0.0) > 0)) return config.out_of_range(policy_loss + "dro_beta", "above 0 with policy_loss.loss_mode=dro");
+  objective.dro_beta = dro_beta.value_or(0.0);
   const Result<AggregationMode> aggregation = parse_aggregation_mode(mode);
   if (!aggregation.ok()) return aggregation.status().with_context(actor + "loss_agg_mode");
   const Result<KlPenalty> penalty = parse_kl_penalty(estimator);
@@ -106,6 +149,7 @@ Result<PolicyObjective> PolicyObjective::from_config(const Config& config) {
   objective.mode = *loss_mode;
   objective.aggregation = *aggregation;
   objective.kl_penalty = *penalty;
+  if (const Status correction = read_rollout_correction(config, objective); !correction.ok()) return correction;
   return objective;
 }
 

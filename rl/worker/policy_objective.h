@@ -4,8 +4,10 @@
 #include <ATen/core/Tensor.h>
 
 #include <cstdint>
+#include <optional>
 
 #include "rl/algo/aggregate.h"
+#include "rl/algo/gated_loss.h"
 #include "rl/algo/kl.h"
 #include "rl/algo/policy_loss.h"
 #include "rl/config/config.h"
@@ -25,12 +27,20 @@ enum class PolicyLossMode {
   kGpg,      // "gpg": the policy gradient without ratio and clipping
   kClipCov,  // "clip_cov": the clipped surrogate without some of the tokens that drive entropy down
   kKlCov,    // "kl_cov": those tokens held near the old policy
+  kSapo,     // "sapo": a gate that closes smoothly in place of a bound, each sequence's tokens averaged
+  kDppoTv,   // "dppo_tv": tokens that left a trust region of total variation have no gradient
+  kDppoKl,   // "dppo_kl": the same by KL
+  kDro,      // "dro": the policy gradient with a quadratic price for leaving the old policy
+  kReinforce,  // the policy gradient weighted by truncated ratios: rollout_correction with bypass_mode=true and loss_type=reinforce
 };
 
 struct PolicyObjective {
   PolicyLossMode mode = PolicyLossMode::kVanilla;
   ClipOptions clip;
   CovarianceOptions covariance;  // of kClipCov and kKlCov
+  SapoOptions sapo;              // of kSapo
+  double dro_beta = 0.0;         // of kDro
+  std::optional<ImportanceWeightOptions> weights;  // of kReinforce; nothing: every weight is 1
   AggregationMode aggregation = AggregationMode::kTokenMean;
   double horizon = 512;  // tokens that seq-mean-token-sum-norm divides by
   double entropy_coefficient = 0.0;

@@ -22,7 +22,10 @@ SamplingOptions read_sampling(ConfigReader& read, const std::string& prefix) {
           .temperature = static_cast<float>(read.get_float(prefix + "temperature")),
           .top_p = static_cast<float>(read.get_float(prefix + "top_p")),
           .top_k = read.get_int(prefix + "top_k"),
-          .response_tokens_max = read.get_int("data.max_response_length")};
+          .response_tokens_max = read.get_int("data.max_response_length"),
+          .response_tokens_min = read.find_int("data.min_response_length").value_or(0),
+          .repetition_penalty = static_cast<float>(read.find_float(std::string(kRollout) + "repetition_penalty").value_or(1.0)),
+          .ignore_eos = read.get_bool(std::string(kRollout) + "ignore_eos")};
 }
 
 }  // namespace
@@ -165,6 +168,10 @@ Result<PolicyOptions> PolicyOptions::from_config(const Config& config) {
   for (const auto& [sampling, prefix] : {std::pair(&options.training, rollout), std::pair(&options.validation, rollout + "val_kwargs.")}) {
     if (!(sampling->top_p > 0 && sampling->top_p <= 1)) return config.out_of_range(prefix + "top_p", "above 0 and at most 1");
     if (sampling->top_k < -1) return config.out_of_range(prefix + "top_k", "a number of tokens, or 0 or -1 for all");
+  }
+  if (!(options.training.repetition_penalty > 0)) return config.out_of_range(rollout + "repetition_penalty", "above 0");
+  if (options.training.response_tokens_min < 0 || options.training.response_tokens_min > options.training.response_tokens_max) {
+    return config.out_of_range("data.min_response_length", "from 0 to data.max_response_length, " + std::to_string(options.training.response_tokens_max));
   }
   if (options.epochs < 1) return config.out_of_range(actor + "ppo_epochs", "at least 1");
   if (prompt_tokens_max < 1) return config.out_of_range("data.max_prompt_length", "at least 1");

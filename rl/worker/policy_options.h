@@ -24,6 +24,9 @@ struct SamplingOptions {
   float top_p = 1.0F;
   std::int64_t top_k = -1;
   std::int64_t response_tokens_max = 512;
+  std::int64_t response_tokens_min = 0;  // until then no response ends
+  float repetition_penalty = 1.0F;       // see SamplingParams; log-probabilities stay those of the model without it
+  bool ignore_eos = false;               // responses go on to response_tokens_max
 };
 
 /// The adapter that is trained in place of the model's own weights.

@@ -91,7 +91,12 @@ Result<std::unique_ptr<PolicyWorker>> PolicyWorker::create(const PolicyOptions& 
 Result<RolloutBatch> PolicyWorker::generate(const PromptBatch& prompts, bool validation) { return draw(prompts, validation ? options_.validation : options_.training); }
 
 Result<RolloutBatch> PolicyWorker::generate_greedy(const PromptBatch& prompts) {
-  return draw(prompts, {.samples = 1, .temperature = 0.0F, .response_tokens_max = options_.training.response_tokens_max});
+  SamplingOptions greedy = options_.training;
+  greedy.samples = 1;
+  greedy.temperature = 0.0F;
+  greedy.top_p = 1.0F;
+  greedy.top_k = -1;
+  return draw(prompts, greedy);
 }
 
 Result<RolloutBatch> PolicyWorker::draw(const PromptBatch& prompts, const SamplingOptions& how) {
@@ -106,8 +111,11 @@ Result<RolloutBatch> PolicyWorker::draw(const PromptBatch& prompts, const Sampli
                         .sampling = {.temperature = how.temperature,
                                      .top_p = how.top_p,
                                      .top_k = how.top_k,
+                                     .repetition_penalty = how.repetition_penalty,
                                      .max_new_tokens = how.response_tokens_max,
-                                     .seed = prompts.seeds[static_cast<std::size_t>(i)]}});
+                                     .min_new_tokens = how.response_tokens_min,
+                                     .seed = prompts.seeds[static_cast<std::size_t>(i)],
+                                     .ignore_eos = how.ignore_eos}});
   }
   RolloutBatch batch;
   batch.prompts = prompts.ids;

@@ -36,6 +36,23 @@ TEST(GroupAdvantage, RlooLeavesTheResponseOutOfItsBaseline) {
   EXPECT_FLOAT_EQ(advantages[1], 1 - 3.0F);
 }
 
+TEST(GroupAdvantage, GdpoDoesNotLetARewardOfLargeSpreadDrownAnother) {
+  // The second reward is a thousand times the first. GRPO of the sum sees nearly only that one; GDPO sees both alike, and its tokens have mean 0 and deviation 1.
+  const std::vector<std::vector<float>> rewards = {{1, 0, 1, 0}, {0, 1000, 0, 1000}};
+  const std::vector<std::int64_t> groups = {0, 0, 0, 0};
+  const std::vector<std::int64_t> lengths = {1, 2, 3, 4};
+  const std::vector<float> sums = {1, 1000, 1, 1000};
+  EXPECT_LT(grpo_advantages(sums, groups)[0], -0.8F);
+  for (const float advantage : gdpo_advantages(rewards, {}, groups, lengths)) EXPECT_NEAR(advantage, 0.0F, 1e-3F);
+  const std::vector<double> weights = {2.0, 1.0};
+  const std::vector<float> weighed = gdpo_advantages(rewards, weights, groups, lengths);
+  double sum = 0.0, squares = 0.0;
+  for (std::size_t i = 0; i < 4; ++i) sum += weighed[i] * static_cast<double>(lengths[i]), squares += weighed[i] * weighed[i] * static_cast<double>(lengths[i]);
+  EXPECT_NEAR(sum, 0.0, 1e-5);
+  EXPECT_NEAR(squares / 9.0, 1.0, 1e-4);
+  EXPECT_GT(weighed[0], 0.0F);
+}
+
 TEST(GroupAdvantage, GpgWeighsAFewSuccessesAsMuchAsMany) {
   const std::vector<float> scores = {1, 0, 0, 0, 0, 0};
   const std::vector<std::int64_t> groups = {1, 1, 1, 1, 2, 3};

@@ -170,6 +170,19 @@ TEST_F(TrainerTest, TwoWorkersOnTwoNodesTakeTheStepsOfOne) {
   }
 }
 
+TEST_F(TrainerTest, HowResponsesAreDrawnDoesNotChangeTheirLogProbabilities) {
+  const Outcome run = train("trainer.total_training_steps=1 actor_rollout_ref.rollout.ignore_eos=true actor_rollout_ref.rollout.repetition_penalty=1.3");
+  ASSERT_EQ(run.code, 0) << run.output;
+  std::ifstream in(folder_ / "run" / "metrics.jsonl");
+  const nlohmann::json step = nlohmann::json::parse(in)["data"];
+  EXPECT_EQ(step["response_length/min"], step["response_length/max"]);
+  EXPECT_EQ(step["response_length/clip_ratio"], 1.0);
+  EXPECT_EQ(step["actor/ppo_kl"], 0.0);  // the policy that learns gives them the same bits, without the penalty
+  const Outcome wrong = train("trainer.total_training_steps=1 data.min_response_length=1000");
+  EXPECT_NE(wrong.code, 0);
+  EXPECT_NE(wrong.output.find("data.min_response_length"), std::string::npos) << wrong.output;
+}
+
 TEST_F(TrainerTest, SamplesOfEachStepAreDumpedAndARunMayOnlyValidate) {
   const std::string data = "data.toy.rows=8 data.val_max_samples=4 trainer.rollout_data_dir=" + (folder_ / "samples").string() + " trainer.validation_data_dir=" + (folder_ / "validation").string() + " ";
   const Outcome run = train(data + "trainer.total_training_steps=2");
