@@ -108,7 +108,7 @@ int train_command(runtime::Runtime& runtime, int argc, char** argv) {
   std::string address;
   bool print_config = false;
   app.add_option("--config", file.file, "YAML file")->type_name("FILE");
-  app.add_option("--config-path", file.hydra_path, "as Hydra's: folder of the file that --config-name names")->type_name("FOLDER");
+  app.add_option("--config-path,--config-dir", file.hydra_path, "as Hydra's: folder of the file that --config-name names")->type_name("FOLDER");
   app.add_option("--config-name", file.hydra_name, "as Hydra's: a file there; verl's own are the defaults")->type_name("NAME");
   app.add_option("--address", address, "HOST:PORT of a node of the cluster; default: STARLING_ADDRESS, then the last `starling start`")->type_name("ADDRESS");
   app.add_flag("--config-print", print_config, "print the merged configuration as YAML and do nothing else");

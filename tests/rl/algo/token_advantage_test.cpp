@@ -48,12 +48,12 @@ TEST(Remax, TakesOffTheGreedyResponsesScoreAndWhitensNothing) {
 }
 
 TEST(AdvantageEstimator, NamesReadBackAndOthersAreRefusedWithTheList) {
-  for (const char* name : {"gae", "grpo", "grpo_passk", "opo", "reinforce_plus_plus", "reinforce_plus_plus_baseline", "remax", "rloo"}) {
+  for (const char* name : {"gae", "gdpo", "gpg", "grpo", "grpo_passk", "opo", "reinforce_plus_plus", "reinforce_plus_plus_baseline", "remax", "rloo"}) {
     const auto parsed = parse_advantage_estimator(name);
     ASSERT_TRUE(parsed.ok()) << name;
     EXPECT_EQ(to_string(*parsed), name);
   }
-  EXPECT_NE(parse_advantage_estimator("gdpo").status().message().find("rloo"), std::string::npos);
+  EXPECT_NE(parse_advantage_estimator("other").status().message().find("rloo"), std::string::npos);
 }
 
 }  // namespace

@@ -210,9 +210,9 @@ TEST(Config, RefusesWhatWouldChangeTheResultAllAtOnce) {
       load({"algorithm.adv_estimator=optimal_token_baseline", "actor_rollout_ref.actor.shuffle=true", "actor_rollout_ref.rollout.multi_turn.enable=False"});
   EXPECT_EQ(config.status().code(), ErrorCode::kUnimplemented);
   EXPECT_EQ(config.status().message(),
+            "actor_rollout_ref.actor.shuffle: true is refused: mini-batches are taken in order (from the command line)\n"
             "algorithm.adv_estimator: expected gae, gdpo, gpg, grpo, grpo_passk, grpo_vectorized, opo, reinforce_plus_plus, reinforce_plus_plus_baseline, remax, rloo or rloo_vectorized, got the "
-            "string 'optimal_token_baseline': other estimators are not built (from the command line)\n"
-            "actor_rollout_ref.actor.shuffle: true is refused: mini-batches are taken in order (from the command line)");
+            "string 'optimal_token_baseline': other estimators are not built (from the command line)");
 }
 
 TEST(Config, RunsTheToyCommandOfArticles) {
