@@ -18,6 +18,11 @@ double peak_memory_gb() {
   return static_cast<double>(usage.ru_maxrss) / kKibPerGb;
 }
 
+runtime::Result<Metrics> with_peak_memory(runtime::Result<Metrics> metrics) {
+  if (metrics.ok()) (*metrics)["perf/max_memory_allocated_gb"] = peak_memory_gb();
+  return metrics;
+}
+
 double machine_memory_used_gb() {
   std::ifstream file("/proc/meminfo");
   double total = 0.0;

@@ -70,9 +70,7 @@ Result<Estimated> PolicyActor::estimate(const RolloutBatch& batch, const std::ve
 }
 
 Result<Metrics> PolicyActor::update(const RolloutBatch& batch, const std::vector<float>& reference_logprobs, const UpdatePlan& plan, const TokenEstimates& estimates) {
-  Result<Metrics> metrics = worker_->update(batch, reference_logprobs, plan, estimates);
-  if (metrics.ok()) (*metrics)["perf/max_memory_allocated_gb"] = peak_memory_gb();
-  return metrics;
+  return with_peak_memory(worker_->update(batch, reference_logprobs, plan, estimates));
 }
 
 Result<Metrics> PolicyActor::supervise(const DemonstrationBatch& batch, std::int64_t tokens_total, double learning_rate) {

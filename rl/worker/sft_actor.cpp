@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "rl/stage/stage_options.h"
+#include "rl/train/process_memory.h"
 #include "rl/worker/actor_setup.h"
 
 namespace rl {
@@ -24,6 +25,10 @@ Result<std::unique_ptr<SftActor>> SftActor::create(runtime::Runtime& runtime, co
   Result<std::unique_ptr<SftWorker>> worker = SftWorker::create(options, std::move(*communicator));
   if (!worker.ok()) return worker.status();
   return std::make_unique<SftActor>(std::move(*worker));
+}
+
+Result<Metrics> SftActor::update(const SupervisedBatch& batch, std::int64_t tokens_total, double learning_rate) {
+  return with_peak_memory(worker_->update(batch, tokens_total, learning_rate));
 }
 
 Result<std::vector<std::string>> SftActor::save(const std::string& folder) { return as_text(worker_->save(folder)); }

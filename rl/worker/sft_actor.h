@@ -22,7 +22,7 @@ class SftActor {
 
   explicit SftActor(std::unique_ptr<SftWorker> worker) : worker_(std::move(worker)) {}
 
-  runtime::Result<Metrics> update(const SupervisedBatch& batch, std::int64_t tokens_total, double learning_rate) { return worker_->update(batch, tokens_total, learning_rate); }
+  runtime::Result<Metrics> update(const SupervisedBatch& batch, std::int64_t tokens_total, double learning_rate);
   runtime::Result<SupervisedSums> evaluate(const SupervisedBatch& batch) { return worker_->evaluate(batch); }
   /// Paths travel as text.
   runtime::Result<std::vector<std::string>> save(const std::string& folder);
