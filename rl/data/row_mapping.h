@@ -2,11 +2,13 @@
 #pragma once
 
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "rl/config/config.h"
 #include "rl/data/data_row.h"
+#include "rl/data/preference_mapping.h"
 #include "rl/data/row_source.h"
 #include "runtime/core/result.h"
 
@@ -30,6 +32,7 @@ struct RowMapping {
   std::string answer_after;     // the ground truth is what comes after the last of these: "####" of GSM8K
   Conversations conversations = Conversations::kNone;
   PromptForm prompt_form = PromptForm::kAsStored;
+  std::optional<PreferenceMapping> preference = {};  // rows are preferences
 
   /// kInvalidArgument: settings that do not go together, a template that does not parse.
   static runtime::Result<RowMapping> from_config(const Config& config);
@@ -39,6 +42,9 @@ struct RowMapping {
 
 /// kInvalidArgument: a column is missing or of a wrong type; the message names row and column. Not for kTree.
 runtime::Result<DataRow> map_row(const RawRow& row, const RowMapping& mapping);
+
+/// ShareGPT's {"from", "value"} become {"role", "content"}. kInvalidArgument: no messages, or one without a role or content; `at` begins the error.
+runtime::Status normalise_messages(nlohmann::ordered_json& messages, const std::string& at);
 
 /// The text of a template. `where` is for messages.
 runtime::Result<std::string> fill_template(std::string_view text, const nlohmann::ordered_json& row, const std::string& where);
