@@ -1,5 +1,6 @@
 // starling-rl: the program that links LibTorch. `starling` runs it for the commands below; the cluster runs it for their workers.
 #include <iostream>
+#include <span>
 #include <string_view>
 
 #include "rl/command/all_reduce.h"
@@ -10,10 +11,12 @@
 #include "rl/command/render.h"
 #include "rl/command/report.h"
 #include "rl/command/score.h"
+#include "rl/command/sft.h"
 #include "rl/command/tokenize.h"
 #include "rl/command/train.h"
 #include "rl/rl.h"
 #include "rl/worker/all_reduce_probe.h"
+#include "rl/worker/sft_actor.h"
 #include "runtime/runtime.h"
 
 namespace {
@@ -30,8 +33,17 @@ constexpr Command kTools[] = {
     {"inspect", rl::inspect_command},       {"report", rl::report_command},   {"data", rl::data_command},
 };
 
+// What trains: with a cluster, at hand or of its own.
+struct Training {
+  const char* name;
+  int (*run)(runtime::Runtime& runtime, int argc, char** argv);
+};
+
+constexpr Training kTrainings[] = {{"train", rl::train_command}, {"sft", rl::sft_command}};
+
 void print_usage(std::ostream& out) {
   out << "usage: starling-rl COMMAND ...\ncommands: train";
+  for (const Training& training : std::span(kTrainings).subspan(1)) out << ", " << training.name;
   for (const Command& tool : kTools) out << ", " << tool.name;
   out << "\n`starling COMMAND --help` explains each\n";
 }
@@ -41,6 +53,7 @@ void print_usage(std::ostream& out) {
 int main(int argc, char** argv) {
   runtime::Runtime runtime(argc, argv);
   rl::register_training_actors(runtime);
+  rl::register_stage_actors(runtime);
   rl::register_all_reduce_probe(runtime);
   if (runtime.is_worker()) return runtime.run([](runtime::Runtime&) { return 0; });
   const std::string_view name = argc < 2 ? "" : argv[1];
@@ -49,9 +62,10 @@ int main(int argc, char** argv) {
     if (name == tool.name) return tool.run(argc - 1, argv + 1);
   }
   if (name == "all-reduce") return rl::all_reduce_command(runtime, argc - 1, argv + 1);  // for starling doctor
-  if (name == "train") {
+  for (const Training& training : kTrainings) {
+    if (name != training.name) continue;
     runtime::start_log("driver");
-    return rl::train_command(runtime, argc - 1, argv + 1);
+    return training.run(runtime, argc - 1, argv + 1);
   }
   if (!name.empty()) std::cerr << "error: no command '" << name << "'\n";
   print_usage(std::cerr);

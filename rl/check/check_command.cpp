@@ -31,7 +31,10 @@ bool is_check_command(int argc, char** argv) {
 }
 
 int check_command(int argc, char** argv) {
-  CLI::App app("Says what each key of a configuration means here, without reading models or data.", "starling train --check");
+  const KeyTable* keys = find_key_table(argv[0]);
+  if (keys == nullptr) return fail(runtime::invalid_argument("no command '" + std::string(argv[0]) + "' has a configuration"));
+  const std::string command(argv[0]);
+  CLI::App app("Says what each key of a configuration means here, without reading models or data.", "starling " + command + " --check");
   ConfigSources sources;
   ConfigFileOptions file;
   bool check = false;
@@ -56,16 +59,17 @@ int check_command(int argc, char** argv) {
     return 2;
   }
   if (schema) {
-    std::cout << config_schema().dump(2) << "\n";
+    std::cout << config_schema(*keys).dump(2) << "\n";
     return 0;
   }
   if (!page.empty()) {
-    const runtime::Status written = write_key_tables(page);
+    const runtime::Status written = write_key_tables(page, *keys);
     return written.ok() ? 0 : fail(written);
   }
   const auto found = find_config_file(file);
   if (!found.ok()) return fail(found.status());
   sources.file = *found;
+  sources.keys = keys;
   const auto result = check_config(sources);
   if (!result.ok()) return fail(result.status());
   if (json) {

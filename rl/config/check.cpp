@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "rl/config/config_builder.h"
-#include "rl/config/descriptions.h"
 
 namespace rl {
 namespace {
@@ -58,7 +57,7 @@ bool ConfigCheck::passes() const {
 }
 
 runtime::Result<ConfigCheck> check_config(const ConfigSources& sources) {
-  ConfigBuilder builder;
+  ConfigBuilder builder(sources.keys == nullptr ? train_keys() : *sources.keys);
   if (sources.file) {
     if (const runtime::Status status = builder.add_file(*sources.file); !status.ok()) return status;
   }
@@ -66,9 +65,9 @@ runtime::Result<ConfigCheck> check_config(const ConfigSources& sources) {
   return builder.check();
 }
 
-std::string meaning_of(const KeyInfo& info) {
+std::string meaning_of(const KeyInfo& info, const KeyTable& keys) {
   if (info.support != KeySupport::kSupported) return "this is how it is here anyway";
-  const std::string_view description = description_of(info.key);
+  const std::string_view description = keys.description(info.key);
   return description.empty() ? "used" : std::string(description);
 }
 

@@ -33,7 +33,7 @@ struct ConfigCheck {
 runtime::Result<ConfigCheck> check_config(const ConfigSources& sources);
 
 /// What a key does that is used: its description, or that its value is what is done here anyway.
-std::string meaning_of(const KeyInfo& info);
+std::string meaning_of(const KeyInfo& info, const KeyTable& keys = train_keys());
 
 /// For a person: refused keys first, then those without effect, then those that are used; a summary last.
 std::string to_text(const ConfigCheck& check);

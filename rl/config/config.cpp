@@ -61,7 +61,7 @@ Result<T> get_as(const Config& config, std::string_view key, KeyKind kind) {
 }  // namespace
 
 Result<Config> Config::load(const ConfigSources& sources) {
-  ConfigBuilder builder;
+  ConfigBuilder builder(sources.keys == nullptr ? train_keys() : *sources.keys);
   if (sources.file) {
     const Status status = builder.add_file(*sources.file);
     if (!status.ok()) return status;
@@ -93,7 +93,7 @@ const ordered_json* Config::find(std::string_view key) const {
 }
 
 bool Config::is_set(std::string_view key) const {
-  const std::string name = canonical_key(key);
+  const std::string name = keys_->canonical(key);
   const auto at = origins_.lower_bound(name);
   if (at != origins_.end() && at->first == name) return find(name) != nullptr;  // a deleted key has an origin, too
   const auto below = origins_.lower_bound(name + ".");
@@ -106,7 +106,7 @@ runtime::Status Config::out_of_range(std::string_view key, std::string_view expe
 }
 
 std::string Config::origin(std::string_view key) const {
-  std::string name = canonical_key(key);
+  std::string name = keys_->canonical(key);
   while (true) {  // a value inside a list or dictionary came with what encloses it
     const auto at = origins_.find(name);
     if (at != origins_.end()) return "from " + at->second;

@@ -12,14 +12,16 @@
 #include <string_view>
 #include <vector>
 
+#include "rl/config/key_table.h"
 #include "runtime/core/result.h"
 
 namespace rl {
 
 /// What a configuration is made from; later parts win.
 struct ConfigSources {
-  std::optional<std::filesystem::path> file;  // YAML
-  std::vector<std::string> overrides;         // Hydra's grammar: k=v, +k=v, ++k=v, ~k, ~k=v
+  std::optional<std::filesystem::path> file = {};  // YAML
+  std::vector<std::string> overrides = {};    // Hydra's grammar: k=v, +k=v, ++k=v, ~k, ~k=v
+  const KeyTable* keys = nullptr;             // of the command that they are for; nullptr: train's
 };
 
 /// The defaults of verl 0.9.1 (where rl/config/keys.inc does not say otherwise), below a YAML file, below dotted overrides.
@@ -77,6 +79,7 @@ class Config {
  private:
   friend class ConfigBuilder;  // config_builder.h: merging is a concern of its own
 
+  const KeyTable* keys_ = &train_keys();
   nlohmann::ordered_json tree_ = nlohmann::ordered_json::object();
   std::map<std::string, std::string, std::less<>> origins_;  // path as set -> "run.yaml:12"; the defaults have no entry
   std::vector<std::string> notes_;

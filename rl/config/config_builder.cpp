@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "rl/config/judge.h"
+#include "rl/config/key_path.h"
 #include "rl/config/keys.h"
 #include "rl/config/nearest.h"
 #include "rl/config/references.h"
@@ -24,20 +25,6 @@ bool is_of_hydra(std::string_view key) {
   return key == "defaults" || key == "hydra" || key.starts_with("hydra.") || key.starts_with("hydra/");
 }
 
-/// Finds or makes the place of a dotted key. nullptr when a part of the path is a plain value.
-ordered_json* make_place(ordered_json& tree, std::string_view key) {
-  ordered_json* at = &tree;
-  std::size_t start = 0;
-  while (true) {
-    const std::size_t dot = key.find('.', start);
-    if (at->is_null()) *at = ordered_json::object();
-    if (!at->is_object()) return nullptr;
-    at = &(*at)[std::string(key.substr(start, dot - start))];
-    if (dot == std::string_view::npos) return at;
-    start = dot + 1;
-  }
-}
-
 /// Takes a key out of the tree; false when it is not there.
 bool erase_place(ordered_json& tree, std::string_view key) {
   const std::size_t dot = key.find('.');
@@ -47,26 +34,9 @@ bool erase_place(ordered_json& tree, std::string_view key) {
   return erase_place(tree[part], key.substr(dot + 1));
 }
 
-/// The defaults, references unresolved. The table is ours: a row that does not parse is a bug.
-const ordered_json& default_tree() {
-  static const ordered_json tree = [] {
-    ordered_json made = ordered_json::object();
-    for (const KeyInfo& row : known_keys()) {
-      if (!row.has_default()) continue;
-      Result<ordered_json> value = parse_override_value(row.default_text);
-      CHECK(value.ok());
-      ordered_json* place = make_place(made, row.key);
-      CHECK(place != nullptr);
-      if (place->is_null()) *place = std::move(value).value();  // a section with keys of its own stays
-    }
-    return made;
-  }();
-  return tree;
-}
-
 /// The unresolved default of a key that has one.
-const ordered_json* find_default(std::string_view key) {
-  const ordered_json* at = &default_tree();
+const ordered_json* find_default(const KeyTable& keys, std::string_view key) {
+  const ordered_json* at = &keys.defaults();
   for (std::size_t start = 0, dot = 0; dot != std::string_view::npos; start = dot + 1) {
     dot = key.find('.', start);
     at = &at->at(std::string(key.substr(start, dot == std::string_view::npos ? dot : dot - start)));
@@ -75,8 +45,8 @@ const ordered_json* find_default(std::string_view key) {
 }
 
 /// What is said of a key that was added with '+'.
-std::string unknown_meaning(const std::string& key) {
-  const std::vector<std::string> nearest = nearest_keys(key, 1);
+std::string unknown_meaning(const std::string& key, const KeyTable& keys) {
+  const std::vector<std::string> nearest = nearest_keys(key, 1, keys);
   return "nobody knows this key" + (nearest.empty() ? "" : "; is " + nearest[0] + " meant?");
 }
 
@@ -86,23 +56,24 @@ std::string show(const ordered_json& value) {
 
 }  // namespace
 
-ConfigBuilder::ConfigBuilder() {
-  config_.tree_ = default_tree();
+ConfigBuilder::ConfigBuilder(const KeyTable& keys) : keys_(keys) {
+  config_.keys_ = &keys;
+  config_.tree_ = keys.defaults();
 }
 
 Status ConfigBuilder::check_known(const std::string& written_key, const std::string& key, bool is_map, bool added) {
-  if (find_key(key) != nullptr || config_.find(key) != nullptr) return Status();
-  if (is_section(key)) {
+  if (keys_.find(key) != nullptr || config_.find(key) != nullptr) return Status();
+  if (keys_.is_section(key)) {
     if (is_map) return Status();
     return invalid_argument("'" + key + "' is a section: set a key below it");
   }
-  if (!added) return invalid_argument(unknown_key_message(written_key));
+  if (!added) return invalid_argument(unknown_key_message(written_key, keys_));
   unknown_.push_back(key);
   return Status();
 }
 
 Status ConfigBuilder::set(const std::string& written_key, const ordered_json& value, const std::string& origin, bool added) {
-  const std::string key = canonical_key(written_key);
+  const std::string key = keys_.canonical(written_key);
   if (key != written_key) {
     if (value.is_null()) return Status();  // an older name that is switched off says nothing about the current one
     written_[key] = written_key;
@@ -124,10 +95,10 @@ Status ConfigBuilder::set(const std::string& written_key, const ordered_json& va
   if (keeps_section) return invalid_argument("'" + key + "' is a section: set a key below it");
   ordered_json* place = make_place(config_.tree_, key);
   if (place == nullptr) return invalid_argument("'" + key + "': a part of this path is a value, not a section");
-  const KeyInfo* row = find_key(key);
+  const KeyInfo* row = keys_.find(key);
   // Null is nobody's batch size: where a key has to have a value, it stands for the default.
   const bool means_default = value.is_null() && row != nullptr && row->key == key && row->has_default() && !matches_kind(value, row->kind);
-  *place = means_default ? *find_default(key) : value;
+  *place = means_default ? *find_default(keys_, key) : value;
   config_.origins_[key] = origin;
   return Status();
 }
@@ -155,7 +126,7 @@ void ConfigBuilder::add_override(std::string_view text) {
 
 Status ConfigBuilder::apply(const Override& change) {
   if (change.kind == OverrideKind::kDelete) return remove(change);
-  const std::string key = canonical_key(change.key);
+  const std::string key = keys_.canonical(change.key);
   if (change.kind == OverrideKind::kAdd && !change.value.is_structured()) {
     // What the user set himself; a default may have come with another release than the one that the script was written for.
     const ordered_json* present = config_.is_set(key) ? config_.find(key) : nullptr;
@@ -168,10 +139,10 @@ Status ConfigBuilder::apply(const Override& change) {
 }
 
 Status ConfigBuilder::remove(const Override& change) {
-  const std::string key = canonical_key(change.key);
+  const std::string key = keys_.canonical(change.key);
   const ordered_json* present = config_.find(key);
   if (present == nullptr) {
-    return invalid_argument(find_key(key) != nullptr ? "'" + key + "' has no value to delete" : unknown_key_message(change.key));
+    return invalid_argument(keys_.find(key) != nullptr ? "'" + key + "' has no value to delete" : unknown_key_message(change.key, keys_));
   }
   if (change.has_value && *present != change.value) {
     return invalid_argument("'" + key + "' is " + show(*present) + ", not " + show(change.value) + ": not deleted");
@@ -184,13 +155,13 @@ Status ConfigBuilder::remove(const Override& change) {
 }
 
 std::vector<ConfigBuilder::Judged> ConfigBuilder::judge_keys() {
-  const Result<ordered_json> defaults = resolve_references(default_tree());
+  const Result<ordered_json> defaults = resolve_references(keys_.defaults(), keys_);
   CHECK(defaults.ok());
   Config default_config;
   default_config.tree_ = *defaults;
   std::vector<Judged> judged;
   for (const auto& [key, origin] : config_.origins_) {
-    const KeyInfo* info = find_key(key);
+    const KeyInfo* info = keys_.find(key);
     const ordered_json* value = config_.find(key);
     if (info == nullptr || value == nullptr) continue;  // added on purpose, or deleted
     const ordered_json* otherwise = default_config.find(key);
@@ -229,7 +200,7 @@ Status ConfigBuilder::judge() {
 void ConfigBuilder::note_choices() {
   for (const std::string& key : unknown_) {
     if (config_.find(key) == nullptr) continue;
-    config_.notes_.push_back("without effect: " + key + " (" + unknown_meaning(key) + ")");
+    config_.notes_.push_back("without effect: " + key + " (" + unknown_meaning(key, keys_) + ")");
   }
   constexpr char kEngineName[] = "actor_rollout_ref.rollout.name";
   if (config_.is_set(kEngineName)) {
@@ -239,7 +210,7 @@ void ConfigBuilder::note_choices() {
     }
   }
   constexpr char kEstimator[] = "algorithm.adv_estimator";
-  if (!config_.is_set(kEstimator))
+  if (keys_.find(kEstimator) != nullptr && !config_.is_set(kEstimator))
     config_.notes_.push_back(std::string(kEstimator) + " is not set: grpo (verl's default is gae)");
 }
 
@@ -249,7 +220,7 @@ Result<Config> ConfigBuilder::finish() {
     for (const Complaint& complaint : complaints_) lines += (lines.empty() ? "" : "\n") + complaint.status.message();
     return Status(complaints_.front().status.code(), std::move(lines));
   }
-  Result<ordered_json> resolved = resolve_references(config_.tree_);
+  Result<ordered_json> resolved = resolve_references(config_.tree_, keys_);
   if (!resolved.ok()) return resolved.status();
   config_.tree_ = std::move(resolved).value();
   const Status status = judge();
@@ -263,7 +234,7 @@ ConfigCheck ConfigBuilder::check() {
   for (const Complaint& complaint : complaints_) {
     check.keys.push_back({complaint.text, complaint.text, ordered_json(), complaint.origin, Judgement::Verdict::kInvalid, complaint.status.message()});
   }
-  if (Result<ordered_json> resolved = resolve_references(config_.tree_); resolved.ok()) {
+  if (Result<ordered_json> resolved = resolve_references(config_.tree_, keys_); resolved.ok()) {
     config_.tree_ = std::move(resolved).value();
   } else {
     check.keys.push_back({"${...}", "${...}", ordered_json(), "", Judgement::Verdict::kInvalid, resolved.status().message()});
@@ -272,12 +243,12 @@ ConfigCheck ConfigBuilder::check() {
     const auto written = written_.find(judged.key);
     KeyCheck key{written == written_.end() ? judged.key : written->second, judged.key, *config_.find(judged.key), config_.origins_[judged.key],
                  judged.judgement.verdict, std::move(judged.judgement.message)};
-    if (key.verdict == Judgement::Verdict::kUsed) key.meaning = meaning_of(*judged.info);
+    if (key.verdict == Judgement::Verdict::kUsed) key.meaning = meaning_of(*judged.info, keys_);
     check.keys.push_back(std::move(key));
   }
   for (const std::string& key : unknown_) {
     const ordered_json* value = config_.find(key);
-    if (value != nullptr) check.keys.push_back({key, key, *value, config_.origins_[key], Judgement::Verdict::kNoEffect, unknown_meaning(key)});
+    if (value != nullptr) check.keys.push_back({key, key, *value, config_.origins_[key], Judgement::Verdict::kNoEffect, unknown_meaning(key, keys_)});
   }
   return check;
 }

@@ -18,7 +18,7 @@ namespace rl {
 /// Starts from the defaults; add sources in order of rising priority, then finish once.
 class ConfigBuilder {
  public:
-  ConfigBuilder();
+  explicit ConfigBuilder(const KeyTable& keys = train_keys());
 
   /// Errors: the file cannot be read, or is no YAML. What is wrong with a key waits for finish().
   runtime::Status add_file(const std::filesystem::path& file);
@@ -53,6 +53,7 @@ class ConfigBuilder {
   runtime::Status judge();
   void note_choices();
 
+  const KeyTable& keys_;
   Config config_;
   std::vector<std::string> unknown_;  // added with '+'
   std::vector<Complaint> complaints_;

@@ -74,6 +74,7 @@ std::string_view describe_kind(KeyKind kind) {
     case KeyKind::kInt: return "an integer";
     case KeyKind::kIntOrNull: return "an integer or null";
     case KeyKind::kIntOrAuto: return "an integer or auto";
+    case KeyKind::kIntOrEpoch: return "an integer or after_each_epoch";
     case KeyKind::kFloat: return "a number";
     case KeyKind::kFloatOrNull: return "a number or null";
     case KeyKind::kBool: return "true or false";
@@ -92,6 +93,7 @@ bool matches_kind(const ordered_json& value, KeyKind kind) {
     case KeyKind::kInt: return is_integral(value);
     case KeyKind::kIntOrNull: return value.is_null() || is_integral(value);
     case KeyKind::kIntOrAuto: return is_integral(value) || value == "auto";
+    case KeyKind::kIntOrEpoch: return is_integral(value) || value == kEachEpoch;
     case KeyKind::kFloat: return value.is_number();
     case KeyKind::kFloatOrNull: return value.is_null() || value.is_number();
     case KeyKind::kBool: return value.is_boolean();

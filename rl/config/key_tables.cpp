@@ -5,7 +5,6 @@
 #include <map>
 #include <sstream>
 
-#include "rl/config/descriptions.h"
 #include "rl/config/keys.h"
 
 namespace rl {
@@ -22,11 +21,11 @@ std::string code(std::string_view text) {
   return "`" + std::string(text) + "`";
 }
 
-std::string used() {
+std::string used(const KeyTable& keys) {
   std::string text = "### Keys that are used\n\n| Key | Default | What it does |\n| --- | --- | --- |\n";
-  for (const KeyInfo& row : known_keys()) {
+  for (const KeyInfo& row : keys.rows()) {
     if (row.support != KeySupport::kSupported) continue;
-    std::string meaning(description_of(row.key));
+    std::string meaning(keys.description(row.key));
     if (!row.allowed.empty()) meaning += "; one of " + code(row.allowed);
     if (!row.note.empty()) meaning += "; " + std::string(row.note);
     text += "| " + code(row.key) + " | " + (row.has_default() ? code(cell(row.default_text)) : "") + " | " + cell(meaning) + " |\n";
@@ -35,9 +34,9 @@ std::string used() {
 }
 
 // By reason; keys of one section share a line.
-std::string without_effect() {
+std::string without_effect(const KeyTable& keys) {
   std::map<std::string_view, std::map<std::string_view, std::string>> by_reason;
-  for (const KeyInfo& row : known_keys()) {
+  for (const KeyInfo& row : keys.rows()) {
     if (row.support != KeySupport::kNoEffect) continue;
     const std::size_t dot = row.key.rfind('.');
     const std::string_view section = dot == std::string_view::npos ? std::string_view() : row.key.substr(0, dot);
@@ -54,19 +53,19 @@ std::string without_effect() {
   return text;
 }
 
-std::string refused() {
+std::string refused(const KeyTable& keys) {
   std::string text =
       "### Keys that are refused\n\nTheir defaults pass, and null, and the values of the second column.\n\n| Key | Also passes | Why |\n| --- | --- | --- |\n";
-  for (const KeyInfo& row : known_keys()) {
+  for (const KeyInfo& row : keys.rows()) {
     if (row.support != KeySupport::kRefused) continue;
     text += "| " + code(row.key) + " | " + (row.allowed.empty() ? "" : code(cell(row.allowed))) + " | " + cell(row.note) + " |\n";
   }
   return text + "\n";
 }
 
-std::string older_names() {
+std::string older_names(const KeyTable& keys) {
   std::string text = "### Older names\n\n| Name | Stands for |\n| --- | --- |\n";
-  for (const KeyAlias& alias : key_aliases()) {
+  for (const KeyAlias& alias : keys.aliases()) {
     const char* rest = alias.old_name.ends_with('.') ? "*" : "";
     text += "| " + code(std::string(alias.old_name) + rest) + " | " + code(std::string(alias.name) + rest) + " |\n";
   }
@@ -75,22 +74,28 @@ std::string older_names() {
 
 }  // namespace
 
-std::string key_tables() {
-  return used() + without_effect() + refused() + older_names();
+std::string tables_begin(const KeyTable& keys) {
+  const std::string command(keys.command());
+  return "<!-- made by `starling " + command + " --write-tables docs/guide/" + (command == "train" ? "verl" : "stages") + ".md` -->\n";
 }
 
-runtime::Status write_key_tables(const std::filesystem::path& page) {
+std::string key_tables(const KeyTable& keys) {
+  return used(keys) + without_effect(keys) + refused(keys) + older_names(keys);
+}
+
+runtime::Status write_key_tables(const std::filesystem::path& page, const KeyTable& keys) {
   std::ifstream in(page);
   std::ostringstream read;
   if (!in || !(read << in.rdbuf())) return runtime::errno_status(errno, page.string());
   std::string text = read.str();
-  const std::size_t begin = text.find(kTablesBegin);
-  const std::size_t end = text.find(kTablesEnd);
-  if (begin == std::string::npos || end == std::string::npos || end < begin) {
+  const std::string mark = tables_begin(keys);
+  const std::size_t begin = text.find(mark);
+  const std::size_t end = text.find(kTablesEnd, begin == std::string::npos ? 0 : begin);
+  if (begin == std::string::npos || end == std::string::npos) {
     return runtime::invalid_argument(page.string() + ": the lines that the tables go between are not there");
   }
-  const std::size_t first = begin + sizeof kTablesBegin - 1;
-  text.replace(first, end - first, "\n" + key_tables());
+  const std::size_t first = begin + mark.size();
+  text.replace(first, end - first, "\n" + key_tables(keys));
   std::ofstream out(page, std::ios::trunc);
   out << text;
   out.close();

@@ -1,4 +1,4 @@
-// The table of known keys: what each means here. The data is keys.inc.
+// Known keys: what each means here. Those of `starling train` are keys.inc.
 #pragma once
 
 #include <span>
@@ -8,7 +8,10 @@
 namespace rl {
 
 /// The type a value must have. kAny for keys whose value nobody reads.
-enum class KeyKind { kAny, kInt, kIntOrNull, kIntOrAuto, kFloat, kFloatOrNull, kBool, kString, kStringOrNull, kStrings, kFloats, kMap };
+enum class KeyKind { kAny, kInt, kIntOrNull, kIntOrAuto, kIntOrEpoch, kFloat, kFloatOrNull, kBool, kString, kStringOrNull, kStrings, kFloats, kMap };
+
+/// What kIntOrEpoch is beside a number of steps.
+inline constexpr const char* kEachEpoch = "after_each_epoch";
 
 /// What setting a key does.
 enum class KeySupport {
@@ -34,16 +37,10 @@ struct KeyAlias {
   std::string_view name;
 };
 
+/// Those of `starling train`; KeyTable has those of each command.
 std::span<const KeyInfo> known_keys();
 std::span<const KeyAlias> key_aliases();
-
-/// The row of a key: its own, or the nearest enclosing one of kind kMap. nullptr when nobody knows the key.
 const KeyInfo* find_key(std::string_view key);
-
-/// Whether `key` is a section that known keys live under ("data", "actor_rollout_ref.actor.optim").
-bool is_section(std::string_view key);
-
-/// The key that an older name stands for; the name itself when it is none.
 std::string canonical_key(std::string_view key);
 
 }  // namespace rl

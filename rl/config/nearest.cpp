@@ -28,7 +28,7 @@ double distance(std::string_view key, std::string_view candidate) {
 
 }  // namespace
 
-std::vector<std::string> nearest_keys(std::string_view key, std::size_t count) {
+std::vector<std::string> nearest_keys(std::string_view key, std::size_t count, const KeyTable& keys) {
   constexpr std::size_t kKeyMax = 200;  // a longer one is no misspelling, and the distance costs length times length
   if (key.size() > kKeyMax) return {};
   std::vector<std::pair<double, std::string>> ranked;
@@ -37,8 +37,8 @@ std::vector<std::string> nearest_keys(std::string_view key, std::size_t count) {
     const double d = distance(key, candidate);
     if (d <= limit) ranked.emplace_back(d, std::string(candidate));
   };
-  for (const KeyInfo& row : known_keys()) consider(row.key);
-  for (const KeyAlias& alias : key_aliases()) {
+  for (const KeyInfo& row : keys.rows()) consider(row.key);
+  for (const KeyAlias& alias : keys.aliases()) {
     if (!alias.old_name.ends_with('.')) consider(alias.old_name);
   }
   std::sort(ranked.begin(), ranked.end());
@@ -51,9 +51,9 @@ std::vector<std::string> nearest_keys(std::string_view key, std::size_t count) {
   return names;
 }
 
-std::string unknown_key_message(std::string_view key) {
+std::string unknown_key_message(std::string_view key, const KeyTable& keys) {
   std::string message = "unknown key '" + std::string(key) + "'";
-  const std::vector<std::string> names = nearest_keys(key);
+  const std::vector<std::string> names = nearest_keys(key, 3, keys);
   if (names.empty()) return message + ": write +" + std::string(key) + "=... to add a key of your own";
   message += ": did you mean ";
   for (std::size_t i = 0; i < names.size(); ++i) {

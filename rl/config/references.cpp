@@ -51,7 +51,7 @@ std::string trimmed(std::string_view text) {
 
 class Resolver {
  public:
-  explicit Resolver(const ordered_json& root) : root_(root) {}
+  Resolver(const ordered_json& root, const KeyTable& keys) : root_(root), keys_(keys) {}
 
   Result<ordered_json> node(const ordered_json& value, const std::string& path) {
     if (value.is_object() || value.is_array()) {
@@ -125,7 +125,7 @@ class Resolver {
     const std::string target = absolute(trimmed(inner), path);
     Result<std::optional<ordered_json>> found = lookup(target);
     if (!found.ok()) return found.status();
-    if (!found->has_value()) return invalid_argument("${" + inner + "} refers to an " + unknown_key_message(target));
+    if (!found->has_value()) return invalid_argument("${" + inner + "} refers to an " + unknown_key_message(target, keys_));
     return **found;
   }
 
@@ -187,14 +187,15 @@ class Resolver {
   }
 
   const ordered_json& root_;
+  const KeyTable& keys_;  // for messages
   std::vector<std::string> active_;  // paths being resolved, outermost first
   std::size_t bytes_ = 0;
 };
 
 }  // namespace
 
-Result<ordered_json> resolve_references(const ordered_json& tree) {
-  return Resolver(tree).node(tree, "");
+Result<ordered_json> resolve_references(const ordered_json& tree, const KeyTable& keys) {
+  return Resolver(tree, keys).node(tree, "");
 }
 
 }  // namespace rl

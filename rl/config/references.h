@@ -3,6 +3,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "rl/config/key_table.h"
 #include "runtime/core/result.h"
 
 namespace rl {
@@ -10,6 +11,6 @@ namespace rl {
 /// A copy of `tree` with every reference replaced: `${a.b}` (the value itself when it is the whole string, else its text), `${.x}`
 /// relative to the section it stands in, `${oc.select:a.b,default}`, `${oc.env:NAME,default}`; nested ones too. `\${` is a literal.
 /// kInvalidArgument: no such key, a cycle, an unknown resolver, or references that multiply beyond 16 MiB; the message names the key.
-runtime::Result<nlohmann::ordered_json> resolve_references(const nlohmann::ordered_json& tree);
+runtime::Result<nlohmann::ordered_json> resolve_references(const nlohmann::ordered_json& tree, const KeyTable& keys = train_keys());
 
 }  // namespace rl

@@ -4,7 +4,6 @@
 #include <string_view>
 
 #include "rl/config/config.h"
-#include "rl/config/descriptions.h"
 #include "rl/config/keys.h"
 #include "rl/config/override.h"
 #include "runtime/core/check.h"
@@ -21,6 +20,7 @@ ordered_json type_of(KeyKind kind) {
     case KeyKind::kInt: return {{"type", "integer"}};
     case KeyKind::kIntOrNull: return {{"type", {"integer", "null"}}};
     case KeyKind::kIntOrAuto: return {{"anyOf", ordered_json::array({{{"type", "integer"}}, {{"const", "auto"}}})}};
+    case KeyKind::kIntOrEpoch: return {{"anyOf", ordered_json::array({{{"type", "integer"}}, {{"const", kEachEpoch}}})}};
     case KeyKind::kFloat:  // 1e-6 is a text to YAML 1.1, and a number here
       return {{"anyOf", ordered_json::array({{{"type", "number"}}, {{"type", "string"}, {"pattern", "^[-+]?[0-9]+([.][0-9]*)?[eE][-+]?[0-9]+$"}}})}};
     case KeyKind::kFloatOrNull: return {{"type", {"number", "null"}}};
@@ -48,16 +48,16 @@ ordered_json choices_of(const KeyInfo& row) {
   return choices;
 }
 
-std::string describe(const KeyInfo& row) {
+std::string describe(const KeyInfo& row, const KeyTable& keys) {
   if (row.support == KeySupport::kNoEffect) return "No effect here: " + std::string(row.note);
   if (row.support == KeySupport::kRefused) return "Refused where it differs from the default" + (row.allowed.empty() ? std::string() : " and " + std::string(row.allowed)) + ": " + std::string(row.note);
-  return std::string(description_of(row.key));
+  return std::string(keys.description(row.key));
 }
 
 // What a key's value may be. Null, which stands for the default, and references are possible everywhere.
-ordered_json leaf(const KeyInfo& row, const Config& defaults) {
+ordered_json leaf(const KeyInfo& row, const Config& defaults, const KeyTable& keys) {
   ordered_json schema = ordered_json::object();
-  schema["description"] = describe(row);
+  schema["description"] = describe(row, keys);
   const ordered_json* value = row.has_default() ? defaults.find(row.key) : nullptr;
   if (value != nullptr) schema["default"] = *value;
   if (row.support == KeySupport::kNoEffect) schema["deprecated"] = true;
@@ -92,15 +92,15 @@ void place(ordered_json& root, std::string_view path, ordered_json schema) {
 
 }  // namespace
 
-ordered_json config_schema() {
-  const auto defaults = Config::load({});
+ordered_json config_schema(const KeyTable& keys) {
+  const auto defaults = Config::load({.keys = &keys});
   CHECK(defaults.ok());
   ordered_json schema = section(true);
-  for (const KeyInfo& row : known_keys()) {
-    ordered_json one = row.kind == KeyKind::kMap ? ordered_json({{"type", {"object", "null"}}, {"description", describe(row)}}) : leaf(row, *defaults);
+  for (const KeyInfo& row : keys.rows()) {
+    ordered_json one = row.kind == KeyKind::kMap ? ordered_json({{"type", {"object", "null"}}, {"description", describe(row, keys)}}) : leaf(row, *defaults, keys);
     place(schema, row.key, std::move(one));
   }
-  for (const KeyAlias& alias : key_aliases()) {
+  for (const KeyAlias& alias : keys.aliases()) {
     const bool is_section = alias.old_name.ends_with('.');
     const std::string_view old_name = is_section ? alias.old_name.substr(0, alias.old_name.size() - 1) : alias.old_name;
     ordered_json one = {{"description", "An older name of " + std::string(alias.name)}, {"deprecated", true}};
@@ -111,7 +111,7 @@ ordered_json config_schema() {
   schema["properties"]["hydra"] = {{"description", "Hydra's; not read"}, {"deprecated", true}};
   schema["patternProperties"] = {{"\\.", {{"description", "A key as a dotted path"}}}};
   ordered_json whole = {{"$schema", "https://json-schema.org/draft/2020-12/schema"},
-                        {"title", "Configuration of `starling train`"},
+                        {"title", "Configuration of `starling " + std::string(keys.command()) + "`"},
                         {"$defs", {{"reference", {{"type", "string"}, {"pattern", "\\$\\{.+\\}"}}}}}};
   whole.update(schema);
   return whole;

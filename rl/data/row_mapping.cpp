@@ -1,5 +1,6 @@
 #include "rl/data/row_mapping.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "rl/data/json_text.h"
@@ -67,6 +68,40 @@ Result<std::string> ground_truth(const RawRow& row, const RowMapping& mapping) {
   return truth;
 }
 
+/// Goes down from a column by `path`; null and what is not there are errors. Returns nullptr and sets `status` then.
+const ordered_json* descend(const ordered_json* at, const std::vector<std::string>& path, const std::string& name, Status& status) {
+  std::string so_far = name;
+  for (const std::string& key : path) {
+    const ordered_json* next = at->is_object() ? find(*at, key) : nullptr;
+    if (next == nullptr) {
+      status = invalid_argument(so_far + (at->is_object() ? " has no '" + key + "'; it has " + list_json_keys(*at) : " must be an object with '" + key + "', it is " + json_type_name(*at)));
+      return nullptr;
+    }
+    so_far += "." + key;
+    at = next;
+  }
+  return at;
+}
+
+/// A row that is a conversation as a whole.
+Result<DataRow> map_conversation(const RawRow& row, const RowMapping& mapping, const ordered_json& messages) {
+  const std::string at = row.where + ": '" + mapping.messages + "' (data.messages_key)";
+  if (!messages.is_array()) return invalid_argument(at + " must be a list of messages, it is " + json_type_name(messages));
+  DataRow into;
+  into.where = row.where;
+  into.prompt = messages;
+  rename_share_gpt(into.prompt);
+  if (const Status status = check_messages(into.prompt, at); !status.ok()) return status;
+  const bool answered = std::any_of(into.prompt.begin(), into.prompt.end(), [](const ordered_json& message) { return message.at("role") == "assistant"; });
+  if (!answered) return invalid_argument(at + " has no message of the assistant to learn from");
+  if (!mapping.system_prompt.empty() && into.prompt.front().at("role") != "system") into.prompt.insert(into.prompt.begin(), ordered_json({{"role", "system"}, {"content", mapping.system_prompt}}));
+  for (const auto& [column, name] : {std::pair(&mapping.tools, "tools"), std::pair(&mapping.thinking, "enable_thinking")}) {
+    const ordered_json* value = column->empty() ? nullptr : find(row.value, *column);
+    if (value != nullptr) into.extra[name] = *value;
+  }
+  return into;
+}
+
 /// The prompt, and where the row is a conversation its response.
 Status read_prompt(const RawRow& row, const RowMapping& mapping, DataRow& into) {
   if (!mapping.prompt_template.empty()) {
@@ -76,9 +111,12 @@ Status read_prompt(const RawRow& row, const RowMapping& mapping, DataRow& into) 
     return Status();
   }
   const ordered_json* column = find(row.value, mapping.prompt);
-  if (column == nullptr) return no_column(row, mapping.prompt, "data.prompt_key");
-  into.prompt = *column;
+  if (column == nullptr) return no_column(row, mapping.prompt, mapping.messages.empty() ? "data.prompt_key" : "data.prompt_key), and no conversation '" + mapping.messages + "' (data.messages_key");
   const std::string at = row.where + ": '" + mapping.prompt + "'";
+  Status found;
+  column = descend(column, mapping.prompt_path, at, found);
+  if (column == nullptr) return found;
+  into.prompt = *column;
   if (into.prompt.is_array()) {
     rename_share_gpt(into.prompt);
     const Status status = check_messages(into.prompt, at);
@@ -172,6 +210,7 @@ Result<RowMapping> RowMapping::from_config(const Config& config) {
 Result<DataRow> map_row(const RawRow& row, const RowMapping& mapping) {
   if (!row.value.is_object()) return invalid_argument(row.where + ": a row must be an object, it is " + json_type_name(row.value));
   if (mapping.preference) return map_preference(row, mapping);
+  if (const ordered_json* messages = mapping.messages.empty() ? nullptr : find(row.value, mapping.messages)) return map_conversation(row, mapping, *messages);
   DataRow into;
   into.where = row.where;
   Status status = read_prompt(row, mapping, into);
@@ -184,8 +223,10 @@ Result<DataRow> map_row(const RawRow& row, const RowMapping& mapping) {
   if (const ordered_json* extra = find(row.value, "extra_info")) into.extra = *extra;
   const std::string response_key = mapping.response.empty() ? "response" : mapping.response;
   const ordered_json* response = find(row.value, response_key);
-  if (response == nullptr && !mapping.response.empty()) return no_column(row, mapping.response, "data.columns.response");
+  if (response == nullptr && !mapping.response.empty()) return no_column(row, mapping.response, mapping.messages.empty() ? "data.columns.response" : "data.response_key");
   if (response != nullptr) {
+    response = descend(response, mapping.response_path, row.where + ": '" + response_key + "'", status);
+    if (response == nullptr) return status;
     if (!response->is_string()) return invalid_argument(row.where + ": '" + response_key + "' must be a text, it is " + json_type_name(*response));
     into.response = response->get<std::string>();
   }

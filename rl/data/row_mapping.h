@@ -30,6 +30,11 @@ struct RowMapping {
   std::string prompt_template;  // "Question: {question}\nAnswer:": what is in braces are columns; {{ and }} are braces
   std::string system_prompt;    // goes before a chat that has none
   std::string answer_after;     // the ground truth is what comes after the last of these: "####" of GSM8K
+  std::string messages = {};    // a column that holds a whole conversation, taken as it is where a row has it; its tools and enable_thinking go into `extra`
+  std::string tools = {};       // the column of its tools
+  std::string thinking = {};    // and of enable_thinking
+  std::vector<std::string> prompt_path = {};    // from the prompt's column down: verl's prompt_dict_keys
+  std::vector<std::string> response_path = {};  // and from the response's
   Conversations conversations = Conversations::kNone;
   PromptForm prompt_form = PromptForm::kAsStored;
   std::optional<PreferenceMapping> preference = {};  // rows are preferences

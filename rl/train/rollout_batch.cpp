@@ -11,6 +11,7 @@ bool Ragged<T>::consistent() const {
 }
 
 template bool Ragged<std::int32_t>::consistent() const;
+template bool Ragged<std::uint8_t>::consistent() const;
 
 runtime::Status RolloutBatch::validate() const {
   const auto samples = static_cast<std::size_t>(responses.rows());

@@ -1,14 +1,12 @@
 #include "rl/worker/actors.h"
 
 #include <chrono>
-#include <nlohmann/json.hpp>
 #include <utility>
 
 #include "rl/algo/kl.h"
 #include "rl/config/config.h"
-#include "rl/train/gloo_communicator.h"
+#include "rl/worker/actor_setup.h"
 #include "rl/worker/policy_options.h"
-#include "rl/worker/runtime_rendezvous.h"
 
 namespace rl {
 namespace {
@@ -16,30 +14,11 @@ namespace {
 using runtime::Result;
 using runtime::Status;
 
-Result<Config> parse_config(const WorkerSpec& spec) {
-  const auto tree = nlohmann::ordered_json::parse(spec.config, nullptr, /*allow_exceptions=*/false);
-  if (!tree.is_object()) return runtime::invalid_argument("the driver's configuration is not a JSON object");
-  return Config::from_json(tree);
-}
-
-Result<std::unique_ptr<Communicator>> join_group(runtime::Runtime& runtime, const WorkerSpec& spec) {
-  if (spec.size == 1) return make_single_communicator();
-  const Result<std::string> host = node_host(runtime);
-  if (!host.ok()) return host.status();
-  return make_gloo_communicator(make_runtime_rendezvous(runtime),
-                                {.rank = spec.rank, .size = spec.size, .group = spec.group, .host = *host});
-}
-
 Result<Estimated> put_estimates(runtime::Runtime& runtime, const Result<TokenEstimates>& estimates) {
   if (!estimates.ok()) return estimates.status();
   Result<runtime::ObjectRef<TokenEstimates>> ref = runtime.put(*estimates);
   if (!ref.ok()) return ref.status();
   return Estimated{.estimates = std::move(*ref), .summary = summarize(*estimates)};
-}
-
-Result<std::vector<std::string>> as_text(const Result<std::vector<std::filesystem::path>>& files) {
-  if (!files.ok()) return files.status();
-  return std::vector<std::string>(files->begin(), files->end());
 }
 
 }  // namespace

@@ -17,6 +17,8 @@ constexpr const char* kRollout = "actor_rollout_ref.rollout.";
 // Activations of one forward and backward pass: about 2 MB a token for a model of 135 million parameters.
 constexpr std::int64_t kMicroBatchTokens = 2048;
 
+std::string optim_section(const std::string& role) { return (role.empty() ? "" : role + ".") + "optim."; }
+
 SamplingOptions read_sampling(ConfigReader& read, const std::string& prefix) {
   return {.samples = read.get_int(prefix + "n"),
           .temperature = static_cast<float>(read.get_float(prefix + "temperature")),
@@ -29,11 +31,11 @@ SamplingOptions read_sampling(ConfigReader& read, const std::string& prefix) {
 
 Result<LearnerOptions> learner_from_config(const Config& config, const std::string& role) {
   ConfigReader read(config);
-  const std::string optim = role + ".optim.";
+  const std::string optim = optim_section(role);
   const std::vector<double> betas = read.get_floats(optim + "betas");
   LearnerOptions options;
   options.adamw.weight_decay = static_cast<float>(read.get_float(optim + "weight_decay"));
-  options.grad_norm_max = read.get_float(role + ".grad_clip");
+  options.grad_norm_max = read.get_float(role == kStageRole ? optim + "clip_grad" : role + ".grad_clip");
   options.decay_norms = read.get_bool(optim + "decay_norms");
   const std::string name = read.get_string(optim + "optimizer");
   const std::string override = optim + "override_optimizer_config.";
@@ -69,8 +71,8 @@ Result<MicroBatchLimits> micro_batch_from_config(const Config& config, const std
   return MicroBatchLimits{.samples_max = 0, .tokens_max = kMicroBatchTokens};
 }
 
-Result<std::optional<AdapterOptions>> AdapterOptions::from_config(const Config& config) {
-  const std::string model = "actor_rollout_ref.model.";
+Result<std::optional<AdapterOptions>> AdapterOptions::from_config(const Config& config, const std::string& section) {
+  const std::string model = section + ".";
   ConfigReader read(config);
   AdapterOptions options;
   options.lora.rank = read.get_int(model + "lora_rank");
@@ -84,7 +86,7 @@ Result<std::optional<AdapterOptions>> AdapterOptions::from_config(const Config& 
   if (options.lora.rank < 0) return config.out_of_range(model + "lora_rank", "at least 1, or 0 for none");
   if (options.lora.rank == 0 && options.folder.empty()) return std::optional<AdapterOptions>();
   if (options.folder.empty()) {
-    if (const Status valid = options.lora.validate(); !valid.ok()) return valid.with_context("actor_rollout_ref.model");
+    if (const Status valid = options.lora.validate(); !valid.ok()) return valid.with_context(section);
   }
   return std::optional(options);
 }
@@ -202,7 +204,7 @@ Result<PolicyOptions> PolicyOptions::from_config(const Config& config) {
 
 Result<LrScheduleOptions> lr_schedule_from_config(const Config& config, const std::string& role, std::int64_t total_steps) {
   ConfigReader read(config);
-  const std::string optim = role + ".optim.";
+  const std::string optim = optim_section(role);
   LrScheduleOptions options;
   options.peak = read.get_float(optim + "lr");
   options.min_ratio = read.get_float(optim + "min_lr_ratio");

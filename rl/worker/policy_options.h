@@ -32,9 +32,9 @@ struct AdapterOptions {
   std::filesystem::path folder;  // one to begin with instead, as PEFT saves it; empty: a new one
   std::uint64_t seed = 0;        // of a new one
 
-  /// From `actor_rollout_ref.model.lora_*`, `target_modules` and `exclude_modules`; nothing where lora_rank is 0 and no lora_adapter_path given.
+  /// From `<section>.lora_*`, `target_modules` and `exclude_modules`; nothing where lora_rank is 0 and no lora_adapter_path given.
   /// kInvalidArgument: a value out of range, by key.
-  static runtime::Result<std::optional<AdapterOptions>> from_config(const Config& config);
+  static runtime::Result<std::optional<AdapterOptions>> from_config(const Config& config, const std::string& section = "actor_rollout_ref.model");
 };
 
 /// Puts the adapter on the model, new or from its folder, and uses it. Errors: those of LoraAdapter.
@@ -88,8 +88,9 @@ struct PolicyOptions {
 /// Sections of the configuration that trained roles have.
 inline constexpr const char* kActorRole = "actor_rollout_ref.actor";
 inline constexpr const char* kCriticRole = "critic";
+inline constexpr const char* kStageRole = "";  // a stage trains one thing: `optim.*`, with `optim.clip_grad`
 
-/// `<role>.optim` and `<role>.grad_clip`. kInvalidArgument: a value out of range, by key.
+/// `<role>.optim` and `<role>.grad_clip`; of a stage `optim` and `optim.clip_grad`. kInvalidArgument: a value out of range, by key.
 runtime::Result<LearnerOptions> learner_from_config(const Config& config, const std::string& role);
 
 /// `<role>.ppo_micro_batch_size_per_gpu`, or a limit in tokens without. kInvalidArgument: out of range.

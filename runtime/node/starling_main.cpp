@@ -2,10 +2,12 @@
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
 #include <filesystem>
+#include <iterator>
 #include <string>
 #include <vector>
 
@@ -35,11 +37,14 @@
 
 namespace {
 
-constexpr const char* kRlCommands[] = {"train", "generate", "score", "tokenize", "detokenize", "render", "export", "inspect", "report", "data"};
+constexpr const char* kRlCommands[] = {"train", "sft", "generate", "score", "tokenize", "detokenize", "render", "export", "inspect", "report", "data"};
+
+// Those of them that have a configuration.
+constexpr const char* kTrainings[] = {"train", "sft"};
 
 /// What is asked about a configuration alone is answered by a program that starts at once, without LibTorch.
 bool asks_config(int argc, char** argv) {
-  if (std::strcmp(argv[1], "train") != 0) return false;
+  if (std::none_of(std::begin(kTrainings), std::end(kTrainings), [&](const char* name) { return std::strcmp(argv[1], name) == 0; })) return false;
   for (int i = 2; i < argc; ++i) {
     for (const char* flag : {"--check", "--config-schema", "--write-tables"}) {
       if (std::strcmp(argv[i], flag) == 0) return true;
@@ -98,6 +103,7 @@ struct Commands {
     add_doctor(app);
     app.footer("Reinforcement learning (each has its own --help):\n"
                "  train                       Train a policy: --config FILE key=value ...\n"
+               "  sft                         Learn from demonstrations: --config FILE key=value ...\n"
                "  generate, score             Sample from a model; log-probs of given tokens\n"
                "  tokenize, detokenize, render  Text to ids and back; chat messages to text\n"
                "  export                      A checkpoint or GGUF file as a Hugging Face folder\n"

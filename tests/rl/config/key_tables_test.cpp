@@ -19,7 +19,7 @@ std::string read(const std::filesystem::path& file) {
 
 TEST(KeyTables, TheGuideHasThem) {
   const std::string page = read(STARLING_SOURCE_DIR "/docs/guide/verl.md");
-  EXPECT_NE(page.find(kTablesBegin + ("\n" + key_tables()) + kTablesEnd), std::string::npos)
+  EXPECT_NE(page.find(tables_begin() + "\n" + key_tables() + kTablesEnd), std::string::npos)
       << "the table of keys has changed: starling train --write-tables docs/guide/verl.md";
 }
 
@@ -35,10 +35,10 @@ TEST(KeyTables, NameEveryKey) {
 
 TEST(KeyTables, GoBetweenTheMarks) {
   const std::filesystem::path page = std::filesystem::temp_directory_path() / ("starling_tables_" + std::to_string(getpid()));
-  std::ofstream(page) << "before\n" << kTablesBegin << "old\n" << kTablesEnd << "after\n";
+  std::ofstream(page) << "before\n" << tables_begin() << "old\n" << kTablesEnd << "after\n";
   ASSERT_TRUE(write_key_tables(page).ok());
   const std::string text = read(page);
-  EXPECT_EQ(text, std::string("before\n") + kTablesBegin + "\n" + key_tables() + kTablesEnd + "after\n");
+  EXPECT_EQ(text, std::string("before\n") + tables_begin() + "\n" + key_tables() + kTablesEnd + "after\n");
   ASSERT_TRUE(write_key_tables(page).ok());
   EXPECT_EQ(read(page), text);
   std::ofstream(page) << "no marks";

@@ -1,0 +1,80 @@
+#include "rl/command/stage_command.h"
+
+#include <CLI/CLI.hpp>
+
+#include <iostream>
+#include <optional>
+#include <utility>
+
+#include "rl/check/check_command.h"
+#include "rl/command/command_line.h"
+#include "rl/config/config.h"
+#include "rl/config/hydra_file.h"
+#include "rl/stage/stage_trainer.h"
+#include "runtime/core/log.h"
+
+namespace rl {
+namespace {
+
+using runtime::Status;
+
+Status train(runtime::Runtime& runtime, const Config& config, std::unique_ptr<Stage> stage) {
+  auto trainer = StageTrainer::create(runtime, config, std::move(stage));
+  if (!trainer.ok()) return trainer.status();
+  if ((*trainer)->steps_done() >= (*trainer)->total_steps()) {
+    LOG(info, "nothing to do: {} of {} steps are done (trainer.resume_mode=disable begins anew)", (*trainer)->steps_done(), (*trainer)->total_steps());
+    return {};
+  }
+  const Status status = (*trainer)->fit();
+  std::cout << "\n";
+  for (const std::string& place : (*trainer)->log().places()) std::cout << "metrics:    " << place << "\n";
+  std::cout << "config:     " << ((*trainer)->options().folder / "config.yaml").string() << "\n";
+  const auto result = find_stage_result((*trainer)->options().folder);
+  if (result.ok()) std::cout << "checkpoint: " << result->checkpoint.string() << "\n";
+  if (result.ok() && !result->model.empty()) std::cout << "try it:     starling generate --model " << result->model.string() << " --chat TEXT\n";
+  if (result.ok() && result->model.empty()) std::cout << "try it:     starling export --checkpoint " << result->checkpoint.string() << " --out FOLDER\n";
+  std::cout.flush();
+  return status;
+}
+
+}  // namespace
+
+int run_stage_command(runtime::Runtime& runtime, const StageCommand& command, int argc, char** argv) {
+  if (is_check_command(argc, argv)) return check_command(argc, argv);
+  CLI::App app(command.description + " Keys have the names of verl's SFT trainer, overrides Hydra's grammar.", "starling " + std::string(command.keys.command()));
+  app.footer("Example:\n  " + command.example + "\nWithout a running cluster, one is started on this machine for as long as the command runs.");
+  ConfigSources sources;
+  sources.keys = &command.keys;
+  ConfigFileOptions file;
+  std::string address;
+  bool print_config = false;
+  bool dry = false;
+  bool check = false;
+  app.add_option("--config", file.file, "YAML file")->type_name("FILE");
+  app.add_option("--config-path", file.hydra_path, "as Hydra's: folder of the file that --config-name names")->type_name("FOLDER");
+  app.add_option("--config-name", file.hydra_name, "as Hydra's: a file there; verl's own are the defaults")->type_name("NAME");
+  app.add_option("--address", address, "HOST:PORT of a node of the cluster; default: STARLING_ADDRESS, then the last `starling start`")->type_name("ADDRESS");
+  app.add_flag("--config-print", print_config, "print the merged configuration as YAML and do nothing else");
+  app.add_flag("--dry-run", dry, "say what would run, with its batches and memory, and read all rows; start nothing");
+  app.add_flag("--check", check, "say what each key means here, without models or data (--json: as JSON); exit code 1: something is refused");
+  app.add_option("overrides", sources.overrides, "key=value, +key=value, ++key=value, ~key")->type_name("OVERRIDE");
+  if (const std::optional<int> exit = parse_command_line(app, argc, argv)) return *exit;
+  const auto found = find_config_file(file);
+  if (!found.ok()) return fail(found.status());
+  sources.file = *found;
+  const runtime::Result<Config> config = Config::load(sources);
+  if (!config.ok()) return fail(config.status());
+  if (print_config) {
+    std::cout << config->to_yaml();
+    return 0;
+  }
+  std::unique_ptr<Stage> stage = command.make();
+  if (dry) {
+    const Status fits = stage_dry_run(*config, *stage, std::cout);
+    return fits.ok() ? 0 : fail(fits);
+  }
+  for (const std::string& note : config->notes()) LOG(info, "{}", note);
+  return runtime.run([&](runtime::Runtime& started) { return train(started, *config, std::move(stage)); });
+}
+
+}  // namespace rl

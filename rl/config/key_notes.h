@@ -1,0 +1,22 @@
+// Notes that many keys share, for the tables of keys.
+#pragma once
+
+#include <string_view>
+
+namespace rl::key_notes {
+
+inline constexpr std::string_view kLayout = "how weights and sequences are laid out over devices: every worker here holds the whole model";
+inline constexpr std::string_view kMemory = "a memory setting: the result does not depend on it";
+inline constexpr std::string_view kSpeed = "a speed setting: the result does not depend on it";
+inline constexpr std::string_view kEngine = "an option of another inference engine";
+inline constexpr std::string_view kProfiler = "profiling and tracing are not built yet";
+inline constexpr std::string_view kFp32 = "everything is computed in fp32";
+inline constexpr std::string_view kNoCode = "no code that comes with a model is ever run";
+inline constexpr std::string_view kMoe = "mixtures of experts are not built yet";
+inline constexpr std::string_view kQuantised = "quantised training and rollout are not built yet";
+inline constexpr std::string_view kPython = "Python code runs as a reward only: reward.custom_reward_function.path";
+inline constexpr std::string_view kTools = "tools and several turns are not built yet";
+inline constexpr std::string_view kRouting = "the engine and the trainer compute the same bits, so that they choose the same experts";
+inline constexpr std::string_view kSameLogprobs = "the engine and the trainer compute the same bits: every weight is 1, and no sample is rejected";
+inline constexpr std::string_view kOwnProcesses = "of verl's own processes";
+}  // namespace rl::key_notes

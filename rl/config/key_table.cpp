@@ -1,0 +1,72 @@
+#include "rl/config/key_table.h"
+
+#include <utility>
+
+#include "rl/config/key_path.h"
+#include "rl/config/override.h"
+#include "rl/config/stage_keys.h"
+#include "runtime/core/check.h"
+
+namespace rl {
+
+KeyTable::KeyTable(std::string_view command, std::initializer_list<Part> parts, std::span<const KeyAlias> aliases) : command_(command), aliases_(aliases) {
+  std::map<std::string_view, std::size_t> places;
+  for (const Part& part : parts) {
+    for (const KeyInfo& row : part.rows) {
+      const auto [place, is_new] = places.emplace(row.key, rows_.size());
+      if (is_new) {
+        rows_.push_back(row);
+      } else {
+        rows_[place->second] = row;
+      }
+    }
+    for (const KeyDescription& description : part.descriptions) descriptions_[description.key] = description.text;
+  }
+  for (const KeyInfo& row : rows_) {
+    by_key_.emplace(row.key, &row);
+    if (!row.has_default()) continue;
+    auto value = parse_override_value(row.default_text);
+    CHECK(value.ok());  // the rows are ours
+    nlohmann::ordered_json* place = make_place(defaults_, row.key);
+    CHECK(place != nullptr);
+    if (place->is_null()) *place = std::move(value).value();  // a section with keys of its own stays
+  }
+}
+
+const KeyInfo* KeyTable::find(std::string_view key) const {
+  if (const auto row = by_key_.find(key); row != by_key_.end()) return row->second;
+  for (std::size_t dot = key.rfind('.'); dot != std::string_view::npos && dot > 0; dot = key.rfind('.', dot - 1)) {
+    const auto row = by_key_.find(key.substr(0, dot));
+    if (row != by_key_.end() && row->second->kind == KeyKind::kMap) return row->second;
+  }
+  return nullptr;
+}
+
+bool KeyTable::is_section(std::string_view key) const {
+  const std::string prefix = std::string(key) + ".";
+  const auto row = by_key_.lower_bound(prefix);
+  return row != by_key_.end() && row->first.starts_with(prefix);
+}
+
+std::string KeyTable::canonical(std::string_view key) const {
+  const KeyAlias* best = nullptr;
+  for (const KeyAlias& alias : aliases_) {
+    const bool section = alias.old_name.ends_with('.');
+    const bool matches = section ? key.starts_with(alias.old_name) : key == alias.old_name;
+    if (matches && (best == nullptr || alias.old_name.size() > best->old_name.size())) best = &alias;
+  }
+  if (best == nullptr) return std::string(key);
+  return std::string(best->name) + std::string(key.substr(best->old_name.size()));
+}
+
+std::string_view KeyTable::description(std::string_view key) const {
+  const auto found = descriptions_.find(key);
+  return found == descriptions_.end() ? std::string_view() : found->second;
+}
+
+const KeyTable* find_key_table(std::string_view command) {
+  if (command == "train") return &train_keys();
+  return find_stage_keys(command);
+}
+
+}  // namespace rl

@@ -1,0 +1,58 @@
+#include "rl/config/stage_keys.h"
+
+#include "rl/config/key_notes.h"
+
+namespace rl {
+namespace {
+
+using enum KeyKind;
+using enum KeySupport;
+using namespace key_notes;
+
+constexpr KeyInfo kShared[] = {
+#include "rl/config/stage_keys.inc"
+};
+
+constexpr KeyDescription kSharedDescriptions[] = {
+#include "rl/config/stage_descriptions.inc"
+};
+
+constexpr KeyInfo kSft[] = {
+#include "rl/config/sft_keys.inc"
+};
+
+constexpr KeyDescription kSftDescriptions[] = {
+#include "rl/config/sft_descriptions.inc"
+};
+
+// Sections end in '.'; the longest match wins.
+constexpr KeyAlias kAliases[] = {
+    {"model.partial_pretrain", "model.path"},
+    {"model.lora.alpha", "model.lora_alpha"},
+    {"model.lora.dropout", "model.lora_dropout"},
+    {"model.lora.rank", "model.lora_rank"},
+    {"optim.warmup_style", "optim.lr_scheduler_type"},
+    {"data.multiturn.messages_key", "data.messages_key"},
+    {"data.multiturn.tools_key", "data.tools_key"},
+    {"data.multiturn.enable_thinking_key", "data.enable_thinking_key"},
+    {"data.chat_template", "model.custom_chat_template"},
+    {"trainer.max_steps", "trainer.total_training_steps"},
+    {"trainer.max_actor_ckpt_to_keep", "trainer.max_ckpt_to_keep"},
+    {"num_train_epochs", "trainer.total_epochs"},
+};
+
+}  // namespace
+
+const KeyTable& sft_keys() {
+  static const KeyTable table("sft", {{kShared, kSharedDescriptions}, {kSft, kSftDescriptions}}, kAliases);
+  return table;
+}
+
+const KeyTable* find_stage_keys(std::string_view command) {
+  for (const KeyTable* table : {&sft_keys()}) {
+    if (table->command() == command) return table;
+  }
+  return nullptr;
+}
+
+}  // namespace rl

@@ -1,0 +1,16 @@
+// The keys of the stages around `starling train`: `starling sft` and its like, with the names of verl's SFT trainer.
+#pragma once
+
+#include <string_view>
+
+#include "rl/config/key_table.h"
+
+namespace rl {
+
+/// Of `starling sft`.
+const KeyTable& sft_keys();
+
+/// Of the stage of that name; nullptr: there is none.
+const KeyTable* find_stage_keys(std::string_view command);
+
+}  // namespace rl

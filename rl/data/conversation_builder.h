@@ -1,0 +1,73 @@
+// Conversation builder: a row becomes tokens of which some are to be learned.
+#pragma once
+
+#include <cstdint>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "rl/data/data_row.h"
+#include "rl/data/prompt_builder.h"
+#include "rl/text/template.h"
+#include "rl/text/tokenizer.h"
+#include "runtime/core/result.h"
+
+namespace rl {
+
+/// Tokens of one row; a value.
+struct LearnedTokens {
+  std::vector<std::int32_t> ids;
+  std::vector<std::uint8_t> learned;  // as many: 1 where the token is to be learned. The first never is, since nothing precedes it
+
+  std::int64_t count() const;  // of learned tokens
+  bool operator==(const LearnedTokens&) const = default;
+};
+
+struct ConversationOptions {
+  std::int64_t tokens_max = 1024;
+  Truncation truncation = Truncation::kError;                                    // kError, kLeft, kRight
+  std::string chat_template;                                                     // overrides the model's own when not empty
+  nlohmann::ordered_json template_variables = nlohmann::ordered_json::object();  // `data.apply_chat_template_kwargs`
+  bool thinking_given = false;                                                   // whether `thinking` is what rows have that do not say
+  bool thinking = false;
+  bool message_by_message = false;  // render messages by themselves where a template writes one differently once others follow
+};
+
+/// Of a row with a response, the response and the end-of-sequence token are learned. Of a conversation (a row without), every turn of the
+/// assistant: what the template writes from where it would ask the model to go on to the end of that message. Pieces are encoded one by one, as the
+/// engine sees them: no token reaches from a prompt into an answer.
+/// Borrows the tokenizer. Thread-safe.
+class ConversationBuilder {
+ public:
+  /// kInvalidArgument: the template does not parse.
+  static runtime::Result<ConversationBuilder> create(const Tokenizer& tokenizer, const ConversationOptions& options);
+
+  /// kInvalidArgument: no turn of the assistant, a template that refuses the messages or writes them differently once others follow, a sequence that is
+  /// too long with Truncation::kError. Messages name the row and the cure.
+  runtime::Result<LearnedTokens> tokenize(const DataRow& row) const;
+
+ private:
+  // A piece of the rendered conversation.
+  struct Piece {
+    std::string text;
+    bool learned = false;
+  };
+
+  ConversationBuilder(const Tokenizer& tokenizer, ConversationOptions options, PromptBuilder prompts, std::optional<ChatTemplate> chat_template)
+      : tokenizer_(&tokenizer), options_(std::move(options)), prompts_(std::move(prompts)), chat_template_(std::move(chat_template)) {}
+
+  runtime::Result<LearnedTokens> prompt_and_response(const DataRow& row) const;
+  runtime::Result<LearnedTokens> conversation(const DataRow& row) const;
+  runtime::Result<std::vector<Piece>> growing_pieces(const DataRow& row) const;
+  runtime::Result<std::vector<Piece>> single_pieces(const DataRow& row) const;
+  runtime::Result<std::string> render(const DataRow& row, const nlohmann::ordered_json& messages, bool asks) const;
+  runtime::Result<LearnedTokens> cut(LearnedTokens tokens, const DataRow& row) const;
+
+  const Tokenizer* tokenizer_;
+  ConversationOptions options_;
+  PromptBuilder prompts_;
+  std::optional<ChatTemplate> chat_template_;
+};
+
+}  // namespace rl

@@ -1,0 +1,37 @@
+// The supervised stage: conversations and demonstrations.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "rl/stage/stage.h"
+#include "rl/train/supervised_feed.h"
+#include "rl/worker/sft_actor.h"
+
+namespace rl {
+
+/// train/loss and val/loss are means over the tokens to learn, in nats. A resource; one thread at a time.
+class SftStage : public Stage {
+ public:
+  runtime::Status open(const StageSetup& setup) override;
+  std::int64_t batches_per_epoch() const override { return feed_->batches_per_epoch(); }
+  runtime::Status start(runtime::Runtime& runtime, const WorkerSlots& slots) override;
+  runtime::Result<Metrics> step(double learning_rate) override;
+  std::int64_t epoch() const override { return feed_->epoch(); }
+  bool validates() const override { return validation_feed_ != nullptr; }
+  runtime::Result<Metrics> validate() override;
+  nlohmann::json position() const override { return feed_->position(); }
+  runtime::Status resume(const nlohmann::json& position) override { return feed_->resume(position); }
+  runtime::Result<std::vector<std::string>> save(const std::filesystem::path& folder) override;
+  runtime::Status load(const std::filesystem::path& folder) override;
+
+ private:
+  StageSetup setup_;
+  runtime::Runtime* runtime_ = nullptr;
+  std::unique_ptr<SupervisedFeed> feed_;
+  std::unique_ptr<SupervisedFeed> validation_feed_;  // null without validation data
+  WorkerGroup<SftActor> workers_;
+};
+
+}  // namespace rl

@@ -1,0 +1,65 @@
+// Stage: what differs between the trainings around RL: supervised, distilled, on preferences, of a reward model. The loop is StageTrainer's.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "rl/config/config.h"
+#include "rl/stage/stage_options.h"
+#include "rl/watch/metrics.h"
+#include "rl/worker/worker_group.h"
+#include "runtime/core/result.h"
+#include "runtime/runtime.h"
+
+namespace rl {
+
+/// What every stage is given.
+struct StageSetup {
+  Config config;
+  StageOptions options;
+  std::filesystem::path model;  // what training starts from
+  std::int64_t workers = 1;
+
+  /// What a worker group of this stage is made from.
+  WorkerSpec spec(const std::string& role, const WorkerSlots& slots) const;
+};
+
+/// One stage's data and workers. Called in the order of the methods; step() and validate() alternate. A resource; one thread at a time.
+class Stage {
+ public:
+  virtual ~Stage() = default;
+
+  /// Reads the data and finds what can be found wrong before anything is started. Errors name key, file or row.
+  virtual runtime::Status open(const StageSetup& setup) = 0;
+
+  virtual std::int64_t batches_per_epoch() const = 0;
+
+  /// Starts the workers on these slots.
+  virtual runtime::Status start(runtime::Runtime& runtime, const WorkerSlots& slots) = 0;
+
+  /// Draws the next batch and takes one optimizer step on it. Returns "train/..." of it: train/loss, train/grad_norm, and as train/global_tokens how many
+  /// tokens went through the model. Denominators are those of the whole batch, so that its numbers do not depend on how many workers there are.
+  virtual runtime::Result<Metrics> step(double learning_rate) = 0;
+
+  /// The epoch of the last batch, from 0.
+  virtual std::int64_t epoch() const = 0;
+
+  /// Whether there are data to validate on.
+  virtual bool validates() const = 0;
+
+  /// "val/...", of all validation rows; no weight changes.
+  virtual runtime::Result<Metrics> validate() = 0;
+
+  /// What steps leave to the next ones besides weights, above all the position in the data; and back again.
+  virtual nlohmann::json position() const = 0;
+  virtual runtime::Status resume(const nlohmann::json& position) = 0;
+
+  /// Writes model (or adapter) and optimizer below `folder` as Learner::save() does; returns the files, relative to it.
+  virtual runtime::Result<std::vector<std::string>> save(const std::filesystem::path& folder) = 0;
+  virtual runtime::Status load(const std::filesystem::path& folder) = 0;
+};
+
+}  // namespace rl

@@ -1,0 +1,73 @@
+#include "rl/stage/stage_options.h"
+
+#include <utility>
+
+namespace rl {
+namespace {
+
+using runtime::Result;
+using runtime::Status;
+
+// Steps, or after_each_epoch.
+Result<StageInterval> read_interval(const Config& config, const char* key) {
+  const nlohmann::ordered_json* value = config.find(key);
+  if (value != nullptr && *value == kEachEpoch) return StageInterval{.steps = -1, .each_epoch = true};
+  const Result<std::int64_t> steps = config.get_int(key);
+  if (!steps.ok()) return steps.status();
+  return StageInterval{.steps = *steps, .each_epoch = false};
+}
+
+}  // namespace
+
+Result<StageOptions> StageOptions::from_config(const Config& config) {
+  ConfigReader read(config);
+  StageOptions options;
+  options.batch_rows = read.get_int("data.train_batch_size");
+  options.tokens_max = read.get_int("data.max_length");
+  const std::string truncation = read.get_string("data.truncation");
+  const bool by_tokens = read.get_bool("data.use_dynamic_bsz");
+  const std::int64_t pass_rows = read.get_int("data.micro_batch_size_per_gpu");
+  const std::int64_t pass_tokens = read.get_int("data.max_token_len_per_gpu");
+  options.epochs = read.get_int("trainer.total_epochs");
+  options.steps = read.find_int("trainer.total_training_steps");
+  options.checkpoints_kept = read.find_int("trainer.max_ckpt_to_keep").value_or(0);
+  options.folder = read.get_string("trainer.default_local_dir");
+  const std::string resume = read.get_string("trainer.resume_mode");
+  options.resume_path = read.find_string("trainer.resume_from_path").value_or("");
+  options.loggers = read.get_strings("trainer.logger");
+  options.project = read.get_string("trainer.project_name");
+  options.experiment = read.get_string("trainer.experiment_name");
+  options.log_interval = read.get_int("trainer.log_interval");
+  const std::int64_t seed = read.find_int("trainer.seed").value_or(0);
+  options.seed = static_cast<std::uint64_t>(seed);
+  options.shuffle_seed = static_cast<std::uint64_t>(read.find_int("data.seed").value_or(seed));
+  options.shuffle = read.get_bool("data.shuffle");
+  if (!read.status().ok()) return read.status();
+  for (const char* key : {"data.train_batch_size", "data.max_length", "data.micro_batch_size_per_gpu", "data.max_token_len_per_gpu", "trainer.total_epochs"}) {
+    if (config.get_int(key).value_or(1) < 1) return config.out_of_range(key, "at least 1");
+  }
+  if (options.steps.value_or(1) < 1) return config.out_of_range("trainer.total_training_steps", "at least 1");
+  options.micro_batch = by_tokens ? MicroBatchLimits{.samples_max = 0, .tokens_max = pass_tokens} : MicroBatchLimits{.samples_max = pass_rows, .tokens_max = 0};
+  const Result<Truncation> cut = parse_truncation(truncation);
+  if (!cut.ok()) return cut.status();
+  options.truncation = *cut;
+
+  for (const auto& [key, interval] : {std::pair("trainer.save_freq", &options.save), std::pair("trainer.test_freq", &options.validation)}) {
+    const Result<StageInterval> parsed = read_interval(config, key);
+    if (!parsed.ok()) return parsed.status();
+    *interval = *parsed;
+  }
+  options.resume = resume == "disable" ? ResumeMode::kDisable : resume == "resume_path" ? ResumeMode::kPath : ResumeMode::kAuto;
+  if (options.resume == ResumeMode::kPath && options.resume_path.empty()) {
+    return runtime::invalid_argument("trainer.resume_mode=resume_path needs trainer.resume_from_path=.../global_step_N");
+  }
+  const Result<LearnerOptions> learner = learner_from_config(config, kStageRole);
+  if (!learner.ok()) return learner.status();
+  options.learner = *learner;
+  Result<std::optional<AdapterOptions>> adapter = AdapterOptions::from_config(config, kStageModel);
+  if (!adapter.ok()) return adapter.status();
+  options.adapter = std::move(*adapter);
+  return options;
+}
+
+}  // namespace rl

@@ -1,0 +1,62 @@
+// What the loop and the workers of a stage need to know, read from the configuration once.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "rl/config/config.h"
+#include "rl/data/prompt_builder.h"
+#include "rl/train/batch_plan.h"
+#include "rl/train/learner.h"
+#include "rl/train/trainer_options.h"
+#include "rl/worker/policy_options.h"
+#include "runtime/core/result.h"
+
+namespace rl {
+
+/// Sections that a stage's configuration has where RL's has them below a role.
+inline constexpr const char* kStageModel = "model";
+
+/// Every so many steps, or at the end of each epoch.
+struct StageInterval {
+  std::int64_t steps = -1;  // below 1: never
+  bool each_epoch = false;
+
+  /// In steps.
+  std::int64_t in_steps(std::int64_t batches_per_epoch) const { return each_epoch ? batches_per_epoch : steps; }
+};
+
+struct StageOptions {
+  std::int64_t batch_rows = 1;   // a step, over all workers
+  std::int64_t tokens_max = 1024;  // of a sequence
+  Truncation truncation = Truncation::kError;
+  MicroBatchLimits micro_batch;
+  LearnerOptions learner;
+  std::optional<AdapterOptions> adapter;  // nothing: all weights are trained
+
+  std::int64_t epochs = 1;
+  std::optional<std::int64_t> steps;  // overrides epochs
+  StageInterval save;
+  StageInterval validation;
+  std::int64_t checkpoints_kept = 0;  // 0: all
+
+  std::filesystem::path folder;       // of checkpoints and logs
+  ResumeMode resume = ResumeMode::kAuto;
+  std::filesystem::path resume_path;
+  std::vector<std::string> loggers = {"console"};
+  std::string project;
+  std::string experiment;
+  std::int64_t log_interval = 1;
+
+  std::uint64_t seed = 0;
+  std::uint64_t shuffle_seed = 0;
+  bool shuffle = true;
+
+  /// From `data.*`, `model.lora_*`, `optim.*` and `trainer.*`. kInvalidArgument: a value out of range, by key.
+  static runtime::Result<StageOptions> from_config(const Config& config);
+};
+
+}  // namespace rl

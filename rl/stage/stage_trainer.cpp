@@ -1,0 +1,220 @@
+#include "rl/stage/stage_trainer.h"
+
+#include <unistd.h>
+
+#include <cstdlib>
+#include <utility>
+
+#include "rl/train/checkpoint.h"
+#include "rl/train/step_metrics.h"
+#include "rl/train/toy_model.h"
+#include "rl/watch/metric_log.h"
+#include "rl/weights/atomic_file.h"
+#include "runtime/core/log.h"
+
+namespace rl {
+namespace {
+
+namespace fs = std::filesystem;
+using runtime::Result;
+using runtime::Status;
+
+constexpr const char* kStateFile = "trainer.json";
+constexpr std::int64_t kStateFormat = 1;
+
+std::int64_t console_width() {
+  const char* columns = std::getenv("COLUMNS");
+  const std::int64_t width = columns != nullptr ? std::atoll(columns) : 0;
+  return width > 20 ? width - 1 : 100;
+}
+
+Result<std::optional<fs::path>> checkpoint_to_resume(const StageOptions& options) {
+  if (options.resume == ResumeMode::kDisable) return std::optional<fs::path>();
+  if (options.resume == ResumeMode::kAuto) return find_latest_checkpoint(options.folder);
+  const Status status = verify_checkpoint(options.resume_path);
+  if (!status.ok()) return status.with_context("trainer.resume_from_path");
+  return std::optional<fs::path>(options.resume_path);
+}
+
+}  // namespace
+
+WorkerSpec StageSetup::spec(const std::string& role, const WorkerSlots& slots) const {
+  WorkerSpec spec{.config = config.to_json().dump(),
+                  .model = model.string(),
+                  .model_name = model.string(),
+                  .adapter = {},
+                  .group = role + "-" + slots.group.hex(),
+                  .rank = 0,
+                  .size = 1,
+                  .threads = 1};
+  if (options.adapter && !options.adapter->folder.empty()) spec.adapter = fs::absolute(options.adapter->folder).string();
+  // A hub's snapshot is found again by its name, anywhere.
+  const Result<std::string> given = config.get_string("model.path");
+  std::error_code ignored;
+  if (given.ok() && *given != kToyModelName && !fs::exists(*given, ignored)) spec.model_name = *given;
+  return spec;
+}
+
+Result<std::unique_ptr<StageTrainer>> StageTrainer::create(runtime::Runtime& runtime, const Config& config, std::unique_ptr<Stage> stage) {
+  Result<StageOptions> options = StageOptions::from_config(config);
+  if (!options.ok()) return options.status();
+  const Result<SlotOptions> slot_options = SlotOptions::from_config(config);
+  if (!slot_options.ok()) return slot_options.status();
+  std::error_code error;
+  options->folder = fs::absolute(options->folder, error);
+  if (error) return runtime::errno_status(error.value(), "trainer.default_local_dir");
+  Result<FolderLock> lock = FolderLock::acquire(options->folder);
+  if (!lock.ok()) return lock.status();
+  Result<fs::path> model = resolve_model(config, "model.path", options->seed);
+  if (!model.ok()) return model.status();
+
+  StageSetup setup{.config = config, .options = std::move(*options), .model = std::move(*model), .workers = slot_options->nodes * slot_options->per_node};
+  std::unique_ptr<StageTrainer> trainer(new StageTrainer(std::move(setup), std::move(stage)));
+  trainer->folder_lock_ = std::move(*lock);
+  const StageOptions& kept = trainer->setup_.options;
+  const Result<std::optional<fs::path>> checkpoint = checkpoint_to_resume(kept);
+  if (!checkpoint.ok()) return checkpoint.status();
+  Status status = trainer->stage_->open(trainer->setup_);
+  if (!status.ok()) return status;
+  trainer->total_steps_ = kept.steps.value_or(kept.epochs * trainer->stage_->batches_per_epoch());
+  const Result<LrScheduleOptions> schedule = lr_schedule_from_config(config, kStageRole, trainer->total_steps_);
+  if (!schedule.ok()) return schedule.status();
+  trainer->lr_schedule_ = *schedule;
+
+  const Result<WorkerSlots> slots = reserve_slots(runtime, *slot_options);
+  if (!slots.ok()) return slots.status();
+  status = trainer->stage_->start(runtime, *slots);
+  if (status.ok() && *checkpoint) status = trainer->load_checkpoint(**checkpoint);
+  if (status.ok()) status = trainer->open_logs();
+  if (!status.ok()) return status;
+  LOG(info, "{} worker(s) on {} node(s), {} thread(s) each", slots->size(), slots->nodes, slots->threads());
+  return trainer;
+}
+
+Status StageTrainer::open_logs() {
+  const Status written = write_file_atomically(options().folder / "config.yaml", setup_.config.to_yaml());
+  if (!written.ok()) return written;
+  const ConsoleOptions console{.interval = options().log_interval, .bar = ::isatty(STDOUT_FILENO) == 1, .width = console_width()};
+  auto log = open_metric_log({.loggers = options().loggers,
+                              .folder = options().folder,
+                              .last_step = steps_done_,
+                              .project = options().project,
+                              .experiment = options().experiment,
+                              .config = setup_.config.to_json(),
+                              .console = console});
+  if (!log.ok()) return log.status();
+  logger_ = std::move(*log);
+  return {};
+}
+
+// Every `interval` steps, and after the last one.
+bool StageTrainer::due(const StageInterval& interval) const {
+  const std::int64_t steps = interval.in_steps(stage_->batches_per_epoch());
+  return steps_done_ == total_steps_ || (steps > 0 && steps_done_ % steps == 0);
+}
+
+Result<Metrics> StageTrainer::step() {
+  StepTimer timer;
+  const double rate = learning_rate(lr_schedule_, steps_done_);
+  Result<Metrics> metrics = stage_->step(rate);
+  if (!metrics.ok()) return metrics.status().with_context("step " + std::to_string(steps_done_ + 1));
+  timer.lap("step");
+  ++steps_done_;
+  const auto skipped = metrics->find("train/skipped_updates");
+  if (skipped != metrics->end() && skipped->second != 0) LOG(warn, "step {}: its update was left out, since its gradient was not finite: is optim.lr too high?", steps_done_);
+  const double seconds = timer.seconds("step");
+  const double tokens = metrics->contains("train/global_tokens") ? metrics->at("train/global_tokens") : 0.0;
+  tokens_done_ += static_cast<std::int64_t>(tokens);
+  (*metrics)["train/lr"] = rate;
+  (*metrics)["train/total_tokens(B)"] = static_cast<double>(tokens_done_) / 1e9;
+  (*metrics)["timing_s/step"] = seconds;
+  (*metrics)["perf/throughput"] = seconds > 0 ? tokens / seconds / static_cast<double>(setup_.workers) : 0.0;
+  (*metrics)["training/global_step"] = static_cast<double>(steps_done_);
+  (*metrics)["training/epoch"] = static_cast<double>(stage_->epoch());
+  return metrics;
+}
+
+Status StageTrainer::fit() {
+  Status save_failure;
+  while (steps_done_ < total_steps_) {
+    Result<Metrics> metrics = step();
+    if (!metrics.ok()) return metrics.status();
+    StepTimer timer;
+    if (stage_->validates() && due(options().validation)) {
+      const Result<Metrics> validation = stage_->validate();
+      if (!validation.ok()) return validation.status().with_context("validation after step " + std::to_string(steps_done_));
+      metrics->insert(validation->begin(), validation->end());
+      timer.lap("testing");
+      (*metrics)["timing_s/testing"] = timer.seconds("testing");
+    }
+    if (due(options().save)) {
+      save_failure = save_checkpoint().with_context("checkpoint of step " + std::to_string(steps_done_));
+      timer.lap("save_checkpoint");
+      (*metrics)["timing_s/save_checkpoint"] = timer.seconds("save_checkpoint");
+      if (!save_failure.ok()) LOG(error, "{}; training goes on", save_failure.message());
+    }
+    const StepRecord record{steps_done_, total_steps_, stage_->epoch(), std::move(*metrics)};
+    logger_.write(record);
+    if (on_step_) on_step_(record);
+  }
+  return save_failure;
+}
+
+Status StageTrainer::save_checkpoint() {
+  Result<CheckpointWriter> writer = CheckpointWriter::begin(options().folder, steps_done_);
+  if (!writer.ok()) return writer.status();
+  // All workers hold the same bits, so one of them writes.
+  const Result<std::vector<std::string>> files = stage_->save(writer->folder());
+  if (!files.ok()) return files.status();
+  const Status written = writer->write_json(kStateFile, {{"format", kStateFormat},
+                                                         {"step", steps_done_},
+                                                         {"epoch", stage_->epoch()},
+                                                         {"seed", options().seed},
+                                                         {"tokens", tokens_done_},
+                                                         {"total_steps", total_steps_},
+                                                         {"position", stage_->position()}});
+  if (!written.ok()) return written;
+  std::vector<fs::path> expected{kStateFile};
+  expected.insert(expected.end(), files->begin(), files->end());
+  const Result<fs::path> folder = writer->commit(expected);
+  if (!folder.ok()) return folder.status();
+  latest_checkpoint_ = *folder;
+  const Status pruned = prune_checkpoints(options().folder, options().checkpoints_kept);
+  if (!pruned.ok()) LOG(warn, "{}", pruned.message());
+  return {};
+}
+
+Status StageTrainer::load_checkpoint(const fs::path& folder) {
+  const Result<nlohmann::ordered_json> state = read_checkpoint_json(folder, kStateFile);
+  if (!state.ok()) return state.status();
+  const auto integer = [&](const char* key) -> std::int64_t {
+    const auto found = state->find(key);
+    return found != state->end() && found->is_number_integer() ? found->get<std::int64_t>() : -1;
+  };
+  if (integer("format") != kStateFormat || integer("step") < 0 || integer("tokens") < 0 || !state->contains("position")) {
+    return runtime::invalid_argument((folder / kStateFile).string() + ": not the state of a stage (a folder of `starling train`?): set trainer.default_local_dir to a folder of its own");
+  }
+  Status status = stage_->resume(nlohmann::json((*state)["position"]));
+  if (status.ok()) status = stage_->load(folder);
+  if (!status.ok()) return status.with_context("resuming from " + folder.string());
+  steps_done_ = integer("step");
+  tokens_done_ = integer("tokens");
+  latest_checkpoint_ = folder;
+  LOG(info, "continuing after step {} from {}", steps_done_, folder.string());
+  return {};
+}
+
+Result<StageResult> find_stage_result(const fs::path& folder) {
+  const std::optional<fs::path> checkpoint = find_latest_checkpoint(folder);
+  if (!checkpoint) return runtime::not_found(folder.string() + ": no complete checkpoint there");
+  StageResult result{.checkpoint = *checkpoint, .model = {}, .adapter = {}, .step = checkpoint_step(*checkpoint).value_or(0)};
+  std::error_code ignored;
+  for (const char* place : {"actor", "."}) {
+    const fs::path below = (*checkpoint / place).lexically_normal();
+    if (result.model.empty() && fs::exists(below / kModelFolder, ignored)) result.model = below / kModelFolder;
+    if (result.adapter.empty() && fs::exists(below / kAdapterFolder, ignored)) result.adapter = below / kAdapterFolder;
+  }
+  return result;
+}
+
+}  // namespace rl

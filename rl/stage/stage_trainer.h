@@ -1,0 +1,74 @@
+// StageTrainer: the loop that all stages share: data, update, metrics, validation, checkpoint, resume.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <memory>
+#include <optional>
+
+#include "rl/stage/stage.h"
+#include "rl/train/folder_lock.h"
+#include "rl/train/lr_schedule.h"
+#include "rl/watch/metrics.h"
+#include "runtime/core/result.h"
+#include "runtime/runtime.h"
+
+namespace rl {
+
+/// Trains one stage. Its checkpoints are those of checkpoint.h, with `huggingface/` (or `lora_adapter/`) and the optimizer directly below global_step_N.
+/// A resource; one thread at a time. Borrows the runtime, which must have the stage's actors.
+class StageTrainer {
+ public:
+  /// Everything that can be found wrong before the first step is found here, the data first. Errors name the key, file or row, and the cure.
+  static runtime::Result<std::unique_ptr<StageTrainer>> create(runtime::Runtime& runtime, const Config& config, std::unique_ptr<Stage> stage);
+
+  StageTrainer(const StageTrainer&) = delete;
+  StageTrainer& operator=(const StageTrainer&) = delete;
+
+  /// Trains up to total_steps(), validating and saving as the configuration says, and both at the end. A checkpoint that cannot be written does not stop
+  /// the training, unless it is the last: fit() returns that failure at the end.
+  runtime::Status fit();
+
+  /// Called after every step.
+  void on_step(std::function<void(const StepRecord&)> callback) { on_step_ = std::move(callback); }
+
+  const StageOptions& options() const { return setup_.options; }
+  const MetricLogger& log() const { return logger_; }
+  std::int64_t steps_done() const { return steps_done_; }
+  std::int64_t total_steps() const { return total_steps_; }
+  std::optional<std::filesystem::path> latest_checkpoint() const { return latest_checkpoint_; }
+
+ private:
+  StageTrainer(StageSetup setup, std::unique_ptr<Stage> stage) : setup_(std::move(setup)), stage_(std::move(stage)) {}
+
+  runtime::Result<Metrics> step();
+  runtime::Status open_logs();
+  runtime::Status save_checkpoint();
+  runtime::Status load_checkpoint(const std::filesystem::path& folder);
+  bool due(const StageInterval& interval) const;
+
+  StageSetup setup_;
+  std::unique_ptr<Stage> stage_;
+  FolderLock folder_lock_;
+  LrScheduleOptions lr_schedule_;
+  MetricLogger logger_;
+  std::function<void(const StepRecord&)> on_step_;
+  std::int64_t steps_done_ = 0;
+  std::int64_t total_steps_ = 0;
+  std::int64_t tokens_done_ = 0;
+  std::optional<std::filesystem::path> latest_checkpoint_;
+};
+
+/// The newest complete checkpoint of a stage's folder, and what it trained up to; for who goes on from there (pipelines).
+struct StageResult {
+  std::filesystem::path checkpoint;  // global_step_N
+  std::filesystem::path model;       // a Hugging Face folder; empty where an adapter was trained
+  std::filesystem::path adapter;     // empty where all weights were trained
+  std::int64_t step = 0;
+};
+
+/// kNotFound: no complete checkpoint there.
+runtime::Result<StageResult> find_stage_result(const std::filesystem::path& folder);
+
+}  // namespace rl

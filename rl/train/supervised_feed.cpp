@@ -1,0 +1,141 @@
+#include "rl/train/supervised_feed.h"
+
+#include <algorithm>
+#include <numeric>
+#include <utility>
+
+#include "rl/train/batch_plan.h"
+
+namespace rl {
+
+using runtime::Result;
+using runtime::Status;
+
+Result<std::optional<DatasetOptions>> supervised_dataset(const Config& config, Split split) {
+  Result<std::optional<DatasetOptions>> options = dataset_options(config, split);
+  if (!options.ok() || !*options) return options;
+  ConfigReader read(config);
+  RowMapping& mapping = (*options)->mapping;
+  const std::optional<bool> conversations = read.find_bool("data.multiturn.enable");
+  mapping.messages = read.get_string("data.messages_key");
+  mapping.tools = read.get_string("data.tools_key");
+  mapping.thinking = read.get_string("data.enable_thinking_key");
+  mapping.prompt_path = read.find_strings("data.prompt_dict_keys").value_or(std::vector<std::string>{});
+  mapping.response_path = read.find_strings("data.response_dict_keys").value_or(std::vector<std::string>{});
+  const std::string response = read.get_string("data.response_key");
+  if (!read.status().ok()) return read.status();
+  if (mapping.response.empty() && response != "response") mapping.response = response;
+  if (conversations == false) mapping.messages.clear();
+  if (conversations == true) mapping.prompt = mapping.messages;  // a row without one is told so
+  if (mapping.conversations != RowMapping::Conversations::kNone) mapping.response.clear();  // the last message is it
+  return options;
+}
+
+Result<ConversationOptions> conversation_options(const Config& config) {
+  ConfigReader read(config);
+  ConversationOptions options;
+  options.tokens_max = read.get_int("data.max_length");
+  const std::string truncation = read.get_string("data.truncation");
+  options.message_by_message = read.get_bool("data.ignore_input_ids_mismatch");
+  options.chat_template = read.find_string("model.custom_chat_template").value_or("");
+  if (!read.status().ok()) return read.status();
+  const Result<Truncation> cut = parse_truncation(truncation);
+  if (!cut.ok()) return cut.status();
+  options.truncation = *cut;
+  const auto* variables = config.find("data.apply_chat_template_kwargs");
+  if (variables != nullptr && variables->is_object()) options.template_variables = *variables;
+  const auto* thinking = config.find("data.enable_thinking_default");
+  options.thinking_given = thinking != nullptr && thinking->is_boolean();
+  options.thinking = options.thinking_given && thinking->get<bool>();
+  return options;
+}
+
+Result<std::unique_ptr<SupervisedFeed>> SupervisedFeed::create(const Config& config, const DatasetOptions& dataset, const SupervisedFeedOptions& options) {
+  Result<Tokenizer> tokenizer = Tokenizer::load(options.model);
+  if (!tokenizer.ok()) return tokenizer.status();
+  std::unique_ptr<SupervisedFeed> feed(new SupervisedFeed(options, std::move(*tokenizer)));
+  const Result<ConversationOptions> how = conversation_options(config);
+  if (!how.ok()) return how.status();
+  Result<ConversationBuilder> builder = ConversationBuilder::create(feed->tokenizer_, *how);
+  if (!builder.ok()) return builder.status();
+  feed->builder_ = std::move(*builder);
+  Result<Dataset> rows = Dataset::load(dataset);
+  if (!rows.ok()) return rows.status();
+  feed->dataset_ = std::move(*rows);
+  if (feed->rows() < options.batch_rows) {
+    return runtime::invalid_argument("the data has " + std::to_string(feed->rows()) + " rows, fewer than one batch of " + std::to_string(options.batch_rows) +
+                                     ": set data.train_batch_size to at most that");
+  }
+  for (std::int64_t row = 0; row < std::min(feed->rows(), kRowsCheckedMax); ++row) {
+    const Result<LearnedTokens> tokens = feed->tokens(row);
+    if (!tokens.ok()) return tokens.status();
+  }
+  const Result<SampleLayout> layout = feed->dataset_.layout();
+  if (!layout.ok()) return layout.status();
+  Result<Sampler> sampler = Sampler::create(feed->rows(), options.shuffle, options.shuffle_seed, *layout);
+  if (!sampler.ok()) return sampler.status();
+  feed->sampler_ = std::move(*sampler);
+  return feed;
+}
+
+Result<LearnedTokens> SupervisedFeed::tokens(std::int64_t row) const {
+  const Result<DataRow> read = dataset_.read(row);
+  if (!read.ok()) return read.status();
+  Result<LearnedTokens> tokens = builder_->tokenize(*read);
+  if (tokens.ok() && options_.context > 0 && static_cast<std::int64_t>(tokens->ids.size()) > options_.context) {
+    return runtime::invalid_argument(read->where + ": the sequence has " + std::to_string(tokens->ids.size()) + " tokens, the model's context is " + std::to_string(options_.context) +
+                                     ": lower data.max_length to that, with data.truncation=left|right");
+  }
+  return tokens;
+}
+
+Result<SupervisedStep> SupervisedFeed::make(const std::vector<std::int64_t>& rows) const {
+  SupervisedStep step;
+  const auto count = static_cast<std::int64_t>(rows.size());
+  for (const PromptShard& shard : shard_prompts(count, count, options_.workers)) {
+    SupervisedBatch& batch = step.batches.emplace_back();
+    for (const std::int64_t index : shard.prompts) {
+      const Result<LearnedTokens> row = tokens(rows[static_cast<std::size_t>(index)]);
+      if (!row.ok()) return row.status();
+      batch.append(*row);
+    }
+    step.tokens += static_cast<std::int64_t>(batch.ids.values.size());
+    step.learned_tokens += batch.learned_tokens();
+  }
+  return step;
+}
+
+Result<SupervisedStep> SupervisedFeed::next() {
+  const Result<std::vector<std::int64_t>> rows = sampler_->next(options_.batch_rows);
+  if (!rows.ok()) return rows.status();
+  Result<SupervisedStep> step = make(*rows);
+  if (step.ok() && step->learned_tokens == 0) {
+    return runtime::invalid_argument("of the rows of this step no token is left to learn: data.truncation has cut all responses away; raise data.max_length, or set data.truncation=left");
+  }
+  return step;
+}
+
+Result<std::vector<SupervisedStep>> SupervisedFeed::all(std::int64_t step_rows) const {
+  std::vector<SupervisedStep> steps;
+  for (std::int64_t begin = 0; begin < rows(); begin += step_rows) {
+    std::vector<std::int64_t> indices(static_cast<std::size_t>(std::min(step_rows, rows() - begin)));
+    std::iota(indices.begin(), indices.end(), begin);
+    Result<SupervisedStep> step = make(indices);
+    if (!step.ok()) return step.status();
+    steps.push_back(std::move(*step));
+  }
+  return steps;
+}
+
+Status SupervisedFeed::resume(const nlohmann::json& position) {
+  const Result<SamplerState> state = SamplerState::from_json(position);
+  if (!state.ok()) return state.status();
+  const Result<SampleLayout> layout = dataset_.layout();
+  if (!layout.ok()) return layout.status();
+  Result<Sampler> sampler = Sampler::resume(*state, rows(), *layout);
+  if (!sampler.ok()) return sampler.status();
+  sampler_ = std::move(*sampler);
+  return {};
+}
+
+}  // namespace rl

@@ -1,0 +1,26 @@
+// What every trained actor does first: read the driver's configuration, join its group.
+#pragma once
+
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "rl/config/config.h"
+#include "rl/train/communicator.h"
+#include "rl/worker/actors.h"
+#include "runtime/core/result.h"
+#include "runtime/runtime.h"
+
+namespace rl {
+
+/// kInvalidArgument: no JSON object.
+runtime::Result<Config> parse_config(const WorkerSpec& spec);
+
+/// Returns when all ranks of the group are there.
+runtime::Result<std::unique_ptr<Communicator>> join_group(runtime::Runtime& runtime, const WorkerSpec& spec);
+
+/// Paths travel as text.
+runtime::Result<std::vector<std::string>> as_text(const runtime::Result<std::vector<std::filesystem::path>>& files);
+
+}  // namespace rl

@@ -1,0 +1,35 @@
+#include "rl/worker/sft_actor.h"
+
+#include <utility>
+
+#include "rl/stage/stage_options.h"
+#include "rl/worker/actor_setup.h"
+
+namespace rl {
+
+using runtime::Result;
+
+Result<std::unique_ptr<SftActor>> SftActor::create(runtime::Runtime& runtime, const WorkerSpec& spec) {
+  const Result<Config> config = parse_config(spec);
+  if (!config.ok()) return config.status();
+  const Result<StageOptions> stage = StageOptions::from_config(*config);
+  if (!stage.ok()) return stage.status();
+  SftWorkerOptions options{.model = spec.model, .threads = spec.threads, .learner = stage->learner, .micro_batch = stage->micro_batch, .adapter = stage->adapter};
+  if (options.adapter) {
+    options.adapter->folder = spec.adapter;
+    options.adapter->lora.base_model = spec.model_name;
+  }
+  Result<std::unique_ptr<Communicator>> communicator = join_group(runtime, spec);
+  if (!communicator.ok()) return communicator.status();
+  Result<std::unique_ptr<SftWorker>> worker = SftWorker::create(options, std::move(*communicator));
+  if (!worker.ok()) return worker.status();
+  return std::make_unique<SftActor>(std::move(*worker));
+}
+
+Result<std::vector<std::string>> SftActor::save(const std::string& folder) { return as_text(worker_->save(folder)); }
+
+void register_stage_actors(runtime::Runtime& runtime) {
+  runtime.register_actor<SftActor>(SftActor::kName, &SftActor::update, &SftActor::evaluate, &SftActor::save, &SftActor::load);
+}
+
+}  // namespace rl

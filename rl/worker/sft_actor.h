@@ -1,0 +1,38 @@
+// The actor around SftWorker.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "rl/worker/actors.h"
+#include "rl/worker/sft_worker.h"
+#include "runtime/runtime.h"
+
+namespace rl {
+
+/// One rank; see SftWorker for what its methods do and their errors.
+class SftActor {
+ public:
+  static constexpr const char* kName = "Sft";
+
+  /// Returns when all ranks of the group are there.
+  static runtime::Result<std::unique_ptr<SftActor>> create(runtime::Runtime& runtime, const WorkerSpec& spec);
+
+  explicit SftActor(std::unique_ptr<SftWorker> worker) : worker_(std::move(worker)) {}
+
+  runtime::Result<Metrics> update(const SupervisedBatch& batch, std::int64_t tokens_total, double learning_rate) { return worker_->update(batch, tokens_total, learning_rate); }
+  runtime::Result<SupervisedSums> evaluate(const SupervisedBatch& batch) { return worker_->evaluate(batch); }
+  /// Paths travel as text.
+  runtime::Result<std::vector<std::string>> save(const std::string& folder);
+  runtime::Status load(const std::string& folder) { return worker_->load(folder); }
+
+ private:
+  std::unique_ptr<SftWorker> worker_;
+};
+
+/// Makes the classes of the stages known; in main, before Runtime::run().
+void register_stage_actors(runtime::Runtime& runtime);
+
+}  // namespace rl
