@@ -8,6 +8,7 @@
 #include "rl/command/export.h"
 #include "rl/command/generate.h"
 #include "rl/command/inspect.h"
+#include "rl/command/preference.h"
 #include "rl/command/render.h"
 #include "rl/command/report.h"
 #include "rl/command/score.h"
@@ -39,7 +40,7 @@ struct Training {
   int (*run)(runtime::Runtime& runtime, int argc, char** argv);
 };
 
-constexpr Training kTrainings[] = {{"train", rl::train_command}, {"sft", rl::sft_command}};
+constexpr Training kTrainings[] = {{"train", rl::train_command}, {"sft", rl::sft_command}, {"dpo", rl::dpo_command}, {"kto", rl::kto_command}, {"rm", rl::rm_command}};
 
 void print_usage(std::ostream& out) {
   out << "usage: starling-rl COMMAND ...\ncommands: train";

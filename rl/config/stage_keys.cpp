@@ -25,6 +25,26 @@ constexpr KeyDescription kSftDescriptions[] = {
 #include "rl/config/sft_descriptions.inc"
 };
 
+constexpr KeyInfo kPreference[] = {
+#include "rl/config/preference_keys.inc"
+};
+
+constexpr KeyInfo kDpo[] = {
+#include "rl/config/dpo_keys.inc"
+};
+
+constexpr KeyInfo kKto[] = {
+#include "rl/config/kto_keys.inc"
+};
+
+constexpr KeyInfo kRm[] = {
+#include "rl/config/rm_keys.inc"
+};
+
+constexpr KeyDescription kPreferenceDescriptions[] = {
+#include "rl/config/preference_descriptions.inc"
+};
+
 // Sections end in '.'; the longest match wins.
 constexpr KeyAlias kAliases[] = {
     {"model.partial_pretrain", "model.path"},
@@ -48,8 +68,23 @@ const KeyTable& sft_keys() {
   return table;
 }
 
+const KeyTable& dpo_keys() {
+  static const KeyTable table("dpo", {{kShared, kSharedDescriptions}, {kPreference, kPreferenceDescriptions}, {kDpo, {}}}, kAliases);
+  return table;
+}
+
+const KeyTable& kto_keys() {
+  static const KeyTable table("kto", {{kShared, kSharedDescriptions}, {kPreference, kPreferenceDescriptions}, {kKto, {}}}, kAliases);
+  return table;
+}
+
+const KeyTable& rm_keys() {
+  static const KeyTable table("rm", {{kShared, kSharedDescriptions}, {kPreference, kPreferenceDescriptions}, {kRm, {}}}, kAliases);
+  return table;
+}
+
 const KeyTable* find_stage_keys(std::string_view command) {
-  for (const KeyTable* table : {&sft_keys()}) {
+  for (const KeyTable* table : {&sft_keys(), &dpo_keys(), &kto_keys(), &rm_keys()}) {
     if (table->command() == command) return table;
   }
   return nullptr;

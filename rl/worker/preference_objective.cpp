@@ -7,24 +7,26 @@
 #include <ATen/ops/scalar_tensor.h>
 #include <ATen/ops/where.h>
 
+#include <algorithm>
 #include <array>
 #include <string>
 #include <utility>
-
-#include "runtime/core/check.h"
 
 namespace rl {
 namespace {
 
 using runtime::Result;
+using runtime::Status;
 
-constexpr std::array<std::pair<std::string_view, PreferenceLossKind>, 6> kPairLosses = {{
+constexpr std::array<std::pair<std::string_view, PreferenceLossKind>, 8> kLosses = {{
     {"sigmoid", PreferenceLossKind::kSigmoid},
     {"ipo", PreferenceLossKind::kIpo},
     {"hinge", PreferenceLossKind::kHinge},
     {"sppo", PreferenceLossKind::kSppo},
     {"orpo", PreferenceLossKind::kOrpo},
     {"simpo", PreferenceLossKind::kSimpo},
+    {"kto", PreferenceLossKind::kKto},
+    {"bradley_terry", PreferenceLossKind::kBradleyTerry},
 }};
 
 double sum(const at::Tensor& values) { return values.detach().sum().item<double>(); }
@@ -46,47 +48,61 @@ at::Tensor log_odds_ratio(const PairLogprobs& mean) {
   return mean.chosen_P.detach() - mean.rejected_P.detach() - (below(mean.chosen_P) - below(mean.rejected_P));
 }
 
+Status read_reward_model(const Config& config, PreferenceObjective& out) {
+  ConfigReader read(config);
+  out.use_margin = read.get_bool("preference.use_margin");
+  out.center_coefficient = read.get_float("preference.center_coefficient");
+  if (!read.status().ok()) return read.status();
+  if (!(out.center_coefficient >= 0)) return config.out_of_range("preference.center_coefficient", "at least 0");
+  return {};
+}
+
+Status read_singles(const Config& config, PreferenceObjective& out) {
+  ConfigReader read(config);
+  out.wanted_weight = read.get_float("preference.desirable_weight");
+  out.unwanted_weight = read.get_float("preference.undesirable_weight");
+  if (!read.status().ok()) return read.status();
+  if (!(out.wanted_weight >= 0)) return config.out_of_range("preference.desirable_weight", "at least 0");
+  if (!(out.unwanted_weight >= 0)) return config.out_of_range("preference.undesirable_weight", "at least 0");
+  return {};
+}
+
+Status read_pairs(const Config& config, const std::string& loss, PreferenceObjective& out) {
+  ConfigReader read(config);
+  out.label_smoothing = read.get_float("preference.label_smoothing");
+  out.average_logprobs = read.get_bool("preference.average_logprobs");
+  out.simpo_gamma = read.get_float("preference.simpo_gamma");
+  out.sft_weight = read.get_float("preference.sft_weight");
+  if (!read.status().ok()) return read.status();
+  if (!(out.label_smoothing >= 0 && out.label_smoothing < 0.5)) return config.out_of_range("preference.label_smoothing", "at least 0 and below 0.5");
+  const bool smoothed = out.loss == PreferenceLossKind::kSigmoid || out.loss == PreferenceLossKind::kSimpo;
+  if (out.label_smoothing > 0 && !smoothed) return runtime::invalid_argument("preference.label_smoothing goes with preference.loss=sigmoid and simpo, not with " + loss + ": set it to 0");
+  if (!(out.sft_weight >= 0)) return config.out_of_range("preference.sft_weight", "at least 0");
+  if (out.sft_weight > 0 && out.loss == PreferenceLossKind::kOrpo) return runtime::invalid_argument("preference.sft_weight does not go with preference.loss=orpo, which has that part already: set it to 0");
+  if (out.average_logprobs && !out.needs_reference()) return runtime::invalid_argument("preference.average_logprobs is what preference.loss=" + loss + " does anyway: leave it out");
+  return {};
+}
+
 }  // namespace
 
-Result<PreferenceObjective> PreferenceObjective::from_config(const Config& config, std::string_view command) {
+Result<PreferenceObjective> PreferenceObjective::from_config(const Config& config) {
   ConfigReader read(config);
   PreferenceObjective out;
-  if (command == "rm") {
-    out.loss = PreferenceLossKind::kBradleyTerry;
-    out.use_margin = read.get_bool("preference.use_margin");
-    out.center_coefficient = read.get_float("preference.center_coefficient");
-    if (!read.status().ok()) return read.status();
-    if (!(out.center_coefficient >= 0)) return config.out_of_range("preference.center_coefficient", "at least 0");
-    return out;
-  }
-  out.beta = read.get_float("preference.beta");
-  if (command == "kto") {
-    out.loss = PreferenceLossKind::kKto;
-    out.wanted_weight = read.get_float("preference.desirable_weight");
-    out.unwanted_weight = read.get_float("preference.undesirable_weight");
-    if (!read.status().ok()) return read.status();
-    for (const char* key : {"preference.desirable_weight", "preference.undesirable_weight"}) {
-      if (!(config.get_float(key).value_or(0.0) >= 0)) return config.out_of_range(key, "at least 0");
-    }
+  const std::string loss = read.get_string("preference.loss");
+  if (!read.status().ok()) return read.status();
+  const auto named = std::find_if(kLosses.begin(), kLosses.end(), [&](const auto& entry) { return entry.first == loss; });
+  if (named == kLosses.end()) return runtime::invalid_argument("preference.loss: there is no '" + loss + "'");
+  out.loss = named->second;
+  Status status;
+  if (out.is_reward_model()) {
+    status = read_reward_model(config, out);
   } else {
-    CHECK(command == "dpo");
-    const std::string loss = read.get_string("preference.loss");
-    out.label_smoothing = read.get_float("preference.label_smoothing");
-    out.average_logprobs = read.get_bool("preference.average_logprobs");
-    out.simpo_gamma = read.get_float("preference.simpo_gamma");
-    out.sft_weight = read.get_float("preference.sft_weight");
+    out.beta = read.find_float("preference.beta").value_or(out.loss == PreferenceLossKind::kSimpo ? 2.0 : 0.1);
     if (!read.status().ok()) return read.status();
-    for (const auto& [name, kind] : kPairLosses) {
-      if (loss == name) out.loss = kind;
-    }
-    if (!(out.label_smoothing >= 0 && out.label_smoothing < 0.5)) return config.out_of_range("preference.label_smoothing", "at least 0 and below 0.5");
-    const bool smoothed = out.loss == PreferenceLossKind::kSigmoid || out.loss == PreferenceLossKind::kSimpo;
-    if (out.label_smoothing > 0 && !smoothed) return runtime::invalid_argument("preference.label_smoothing goes with preference.loss=sigmoid and simpo, not with " + loss + ": set it to 0");
-    if (!(out.sft_weight >= 0)) return config.out_of_range("preference.sft_weight", "at least 0");
-    if (out.sft_weight > 0 && out.loss == PreferenceLossKind::kOrpo) return runtime::invalid_argument("preference.sft_weight does not go with preference.loss=orpo, which has that part already");
-    if (out.average_logprobs && !out.needs_reference()) return runtime::invalid_argument("preference.average_logprobs is what preference.loss=" + loss + " does anyway: leave it out");
+    if (!(out.beta > 0)) return config.out_of_range("preference.beta", "above 0");
+    status = out.is_pairs() ? read_pairs(config, loss, out) : read_singles(config, out);
   }
-  if (!(out.beta > 0)) return config.out_of_range("preference.beta", "above 0");
+  if (!status.ok()) return status;
   return out;
 }
 

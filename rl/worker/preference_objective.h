@@ -4,7 +4,6 @@
 #include <ATen/core/Tensor.h>
 
 #include <cstdint>
-#include <string_view>
 #include <tuple>
 
 #include "rl/algo/preference.h"
@@ -15,6 +14,9 @@
 namespace rl {
 
 enum class PreferenceLossKind { kSigmoid, kIpo, kHinge, kSppo, kOrpo, kSimpo, kKto, kBradleyTerry };
+
+/// The model that `preference.reference_path` names is the reference, where one is given.
+inline constexpr const char* kReferencePath = "preference.reference_path";
 
 struct PreferenceObjective {
   PreferenceLossKind loss = PreferenceLossKind::kSigmoid;
@@ -32,8 +34,8 @@ struct PreferenceObjective {
   bool is_reward_model() const { return loss == PreferenceLossKind::kBradleyTerry; }
   bool needs_reference() const { return !is_reward_model() && loss != PreferenceLossKind::kOrpo && loss != PreferenceLossKind::kSimpo; }
 
-  /// From `preference.*`; `command` is dpo, kto or rm. kInvalidArgument: a value out of range, or settings that do not go together, by key.
-  static runtime::Result<PreferenceObjective> from_config(const Config& config, std::string_view command);
+  /// From `preference.*`. kInvalidArgument: a value out of range, or settings that do not go together, by key.
+  static runtime::Result<PreferenceObjective> from_config(const Config& config);
 };
 
 /// Over all workers and, in validation, all rows: what sums are divided by.

@@ -4,6 +4,7 @@
 
 #include "rl/stage/stage_options.h"
 #include "rl/worker/actor_setup.h"
+#include "rl/worker/preference_actor.h"
 
 namespace rl {
 
@@ -30,6 +31,7 @@ Result<std::vector<std::string>> SftActor::save(const std::string& folder) { ret
 
 void register_stage_actors(runtime::Runtime& runtime) {
   runtime.register_actor<SftActor>(SftActor::kName, &SftActor::update, &SftActor::evaluate, &SftActor::save, &SftActor::load);
+  runtime.register_actor<PreferenceActor>(PreferenceActor::kName, &PreferenceActor::update, &PreferenceActor::evaluate, &PreferenceActor::save, &PreferenceActor::load);
 }
 
 }  // namespace rl
