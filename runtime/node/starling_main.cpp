@@ -37,7 +37,7 @@
 
 namespace {
 
-constexpr const char* kRlCommands[] = {"train", "sft", "generate", "score", "tokenize", "detokenize", "render", "export", "inspect", "report", "data"};
+constexpr const char* kRlCommands[] = {"train", "sft", "pipeline", "generate", "score", "tokenize", "detokenize", "render", "export", "inspect", "report", "data"};
 
 // Those of them that have a configuration.
 constexpr const char* kTrainings[] = {"train", "sft"};
@@ -104,6 +104,7 @@ struct Commands {
     app.footer("Reinforcement learning (each has its own --help):\n"
                "  train                       Train a policy: --config FILE key=value ...\n"
                "  sft                         Learn from demonstrations: --config FILE key=value ...\n"
+               "  pipeline                    Stages in order, each with what the ones before it made: FILE\n"
                "  generate, score             Sample from a model; log-probs of given tokens\n"
                "  tokenize, detokenize, render  Text to ids and back; chat messages to text\n"
                "  export                      A checkpoint or GGUF file as a Hugging Face folder\n"
