@@ -8,6 +8,7 @@
 #include "rl/command/export.h"
 #include "rl/command/generate.h"
 #include "rl/command/inspect.h"
+#include "rl/command/pipeline.h"
 #include "rl/command/preference.h"
 #include "rl/command/render.h"
 #include "rl/command/report.h"
@@ -27,11 +28,12 @@ struct Command {
   int (*run)(int argc, char** argv);
 };
 
-// Tools that people debug with: they never start a cluster.
+// Tools that people debug with, and what runs other commands: they never start a cluster.
 constexpr Command kTools[] = {
     {"generate", rl::generate_command},     {"score", rl::score_command},   {"tokenize", rl::tokenize_command},
     {"detokenize", rl::detokenize_command}, {"render", rl::render_command}, {"export", rl::export_command},
     {"inspect", rl::inspect_command},       {"report", rl::report_command},   {"data", rl::data_command},
+    {"pipeline", rl::pipeline_command},
 };
 
 // What trains: with a cluster, at hand or of its own.

@@ -55,6 +55,7 @@ constexpr KeyAlias kAliases[] = {
     {"data.multiturn.messages_key", "data.messages_key"},
     {"data.multiturn.tools_key", "data.tools_key"},
     {"data.multiturn.enable_thinking_key", "data.enable_thinking_key"},
+    {"distillation.distillation_loss.topk", "distillation.topk"},
     {"data.chat_template", "model.custom_chat_template"},
     {"trainer.max_steps", "trainer.total_training_steps"},
     {"trainer.max_actor_ckpt_to_keep", "trainer.max_ckpt_to_keep"},

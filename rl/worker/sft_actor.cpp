@@ -15,7 +15,9 @@ Result<std::unique_ptr<SftActor>> SftActor::create(runtime::Runtime& runtime, co
   if (!config.ok()) return config.status();
   const Result<StageOptions> stage = StageOptions::from_config(*config);
   if (!stage.ok()) return stage.status();
-  SftWorkerOptions options{.model = spec.model, .threads = spec.threads, .learner = stage->learner, .micro_batch = stage->micro_batch, .adapter = stage->adapter};
+  const Result<std::optional<TeacherOptions>> teacher = TeacherOptions::from_config(*config);
+  if (!teacher.ok()) return teacher.status();
+  SftWorkerOptions options{.model = spec.model, .threads = spec.threads, .learner = stage->learner, .micro_batch = stage->micro_batch, .adapter = stage->adapter, .teacher = *teacher};
   if (options.adapter) {
     options.adapter->folder = spec.adapter;
     options.adapter->lora.base_model = spec.model_name;

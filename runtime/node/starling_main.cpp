@@ -37,7 +37,7 @@
 
 namespace {
 
-constexpr const char* kRlCommands[] = {"train", "sft", "dpo", "kto", "rm", "generate", "score", "tokenize", "detokenize", "render", "export", "inspect", "report", "data"};
+constexpr const char* kRlCommands[] = {"train", "sft", "dpo", "kto", "rm", "pipeline", "generate", "score", "tokenize", "detokenize", "render", "export", "inspect", "report", "data"};
 
 // Those of them that have a configuration.
 constexpr const char* kTrainings[] = {"train", "sft", "dpo", "kto", "rm"};
@@ -107,6 +107,7 @@ struct Commands {
                "  dpo                         Learn from pairs of a chosen and a rejected response (DPO, IPO, ORPO, SimPO, ...)\n"
                "  kto                         Learn from responses that are wanted or not\n"
                "  rm                          Train a reward model on pairs\n"
+               "  pipeline                    Stages in order, each with what the ones before it made: FILE\n"
                "  generate, score             Sample from a model; log-probs of given tokens\n"
                "  tokenize, detokenize, render  Text to ids and back; chat messages to text\n"
                "  export                      A checkpoint or GGUF file as a Hugging Face folder\n"

@@ -1,0 +1,59 @@
+#include "rl/config/stage_keys.h"
+
+#include <gtest/gtest.h>
+
+#include "rl/config/check.h"
+#include "rl/config/key_tables.h"
+
+namespace rl {
+namespace {
+
+runtime::Result<Config> load(std::vector<std::string> overrides) { return Config::load({.file = {}, .overrides = std::move(overrides), .keys = &sft_keys()}); }
+
+TEST(StageKeys, HaveOneRowEachADescriptionAndDefaultsThatPass) {
+  for (const KeyInfo& row : sft_keys().rows()) {
+    EXPECT_EQ(sft_keys().find(row.key), &row) << row.key;
+    EXPECT_EQ(sft_keys().canonical(row.key), row.key) << row.key << " is also an alias";
+    if (row.support == KeySupport::kSupported) {
+      EXPECT_FALSE(sft_keys().description(row.key).empty()) << row.key;
+    } else {
+      EXPECT_FALSE(row.note.empty()) << row.key;
+    }
+  }
+  for (const KeyAlias& alias : sft_keys().aliases()) EXPECT_NE(sft_keys().find(alias.name), nullptr) << alias.old_name;
+  ASSERT_TRUE(load({}).ok()) << load({}).status().to_string();
+}
+
+TEST(StageKeys, ACommandsOwnRowsWinOverTheSharedOnes) {
+  EXPECT_EQ(*load({})->get_string("trainer.default_local_dir"), "checkpoints/starling/sft");
+}
+
+TEST(StageKeys, EachCommandKnowsItsOwn) {
+  EXPECT_EQ(find_key_table("sft"), &sft_keys());
+  EXPECT_EQ(find_key_table("train"), &train_keys());
+  EXPECT_EQ(find_key_table("stft"), nullptr);
+  EXPECT_TRUE(load({"optim.lr=1e-5"}).ok());
+  EXPECT_FALSE(Config::load({.file = {}, .overrides = {"optim.lr=1e-5"}}).ok());
+  const auto foreign = load({"actor_rollout_ref.actor.optim.lr=1e-5"});
+  ASSERT_FALSE(foreign.ok());
+  EXPECT_NE(foreign.status().message().find("optim.lr"), std::string::npos) << foreign.status().message();
+}
+
+TEST(StageKeys, OlderNamesOfVerlStandForTheirSuccessors) {
+  const auto config = load({"model.partial_pretrain=x", "optim.warmup_style=cosine", "data.multiturn.messages_key=turns", "trainer.max_steps=3"});
+  ASSERT_TRUE(config.ok()) << config.status().to_string();
+  EXPECT_EQ(*config->get_string("model.path"), "x");
+  EXPECT_EQ(*config->get_string("optim.lr_scheduler_type"), "cosine");
+  EXPECT_EQ(*config->get_string("data.messages_key"), "turns");
+  EXPECT_EQ(*config->get_int("trainer.total_training_steps"), 3);
+  EXPECT_TRUE(config->is_set("model.partial_pretrain"));
+}
+
+TEST(StageKeys, IntervalsAreStepsOrEpochs) {
+  EXPECT_TRUE(load({"trainer.save_freq=after_each_epoch"}).ok());
+  EXPECT_TRUE(load({"trainer.save_freq=5"}).ok());
+  EXPECT_FALSE(load({"trainer.save_freq=daily"}).ok());
+}
+
+}  // namespace
+}  // namespace rl

@@ -1,0 +1,133 @@
+#include "rl/data/conversation_builder.h"
+
+#include <gtest/gtest.h>
+
+#include "rl/data/toy.h"
+
+namespace rl {
+namespace {
+
+using nlohmann::ordered_json;
+
+Tokenizer toy_tokenizer() {
+  auto tokenizer = Tokenizer::from_json(toy_tokenizer_json(), "toy");
+  CHECK(tokenizer.ok());
+  return std::move(tokenizer).value();
+}
+
+ConversationOptions toy_options() {
+  ConversationOptions options;
+  options.chat_template = toy_chat_template();
+  return options;
+}
+
+// "user a", "assistant b": one message each.
+DataRow conversation(const std::vector<std::string>& messages) {
+  DataRow row;
+  row.where = "f:3";
+  row.prompt = ordered_json::array();
+  for (const std::string& message : messages) {
+    const std::size_t space = message.find(' ');
+    row.prompt.push_back({{"role", message.substr(0, space)}, {"content", message.substr(space + 1)}});
+  }
+  return row;
+}
+
+// The whole text, with what is learned in brackets.
+std::string marked(const Tokenizer& tokenizer, const LearnedTokens& tokens) {
+  std::string text;
+  for (std::size_t i = 0; i < tokens.ids.size(); ++i) {
+    const bool before = i > 0 && tokens.learned[i - 1] != 0;
+    if (!before && tokens.learned[i] != 0) text += "[";
+    if (before && tokens.learned[i] == 0) text += "]";
+    text += tokenizer.decode(std::vector<std::int32_t>{tokens.ids[i]}, false);
+  }
+  return text + (!tokens.learned.empty() && tokens.learned.back() != 0 ? "]" : "");
+}
+
+std::string tokenize(const DataRow& row, const ConversationOptions& options = toy_options()) {
+  static const Tokenizer tokenizer = toy_tokenizer();
+  const auto builder = ConversationBuilder::create(tokenizer, options);
+  if (!builder.ok()) return builder.status().message();
+  const auto tokens = builder->tokenize(row);
+  return tokens.ok() ? marked(tokenizer, *tokens) : tokens.status().message();
+}
+
+TEST(ConversationBuilder, LearnsEveryTurnOfTheAssistantAndNothingElse) {
+  EXPECT_EQ(tokenize(conversation({"user ab", "assistant cd", "user e", "assistant f"})),
+            "<|user|>ab<|end|><|assistant|>[cd<|end|>]<|user|>e<|end|><|assistant|>[f<|end|>]");
+}
+
+TEST(ConversationBuilder, WhatComesAfterTheLastAnswerIsRead) {
+  EXPECT_EQ(tokenize(conversation({"user a", "assistant b", "user c"})), "<|user|>a<|end|><|assistant|>[b<|end|>]<|user|>c<|end|>");
+}
+
+TEST(ConversationBuilder, TheAssistantMayOpen) {
+  // Nothing precedes the very first token, so that it cannot be learned.
+  EXPECT_EQ(tokenize(conversation({"assistant ab", "user c", "assistant d"})), "<|assistant|>[ab<|end|>]<|user|>c<|end|><|assistant|>[d<|end|>]");
+}
+
+TEST(ConversationBuilder, OfAPromptAndAResponseTheResponseIsLearned) {
+  DataRow row = conversation({"user a"});
+  row.response = "bc";  // closed with an end where the tokenizer has one, which this does not say
+  EXPECT_EQ(tokenize(row), "<|user|>a<|end|><|assistant|>[bc]");
+  row.prompt = "a";
+  EXPECT_EQ(tokenize(row), "a[bc]");
+}
+
+TEST(ConversationBuilder, CutsAsTruncationSays) {
+  ConversationOptions options = toy_options();
+  options.tokens_max = 7;
+  const DataRow row = conversation({"user a", "assistant b", "user c", "assistant d"});
+  EXPECT_EQ(tokenize(row, options), "f:3: the sequence has 12 tokens, data.max_length is 7: raise it, or set data.truncation=left|right");
+  options.truncation = Truncation::kLeft;
+  EXPECT_EQ(tokenize(row, options), "<|end|><|user|>c<|end|><|assistant|>[d<|end|>]");  // the first token that is left is not learned
+  options.truncation = Truncation::kRight;
+  EXPECT_EQ(tokenize(row, options), "<|user|>a<|end|><|assistant|>[b<|end|>]<|user|>");
+}
+
+TEST(ConversationBuilder, RowsWithNothingToLearnAreNamed) {
+  EXPECT_NE(tokenize(conversation({"user a", "system b"})).find("f:3: nothing to learn: no message is the assistant's"), std::string::npos);
+  DataRow row = conversation({"user a"});
+  row.prompt = "a";
+  EXPECT_NE(tokenize(row).find("f:3: nothing to learn: the row has a prompt and no response (data.response_key)"), std::string::npos);
+}
+
+// As Qwen3's template drops the thoughts of earlier turns.
+TEST(ConversationBuilder, ATemplateThatRewritesEarlierTurnsIsAnErrorUnlessMessagesAreRenderedByThemselves) {
+  ConversationOptions options = toy_options();
+  options.chat_template = "{% for message in messages %}{{ '<|' + message.role + '|>' + (message.content if loop.last or message.role == 'user' else message.content[1:]) + '<|end|>' }}{% endfor %}"
+                          "{% if add_generation_prompt %}{{ '<|assistant|>' }}{% endif %}";
+  const DataRow row = conversation({"user a", "assistant bc", "user d", "assistant ef"});
+  const std::string told = tokenize(row, options);
+  EXPECT_NE(told.find("f:3: message 4"), std::string::npos) << told;
+  EXPECT_NE(told.find("data.ignore_input_ids_mismatch=true"), std::string::npos) << told;
+  options.message_by_message = true;
+  EXPECT_EQ(tokenize(row, options), "<|user|>a<|end|><|assistant|>[bc<|end|>]<|user|>d<|end|><|assistant|>[ef<|end|>]");
+}
+
+// A system prompt that a template puts before every conversation comes once; and both ways agree where the template is plain.
+TEST(ConversationBuilder, MessagesByThemselvesAreTheConversation) {
+  ConversationOptions options = toy_options();
+  options.chat_template = "{% if messages[0].role != 'system' %}{{ 'be good' }}{% endif %}" + toy_chat_template();
+  const DataRow row = conversation({"user a", "assistant b", "user c", "assistant d"});
+  const std::string grown = tokenize(row, options);
+  EXPECT_EQ(grown, "be good<|user|>a<|end|><|assistant|>[b<|end|>]<|user|>c<|end|><|assistant|>[d<|end|>]");
+  options.message_by_message = true;
+  EXPECT_EQ(tokenize(row, options), grown);
+}
+
+TEST(ConversationBuilder, ToolsAndThinkingReachTheTemplate) {
+  ConversationOptions options = toy_options();
+  options.chat_template = "{% if tools %}{{ tools[0] }}{% endif %}{% if enable_thinking %}{{ 'deep' }}{% endif %}" + toy_chat_template();
+  DataRow row = conversation({"user a", "assistant b"});
+  EXPECT_EQ(tokenize(row, options), "<|user|>a<|end|><|assistant|>[b<|end|>]");
+  options.thinking_given = options.thinking = true;
+  row.extra["tools"] = {"saw"};
+  EXPECT_EQ(tokenize(row, options), "sawdeep<|user|>a<|end|><|assistant|>[b<|end|>]");
+  row.extra["enable_thinking"] = false;
+  EXPECT_EQ(tokenize(row, options), "saw<|user|>a<|end|><|assistant|>[b<|end|>]");
+}
+
+}  // namespace
+}  // namespace rl

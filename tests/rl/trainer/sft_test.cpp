@@ -1,0 +1,161 @@
+// Whole runs of `starling-rl sft`.
+#include <csignal>
+#include <future>
+#include <thread>
+
+#include "rl/train/checkpoint.h"
+#include "tests/rl/trainer/trainer_fixture.h"
+
+namespace rl {
+namespace {
+
+class SftTest : public TrainerTest {
+ protected:
+  std::string sft_command(const std::string& arguments, const std::string& run = "run") const {
+    return STARLING_BIN_DIR "/starling-rl sft data.dataset_name=toy data.toy.letters=4 data.toy.length=2 data.toy.rows=64 data.train_batch_size=16 data.max_length=32 optim.lr=1e-2 model.path=" +
+           model() + " trainer.logger=[console,file] trainer.default_local_dir=" + (folder_ / run).string() + " " + arguments;
+  }
+  Outcome sft(const std::string& arguments, const std::string& run = "run") const { return shell("exec " + sft_command(arguments, run)); }
+
+  // One metric of every step that has it.
+  std::vector<double> metric(const std::string& name, const std::string& run = "run") const {
+    std::vector<double> values;
+    for (const std::string& line : numbers(folder_ / run)) {
+      const auto json = nlohmann::json::parse(line);
+      if (json["data"].contains(name)) values.push_back(json["data"][name].get<double>());
+    }
+    return values;
+  }
+
+  std::string write(const std::string& name, const std::string& text) const {
+    fs::create_directories(folder_);
+    std::ofstream(folder_ / name) << text;
+    return (folder_ / name).string();
+  }
+};
+
+TEST_F(SftTest, TwentyStepsLowerTheLossAndTheValidationLoss) {
+  const Outcome run = sft("trainer.total_training_steps=20 trainer.test_freq=5");
+  ASSERT_EQ(run.code, 0) << run.output;
+  const std::vector<double> loss = metric("train/loss");
+  ASSERT_EQ(loss.size(), 20u) << run.output;
+  EXPECT_GT(loss.front(), 3.0);
+  EXPECT_LT(loss.back(), 1.5);
+  const std::vector<double> validation = metric("val/loss");
+  ASSERT_EQ(validation.size(), 4u);
+  EXPECT_LT(validation.back(), validation.front() - 0.3);
+  EXPECT_EQ(metric("train/lr").back(), 1e-2);
+  EXPECT_EQ(metric("train/global_tokens").front(), 16 * 13.0);  // "<user>sort ab<end><assistant>" and "ab<end>": nothing is padded
+  EXPECT_TRUE(fs::exists(folder_ / "run" / "global_step_20" / "huggingface" / "tokenizer.json"));
+}
+
+TEST_F(SftTest, EpochsGoOverAllRowsAndScheduleAndSavesFollowThem) {
+  const Outcome run = sft("trainer.total_epochs=2 trainer.save_freq=after_each_epoch optim.lr_scheduler_type=cosine optim.lr_warmup_steps=2");
+  ASSERT_EQ(run.code, 0) << run.output;
+  const std::vector<double> rates = metric("train/lr");
+  ASSERT_EQ(rates.size(), 8u);  // 64 rows, 16 a step, twice
+  EXPECT_LT(rates[0], rates[1]);
+  EXPECT_LT(rates[7], rates[3]);
+  EXPECT_EQ(metric("training/epoch"), (std::vector<double>{0, 0, 0, 0, 1, 1, 1, 1}));
+  EXPECT_TRUE(fs::exists(folder_ / "run" / "global_step_4"));
+  EXPECT_TRUE(fs::exists(folder_ / "run" / "global_step_8"));
+}
+
+TEST_F(SftTest, TwoWorkersTrainAsOneDoes) {
+  ASSERT_EQ(sft("trainer.total_training_steps=4 trainer.test_freq=4", "one").code, 0);
+  const Outcome run = sft("trainer.total_training_steps=4 trainer.test_freq=4 trainer.n_gpus_per_node=2 data.max_token_len_per_gpu=30", "two");
+  ASSERT_EQ(run.code, 0) << run.output;
+  for (const char* name : {"train/loss", "train/grad_norm", "val/loss"}) {
+    const std::vector<double> one = metric(name, "one");
+    const std::vector<double> two = metric(name, "two");
+    ASSERT_EQ(one.size(), two.size()) << name;
+    for (std::size_t i = 0; i < one.size(); ++i) EXPECT_NEAR(one[i], two[i], 1e-3 * std::abs(one[i])) << name << " of step " << i + 1;
+  }
+  EXPECT_NEAR(metric("train/grad_norm", "one")[0], metric("train/grad_norm", "two")[0], 1e-6 * metric("train/grad_norm", "one")[0]);
+}
+
+TEST_F(SftTest, ARunThatIsKilledContinuesWithTheSameNumbers) {
+  ASSERT_EQ(sft("trainer.total_training_steps=40 trainer.save_freq=3", "whole").code, 0);
+  // Killed by the shell, so that its parent does not tidy up for it.
+  const std::string command = sft_command("trainer.total_training_steps=40 trainer.save_freq=3", "cut");
+  const Outcome killed = shell(command + " & pid=$!; until test -d " + (folder_ / "cut" / "global_step_9").string() + "; do sleep 0.02; done; kill -9 $pid; wait $pid");
+  EXPECT_NE(killed.code, 0);
+  for (int wait = 0; wait < 200 && !processes().empty(); ++wait) ::usleep(100'000);
+  ASSERT_TRUE(find_latest_checkpoint(folder_ / "cut").has_value());
+  const Outcome rest = sft("trainer.total_training_steps=40 trainer.save_freq=3", "cut");
+  ASSERT_EQ(rest.code, 0) << rest.output;
+  EXPECT_NE(rest.output.find("continuing after step"), std::string::npos) << rest.output;
+  EXPECT_EQ(numbers(folder_ / "whole"), numbers(folder_ / "cut"));
+  EXPECT_EQ(read(folder_ / "whole" / "global_step_40" / "huggingface" / "model.safetensors"), read(folder_ / "cut" / "global_step_40" / "huggingface" / "model.safetensors"));
+}
+
+TEST_F(SftTest, AnAdapterIsTrainedSavedAndResumed) {
+  const Outcome first = sft("model.lora_rank=8 trainer.total_training_steps=20");
+  ASSERT_EQ(first.code, 0) << first.output;
+  EXPECT_LT(metric("train/loss").back(), metric("train/loss").front() - 0.3);
+  EXPECT_TRUE(fs::exists(folder_ / "run" / "global_step_20" / "lora_adapter" / "adapter_config.json"));
+  EXPECT_FALSE(fs::exists(folder_ / "run" / "global_step_20" / "huggingface"));
+  const Outcome more = sft("model.lora_rank=8 trainer.total_training_steps=25");
+  ASSERT_EQ(more.code, 0) << more.output;
+  EXPECT_LT(metric("train/loss").back(), metric("train/loss")[19] + 0.2);
+  const Outcome exported = shell(STARLING_BIN_DIR "/starling-rl export --checkpoint " + (folder_ / "run").string() + " --out " + (folder_ / "merged").string());
+  EXPECT_EQ(exported.code, 0) << exported.output;
+  EXPECT_TRUE(fs::exists(folder_ / "merged" / "config.json"));
+}
+
+TEST_F(SftTest, ConversationsFromAFileAreLearned) {
+  const std::string file = write("turns.jsonl", R"({"messages": [{"role": "user", "content": "ab"}, {"role": "assistant", "content": "ba"}, {"role": "user", "content": "cd"}, {"role": "assistant", "content": "dc"}]})" "\n"
+                                                R"({"messages": [{"role": "user", "content": "ac"}, {"role": "assistant", "content": "ca"}]})" "\n");
+  const Outcome run = sft("data.train_files=" + file + " data.val_files=" + file + " data.train_batch_size=2 trainer.total_training_steps=30");
+  ASSERT_EQ(run.code, 0) << run.output;
+  EXPECT_EQ(metric("train/learned_tokens").front(), 9);
+  EXPECT_LT(metric("val/loss").back(), 0.5);
+}
+
+// By the teacher's distributions alone.
+TEST_F(SftTest, AStudentComesCloserToItsTeacher) {
+  ASSERT_EQ(sft("trainer.total_training_steps=100", "teacher").code, 0);
+  const std::string teacher = (folder_ / "teacher" / "global_step_100" / "huggingface").string();
+  const Outcome run = sft("trainer.total_training_steps=30 distillation.weight=1.0 distillation.temperature=2 distillation.topk=4 distillation.teacher.path=" + teacher);
+  ASSERT_EQ(run.code, 0) << run.output;
+  EXPECT_LT(metric("train/kl").back(), 0.3 * metric("train/kl").front());
+  EXPECT_TRUE(std::isfinite(metric("val/kl").back()));
+  const Outcome wrong = sft("distillation.weight=2 distillation.teacher.path=" + teacher);
+  EXPECT_EQ(wrong.code, 1);
+  EXPECT_NE(wrong.output.find("distillation.weight: must be in [0, 1]"), std::string::npos) << wrong.output;
+}
+
+TEST_F(SftTest, WrongInputIsAnErrorBeforeAnythingStarts) {
+  const std::string unanswered = write("unanswered.jsonl", R"({"messages": [{"role": "user", "content": "a"}]})" "\n");
+  const std::string empty = write("empty.jsonl", "");
+  struct Case {
+    std::string arguments;
+    const char* told;
+  };
+  for (const Case& wrong : {Case{"data.train_files=" + unanswered, "unanswered.jsonl:1: "}, Case{"data.train_files=" + empty, "empty.jsonl"}, Case{"data.max_length=3", "toy:1: the sequence has"},
+                            Case{"data.train_batch_size=1000", "data.train_batch_size"}, Case{"model.path=/no/such", "/no/such"}, Case{"model.pth=x", "model.path"},
+                            Case{"actor_rollout_ref.actor.optim.lr=1", "unknown key"}, Case{"optim.lr=-1", "optim.lr"}, Case{"trainer.save_freq=often", "an integer or after_each_epoch"},
+                            Case{"data.custom_cls.path=x.py", "data.custom_cls.path"}}) {
+    const Outcome run = sft(wrong.arguments);
+    EXPECT_EQ(run.code, 1) << wrong.arguments << "\n" << run.output;
+    EXPECT_NE(run.output.find("error: "), std::string::npos) << run.output;
+    EXPECT_NE(run.output.find(wrong.told), std::string::npos) << wrong.arguments << "\n" << run.output;
+  }
+}
+
+TEST_F(SftTest, AConfigurationIsJudgedByTheKeysOfTheCommand) {
+  const Outcome check = shell(STARLING_BIN_DIR "/starling sft --check model.path=x optim.lr=1e-5 engine.strategy=fsdp data.pad_mode=right");
+  EXPECT_EQ(check.code, 0) << check.output;
+  EXPECT_NE(check.output.find("optim.lr = 1e-05: learning rate"), std::string::npos) << check.output;
+  EXPECT_NE(check.output.find("4 keys: 2 used, 2 without effect, 0 refused"), std::string::npos) << check.output;
+  const Outcome other = shell(STARLING_BIN_DIR "/starling train --check optim.lr=1e-5");
+  EXPECT_EQ(other.code, 1) << other.output;
+  EXPECT_NE(other.output.find("`starling sft` takes it"), std::string::npos) << other.output;
+  const Outcome dry = sft("--dry-run");
+  EXPECT_EQ(dry.code, 0) << dry.output;
+  EXPECT_NE(dry.output.find("4 an epoch, 16 in all"), std::string::npos) << dry.output;
+  EXPECT_NE(shell(STARLING_BIN_DIR "/starling sft --config-print optim.lr=0.5").output.find("lr: 0.5"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace rl

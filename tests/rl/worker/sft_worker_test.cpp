@@ -1,0 +1,200 @@
+// Supervised steps without the runtime: workers are objects, ranks are threads.
+#include "rl/worker/sft_worker.h"
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <cmath>
+#include <functional>
+#include <thread>
+
+#include "rl/train/gloo_communicator.h"
+#include "rl/train/toy_model.h"
+
+namespace rl {
+namespace {
+
+namespace fs = std::filesystem;
+
+class SftWorkerTest : public ::testing::Test {
+ protected:
+  static void SetUpTestSuite() {
+    folder_ = fs::temp_directory_path() / ("starling-sft-" + std::to_string(::getpid()));
+    fs::create_directories(folder_);
+    ASSERT_TRUE(make_toy_model(folder_, {.layers = 2, .hidden_size = 32, .intermediate_size = 64}).ok());
+  }
+  static void TearDownTestSuite() { fs::remove_all(folder_); }
+
+  // Momentum is the gradient, with SGD and no clipping.
+  static SftWorkerOptions options() {
+    SftWorkerOptions options;
+    options.model = folder_;
+    options.learner.optimizer = OptimizerKind::kSgd;
+    options.learner.sgd.momentum = 0.9F;
+    options.learner.grad_norm_max = 0.0;
+    return options;
+  }
+
+  static std::unique_ptr<SftWorker> make(const SftWorkerOptions& options, std::unique_ptr<Communicator> communicator = make_single_communicator()) {
+    auto worker = SftWorker::create(options, std::move(communicator));
+    EXPECT_TRUE(worker.ok()) << worker.status().to_string();
+    return std::move(*worker);
+  }
+
+  // Rows of different lengths with two learned stretches each, as two turns have; row i is the same in every batch.
+  static SupervisedBatch batch(std::int64_t first, std::int64_t last) {
+    SupervisedBatch made;
+    for (std::int64_t row = first; row < last; ++row) {
+      LearnedTokens tokens;
+      const std::int64_t size = 6 + 3 * (row % 4);
+      for (std::int64_t i = 0; i < size; ++i) {
+        tokens.ids.push_back(static_cast<std::int32_t>(4 + (row * 7 + i * i) % 26));
+        tokens.learned.push_back(i == 2 || i == 3 || i >= size - 2 ? 1 : 0);
+      }
+      made.append(tokens);
+    }
+    return made;
+  }
+
+  struct StepResult {
+    std::vector<float> gradient;
+    Metrics metrics;
+  };
+  static StepResult step(std::int64_t rows, int ranks, const SftWorkerOptions& options) {
+    const std::shared_ptr<Rendezvous> rendezvous = make_local_rendezvous();
+    const std::int64_t total = batch(0, rows).learned_tokens();
+    StepResult result;
+    std::vector<Metrics> metrics(static_cast<std::size_t>(ranks));
+    std::vector<std::thread> threads;
+    for (int rank = 0; rank < ranks; ++rank) {
+      threads.emplace_back([&, rank] {
+        std::unique_ptr<Communicator> group = make_single_communicator();
+        if (ranks > 1) group = std::move(*make_gloo_communicator(rendezvous, {.rank = rank, .size = ranks, .host = "127.0.0.1"}));
+        const auto worker = make(options, std::move(group));
+        const auto report = worker->update(batch(rows * rank / ranks, rows * (rank + 1) / ranks), total, 1e-2);
+        ASSERT_TRUE(report.ok()) << report.status().to_string();
+        metrics[static_cast<std::size_t>(rank)] = *report;
+        if (rank != 0) return;
+        const std::vector<OptimizerState> state = worker->learner().optimizer_state();
+        result.gradient.assign(state.front().values.begin(), state.front().values.end());
+      });
+    }
+    for (std::thread& thread : threads) thread.join();
+    for (const Metrics& part : metrics) {
+      for (const auto& [name, value] : part) result.metrics[name] += value;
+    }
+    return result;
+  }
+
+  static double distance(const std::vector<float>& a, const std::vector<float>& b) {
+    double difference = 0.0;
+    double size = 0.0;
+    for (std::size_t i = 0; i < a.size(); ++i) {
+      difference += std::pow(double{a[i]} - double{b[i]}, 2);
+      size += std::pow(double{a[i]}, 2);
+    }
+    EXPECT_GT(size, 0.0);
+    return std::sqrt(difference / size);
+  }
+
+  static inline fs::path folder_;
+};
+
+TEST_F(SftWorkerTest, TheGradientDependsOnNeitherMicroBatchesNorWorkers) {
+  const StepResult whole = step(7, 1, options());
+  for (const auto& [ranks, limits] : {std::pair(1, MicroBatchLimits{.samples_max = 1}), {1, {.tokens_max = 20}}, {2, {}}, {3, {.samples_max = 2}}}) {
+    SftWorkerOptions cut = options();
+    cut.micro_batch = limits;
+    const StepResult other = step(7, ranks, cut);
+    EXPECT_LE(distance(whole.gradient, other.gradient), 1e-6) << ranks << " workers, " << limits.samples_max << " rows, " << limits.tokens_max << " tokens";
+    EXPECT_NEAR(whole.metrics.at("train/loss"), other.metrics.at("train/loss"), 1e-6);
+    EXPECT_NEAR(whole.metrics.at("train/grad_norm"), other.metrics.at("train/grad_norm"), 1e-5);
+  }
+}
+
+// Packing: a row's loss is the same to the bit whatever lies beside it; nothing is padded.
+TEST_F(SftWorkerTest, PackedRowsDoNotSeeEachOther) {
+  const auto worker = make(options());
+  double apart = 0.0;
+  for (std::int64_t row = 0; row < 5; ++row) apart += worker->evaluate(batch(row, row + 1))->loss;
+  const auto together = worker->evaluate(batch(0, 5));
+  ASSERT_TRUE(together.ok());
+  EXPECT_NEAR(together->loss, apart, 1e-4);
+  EXPECT_EQ(together->tokens, 5 * 4);
+  const PackedBatch packed = pack_supervised(batch(0, 5), 0, 5);
+  EXPECT_EQ(packed.tokens(), 6 + 9 + 12 + 15 + 6);
+  EXPECT_EQ(packed.targets.size(), 20u);
+}
+
+// Masking: what is not learned is read and not predicted. The sum over the stretches of two turns is that of each turn alone.
+TEST_F(SftWorkerTest, OnlyLearnedTokensCountAndTurnsAddUp) {
+  const auto worker = make(options());
+  const SupervisedBatch both = batch(3, 4);
+  SupervisedBatch first = both;
+  SupervisedBatch last = both;
+  for (std::size_t i = 0; i < both.learned.values.size(); ++i) (i < 5 ? last : first).learned.values[i] = 0;
+  const double sum = worker->evaluate(first)->loss + worker->evaluate(last)->loss;
+  EXPECT_NEAR(worker->evaluate(both)->loss, sum, 1e-5);
+  // The first turn does not know what follows it; the last one does know what came before.
+  SupervisedBatch changed = first;
+  changed.ids.values.back() = 5 + changed.ids.values.back() % 20;
+  EXPECT_EQ(worker->evaluate(changed)->loss, worker->evaluate(first)->loss);
+  changed = last;
+  changed.ids.values[0] = 5 + changed.ids.values[0] % 20;
+  EXPECT_NE(worker->evaluate(changed)->loss, worker->evaluate(last)->loss);
+}
+
+TEST_F(SftWorkerTest, ARowWithNothingToLearnChangesNothing) {
+  SupervisedBatch extended = batch(0, 2);
+  SupervisedBatch idle = batch(2, 3);
+  std::fill(idle.learned.values.begin(), idle.learned.values.end(), 0);
+  extended.append({.ids = {idle.ids.values.begin(), idle.ids.values.end()}, .learned = {idle.learned.values.begin(), idle.learned.values.end()}});
+  const auto worker = make(options());
+  EXPECT_EQ(worker->evaluate(extended)->tokens, 8);
+  SftWorkerOptions single = options();
+  single.micro_batch.samples_max = 1;  // one pass has no target at all
+  const auto learned = make(single)->update(extended, 8, 1e-2);
+  ASSERT_TRUE(learned.ok()) << learned.status().to_string();
+  EXPECT_NEAR(learned->at("train/loss"), make(single)->update(batch(0, 2), 8, 1e-2)->at("train/loss"), 1e-6);
+}
+
+// Distillation: with weight 0 it is the step without a teacher, and with the teacher's own weights there is nothing to learn from it.
+TEST_F(SftWorkerTest, ATeacherOfWeightZeroChangesNothing) {
+  SftWorkerOptions distilled = options();
+  distilled.teacher = TeacherOptions{.model = folder_, .loss = {.temperature = 2.0, .weight = 0.0}};
+  const StepResult with = step(5, 1, distilled);
+  const StepResult without = step(5, 1, options());
+  EXPECT_LE(distance(without.gradient, with.gradient), 1e-5);
+  EXPECT_NEAR(with.metrics.at("train/loss"), without.metrics.at("train/loss"), 1e-5);
+  EXPECT_NEAR(with.metrics.at("train/kl"), 0.0, 1e-6);
+  distilled.teacher->loss.weight = 1.0;
+  EXPECT_LT(step(5, 1, distilled).metrics.at("train/grad_norm"), 1e-4);
+}
+
+TEST_F(SftWorkerTest, TheDistilledGradientDependsOnNeitherMicroBatchesNorWorkers) {
+  const fs::path teacher = folder_ / "teacher";
+  ASSERT_TRUE(make_toy_model(teacher, {.layers = 1, .hidden_size = 48, .intermediate_size = 64, .seed = 7}).ok());
+  for (const std::int64_t top_k : {0, 5}) {
+    SftWorkerOptions distilled = options();
+    distilled.teacher = TeacherOptions{.model = teacher, .loss = {.temperature = 2.0, .weight = 0.7, .top_k = top_k}};
+    const StepResult whole = step(7, 1, distilled);
+    EXPECT_GT(whole.metrics.at("train/kl"), 0.01);
+    EXPECT_NEAR(whole.metrics.at("train/loss"), 0.3 * whole.metrics.at("train/ce_loss") + 0.7 * whole.metrics.at("train/kl"), 1e-9);
+    distilled.micro_batch.samples_max = 2;
+    EXPECT_LE(distance(whole.gradient, step(7, 2, distilled).gradient), 1e-6) << top_k;
+  }
+}
+
+TEST_F(SftWorkerTest, BatchesThatCannotBeAreRefused) {
+  const auto worker = make(options());
+  SupervisedBatch wrong = batch(0, 1);
+  wrong.learned.values[0] = 1;
+  EXPECT_EQ(worker->update(wrong, 4, 1e-2).status().code(), runtime::ErrorCode::kInvalidArgument);
+  wrong = batch(0, 1);
+  wrong.learned.values.pop_back();
+  EXPECT_EQ(worker->evaluate(wrong).status().code(), runtime::ErrorCode::kInvalidArgument);
+  EXPECT_EQ(worker->update(batch(0, 1), 0, 1e-2).status().code(), runtime::ErrorCode::kInvalidArgument);
+}
+
+}  // namespace
+}  // namespace rl
