@@ -31,7 +31,7 @@ int kto_command(runtime::Runtime& runtime, int argc, char** argv) {
 
 int rm_command(runtime::Runtime& runtime, int argc, char** argv) {
   const StageCommand command{
-      .keys = rm_keys(), .description = "Trains a reward model from pairs of a chosen and a rejected response (Bradley-Terry).", .example = example("rm"), .make = make_stage};
+      .keys = rm_keys(), .description = "Trains a reward model from pairs of a chosen and a rejected response (Bradley-Terry).", .example = example("rm"), .make = make_stage, .generates = false};
   return run_stage_command(runtime, command, argc, argv);
 }
 
