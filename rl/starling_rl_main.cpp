@@ -8,6 +8,8 @@
 #include "rl/command/export.h"
 #include "rl/command/generate.h"
 #include "rl/command/inspect.h"
+#include "rl/command/pipeline.h"
+#include "rl/command/preference.h"
 #include "rl/command/render.h"
 #include "rl/command/report.h"
 #include "rl/command/score.h"
@@ -26,11 +28,12 @@ struct Command {
   int (*run)(int argc, char** argv);
 };
 
-// Tools that people debug with: they never start a cluster.
+// Tools that people debug with, and what runs other commands: they never start a cluster.
 constexpr Command kTools[] = {
     {"generate", rl::generate_command},     {"score", rl::score_command},   {"tokenize", rl::tokenize_command},
     {"detokenize", rl::detokenize_command}, {"render", rl::render_command}, {"export", rl::export_command},
     {"inspect", rl::inspect_command},       {"report", rl::report_command},   {"data", rl::data_command},
+    {"pipeline", rl::pipeline_command},
 };
 
 // What trains: with a cluster, at hand or of its own.
@@ -39,7 +42,7 @@ struct Training {
   int (*run)(runtime::Runtime& runtime, int argc, char** argv);
 };
 
-constexpr Training kTrainings[] = {{"train", rl::train_command}, {"sft", rl::sft_command}};
+constexpr Training kTrainings[] = {{"train", rl::train_command}, {"sft", rl::sft_command}, {"dpo", rl::dpo_command}, {"kto", rl::kto_command}, {"rm", rl::rm_command}};
 
 void print_usage(std::ostream& out) {
   out << "usage: starling-rl COMMAND ...\ncommands: train";

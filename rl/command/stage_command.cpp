@@ -18,7 +18,7 @@ namespace {
 
 using runtime::Status;
 
-Status train(runtime::Runtime& runtime, const Config& config, std::unique_ptr<Stage> stage) {
+Status train(runtime::Runtime& runtime, const Config& config, std::unique_ptr<Stage> stage, bool generates) {
   auto trainer = StageTrainer::create(runtime, config, std::move(stage));
   if (!trainer.ok()) return trainer.status();
   if ((*trainer)->steps_done() >= (*trainer)->total_steps()) {
@@ -31,7 +31,7 @@ Status train(runtime::Runtime& runtime, const Config& config, std::unique_ptr<St
   std::cout << "config:     " << ((*trainer)->options().folder / "config.yaml").string() << "\n";
   const auto result = find_stage_result((*trainer)->options().folder);
   if (result.ok()) std::cout << "checkpoint: " << result->checkpoint.string() << "\n";
-  if (result.ok() && !result->model.empty()) std::cout << "try it:     starling generate --model " << result->model.string() << " --chat TEXT\n";
+  if (result.ok() && !result->model.empty() && generates) std::cout << "try it:     starling generate --model " << result->model.string() << " --chat TEXT\n";
   if (result.ok() && result->model.empty()) std::cout << "try it:     starling export --checkpoint " << result->checkpoint.string() << " --out FOLDER\n";
   std::cout.flush();
   return status;
@@ -74,7 +74,7 @@ int run_stage_command(runtime::Runtime& runtime, const StageCommand& command, in
     return fits.ok() ? 0 : fail(fits);
   }
   for (const std::string& note : config->notes()) LOG(info, "{}", note);
-  return runtime.run([&](runtime::Runtime& started) { return train(started, *config, std::move(stage)); });
+  return runtime.run([&](runtime::Runtime& started) { return train(started, *config, std::move(stage), command.generates); });
 }
 
 }  // namespace rl

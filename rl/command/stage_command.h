@@ -16,6 +16,7 @@ struct StageCommand {
   std::string description;  // "Learns from demonstrations: ..."
   std::string example;      // a command line that works as it stands
   std::function<std::unique_ptr<Stage>()> make;
+  bool generates = true;    // what it trains writes text
 };
 
 /// argv[0] is the command's name. `runtime` must have the classes of register_stage_actors() and not be started yet: a configuration that is wrong

@@ -1,5 +1,7 @@
 #include "rl/config/stage_keys.h"
 
+#include <span>
+
 #include "rl/config/key_notes.h"
 
 namespace rl {
@@ -25,21 +27,45 @@ constexpr KeyDescription kSftDescriptions[] = {
 #include "rl/config/sft_descriptions.inc"
 };
 
+constexpr KeyInfo kPreference[] = {
+#include "rl/config/preference_keys.inc"
+};
+
+constexpr KeyInfo kDpo[] = {
+#include "rl/config/dpo_keys.inc"
+};
+
+constexpr KeyInfo kKto[] = {
+#include "rl/config/kto_keys.inc"
+};
+
+constexpr KeyInfo kRm[] = {
+#include "rl/config/rm_keys.inc"
+};
+
+constexpr KeyDescription kPreferenceDescriptions[] = {
+#include "rl/config/preference_descriptions.inc"
+};
+
 // Sections end in '.'; the longest match wins.
 constexpr KeyAlias kAliases[] = {
+    // Those of starling sft alone come first.
+    {"distillation.distillation_loss.topk", "distillation.topk"},
+    {"data.multiturn.messages_key", "data.messages_key"},
+    {"data.multiturn.tools_key", "data.tools_key"},
+    {"data.multiturn.enable_thinking_key", "data.enable_thinking_key"},
     {"model.partial_pretrain", "model.path"},
     {"model.lora.alpha", "model.lora_alpha"},
     {"model.lora.dropout", "model.lora_dropout"},
     {"model.lora.rank", "model.lora_rank"},
     {"optim.warmup_style", "optim.lr_scheduler_type"},
-    {"data.multiturn.messages_key", "data.messages_key"},
-    {"data.multiturn.tools_key", "data.tools_key"},
-    {"data.multiturn.enable_thinking_key", "data.enable_thinking_key"},
     {"data.chat_template", "model.custom_chat_template"},
     {"trainer.max_steps", "trainer.total_training_steps"},
     {"trainer.max_actor_ckpt_to_keep", "trainer.max_ckpt_to_keep"},
     {"num_train_epochs", "trainer.total_epochs"},
 };
+
+constexpr std::span<const KeyAlias> kSharedAliases = std::span(kAliases).subspan(4);
 
 }  // namespace
 
@@ -48,8 +74,23 @@ const KeyTable& sft_keys() {
   return table;
 }
 
+const KeyTable& dpo_keys() {
+  static const KeyTable table("dpo", {{kShared, kSharedDescriptions}, {kPreference, kPreferenceDescriptions}, {kDpo, {}}}, kSharedAliases);
+  return table;
+}
+
+const KeyTable& kto_keys() {
+  static const KeyTable table("kto", {{kShared, kSharedDescriptions}, {kPreference, kPreferenceDescriptions}, {kKto, {}}}, kSharedAliases);
+  return table;
+}
+
+const KeyTable& rm_keys() {
+  static const KeyTable table("rm", {{kShared, kSharedDescriptions}, {kPreference, kPreferenceDescriptions}, {kRm, {}}}, kSharedAliases);
+  return table;
+}
+
 const KeyTable* find_stage_keys(std::string_view command) {
-  for (const KeyTable* table : {&sft_keys()}) {
+  for (const KeyTable* table : {&sft_keys(), &dpo_keys(), &kto_keys(), &rm_keys()}) {
     if (table->command() == command) return table;
   }
   return nullptr;

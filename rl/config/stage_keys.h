@@ -10,6 +10,11 @@ namespace rl {
 /// Of `starling sft`.
 const KeyTable& sft_keys();
 
+/// Of the stages that learn from preferences.
+const KeyTable& dpo_keys();
+const KeyTable& kto_keys();
+const KeyTable& rm_keys();
+
 /// Of the stage of that name; nullptr: there is none.
 const KeyTable* find_stage_keys(std::string_view command);
 

@@ -7,6 +7,17 @@
 
 namespace rl {
 
+/// Two responses to a prompt of which one is better, or a single one that is wanted or not.
+struct Preference {
+  nlohmann::ordered_json chosen;    // a text, or the messages that follow the prompt's; of a single response, it itself
+  nlohmann::ordered_json rejected;  // the same; null: there is a single response
+  double margin = 0.0;              // by how much the chosen one is better, in the data's own units
+  bool wanted = true;               // of a single response
+
+  bool is_pair() const { return !rejected.is_null(); }
+  bool operator==(const Preference&) const = default;
+};
+
 struct DataRow {
   nlohmann::ordered_json prompt;        // a string (plain text), or a list of chat messages [{"role":..., "content":...}, ...]
   std::string ground_truth;             // what the reward compares with; empty when the row has none
@@ -14,6 +25,7 @@ struct DataRow {
   nlohmann::ordered_json extra;         // verl's `extra_info`, or null
   std::optional<std::string> response;  // a demonstration, for supervised steps
   std::string where;                    // "train.jsonl:12" or "toy:7", for messages
+  std::optional<Preference> preference = {};  // of rows that are read as preferences
 
   bool is_chat() const { return prompt.is_array(); }
   bool operator==(const DataRow&) const = default;

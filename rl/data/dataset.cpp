@@ -6,6 +6,7 @@
 #include "rl/data/row_source.h"
 #include "rl/data/streamed_rows.h"
 #include "rl/data/toy.h"
+#include "rl/data/toy_preferences.h"
 
 namespace rl {
 
@@ -128,6 +129,7 @@ Result<Dataset> Dataset::load(const DatasetOptions& options) {
     Result<ToyOptions> toy = ToyOptions::from_json(options.toy, options.seed);
     if (!toy.ok()) return toy.status();
     dataset = make_toy_dataset(*toy);
+    if (options.mapping.preference) add_toy_preferences(dataset.rows_, *toy, options.mapping.preference->form);
     if (options.rows_max >= 0 && dataset.size() > options.rows_max) dataset.rows_.resize(static_cast<std::size_t>(options.rows_max));
   } else {
     if (options.files.empty()) return runtime::not_found("no data: set data.train_files=FILE or data.dataset_name=toy");

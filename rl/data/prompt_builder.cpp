@@ -64,7 +64,7 @@ Result<PromptBuilder> PromptBuilder::create(const Tokenizer& tokenizer, const Pr
   return PromptBuilder(tokenizer, options, std::move(chat_template));
 }
 
-Result<std::string> PromptBuilder::text(const DataRow& row) const {
+Result<std::string> PromptBuilder::text(const DataRow& row, bool asks) const {
   if (!row.is_chat()) return row.prompt.get<std::string>();
   if (!chat_template_) {
     return invalid_argument(row.where +
@@ -75,7 +75,7 @@ Result<std::string> PromptBuilder::text(const DataRow& row) const {
   variables["messages"] = row.prompt;
   variables["tools"] = nullptr;
   variables["documents"] = nullptr;
-  variables["add_generation_prompt"] = true;
+  variables["add_generation_prompt"] = asks;
   for (const auto& [name, value] : options_.template_variables.items()) variables[name] = value;
   Result<std::string> rendered = chat_template_->render(variables);
   if (!rendered.ok()) return rendered.status().with_context(row.where + ": chat template");

@@ -40,7 +40,8 @@ class PromptBuilder {
   static runtime::Result<PromptBuilder> create(const Tokenizer& tokenizer, const PromptOptions& options);
 
   /// The text that the model sees, before encoding. kInvalidArgument: the template refused the messages, or there is none.
-  runtime::Result<std::string> text(const DataRow& row) const;
+  /// Without `asks`, the chat is not left where the model is to go on.
+  runtime::Result<std::string> text(const DataRow& row, bool asks = true) const;
 
   /// Ids within the limit. kInvalidArgument: longer, with Truncation::kError; the message names the row and the cure.
   runtime::Result<std::vector<std::int32_t>> ids(const DataRow& row) const;

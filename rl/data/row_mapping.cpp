@@ -151,6 +151,11 @@ Status set_form(const RawRow& row, const RowMapping& mapping, DataRow& into) {
 
 }  // namespace
 
+Status normalise_messages(ordered_json& messages, const std::string& at) {
+  rename_share_gpt(messages);
+  return check_messages(messages, at);
+}
+
 Result<std::string> fill_template(std::string_view text, const ordered_json& row, const std::string& where) {
   const std::string at = where + ": data.prompt_template: ";
   std::string filled;
@@ -204,6 +209,7 @@ Result<RowMapping> RowMapping::from_config(const Config& config) {
 
 Result<DataRow> map_row(const RawRow& row, const RowMapping& mapping) {
   if (!row.value.is_object()) return invalid_argument(row.where + ": a row must be an object, it is " + json_type_name(row.value));
+  if (mapping.preference) return map_preference(row, mapping);
   if (const ordered_json* messages = mapping.messages.empty() ? nullptr : find(row.value, mapping.messages)) return map_conversation(row, mapping, *messages);
   DataRow into;
   into.where = row.where;

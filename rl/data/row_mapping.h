@@ -2,11 +2,13 @@
 #pragma once
 
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "rl/config/config.h"
 #include "rl/data/data_row.h"
+#include "rl/data/preference_mapping.h"
 #include "rl/data/row_source.h"
 #include "runtime/core/result.h"
 
@@ -35,6 +37,7 @@ struct RowMapping {
   std::vector<std::string> response_path = {};  // and from the response's
   Conversations conversations = Conversations::kNone;
   PromptForm prompt_form = PromptForm::kAsStored;
+  std::optional<PreferenceMapping> preference = {};  // rows are preferences
 
   /// kInvalidArgument: settings that do not go together, a template that does not parse.
   static runtime::Result<RowMapping> from_config(const Config& config);
@@ -44,6 +47,9 @@ struct RowMapping {
 
 /// kInvalidArgument: a column is missing or of a wrong type; the message names row and column. Not for kTree.
 runtime::Result<DataRow> map_row(const RawRow& row, const RowMapping& mapping);
+
+/// ShareGPT's {"from", "value"} become {"role", "content"}. kInvalidArgument: no messages, or one without a role or content; `at` begins the error.
+runtime::Status normalise_messages(nlohmann::ordered_json& messages, const std::string& at);
 
 /// The text of a template. `where` is for messages.
 runtime::Result<std::string> fill_template(std::string_view text, const nlohmann::ordered_json& row, const std::string& where);

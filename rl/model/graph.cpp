@@ -7,6 +7,7 @@
 #include <ATen/ops/constant_pad_nd.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/softmax.h>
+#include <ATen/ops/tanh.h>
 #include <ATen/ops/topk.h>
 #include <ATen/ops/where.h>
 #include <ATen/ops/zeros_like.h>
@@ -402,6 +403,12 @@ at::Tensor Graph::last_norm(const at::Tensor& hidden) const {
 at::Tensor Graph::head(std::size_t index, const at::Tensor& normed) const {
   const HeadConfig& config = config_.output_heads[index];
   return find_head_kind(config.kind)->compute(HeadInputs(config, normed, weights_->heads[index], pool_));
+}
+
+at::Tensor Graph::trained_logits(const at::Tensor& normed) const {
+  const at::Tensor logits = ops::linear(pool_, normed, weights_->lm_head);
+  if (config_.logit_softcap == 0.0) return logits;
+  return at::tanh(logits / config_.logit_softcap) * config_.logit_softcap;
 }
 
 at::Tensor Graph::logits(const at::Tensor& normed) const {

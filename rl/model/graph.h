@@ -47,6 +47,9 @@ class Graph {
   /// Logits of rows of last_norm(), [N, V], without a graph. For this and logprobs() there must be an output layer.
   at::Tensor logits(const at::Tensor& normed) const;
 
+  /// The same with a graph.
+  at::Tensor trained_logits(const at::Tensor& normed) const;
+
   /// Log-probabilities and entropies as ops::lm_head_logprobs.
   std::pair<at::Tensor, at::Tensor> logprobs(const at::Tensor& normed, std::span<const std::int32_t> targets, float temperature, bool with_entropy,
                                              std::int64_t rows_max, std::int64_t kept_bytes_max) const;

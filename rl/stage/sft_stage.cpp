@@ -1,10 +1,13 @@
 #include "rl/stage/sft_stage.h"
 
+#include <algorithm>
 #include <limits>
 #include <utility>
 
 #include "rl/model/model_config.h"
+#include "rl/text/tokenizer.h"
 #include "rl/train/step_metrics.h"
+#include "rl/train/toy_model.h"
 
 namespace rl {
 
@@ -16,6 +19,7 @@ Status SftStage::open(const StageSetup& setup) {
   setup_ = setup;
   const Result<ModelConfig> model = ModelConfig::load(setup.model);
   if (!model.ok()) return model.status();
+  if (const Status status = open_teacher(); !status.ok()) return status;
   SupervisedFeedOptions options{.model = setup.model,
                                 .context = model->max_position_embeddings,
                                 .batch_rows = setup.options.batch_rows,
@@ -38,9 +42,34 @@ Status SftStage::open(const StageSetup& setup) {
   return {};
 }
 
+Status SftStage::open_teacher() {
+  const Result<std::optional<TeacherOptions>> options = TeacherOptions::from_config(setup_.config);
+  if (!options.ok()) return options.status();
+  if (!*options) return {};
+  Result<std::filesystem::path> teacher = resolve_model(setup_.config, "distillation.teacher.path", setup_.options.seed);
+  if (!teacher.ok()) return teacher.status();
+  const Result<Tokenizer> own = Tokenizer::load(setup_.model);
+  if (!own.ok()) return own.status();
+  const Result<Tokenizer> others = Tokenizer::load(*teacher);
+  if (!others.ok()) return others.status().with_context("distillation.teacher.path");
+  for (std::int32_t id = 0; id < std::max(own->vocab_size(), others->vocab_size()); ++id) {
+    if (own->id_to_token(id) == others->id_to_token(id)) continue;
+    return runtime::invalid_argument("distillation.teacher.path: token " + std::to_string(id) + " is '" + others->id_to_token(id) + "' there and '" + own->id_to_token(id) +
+                                     "' in model.path: distributions can be compared over one vocabulary only; take a teacher of the student's family");
+  }
+  teacher_ = std::move(*teacher);
+  return {};
+}
+
 Status SftStage::start(runtime::Runtime& runtime, const WorkerSlots& slots) {
   runtime_ = &runtime;
-  auto workers = WorkerGroup<SftActor>::spawn(runtime, slots, /*reserves=*/true, setup_.spec("sft", slots));
+  WorkerSpec spec = setup_.spec("sft", slots);
+  if (!teacher_.empty()) {
+    nlohmann::ordered_json config = setup_.config.to_json();
+    config["distillation"]["teacher"]["path"] = teacher_.string();  // what the hub's name stands for
+    spec.config = config.dump();
+  }
+  auto workers = WorkerGroup<SftActor>::spawn(runtime, slots, /*reserves=*/true, spec);
   if (!workers.ok()) return workers.status();
   workers_ = std::move(*workers);
   return {};
@@ -66,10 +95,14 @@ Result<Metrics> SftStage::validate() {
     if (!parts.ok()) return parts.status();
     for (const SupervisedSums& part : *parts) {
       sums.loss += part.loss;
+      sums.kl += part.kl;
       sums.tokens += part.tokens;
     }
   }
-  return Metrics{{"val/loss", sums.tokens > 0 ? sums.loss / static_cast<double>(sums.tokens) : std::numeric_limits<double>::quiet_NaN()}};
+  const auto mean = [&](double sum) { return sums.tokens > 0 ? sum / static_cast<double>(sums.tokens) : std::numeric_limits<double>::quiet_NaN(); };
+  Metrics metrics{{"val/loss", mean(sums.loss)}};
+  if (!teacher_.empty()) metrics["val/kl"] = mean(sums.kl);
+  return metrics;
 }
 
 Result<std::vector<std::string>> SftStage::save(const std::filesystem::path& folder) {

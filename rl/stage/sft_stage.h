@@ -1,4 +1,4 @@
-// The supervised stage: conversations and demonstrations.
+// The supervised stage: conversations and demonstrations, and beside them a teacher's distributions.
 #pragma once
 
 #include <memory>
@@ -11,7 +11,8 @@
 
 namespace rl {
 
-/// train/loss and val/loss are means over the tokens to learn, in nats. A resource; one thread at a time.
+/// train/loss and val/loss are means over the tokens to learn, in nats; with a teacher train/loss is distillation_loss, and train/kl and val/kl its
+/// second part. A resource; one thread at a time.
 class SftStage : public Stage {
  public:
   runtime::Status open(const StageSetup& setup) override;
@@ -27,7 +28,10 @@ class SftStage : public Stage {
   runtime::Status load(const std::filesystem::path& folder) override;
 
  private:
+  runtime::Status open_teacher();
+
   StageSetup setup_;
+  std::filesystem::path teacher_;  // empty without distillation
   runtime::Runtime* runtime_ = nullptr;
   std::unique_ptr<SupervisedFeed> feed_;
   std::unique_ptr<SupervisedFeed> validation_feed_;  // null without validation data

@@ -136,6 +136,7 @@ Result<Metrics> StageTrainer::step() {
 
 Status StageTrainer::fit() {
   Status save_failure;
+  double seconds_saving = 0.0;  // of the checkpoint before a step
   while (steps_done_ < total_steps_) {
     Result<Metrics> metrics = step();
     if (!metrics.ok()) return metrics.status();
@@ -147,15 +148,17 @@ Status StageTrainer::fit() {
       timer.lap("testing");
       (*metrics)["timing_s/testing"] = timer.seconds("testing");
     }
-    if (due(options().save)) {
-      save_failure = save_checkpoint().with_context("checkpoint of step " + std::to_string(steps_done_));
-      timer.lap("save_checkpoint");
-      (*metrics)["timing_s/save_checkpoint"] = timer.seconds("save_checkpoint");
-      if (!save_failure.ok()) LOG(error, "{}; training goes on", save_failure.message());
-    }
+    if (seconds_saving > 0) (*metrics)["timing_s/save_checkpoint"] = std::exchange(seconds_saving, 0.0);
+    // Before the checkpoint: a run that is killed in between goes on from an older one, and drops the records behind it. The other way round a record would be missing.
     const StepRecord record{steps_done_, total_steps_, stage_->epoch(), std::move(*metrics)};
     logger_.write(record);
     if (on_step_) on_step_(record);
+    if (!due(options().save)) continue;
+    timer.lap("logging");
+    save_failure = save_checkpoint().with_context("checkpoint of step " + std::to_string(steps_done_));
+    timer.lap("save_checkpoint");
+    seconds_saving = timer.seconds("save_checkpoint");
+    if (!save_failure.ok()) LOG(error, "{}; training goes on", save_failure.message());
   }
   return save_failure;
 }

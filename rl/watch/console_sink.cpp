@@ -9,7 +9,7 @@ namespace {
 
 // What a person looks at first, in reading order.
 constexpr const char* kConsoleMetrics[] = {
-    "sft/loss",           "train/loss",          "train/grad_norm", "train/lr",              "critic/score/mean",   "actor/pg_loss",   "actor/kl_loss",         "actor/ppo_kl",      "actor/pg_clipfrac",
+    "sft/loss",           "train/loss",          "train/ce_loss",   "train/kl",           "train/grad_norm", "train/lr",              "critic/score/mean",   "actor/pg_loss",   "actor/kl_loss",         "actor/ppo_kl",      "actor/pg_clipfrac",
     "critic/vf_loss",     "critic/vf_explained_var",
     "actor/entropy",      "actor/grad_norm",     "actor/lr",        "response_length/mean",  "response_length/clip_ratio",
     "timing_s/gen",       "timing_s/reward",     "timing_s/ref",    "timing_s/update_actor", "timing_s/sft",      "timing_s/save_checkpoint",

@@ -5,6 +5,7 @@
 #include "rl/stage/stage_options.h"
 #include "rl/train/process_memory.h"
 #include "rl/worker/actor_setup.h"
+#include "rl/worker/preference_actor.h"
 
 namespace rl {
 
@@ -15,7 +16,9 @@ Result<std::unique_ptr<SftActor>> SftActor::create(runtime::Runtime& runtime, co
   if (!config.ok()) return config.status();
   const Result<StageOptions> stage = StageOptions::from_config(*config);
   if (!stage.ok()) return stage.status();
-  SftWorkerOptions options{.model = spec.model, .threads = spec.threads, .learner = stage->learner, .micro_batch = stage->micro_batch, .adapter = stage->adapter};
+  const Result<std::optional<TeacherOptions>> teacher = TeacherOptions::from_config(*config);
+  if (!teacher.ok()) return teacher.status();
+  SftWorkerOptions options{.model = spec.model, .threads = spec.threads, .learner = stage->learner, .micro_batch = stage->micro_batch, .adapter = stage->adapter, .teacher = *teacher};
   if (options.adapter) {
     options.adapter->folder = spec.adapter;
     options.adapter->lora.base_model = spec.model_name;
@@ -35,6 +38,7 @@ Result<std::vector<std::string>> SftActor::save(const std::string& folder) { ret
 
 void register_stage_actors(runtime::Runtime& runtime) {
   runtime.register_actor<SftActor>(SftActor::kName, &SftActor::update, &SftActor::evaluate, &SftActor::save, &SftActor::load);
+  runtime.register_actor<PreferenceActor>(PreferenceActor::kName, &PreferenceActor::update, &PreferenceActor::evaluate, &PreferenceActor::save, &PreferenceActor::load);
 }
 
 }  // namespace rl

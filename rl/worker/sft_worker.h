@@ -4,9 +4,11 @@
 #include <cstdint>
 #include <filesystem>
 #include <memory>
+#include <optional>
 #include <tuple>
 #include <vector>
 
+#include "rl/algo/distillation.h"
 #include "rl/train/communicator.h"
 #include "rl/train/learner.h"
 #include "rl/train/supervised_batch.h"
@@ -16,30 +18,41 @@
 
 namespace rl {
 
+/// A frozen model whose distributions the student learns beside the tokens of the data.
+struct TeacherOptions {
+  std::filesystem::path model;
+  DistillationOptions loss;
+
+  /// From `distillation.*`, with the path as it is written; nothing without distillation.teacher.path. kInvalidArgument: a value out of range, by key.
+  static runtime::Result<std::optional<TeacherOptions>> from_config(const Config& config);
+};
+
 struct SftWorkerOptions {
   std::filesystem::path model;
   int threads = 1;
   LearnerOptions learner;
   MicroBatchLimits micro_batch;
   std::optional<AdapterOptions> adapter;  // nothing: all weights are trained
+  std::optional<TeacherOptions> teacher;  // nothing: the data alone
 };
 
 /// Sums over a worker's rows; those of the workers add up.
 struct SupervisedSums {
   double loss = 0.0;  // negative log-likelihood of the tokens to learn
+  double kl = 0.0;    // distillation_kl to the teacher, where there is one
   std::int64_t tokens = 0;
 
-  auto fields() { return std::tie(loss, tokens); }
+  auto fields() { return std::tie(loss, kl, tokens); }
 };
 
 /// One data-parallel rank. Ranks call the same methods in the same order; update() is collective. A resource; one thread at a time.
 class SftWorker {
  public:
-  /// Errors: those of Transformer::load and LoraAdapter.
+  /// Errors: those of Transformer::load and LoraAdapter; kInvalidArgument: a teacher that is a classifier.
   static runtime::Result<std::unique_ptr<SftWorker>> create(const SftWorkerOptions& options, std::unique_ptr<Communicator> communicator);
 
   /// One optimizer step: the mean negative log-likelihood over the `tokens_total` tokens to learn of all workers, in passes of the micro-batch's size.
-  /// Returns train/loss, train/grad_norm and train/skipped_updates as this worker's part: summed over the workers they are the whole.
+  /// With a teacher the mean of distillation_loss. Returns train/loss (with a teacher train/ce_loss and train/kl, too), train/grad_norm and train/skipped_updates as this worker's part: summed over the workers they are the whole.
   /// kInvalidArgument: sizes that do not fit. Others: those of Learner::apply.
   runtime::Result<Metrics> update(const SupervisedBatch& batch, std::int64_t tokens_total, double learning_rate);
 
@@ -56,8 +69,14 @@ class SftWorker {
   SftWorker(const SftWorkerOptions& options, std::unique_ptr<Transformer> model, std::unique_ptr<Communicator> communicator)
       : options_(options), learner_(std::move(model), std::move(communicator), options.learner) {}
 
+  // Adds a pass's sums, and with a scale above 0 scale times the gradient of its loss.
+  runtime::Status pass(const PackedBatch& packed, double scale, SupervisedSums& sums);
+  runtime::Status pass_with_teacher(const PackedBatch& packed, double scale, SupervisedSums& sums);
+  runtime::Result<SupervisedSums> passes(const SupervisedBatch& batch, double scale);
+
   SftWorkerOptions options_;
   Learner learner_;
+  std::unique_ptr<Transformer> teacher_;  // null without one
 };
 
 }  // namespace rl

@@ -37,10 +37,10 @@
 
 namespace {
 
-constexpr const char* kRlCommands[] = {"train", "sft", "generate", "score", "tokenize", "detokenize", "render", "export", "inspect", "report", "data"};
+constexpr const char* kRlCommands[] = {"train", "sft", "dpo", "kto", "rm", "pipeline", "generate", "score", "tokenize", "detokenize", "render", "export", "inspect", "report", "data"};
 
 // Those of them that have a configuration.
-constexpr const char* kTrainings[] = {"train", "sft"};
+constexpr const char* kTrainings[] = {"train", "sft", "dpo", "kto", "rm"};
 
 /// What is asked about a configuration alone is answered by a program that starts at once, without LibTorch.
 bool asks_config(int argc, char** argv) {
@@ -104,6 +104,10 @@ struct Commands {
     app.footer("Reinforcement learning (each has its own --help):\n"
                "  train                       Train a policy: --config FILE key=value ...\n"
                "  sft                         Learn from demonstrations: --config FILE key=value ...\n"
+               "  dpo                         Learn from pairs of a chosen and a rejected response (DPO, IPO, ORPO, SimPO, ...)\n"
+               "  kto                         Learn from responses that are wanted or not\n"
+               "  rm                          Train a reward model on pairs\n"
+               "  pipeline                    Stages in order, each with what the ones before it made: FILE\n"
                "  generate, score             Sample from a model; log-probs of given tokens\n"
                "  tokenize, detokenize, render  Text to ids and back; chat messages to text\n"
                "  export                      A checkpoint or GGUF file as a Hugging Face folder\n"

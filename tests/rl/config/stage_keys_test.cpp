@@ -11,17 +11,30 @@ namespace {
 runtime::Result<Config> load(std::vector<std::string> overrides) { return Config::load({.file = {}, .overrides = std::move(overrides), .keys = &sft_keys()}); }
 
 TEST(StageKeys, HaveOneRowEachADescriptionAndDefaultsThatPass) {
-  for (const KeyInfo& row : sft_keys().rows()) {
-    EXPECT_EQ(sft_keys().find(row.key), &row) << row.key;
-    EXPECT_EQ(sft_keys().canonical(row.key), row.key) << row.key << " is also an alias";
-    if (row.support == KeySupport::kSupported) {
-      EXPECT_FALSE(sft_keys().description(row.key).empty()) << row.key;
-    } else {
-      EXPECT_FALSE(row.note.empty()) << row.key;
+  for (const KeyTable* table : {&sft_keys(), &dpo_keys(), &kto_keys(), &rm_keys()}) {
+    EXPECT_EQ(find_key_table(table->command()), table);
+    for (const KeyInfo& row : table->rows()) {
+      EXPECT_EQ(table->find(row.key), &row) << row.key;
+      EXPECT_EQ(table->canonical(row.key), row.key) << row.key << " is also an alias";
+      if (row.support == KeySupport::kSupported) {
+        EXPECT_FALSE(table->description(row.key).empty()) << row.key;
+      } else {
+        EXPECT_FALSE(row.note.empty()) << row.key;
+      }
     }
+    for (const KeyAlias& alias : table->aliases()) EXPECT_NE(table->find(alias.name), nullptr) << alias.old_name;
+    const auto defaults = Config::load({.file = {}, .overrides = {}, .keys = table});
+    ASSERT_TRUE(defaults.ok()) << defaults.status().to_string();
   }
-  for (const KeyAlias& alias : sft_keys().aliases()) EXPECT_NE(sft_keys().find(alias.name), nullptr) << alias.old_name;
-  ASSERT_TRUE(load({}).ok()) << load({}).status().to_string();
+}
+
+TEST(StageKeys, PreferencesTakeTheirOwnLossesOnly) {
+  const auto loads = [](const KeyTable& keys, const std::string& key) { return Config::load({.file = {}, .overrides = {key}, .keys = &keys}).ok(); };
+  EXPECT_TRUE(loads(dpo_keys(), "preference.loss=simpo"));
+  EXPECT_FALSE(loads(dpo_keys(), "preference.loss=kto"));
+  EXPECT_FALSE(loads(rm_keys(), "preference.beta=0.1"));
+  EXPECT_FALSE(loads(kto_keys(), "preference.label_smoothing=0.1"));
+  EXPECT_FALSE(loads(sft_keys(), "preference.loss=sigmoid"));
 }
 
 TEST(StageKeys, ACommandsOwnRowsWinOverTheSharedOnes) {

@@ -67,19 +67,19 @@ TEST(ConversationBuilder, TheAssistantMayOpen) {
   EXPECT_EQ(tokenize(conversation({"assistant ab", "user c", "assistant d"})), "<|assistant|>[ab<|end|>]<|user|>c<|end|><|assistant|>[d<|end|>]");
 }
 
-TEST(ConversationBuilder, OfAPromptAndAResponseTheResponseAndItsEndAreLearned) {
+TEST(ConversationBuilder, OfAPromptAndAResponseTheResponseIsLearned) {
   DataRow row = conversation({"user a"});
-  row.response = "bc";
-  EXPECT_EQ(tokenize(row), "<|user|>a<|end|><|assistant|>[bc<|end|>]");
+  row.response = "bc";  // closed with an end where the tokenizer has one, which this does not say
+  EXPECT_EQ(tokenize(row), "<|user|>a<|end|><|assistant|>[bc]");
   row.prompt = "a";
-  EXPECT_EQ(tokenize(row), "a[bc<|end|>]");
+  EXPECT_EQ(tokenize(row), "a[bc]");
 }
 
 TEST(ConversationBuilder, CutsAsTruncationSays) {
   ConversationOptions options = toy_options();
   options.tokens_max = 7;
   const DataRow row = conversation({"user a", "assistant b", "user c", "assistant d"});
-  EXPECT_EQ(tokenize(row, options), "invalid argument: f:3: the sequence has 12 tokens, data.max_length is 7: raise it, or set data.truncation=left|right");
+  EXPECT_EQ(tokenize(row, options), "f:3: the sequence has 12 tokens, data.max_length is 7: raise it, or set data.truncation=left|right");
   options.truncation = Truncation::kLeft;
   EXPECT_EQ(tokenize(row, options), "<|end|><|user|>c<|end|><|assistant|>[d<|end|>]");  // the first token that is left is not learned
   options.truncation = Truncation::kRight;

@@ -112,6 +112,19 @@ TEST_F(SftTest, ConversationsFromAFileAreLearned) {
   EXPECT_LT(metric("val/loss").back(), 0.5);
 }
 
+// By the teacher's distributions alone.
+TEST_F(SftTest, AStudentComesCloserToItsTeacher) {
+  ASSERT_EQ(sft("trainer.total_training_steps=100", "teacher").code, 0);
+  const std::string teacher = (folder_ / "teacher" / "global_step_100" / "huggingface").string();
+  const Outcome run = sft("trainer.total_training_steps=30 distillation.weight=1.0 distillation.temperature=2 distillation.topk=4 distillation.teacher.path=" + teacher);
+  ASSERT_EQ(run.code, 0) << run.output;
+  EXPECT_LT(metric("train/kl").back(), 0.3 * metric("train/kl").front());
+  EXPECT_TRUE(std::isfinite(metric("val/kl").back()));
+  const Outcome wrong = sft("distillation.weight=2 distillation.teacher.path=" + teacher);
+  EXPECT_EQ(wrong.code, 1);
+  EXPECT_NE(wrong.output.find("distillation.weight: must be in [0, 1]"), std::string::npos) << wrong.output;
+}
+
 TEST_F(SftTest, WrongInputIsAnErrorBeforeAnythingStarts) {
   const std::string unanswered = write("unanswered.jsonl", R"({"messages": [{"role": "user", "content": "a"}]})" "\n");
   const std::string empty = write("empty.jsonl", "");

@@ -158,6 +158,33 @@ TEST_F(SftWorkerTest, ARowWithNothingToLearnChangesNothing) {
   EXPECT_NEAR(learned->at("train/loss"), make(single)->update(batch(0, 2), 8, 1e-2)->at("train/loss"), 1e-6);
 }
 
+// Distillation: with weight 0 it is the step without a teacher, and with the teacher's own weights there is nothing to learn from it.
+TEST_F(SftWorkerTest, ATeacherOfWeightZeroChangesNothing) {
+  SftWorkerOptions distilled = options();
+  distilled.teacher = TeacherOptions{.model = folder_, .loss = {.temperature = 2.0, .weight = 0.0}};
+  const StepResult with = step(5, 1, distilled);
+  const StepResult without = step(5, 1, options());
+  EXPECT_LE(distance(without.gradient, with.gradient), 1e-5);
+  EXPECT_NEAR(with.metrics.at("train/loss"), without.metrics.at("train/loss"), 1e-5);
+  EXPECT_NEAR(with.metrics.at("train/kl"), 0.0, 1e-6);
+  distilled.teacher->loss.weight = 1.0;
+  EXPECT_LT(step(5, 1, distilled).metrics.at("train/grad_norm"), 1e-4);
+}
+
+TEST_F(SftWorkerTest, TheDistilledGradientDependsOnNeitherMicroBatchesNorWorkers) {
+  const fs::path teacher = folder_ / "teacher";
+  ASSERT_TRUE(make_toy_model(teacher, {.layers = 1, .hidden_size = 48, .intermediate_size = 64, .seed = 7}).ok());
+  for (const std::int64_t top_k : {0, 5}) {
+    SftWorkerOptions distilled = options();
+    distilled.teacher = TeacherOptions{.model = teacher, .loss = {.temperature = 2.0, .weight = 0.7, .top_k = top_k}};
+    const StepResult whole = step(7, 1, distilled);
+    EXPECT_GT(whole.metrics.at("train/kl"), 0.01);
+    EXPECT_NEAR(whole.metrics.at("train/loss"), 0.3 * whole.metrics.at("train/ce_loss") + 0.7 * whole.metrics.at("train/kl"), 1e-9);
+    distilled.micro_batch.samples_max = 2;
+    EXPECT_LE(distance(whole.gradient, step(7, 2, distilled).gradient), 1e-6) << top_k;
+  }
+}
+
 TEST_F(SftWorkerTest, BatchesThatCannotBeAreRefused) {
   const auto worker = make(options());
   SupervisedBatch wrong = batch(0, 1);

@@ -1,0 +1,219 @@
+#include "rl/command/pipeline.h"
+
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+
+#include <cerrno>
+#include <chrono>
+#include <csignal>
+#include <cstdio>
+#include <fstream>
+#include <iostream>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "rl/command/command_line.h"
+#include "rl/config/check.h"
+#include "rl/config/yaml.h"
+#include "rl/stage/pipeline_file.h"
+#include "rl/weights/atomic_file.h"
+
+namespace rl {
+namespace {
+
+namespace fs = std::filesystem;
+using nlohmann::ordered_json;
+using runtime::Result;
+using runtime::Status;
+
+constexpr const char* kConfigFile = "stage.yaml";  // in the stage's folder: its keys as they were run
+constexpr const char* kDoneFile = "stage.done";    // the same again, once the stage was complete
+
+std::string read_text(const fs::path& file) {
+  std::ifstream in(file, std::ios::binary);
+  std::ostringstream text;
+  text << in.rdbuf();
+  return in ? text.str() : std::string();
+}
+
+std::string seconds_text(double seconds) {
+  char text[32];
+  std::snprintf(text, sizeof text, "%.1f s", seconds);
+  return text;
+}
+
+// What of a stage's keys its command would refuse, with the lines that they are in.
+Status check_keys(const PipelineStage& stage, const ordered_json& config) {
+  ConfigSources sources;
+  sources.keys = find_key_table(stage.command);
+  const fs::path file = fs::temp_directory_path() / ("starling_pipeline_" + std::to_string(::getpid()) + ".yaml");
+  Status status = write_file_atomically(file, write_yaml(config));
+  if (!status.ok()) return status;
+  sources.file = file;
+  const Result<ConfigCheck> checked = check_config(sources);
+  std::error_code ignored;
+  fs::remove(file, ignored);
+  if (!checked.ok()) return checked.status();
+  std::string lines;
+  for (const KeyCheck& key : checked->keys) {
+    if (key.verdict != Judgement::Verdict::kRefused && key.verdict != Judgement::Verdict::kInvalid) continue;
+    std::string origin;
+    std::string meaning = key.meaning;
+    for (const PipelineKey& own : stage.keys) {
+      if (own.key == key.written) origin = own.origin;
+    }
+    if (const std::size_t prefix = meaning.find(file.string()); prefix == 0) meaning.erase(0, meaning.find(": ") + 2);
+    lines += (lines.empty() ? "" : "\n") + (origin.empty() ? std::string() : origin + ": ") + "stage " + stage.name + ": " + meaning;
+  }
+  return lines.empty() ? Status() : runtime::invalid_argument(std::move(lines));
+}
+
+// Runs `starling-rl ARGUMENTS` to its end. An interrupt of the terminal reaches it, too; if this process is killed, it is asked to end.
+Status run_child(const std::vector<std::string>& arguments) {
+  std::error_code error;
+  const std::string program = fs::read_symlink("/proc/self/exe", error).string();
+  if (error) return runtime::errno_status(error.value(), "/proc/self/exe");
+  std::vector<std::string> texts = arguments;
+  texts.insert(texts.begin(), program);
+  std::vector<char*> argv;
+  for (std::string& text : texts) argv.push_back(text.data());
+  argv.push_back(nullptr);
+  std::cout.flush();
+  const pid_t parent = ::getpid();
+  const pid_t child = ::fork();
+  if (child < 0) return runtime::errno_status(errno, "starting " + program);
+  if (child == 0) {
+    ::prctl(PR_SET_PDEATHSIG, SIGTERM);
+    if (::getppid() == parent) ::execv(program.c_str(), argv.data());
+    ::_exit(127);
+  }
+  struct sigaction ignore = {};
+  struct sigaction before = {};
+  ignore.sa_handler = SIG_IGN;
+  ::sigaction(SIGINT, &ignore, &before);  // the stage decides what an interrupt is to it
+  int status = 0;
+  while (::waitpid(child, &status, 0) < 0 && errno == EINTR) {}
+  ::sigaction(SIGINT, &before, nullptr);
+  if (WIFSIGNALED(status)) return runtime::internal_error("ended by signal " + std::to_string(WTERMSIG(status)));
+  if (WEXITSTATUS(status) != 0) return runtime::internal_error("ended with exit code " + std::to_string(WEXITSTATUS(status)));
+  return {};
+}
+
+enum class Progress { kComplete, kChanged, kBegun, kNew };
+
+Progress progress_of(const PipelineStage& stage, const std::optional<std::string>& keys) {
+  std::error_code ignored;
+  const fs::path done = stage.folder / kDoneFile;
+  if (fs::exists(done, ignored)) return keys && read_text(done) == *keys ? Progress::kComplete : Progress::kChanged;
+  return fs::exists(stage.folder / kConfigFile, ignored) ? Progress::kBegun : Progress::kNew;
+}
+
+const char* name_of(Progress progress) {
+  switch (progress) {
+    case Progress::kComplete: return "complete";
+    case Progress::kChanged: return "complete, with other keys";
+    case Progress::kBegun: return "begun";
+    case Progress::kNew: return "to be run";
+  }
+  return "";
+}
+
+Status changed(const PipelineStage& stage) {
+  return runtime::invalid_argument("stage " + stage.name + " was completed with other keys or other inputs (" + (stage.folder / kDoneFile).string() +
+                                   "): put them back, or remove " + stage.folder.string() + " to run it anew");
+}
+
+// Each stage's state, and what its command says of the first that can be run.
+Status dry_run(const PipelineFile& pipeline) {
+  bool waits = false;  // for an earlier stage
+  for (std::size_t i = 0; i < pipeline.stages.size(); ++i) {
+    const PipelineStage& stage = pipeline.stages[i];
+    const Result<ordered_json> config = stage_config(pipeline, stage, /*placeholders=*/false);
+    const std::optional<std::string> keys = config.ok() ? std::optional(write_yaml(*config)) : std::nullopt;
+    const Progress progress = progress_of(stage, keys);
+    std::cout << "stage " << i + 1 << " of " << pipeline.stages.size() << ": " << stage.name << " (starling " << stage.command << "): " << name_of(progress) << "\n  " << stage.folder.string() << "\n";
+    if (progress == Progress::kComplete) continue;
+    if (progress == Progress::kChanged && !waits) return changed(stage);
+    if (waits || !config.ok()) {
+      for (const PipelineKey& key : stage.keys) {
+        for (const auto& [name, what] : stage_references(key.value)) std::cout << "  " << key.key << ": the " << what << " of stage " << name << "\n";
+      }
+      waits = true;
+      continue;
+    }
+    waits = true;
+    const fs::path file = fs::temp_directory_path() / ("starling_pipeline_" + std::to_string(::getpid()) + ".yaml");
+    Status status = write_file_atomically(file, *keys);
+    if (!status.ok()) return status;
+    status = run_child({stage.command, "--dry-run", "--config", file.string()});
+    std::error_code ignored;
+    fs::remove(file, ignored);
+    if (!status.ok()) return status.with_context("stage " + stage.name);
+  }
+  return {};
+}
+
+Status run(const PipelineFile& pipeline, const std::string& address) {
+  for (std::size_t i = 0; i < pipeline.stages.size(); ++i) {
+    const PipelineStage& stage = pipeline.stages[i];
+    const std::string title = "stage " + std::to_string(i + 1) + " of " + std::to_string(pipeline.stages.size()) + ": " + stage.name;
+    const Result<ordered_json> config = stage_config(pipeline, stage, /*placeholders=*/false);
+    if (!config.ok()) return config.status();
+    const std::string keys = write_yaml(*config);
+    const Progress progress = progress_of(stage, keys);
+    if (progress == Progress::kChanged) return changed(stage);
+    if (progress == Progress::kComplete) {
+      std::cout << title << ": complete\n";
+      continue;
+    }
+    std::cout << title << ": starling " << stage.command << " --config " << (stage.folder / kConfigFile).string() << (progress == Progress::kBegun ? " (continues)" : "") << "\n";
+    std::error_code error;
+    fs::create_directories(stage.folder, error);
+    if (error) return runtime::errno_status(error.value(), "making " + stage.folder.string());
+    Status status = write_file_atomically(stage.folder / kConfigFile, keys);
+    if (!status.ok()) return status;
+    std::vector<std::string> arguments = {stage.command, "--config", (stage.folder / kConfigFile).string()};
+    if (!address.empty()) arguments.insert(arguments.end(), {"--address", address});
+    const auto begin = std::chrono::steady_clock::now();
+    status = run_child(arguments);
+    if (!status.ok()) return status.with_context("stage " + stage.name + " (the same command goes on from here)");
+    status = write_file_atomically(stage.folder / kDoneFile, keys);
+    if (!status.ok()) return status;
+    std::cout << title << ": done in " << seconds_text(std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count()) << "\n\n";
+  }
+  return {};
+}
+
+}  // namespace
+
+int pipeline_command(int argc, char** argv) {
+  CLI::App app("Runs the stages of a file in order, each with what the ones before it made; goes on where it was cut off.", "starling pipeline");
+  app.footer(
+      "Example:\n  folder: runs/toy\n  stages:\n    sft:\n      data: {dataset_name: toy}\n      model.path: toy\n    rl:\n      command: train\n      data: {dataset_name: toy}\n"
+      "      actor_rollout_ref.model.path: ${stages.sft.model}\nA stage also has .adapter, .checkpoint and .folder.");
+  std::string file;
+  std::string address;
+  bool dry = false;
+  app.add_option("file", file, "YAML file")->required()->type_name("FILE");
+  app.add_option("--address", address, "HOST:PORT of a node of the cluster; default: STARLING_ADDRESS, then the last `starling start`")->type_name("ADDRESS");
+  app.add_flag("--dry-run", dry, "say which stages would run, and what the first of them would be; start nothing");
+  if (const std::optional<int> exit = parse_command_line(app, argc, argv)) return *exit;
+  const Result<PipelineFile> pipeline = PipelineFile::load(file);
+  if (!pipeline.ok()) return fail(pipeline.status());
+  // A mistake in the last stage is told before the first is run.
+  for (const PipelineStage& stage : pipeline->stages) {
+    const Result<ordered_json> config = stage_config(*pipeline, stage, /*placeholders=*/true);
+    if (!config.ok()) return fail(config.status());
+    if (const Status status = check_keys(stage, *config); !status.ok()) return fail(status);
+  }
+  const Status status = dry ? dry_run(*pipeline) : run(*pipeline, address);
+  return status.ok() ? 0 : fail(status);
+}
+
+}  // namespace rl

@@ -1,0 +1,59 @@
+// PipelineFile: stages that run one after another, each with what the ones before it made.
+//
+//   folder: runs/toy              # each stage's folder is below it
+//   stages:
+//     sft:                        # its name, and the command unless `command` says another
+//       model.path: toy
+//       data: {dataset_name: toy}
+//     rl:
+//       command: train
+//       config: grpo.yaml         # keys of a file, which those here go before
+//       actor_rollout_ref.model.path: ${stages.sft.model}
+#pragma once
+
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "rl/config/key_table.h"
+#include "runtime/core/result.h"
+
+namespace rl {
+
+/// A key of a stage, and where it was set.
+struct PipelineKey {
+  std::string key;  // dotted
+  nlohmann::ordered_json value;
+  std::string origin;  // "pipeline.yaml:12"
+};
+
+struct PipelineStage {
+  std::string name;
+  std::string command;
+  std::filesystem::path folder;   // of its checkpoints and logs
+  std::vector<PipelineKey> keys;  // of its config file, then its own; a later one wins. With trainer.default_local_dir
+};
+
+struct PipelineFile {
+  std::filesystem::path folder;
+  std::vector<PipelineStage> stages;  // in order
+
+  /// Config files are found from the pipeline's folder, all other paths from the working folder, as the commands do. Errors name file, line and stage: no stages,
+  /// a stage without a known command, a reference to a stage that does not come before, or to something that stages do not have.
+  static runtime::Result<PipelineFile> load(const std::filesystem::path& file);
+};
+
+/// "${stages.NAME.WHAT}" in a text: NAME and WHAT of each.
+std::vector<std::pair<std::string, std::string>> stage_references(const nlohmann::ordered_json& value);
+
+/// What `${stages.NAME.WHAT}` stands for: model (a Hugging Face folder), adapter, checkpoint (global_step_N) or folder. kNotFound: there is no such thing, with the cure.
+runtime::Result<std::string> stage_output(const PipelineStage& stage, const std::string& what);
+
+/// The stage's keys as one flat YAML file of its command. With `placeholders`, what earlier stages have yet to make stands there as a path that may not exist; else
+/// it is an error.
+runtime::Result<nlohmann::ordered_json> stage_config(const PipelineFile& pipeline, const PipelineStage& stage, bool placeholders);
+
+}  // namespace rl

@@ -1,0 +1,37 @@
+// The stages that learn from preferences: dpo and its like, kto, rm. They differ in the form of their rows and in PreferenceObjective.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "rl/stage/stage.h"
+#include "rl/train/preference_feed.h"
+#include "rl/worker/preference_actor.h"
+
+namespace rl {
+
+/// Metrics have TRL's names below train/ and val/: rewards/chosen, rewards/accuracies, logps/chosen, of a reward model accuracy and margin. A resource; one thread at a time.
+class PreferenceStage : public Stage {
+ public:
+  runtime::Status open(const StageSetup& setup) override;
+  std::int64_t batches_per_epoch() const override { return feed_->batches_per_epoch(); }
+  runtime::Status start(runtime::Runtime& runtime, const WorkerSlots& slots) override;
+  runtime::Result<Metrics> step(double learning_rate) override;
+  std::int64_t epoch() const override { return feed_->epoch(); }
+  bool validates() const override { return validation_feed_ != nullptr; }
+  runtime::Result<Metrics> validate() override;
+  nlohmann::json position() const override { return feed_->position(); }
+  runtime::Status resume(const nlohmann::json& position) override { return feed_->resume(position); }
+  runtime::Result<std::vector<std::string>> save(const std::filesystem::path& folder) override;
+  runtime::Status load(const std::filesystem::path& folder) override;
+
+ private:
+  StageSetup setup_;
+  runtime::Runtime* runtime_ = nullptr;
+  std::unique_ptr<PreferenceFeed> feed_;
+  std::unique_ptr<PreferenceFeed> validation_feed_;  // null without validation data
+  WorkerGroup<PreferenceActor> workers_;
+};
+
+}  // namespace rl

@@ -1,0 +1,46 @@
+#include "rl/worker/preference_actor.h"
+
+#include <utility>
+
+#include "rl/stage/stage_options.h"
+#include "rl/train/toy_model.h"
+#include "rl/worker/actor_setup.h"
+
+namespace rl {
+
+using runtime::Result;
+
+Result<std::unique_ptr<PreferenceActor>> PreferenceActor::create(runtime::Runtime& runtime, const WorkerSpec& spec) {
+  const Result<Config> config = parse_config(spec);
+  if (!config.ok()) return config.status();
+  const Result<StageOptions> stage = StageOptions::from_config(*config);
+  if (!stage.ok()) return stage.status();
+  const Result<PreferenceObjective> objective = PreferenceObjective::from_config(*config);
+  if (!objective.ok()) return objective.status();
+  PreferenceWorkerOptions options{.model = spec.model,
+                                  .reference = {},
+                                  .threads = spec.threads,
+                                  .objective = *objective,
+                                  .learner = stage->learner,
+                                  .micro_batch = stage->micro_batch,
+                                  .adapter = stage->adapter,
+                                  .seed = stage->seed};
+  if (options.adapter) {
+    options.adapter->folder = spec.adapter;
+    options.adapter->lora.base_model = spec.model_name;
+  }
+  if (objective->needs_reference() && config->find_string(kReferencePath).value_or(std::nullopt)) {
+    Result<std::filesystem::path> reference = resolve_model(*config, kReferencePath, stage->seed);
+    if (!reference.ok()) return reference.status();
+    options.reference = std::move(*reference);
+  }
+  Result<std::unique_ptr<Communicator>> communicator = join_group(runtime, spec);
+  if (!communicator.ok()) return communicator.status();
+  Result<std::unique_ptr<PreferenceWorker>> worker = PreferenceWorker::create(options, std::move(*communicator));
+  if (!worker.ok()) return worker.status();
+  return std::make_unique<PreferenceActor>(std::move(*worker));
+}
+
+Result<std::vector<std::string>> PreferenceActor::save(const std::string& folder) { return as_text(worker_->save(folder)); }
+
+}  // namespace rl

@@ -1,0 +1,35 @@
+// The actor around PreferenceWorker.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "rl/worker/actors.h"
+#include "rl/worker/preference_worker.h"
+#include "runtime/runtime.h"
+
+namespace rl {
+
+/// One rank; see PreferenceWorker for what its methods do and their errors.
+class PreferenceActor {
+ public:
+  static constexpr const char* kName = "Preference";
+
+  /// Returns when all ranks of the group are there.
+  static runtime::Result<std::unique_ptr<PreferenceActor>> create(runtime::Runtime& runtime, const WorkerSpec& spec);
+
+  explicit PreferenceActor(std::unique_ptr<PreferenceWorker> worker) : worker_(std::move(worker)) {}
+
+  runtime::Result<Metrics> update(const PreferenceBatch& batch, const PreferenceTotals& totals, double learning_rate) { return worker_->update(batch, totals, learning_rate); }
+  runtime::Result<Metrics> evaluate(const PreferenceBatch& batch, const PreferenceTotals& totals, std::int64_t batch_rows) { return worker_->evaluate(batch, totals, batch_rows); }
+  /// Paths travel as text.
+  runtime::Result<std::vector<std::string>> save(const std::string& folder);
+  runtime::Status load(const std::string& folder) { return worker_->load(folder); }
+
+ private:
+  std::unique_ptr<PreferenceWorker> worker_;
+};
+
+}  // namespace rl

@@ -1,0 +1,77 @@
+// The role that learns from preferences: a policy from pairs or single responses, or a reward model. Plain C++; the actor around it is in preference_actor.h.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <tuple>
+#include <vector>
+
+#include "rl/train/communicator.h"
+#include "rl/train/learner.h"
+#include "rl/train/preference_batch.h"
+#include "rl/watch/metrics.h"
+#include "rl/worker/policy_options.h"
+#include "rl/worker/preference_objective.h"
+#include "runtime/core/result.h"
+
+namespace rl {
+
+struct PreferenceWorkerOptions {
+  std::filesystem::path model;
+  std::filesystem::path reference;  // empty: the model that training begins with
+  int threads = 1;
+  PreferenceObjective objective;
+  LearnerOptions learner;
+  MicroBatchLimits micro_batch;           // a pair counts as one row
+  std::optional<AdapterOptions> adapter;  // nothing: all weights are trained
+  std::uint64_t seed = 0;                 // of a reward model's first head
+};
+
+/// One data-parallel rank. The reference is a frozen model of its own or, where an adapter is trained, the base under what training began with. Ranks call the same methods
+/// in the same order; update() and evaluate() are collective. A resource; one thread at a time.
+class PreferenceWorker {
+ public:
+  /// Errors: those of Transformer::load and LoraAdapter; kUnimplemented: a reward model's adapter, which its head would not be part of.
+  static runtime::Result<std::unique_ptr<PreferenceWorker>> create(const PreferenceWorkerOptions& options, std::unique_ptr<Communicator> communicator);
+
+  /// One optimizer step on the mean loss over `totals`. Returns the objective's metrics, grad_norm and skipped_updates as this worker's part: summed over the workers they are
+  /// the whole. kInvalidArgument: sizes that do not fit, pairs where single responses are learned or the other way round. Others: those of Learner::apply.
+  runtime::Result<Metrics> update(const PreferenceBatch& batch, const PreferenceTotals& totals, double learning_rate);
+
+  /// The objective's metrics without a step. KTO's divergence is that of this batch over all workers, `batch_rows` in all.
+  runtime::Result<Metrics> evaluate(const PreferenceBatch& batch, const PreferenceTotals& totals, std::int64_t batch_rows);
+
+  /// What Learner::save writes, and the tokenizer beside the model or adapter. The reference is not saved: it is read again from where it came from.
+  runtime::Result<std::vector<std::filesystem::path>> save(const std::filesystem::path& folder);
+  runtime::Status load(const std::filesystem::path& folder) { return learner_.load(folder); }
+  runtime::Status check_weights() { return learner_.check_equal_weights(); }
+
+  const Learner& learner() const { return learner_; }
+
+ private:
+  // Log-probs under the reference: constants.
+  struct Reference {
+    at::Tensor responses_P;
+    at::Tensor others_P;
+  };
+
+  PreferenceWorker(const PreferenceWorkerOptions& options, std::unique_ptr<Transformer> model, std::unique_ptr<Transformer> reference, std::unique_ptr<Communicator> communicator)
+      : options_(options), learner_(std::move(model), std::move(communicator), options.learner), reference_(std::move(reference)) {}
+
+  runtime::Status check(const PreferenceBatch& batch, const PreferenceTotals& totals) const;
+  runtime::Result<Reference> refer(const PreferenceBatch& batch);
+  runtime::Result<double> divergence(const PreferenceBatch& batch, const at::Tensor& reference_P, std::int64_t rows);
+  runtime::Result<Metrics> pass(const PreferenceBatch& batch, const PreferenceTotals& totals, std::int64_t batch_rows, bool learn);
+  // The loss of rows [first, last).
+  runtime::Result<at::Tensor> loss(const PreferenceBatch& batch, std::int64_t first, std::int64_t last, const Reference& reference, double divergence, const PreferenceTotals& totals,
+                                   Metrics& metrics);
+  runtime::Result<at::Tensor> reward_loss(const PreferenceBatch& batch, std::int64_t first, std::int64_t last, const PreferenceTotals& totals, Metrics& metrics);
+
+  PreferenceWorkerOptions options_;
+  Learner learner_;
+  std::unique_ptr<Transformer> reference_;  // null: none is needed, or the base of an adapter is it
+};
+
+}  // namespace rl

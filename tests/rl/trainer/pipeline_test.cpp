@@ -1,0 +1,119 @@
+// Whole runs of `starling-rl pipeline`.
+#include "rl/train/checkpoint.h"
+#include "tests/rl/trainer/trainer_fixture.h"
+
+namespace rl {
+namespace {
+
+class PipelineTest : public TrainerTest {
+ protected:
+  std::string write(const std::string& text) const {
+    fs::create_directories(folder_);
+    std::ofstream(folder_ / "toy.yaml") << text;
+    return (folder_ / "toy.yaml").string();
+  }
+
+  // Supervised steps, then GRPO from what they made.
+  std::string sft_then_train(const std::string& train_keys = "") const {
+    return "folder: " + (folder_ / "runs").string() +
+           "\nstages:\n"
+           "  sft:\n"
+           "    data: {dataset_name: toy, toy: {letters: 4, length: 2, rows: 64}, train_batch_size: 16, max_length: 32}\n"
+           "    optim.lr: 1e-2\n"
+           "    trainer: {total_training_steps: 40, logger: [console, file]}\n"
+           "    model.path: " + model() + "\n"
+           "  rl:\n"
+           "    command: train\n"
+           "    data: {dataset_name: toy, toy: {letters: 4, length: 2}, train_batch_size: 4, max_prompt_length: 32, max_response_length: 4}\n"
+           "    actor_rollout_ref: {rollout.n: 4, actor.optim.lr: 1e-4}\n"
+           "    actor_rollout_ref.model.path: ${stages.sft.model}\n"
+           "    trainer: {total_training_steps: 2, save_freq: 1, logger: [console, file]}\n" + train_keys;
+  }
+
+  Outcome pipeline(const std::string& arguments) const { return shell("exec " STARLING_BIN_DIR "/starling-rl pipeline " + arguments); }
+
+  double first_score() const {
+    const std::vector<std::string> lines = numbers(folder_ / "runs" / "rl");
+    return lines.empty() ? -1.0 : nlohmann::json::parse(lines.front())["data"]["critic/score/mean"].get<double>();
+  }
+};
+
+TEST_F(PipelineTest, TrainingGoesOnFromWhatTheSupervisedStageMade) {
+  const Outcome run = pipeline(write(sft_then_train()));
+  ASSERT_EQ(run.code, 0) << run.output;
+  EXPECT_NE(run.output.find("stage 1 of 2: sft: done in"), std::string::npos) << run.output;
+  EXPECT_NE(run.output.find("stage 2 of 2: rl: done in"), std::string::npos) << run.output;
+  EXPECT_NE(read(folder_ / "runs" / "rl" / "config.yaml").find((folder_ / "runs" / "sft" / "global_step_40" / "huggingface").string()), std::string::npos);
+  EXPECT_GT(first_score(), 0.6) << run.output;  // a model at random scores 0.1
+  // Nothing is left to do.
+  const Outcome again = pipeline((folder_ / "toy.yaml").string());
+  EXPECT_EQ(again.code, 0) << again.output;
+  EXPECT_NE(again.output.find("stage 1 of 2: sft: complete"), std::string::npos) << again.output;
+  EXPECT_NE(again.output.find("stage 2 of 2: rl: complete"), std::string::npos) << again.output;
+  EXPECT_EQ(numbers(folder_ / "runs" / "sft").size(), 40u);
+}
+
+TEST_F(PipelineTest, AStageThatFailsIsNamedAndTheNextRunGoesOnThere) {
+  // A reward that is not there: only the second stage needs it.
+  const std::string file = write(sft_then_train("    reward.custom_reward_function.path: " + (folder_ / "reward.py").string() + "\n"));
+  const Outcome failed = pipeline(file);
+  EXPECT_EQ(failed.code, 1) << failed.output;
+  EXPECT_NE(failed.output.find("stage rl (the same command goes on from here)"), std::string::npos) << failed.output;
+  EXPECT_TRUE(fs::exists(folder_ / "runs" / "sft" / "stage.done"));
+  EXPECT_FALSE(fs::exists(folder_ / "runs" / "rl" / "stage.done"));
+  std::ofstream(folder_ / "reward.py") << "def compute_score(data_source, solution_str, ground_truth, extra_info=None):\n    return 1.0 if solution_str == ground_truth else 0.0\n";
+  const Outcome rest = pipeline(file);
+  EXPECT_EQ(rest.code, 0) << rest.output;
+  EXPECT_NE(rest.output.find("stage 1 of 2: sft: complete"), std::string::npos) << rest.output;
+  EXPECT_NE(rest.output.find("(continues)"), std::string::npos) << rest.output;
+}
+
+TEST_F(PipelineTest, ADryRunSaysWhatWouldRunAndStartsNothing) {
+  const Outcome dry = pipeline(write(sft_then_train()) + " --dry-run");
+  EXPECT_EQ(dry.code, 0) << dry.output;
+  EXPECT_NE(dry.output.find("stage 1 of 2: sft (starling sft): to be run"), std::string::npos) << dry.output;
+  EXPECT_NE(dry.output.find("4 an epoch, 40 in all"), std::string::npos) << dry.output;
+  EXPECT_NE(dry.output.find("actor_rollout_ref.model.path: the model of stage sft"), std::string::npos) << dry.output;
+  EXPECT_FALSE(fs::exists(folder_ / "runs"));
+}
+
+TEST_F(PipelineTest, ACompleteStageIsNotRunWithOtherKeys) {
+  ASSERT_EQ(pipeline(write(sft_then_train())).code, 0);
+  std::string changed = sft_then_train();
+  changed.replace(changed.find("1e-2"), 4, "1e-3");
+  const Outcome run = pipeline(write(changed));
+  EXPECT_EQ(run.code, 1) << run.output;
+  EXPECT_NE(run.output.find("stage sft was completed with other keys"), std::string::npos) << run.output;
+  EXPECT_NE(run.output.find("remove " + (folder_ / "runs" / "sft").string()), std::string::npos) << run.output;
+}
+
+TEST_F(PipelineTest, MistakesAreToldBeforeAnyStageRuns) {
+  struct Case {
+    std::string text;
+    const char* told;
+  };
+  for (const Case& wrong : {Case{sft_then_train("    data.trian_files: x\n"), "toy.yaml:14: stage rl: unknown key"}, Case{"stages:\n  rl: {command: trian}\n", "no command"},
+                            Case{"stages:\n  a:\n    command: sft\n    model.path: ${stages.b.model}\n", "no stage of that name comes before this one"},
+                            Case{sft_then_train("    trainer.project_name: ${stages.sft.weights}\n"), "a stage has model, adapter, checkpoint and folder"}, Case{"folder: x\n", "no stages"},
+                            Case{"stages:\n  sft:\n    config: none.yaml\n", "none.yaml"}, Case{"stage:\n  sft: {}\n", "a pipeline has folder and stages"},
+                            Case{sft_then_train("    optim.lr: 1\n"), "`starling sft` takes it"}}) {
+    const Outcome run = pipeline(write(wrong.text));
+    EXPECT_EQ(run.code, 1) << run.output;
+    EXPECT_NE(run.output.find(wrong.told), std::string::npos) << wrong.text << run.output;
+    EXPECT_FALSE(fs::exists(folder_ / "runs")) << run.output;
+  }
+  EXPECT_EQ(pipeline("").code, 2);
+}
+
+TEST_F(PipelineTest, AConfigFileGoesBeforeTheStagesOwnKeys) {
+  fs::create_directories(folder_);
+  std::ofstream(folder_ / "base.yaml") << "data: {dataset_name: toy, max_length: 32, train_batch_size: 8}\noptim.lr: 1e-2\ntrainer.total_training_steps: 1\n";
+  const Outcome run = pipeline(write("folder: " + (folder_ / "runs").string() + "\nstages:\n  first:\n    command: sft\n    config: base.yaml\n    optim.lr: 0.5\n    model.path: " + model() + "\n"));
+  ASSERT_EQ(run.code, 0) << run.output;
+  const std::string used = read(folder_ / "runs" / "first" / "config.yaml");
+  EXPECT_NE(used.find("lr: 0.5"), std::string::npos) << used;
+  EXPECT_NE(used.find("train_batch_size: 8"), std::string::npos) << used;
+}
+
+}  // namespace
+}  // namespace rl

@@ -1,0 +1,164 @@
+// Whole runs of `starling-rl dpo`, `kto` and `rm`.
+#include <cmath>
+
+#include "tests/rl/trainer/trainer_fixture.h"
+
+namespace rl {
+namespace {
+
+class PreferenceStageTest : public TrainerTest {
+ protected:
+  // 36 prompts and 360 pairs: most of those to validate with were not among those trained on.
+  Outcome run(const std::string& command, const std::string& arguments, const std::string& folder = "run") const {
+    return shell("exec " STARLING_BIN_DIR "/starling-rl " + command +
+                 " data.dataset_name=toy data.toy.task=copy data.toy.letters=6 data.toy.length=2 data.toy.rows=512 data.train_batch_size=16 data.max_length=32 optim.lr=1e-3 model.path=" + model() +
+                 " trainer.logger=[console,file] trainer.default_local_dir=" + (folder_ / folder).string() + " " + arguments);
+  }
+
+  // One metric of every step that has it.
+  std::vector<double> metric(const std::string& name, const std::string& folder = "run") const {
+    std::vector<double> values;
+    for (const std::string& line : numbers(folder_ / folder)) {
+      const auto json = nlohmann::json::parse(line);
+      if (json["data"].contains(name)) values.push_back(json["data"][name].get<double>());
+    }
+    return values;
+  }
+
+  std::string write(const std::string& name, const std::string& text) const {
+    std::ofstream(folder_ / name) << text;
+    return (folder_ / name).string();
+  }
+  void SetUp() override {
+    TrainerTest::SetUp();
+    fs::create_directories(folder_);
+  }
+};
+
+TEST_F(PreferenceStageTest, EachLossTrainsTwentySteps) {
+  for (const std::string loss : {"sigmoid", "ipo", "hinge", "sppo", "orpo", "simpo", "kto", "bradley_terry"}) {
+    const bool is_reward_model = loss == "bradley_terry";
+    const std::string command = loss == "kto" ? "kto" : is_reward_model ? "rm" : "dpo";
+    const Outcome outcome = run(command, "preference.loss=" + loss + " trainer.total_training_steps=20 trainer.test_freq=20", loss);
+    ASSERT_EQ(outcome.code, 0) << loss << "\n" << outcome.output;
+    const std::vector<double> losses = metric("train/loss", loss);
+    ASSERT_EQ(losses.size(), 20u) << loss << "\n" << outcome.output;
+    for (const double value : losses) EXPECT_TRUE(std::isfinite(value)) << loss;
+    for (const std::string name : is_reward_model ? std::vector<std::string>{"accuracy", "margin", "mean_reward"}
+                                                  : std::vector<std::string>{"rewards/chosen", "rewards/rejected", "rewards/margins", "rewards/accuracies", "logps/chosen", "logps/rejected"}) {
+      EXPECT_EQ(metric("train/" + name, loss).size(), 20u) << loss << " " << name;
+      EXPECT_EQ(metric("val/" + name, loss).size(), 1u) << loss << " " << name;
+    }
+    EXPECT_TRUE(fs::exists(folder_ / loss / "global_step_20" / "huggingface" / "tokenizer.json")) << loss;
+  }
+}
+
+// The whole toy model, which has room for the task.
+const std::string kLearns = "model.path=toy data.toy.rows=4096 data.train_batch_size=32 ";
+
+TEST_F(PreferenceStageTest, DpoRaisesTheAccuracyOnHeldOutPairs) {
+  const Outcome outcome = run("dpo", kLearns + "trainer.total_training_steps=60 trainer.test_freq=20");
+  ASSERT_EQ(outcome.code, 0) << outcome.output;
+  const std::vector<double> accuracies = metric("val/rewards/accuracies");
+  ASSERT_EQ(accuracies.size(), 3u);
+  EXPECT_GT(accuracies.back(), 0.85) << "half of them by chance";
+  EXPECT_GT(metric("val/rewards/margins").back(), 0.0);
+}
+
+TEST_F(PreferenceStageTest, KtoRaisesTheAccuracyOnHeldOutResponses) {
+  const Outcome outcome = run("kto", kLearns + "preference.beta=0.5 trainer.total_training_steps=90 trainer.test_freq=30");
+  ASSERT_EQ(outcome.code, 0) << outcome.output;
+  const std::vector<double> accuracies = metric("val/rewards/accuracies");
+  ASSERT_EQ(accuracies.size(), 3u);
+  EXPECT_GT(accuracies.back(), 0.8) << "half of them by chance";
+}
+
+TEST_F(PreferenceStageTest, ARewardModelTellsHeldOutPairsApart) {
+  const Outcome outcome = run("rm", kLearns + "optim.lr=2e-3 optim.lr_scheduler_type=cosine trainer.total_training_steps=90 trainer.test_freq=30 preference.center_coefficient=0.01");
+  ASSERT_EQ(outcome.code, 0) << outcome.output;
+  const std::vector<double> accuracies = metric("val/accuracy");
+  ASSERT_EQ(accuracies.size(), 3u);
+  EXPECT_GT(accuracies.back(), 0.9);
+  const auto config = nlohmann::json::parse(read(folder_ / "run" / "global_step_90" / "huggingface" / "config.json"));
+  EXPECT_EQ(config["architectures"][0], "LlamaForSequenceClassification");
+  EXPECT_EQ(config["id2label"].size(), 1u);
+}
+
+TEST_F(PreferenceStageTest, TwoWorkersTrainAsOneDoes) {
+  for (const std::string command : {"dpo", "kto", "rm"}) {
+    ASSERT_EQ(run(command, "trainer.total_training_steps=3 trainer.test_freq=3", command + "1").code, 0);
+    const Outcome outcome = run(command, "trainer.total_training_steps=3 trainer.test_freq=3 trainer.n_gpus_per_node=2 data.max_token_len_per_gpu=40", command + "2");
+    ASSERT_EQ(outcome.code, 0) << outcome.output;
+    for (const char* name : {"train/loss", "train/grad_norm", "val/loss", "train/kl"}) {
+      const std::vector<double> one = metric(name, command + "1");
+      const std::vector<double> two = metric(name, command + "2");
+      ASSERT_EQ(one.size(), two.size()) << name;
+      for (std::size_t i = 0; i < one.size(); ++i) EXPECT_NEAR(one[i], two[i], 1e-3 * std::abs(one[i]) + 1e-5) << command << " " << name << " of step " << i + 1;
+    }
+    EXPECT_NEAR(metric("train/grad_norm", command + "1")[0], metric("train/grad_norm", command + "2")[0], 1e-6 * metric("train/grad_norm", command + "1")[0] + 1e-7) << command;
+  }
+}
+
+TEST_F(PreferenceStageTest, ARunGoesOnWithTheSameNumbers) {
+  for (const std::string command : {"dpo", "kto", "rm"}) {
+    ASSERT_EQ(run(command, "trainer.total_training_steps=6 trainer.save_freq=3", command + "-whole").code, 0);
+    ASSERT_EQ(run(command, "trainer.total_training_steps=3", command + "-cut").code, 0);
+    const Outcome rest = run(command, "trainer.total_training_steps=6", command + "-cut");
+    ASSERT_EQ(rest.code, 0) << rest.output;
+    EXPECT_NE(rest.output.find("continuing after step"), std::string::npos) << rest.output;
+    for (const std::string name : {"train/loss", "train/grad_norm"}) EXPECT_EQ(metric(name, command + "-whole"), metric(name, command + "-cut")) << command << " " << name;
+    const fs::path weights = fs::path("global_step_6") / "huggingface" / "model.safetensors";
+    EXPECT_EQ(read(folder_ / (command + "-whole") / weights), read(folder_ / (command + "-cut") / weights)) << command;
+  }
+}
+
+TEST_F(PreferenceStageTest, FilesArePairsForAllThree) {
+  std::string rows;
+  for (const std::string letters : {"ab", "cd", "ef", "fe", "dc", "ba"}) {
+    rows += R"({"prompt": [{"role": "user", "content": "copy )" + letters + R"("}], "chosen": [{"role": "assistant", "content": ")" + letters + R"("}], "rejected": [{"role": "assistant", "content": "aa"}], "chosen_score": 3, "rejected_score": 1})" "\n";
+  }
+  const std::string file = write("pairs.jsonl", rows);
+  const std::string data = "data.train_files=" + file + " data.val_files=" + file + " data.train_batch_size=3 trainer.total_training_steps=2 trainer.test_freq=1 ";
+  for (const std::string command : {"dpo", "kto", "rm preference.use_margin=true", "dpo model.lora_rank=4"}) {
+    const std::string folder = "files-" + std::to_string(command.size());
+    const Outcome outcome = run(command, data, folder);
+    ASSERT_EQ(outcome.code, 0) << command << "\n" << outcome.output;
+    EXPECT_EQ(metric("val/loss", folder).size(), 2u);
+    fs::remove_all(folder_ / folder);
+  }
+}
+
+TEST_F(PreferenceStageTest, WhatIsWrongIsSaidBeforeAnythingStarts) {
+  const std::string file = write("bad.jsonl", "{\"prompt\": \"a\", \"chosen\": \"b\", \"rejected\": \"c\"}\n{\"prompt\": \"a\", \"chosen\": \"b\"}\n");
+  Outcome outcome = run("dpo", "data.train_batch_size=1 data.train_files=" + file);
+  EXPECT_EQ(outcome.code, 1);
+  EXPECT_NE(outcome.output.find(file + ":2: no key 'rejected' (data.columns.rejected)"), std::string::npos) << outcome.output;
+  const auto refuses = [&](const std::string& command, const std::string& arguments, const std::string& part) {
+    const Outcome refused = run(command, arguments);
+    EXPECT_EQ(refused.code, 1) << refused.output;
+    EXPECT_NE(refused.output.find(part), std::string::npos) << refused.output;
+  };
+  refuses("dpo", "preference.beta=0", "preference.beta");
+  refuses("dpo", "preference.loss=kto", "preference.loss");
+  refuses("dpo", "preference.loss=ipo preference.label_smoothing=0.1", "preference.label_smoothing goes with preference.loss=sigmoid and simpo, not with ipo");
+  refuses("dpo", "preference.loss=orpo preference.sft_weight=1", "preference.sft_weight");
+  refuses("kto", "data.train_batch_size=1", "data.train_batch_size");
+  refuses("rm", "model.lora_rank=4", "model.lora_rank=0");
+}
+
+TEST_F(PreferenceStageTest, AnswersWithoutTraining) {
+  for (const std::string command : {"dpo", "kto", "rm"}) {
+    EXPECT_NE(run(command, "--config-print").output.find("preference:"), std::string::npos) << command;
+    const Outcome dry = run(command, "--dry-run");
+    EXPECT_EQ(dry.code, 0) << dry.output;
+    EXPECT_NE(dry.output.find("32 an epoch, 128 in all"), std::string::npos) << dry.output;
+    const Outcome check = run(command, command == "rm" ? "--check preference.use_margin=true" : "--check preference.beta=0.2");
+    EXPECT_EQ(check.code, 0) << check.output;
+    EXPECT_NE(check.output.find("preference."), std::string::npos) << check.output;
+    EXPECT_NE(run(command, "--help").output.find("Example:"), std::string::npos) << command;
+    EXPECT_FALSE(fs::exists(folder_ / "run"));
+  }
+}
+
+}  // namespace
+}  // namespace rl
