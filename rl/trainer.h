@@ -140,6 +140,7 @@ class Trainer {
 
   runtime::Runtime& runtime_;
   Config config_;
+  Config reward_config_;  // the same, with reward models as paths
   TrainerOptions options_;
   FolderLock folder_lock_;
   LrScheduleOptions lr_schedule_;

@@ -23,6 +23,7 @@ constexpr std::string_view kPython = "Python code runs as a reward only: reward.
 constexpr std::string_view kTools = "tools and several turns are not built yet";
 constexpr std::string_view kRouting = "the engine and the trainer compute the same bits, so that they choose the same experts";
 constexpr std::string_view kSameLogprobs = "the engine and the trainer compute the same bits: every weight is 1, and no sample is rejected";
+constexpr std::string_view kRewardModelPlace = "the reward model runs with the reward workers, on the policy's slots";
 constexpr std::string_view kOwnProcesses = "of verl's own processes";
 constexpr std::string_view kSft =
     "a key of verl's SFT trainer, which is not built yet: `train` takes data.*, actor_rollout_ref.*, algorithm.*, trainer.*";
