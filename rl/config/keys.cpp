@@ -24,6 +24,7 @@ constexpr std::string_view kTools = "tools and several turns are not built yet";
 constexpr std::string_view kRouting = "the engine and the trainer compute the same bits, so that they choose the same experts";
 constexpr std::string_view kSameLogprobs = "the engine and the trainer compute the same bits: every weight is 1, and no sample is rejected";
 constexpr std::string_view kRewardModelPlace = "the reward model runs with the reward workers, on the policy's slots";
+constexpr std::string_view kAsynchronous = "generation beside training, with older weights, is not built yet";
 constexpr std::string_view kOwnProcesses = "of verl's own processes";
 constexpr std::string_view kSft =
     "a key of verl's SFT trainer, which is not built yet: `train` takes data.*, actor_rollout_ref.*, algorithm.*, trainer.*";
@@ -43,6 +44,9 @@ constexpr KeyAlias kAliases[] = {
     {"actor_rollout_ref.model.lora.alpha", "actor_rollout_ref.model.lora_alpha"},
     {"actor_rollout_ref.model.lora.dropout", "actor_rollout_ref.model.lora_dropout"},
     {"actor_rollout_ref.model.lora.rank", "actor_rollout_ref.model.lora_rank"},
+    {"actor_rollout_ref.model.use_rmpad", "actor_rollout_ref.model.use_remove_padding"},
+    {"critic.model.use_rmpad", "critic.model.use_remove_padding"},
+    {"reward_model.model.use_rmpad", "reward_model.model.use_remove_padding"},
     {"critic.optim.clip_grad", "critic.grad_clip"},
     {"critic.optim.warmup_style", "critic.optim.lr_scheduler_type"},
     {"critic.model.fsdp_config.", "critic.fsdp."},
@@ -50,12 +54,15 @@ constexpr KeyAlias kAliases[] = {
     {"custom_reward_function.", "reward.custom_reward_function."},
     {"sandbox_fusion.", "reward.sandbox_fusion."},
     {"reward_model.sandbox_fusion.", "reward.sandbox_fusion."},
+    {"reward_model.sandbox_fusion_url", "reward.sandbox_fusion.url"},
     {"reward_model.reward_manager", "reward.reward_manager.name"},
     {"reward_model.reward_kwargs.", "reward.reward_kwargs."},
     {"reward_model.overlong_buffer.", "reward.reward_kwargs.overlong_buffer_cfg."},
     {"reward_model.num_workers", "reward.num_workers"},
     {"reward_model.model.path", "reward.reward_model.model_path"},
     {"reward_model.rollout.", "reward.reward_model.rollout."},
+    {"reward_model.model_path", "reward.reward_model.model_path"},
+    {"reward_model.inference.", "reward.reward_model.rollout."},
     {"reward_model.enable", "reward.reward_model.enable"},
     {"reward_model.enable_resource_pool", "reward.reward_model.enable_resource_pool"},
     {"reward_model.nnodes", "reward.reward_model.nnodes"},
