@@ -21,12 +21,19 @@ TEST(ScriptKeys, OlderNamesMeanWhatTheyMeant) {
 
 TEST(ScriptKeys, WhatChangesNothingPassesAndItsOppositeDoesNot) {
   for (const char* passes : {"model_engine=dp", "distillation.enabled=False", "distillation.nnodes=2", "actor_rollout_ref.ref.profiler.discrete=True", "actor_rollout_ref.actor.profile_ranks=[0,1]",
-                             "profile.options.level=level1", "actor_rollout_ref.rollout.over_sample_rate=0.1", "algorithm.rollout_correction.use_policy_gradient=False"}) {
+                             "profile.options.level=level1", "actor_rollout_ref.rollout.over_sample_rate=0.1", "algorithm.rollout_correction.use_policy_gradient=False",
+                             // Of verl's own default file, as it is there.
+                             "critic.profiler.tool_config.torch.name=null", "actor_rollout_ref.actor.fsdp_config.turbo_config.enable=False", "actor_rollout_ref.ref.fsdp_config.qat.enable=False",
+                             "reward.reward_model.rollout.max_num_seqs=1024", "skip.rollout.enable=False", "skip.rollout.action=cache", "trainer.v1.sampler.custom_sampler.path=null",
+                             "algorithm.filter_groups._target_=verl.trainer.config.FilterGroupsConfig"}) {
     EXPECT_EQ(refusal(passes), "") << passes;
   }
   EXPECT_NE(refusal("model_engine=megatron").find("lay a model out over devices"), std::string::npos);
   EXPECT_NE(refusal("distillation.enabled=True").find("is not built yet"), std::string::npos);
   EXPECT_NE(refusal("algorithm.rollout_correction.use_policy_gradient=True").find("loss_type=reinforce"), std::string::npos);
+  EXPECT_NE(refusal("skip.rollout.enable=True").find("responses that were kept"), std::string::npos);
+  EXPECT_NE(refusal("actor_rollout_ref.ref.fsdp_config.qat.enable=True").find("quantised"), std::string::npos);
+  EXPECT_NE(refusal("trainer.v1.sampler.custom_sampler.path=s.py").find("Python code"), std::string::npos);
   // Following a suggestion from another section would change the run.
   for (const char* asynchronous : {"rollout.nnodes=1", "async_training.staleness_threshold=0.1"}) {
     EXPECT_NE(refusal(asynchronous).find("generation beside training"), std::string::npos) << refusal(asynchronous);
