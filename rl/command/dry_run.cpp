@@ -11,6 +11,7 @@
 #include "rl/data/prompt_builder.h"
 #include "rl/model/lora.h"
 #include "rl/model/model_config.h"
+#include "rl/reward/reward_function.h"
 #include "rl/text/tokenizer.h"
 #include "rl/train/memory_plan.h"
 #include "rl/train/reward_model_path.h"
@@ -167,6 +168,10 @@ Status dry_run(const Config& config, std::ostream& out) {
     const Result<CriticOptions> critic = CriticOptions::from_config(config);
     if (!critic.ok()) wrong.push_back(critic.status().message());
   }
+  // Of reward models only that they can be there: one may be on the hub, and is not fetched.
+  const RewardModelLoader no_model = [](const std::filesystem::path&, bool) -> Result<std::unique_ptr<Scorer>> { return std::unique_ptr<Scorer>(); };
+  const auto reward = RewardFunction::from_config(config, /*workers=*/1, /*start=*/false, no_model);
+  if (!reward.ok()) wrong.push_back(reward.status().message());
   if (policy.ok()) {
     const std::int64_t workers = slots->nodes * slots->per_node;
     for (const std::string& note : config.notes()) out << note << "\n";

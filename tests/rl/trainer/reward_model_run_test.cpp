@@ -55,8 +55,12 @@ TEST_F(RewardModelRunTest, WhatCannotScoreIsToldBeforeTheFirstStep) {
 
   run = train("--dry-run reward.reward_model.enable=true reward.reward_model.model_path=" + classifier());
   EXPECT_EQ(run.code, 0) << run.output;
-  EXPECT_NE(run.output.find("reward x "), std::string::npos) << run.output;
-  EXPECT_NE(run.output.find("(weights "), std::string::npos) << run.output;
+  const std::size_t line = run.output.find("reward x ");
+  ASSERT_NE(line, std::string::npos) << run.output;
+  EXPECT_LT(run.output.find("(weights ", line), run.output.find('\n', line)) << run.output;
+  run = train("--dry-run reward.reward_model.enable=true");
+  EXPECT_NE(run.code, 0);
+  EXPECT_NE(run.output.find("needs reward.reward_model.model_path"), std::string::npos) << run.output;
 }
 
 }  // namespace
