@@ -149,6 +149,7 @@ class Trainer {
 
   runtime::Runtime& runtime_;
   Config config_;
+  Config reward_config_;  // the same, with reward models as paths
   TrainerOptions options_;
   std::optional<runtime::Status> started_;
   FolderLock folder_lock_;

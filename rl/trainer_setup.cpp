@@ -10,12 +10,14 @@
 #include "rl/model/model_config.h"
 #include "rl/reward/reward_function.h"
 #include "rl/train/learner.h"
+#include "rl/train/reward_model_path.h"
 #include "rl/train/step_metrics.h"
 #include "rl/train/toy_model.h"
 #include "rl/trainer.h"
 #include "rl/watch/metric_log.h"
 #include "rl/weights/atomic_file.h"
 #include "rl/worker/policy_options.h"
+#include "rl/worker/reward_model.h"
 #include "runtime/core/log.h"
 
 namespace rl {
@@ -105,6 +107,9 @@ Status Trainer::start_all() {
     const fs::path& folder = policy_options->adapter->folder;
     adapter_ = folder.empty() ? folder : fs::absolute(folder);
   }
+  Result<Config> found = with_reward_models_found(config_);
+  if (!found.ok()) return found.status();
+  reward_config_ = std::move(*found);
   const Result<std::optional<fs::path>> checkpoint = checkpoint_to_resume(options_);
   if (!checkpoint.ok()) return checkpoint.status();
   Status status = open_data(slot_options->nodes * slot_options->per_node);
@@ -137,7 +142,8 @@ Status Trainer::open_data(std::int64_t workers) {
                                  .workers = workers,
                                  .sampling_seed = options_.seed,
                                  .shuffle = options_.shuffle,
-                                 .shuffle_seed = options_.shuffle_seed};
+                                 .shuffle_seed = options_.shuffle_seed,
+                                 .with_prompts = !reward_models(config_).empty()};
   Result<std::unique_ptr<PromptFeed>> feed = PromptFeed::create(config_, **train, feed_options);
   if (!feed.ok()) return feed.status();
   feed_ = std::move(*feed);
@@ -182,7 +188,7 @@ Status Trainer::open_data(std::int64_t workers) {
 
 // What the reward workers would find wrong with the first answers, as far as it is known without loading what scores.
 Status Trainer::check_rewards() const {
-  const Result<std::unique_ptr<RewardFunction>> reward = RewardFunction::from_config(config_, /*workers=*/1, /*start=*/false);
+  const Result<std::unique_ptr<RewardFunction>> reward = RewardFunction::from_config(reward_config_, /*workers=*/1, /*start=*/false, reward_model_loader(/*threads=*/1));
   if (!reward.ok()) return reward.status();
   for (const PromptFeed* feed : {feed_.get(), validation_feed_.get()}) {
     if (feed == nullptr) continue;
@@ -192,7 +198,7 @@ Status Trainer::check_rewards() const {
     for (std::int64_t index = 0; index < rows; ++index) {
       const Result<DataRow> row = dataset.read(index);
       if (!row.ok()) return row.status();
-      const Status status = (*reward)->check_row({.data_source = row->data_source, .response = {}, .ground_truth = row->ground_truth, .extra_info = {}, .where = row->where});
+      const Status status = (*reward)->check_row({.data_source = row->data_source, .response = {}, .ground_truth = row->ground_truth, .extra_info = {}, .where = row->where, .prompt = row->prompt.dump()});
       if (!status.ok()) return status.with_context(row->where);
     }
   }
@@ -225,7 +231,9 @@ Status Trainer::start_critic() {
 }
 
 Status Trainer::start_reward() {
-  auto reward = WorkerGroup<RewardActor>::spawn(runtime_, slots_, /*reserves=*/false, spec("reward", model_));
+  WorkerSpec reward_spec = spec("reward", model_);
+  reward_spec.config = reward_config_.to_json().dump();
+  auto reward = WorkerGroup<RewardActor>::spawn(runtime_, slots_, /*reserves=*/false, reward_spec);
   if (!reward.ok()) return reward.status();
   reward_ = std::move(*reward);
   return {};

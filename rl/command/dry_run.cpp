@@ -11,11 +11,14 @@
 #include "rl/data/prompt_builder.h"
 #include "rl/model/lora.h"
 #include "rl/model/model_config.h"
+#include "rl/reward/reward_function.h"
 #include "rl/text/tokenizer.h"
 #include "rl/train/memory_plan.h"
+#include "rl/train/reward_model_path.h"
 #include "rl/train/toy_model.h"
 #include "rl/train/trainer_options.h"
 #include "rl/worker/policy_options.h"
+#include "rl/worker/reward_model.h"
 #include "rl/worker/worker_group.h"
 
 namespace rl {
@@ -97,8 +100,23 @@ void print_batches(const TrainerOptions& trainer, const PolicyOptions& policy, c
   }
 }
 
+// Of the reward role beside its processes: the models that score, each with a pass of its own. What is only on the hub is not known, and said.
+std::vector<MemoryPart> reward_memory(const Config& config, std::int64_t share_tokens, std::int64_t longest, std::ostream& out) {
+  std::vector<MemoryPart> parts;
+  for (const std::string& name : reward_models(config)) {
+    const Result<ModelConfig> model = ModelConfig::load(name);
+    if (!model.ok()) {
+      out << "  reward model " << name << ": not counted: " << model.status().message() << "\n";
+      continue;
+    }
+    const std::int64_t pass = std::min(share_tokens, std::max(kRewardModelPassTokens, longest));
+    for (MemoryPart& part : scoring_memory(*model, {.trained_elements = -1, .forward_tokens = pass, .output_tokens = 0, .sequences = 0, .positions = longest})) parts.push_back(std::move(part));
+  }
+  return parts;
+}
+
 // Prompts are as long as the longest of the data, or as may be where that is not known; responses as long as may be.
-Status print_memory(const TrainerOptions& trainer, const PolicyOptions& policy, const Result<ModelConfig>& model, const Result<DataSize>& data, std::int64_t workers, std::ostream& out) {
+Status print_memory(const Config& config, const TrainerOptions& trainer, const PolicyOptions& policy, const Result<ModelConfig>& model, const Result<DataSize>& data, std::int64_t workers, std::ostream& out) {
   if (!model.ok()) {
     out << "memory:\n  not known: " << model.status().message() << "\n";
     return {};
@@ -121,8 +139,8 @@ Status print_memory(const TrainerOptions& trainer, const PolicyOptions& policy, 
   scoring.trained_elements = -1;
   if (trainer.uses_critic()) roles.push_back({"critic", workers, training_memory(*model, scoring)});
   if (trainer.uses_reference()) roles.push_back({"reference", workers, scoring_memory(*model, scoring)});
-  roles.push_back({"reward", workers, {}});
   out << "memory of each process, at its peak:\n";
+  roles.push_back({"reward", workers, reward_memory(config, share * longest, longest, out)});
   std::int64_t all = 0;
   for (RoleMemory& role : roles) {
     const bool trains = std::any_of(role.parts.begin(), role.parts.end(), [](const MemoryPart& part) { return part.name == "optimizer"; });
@@ -150,6 +168,10 @@ Status dry_run(const Config& config, std::ostream& out) {
     const Result<CriticOptions> critic = CriticOptions::from_config(config);
     if (!critic.ok()) wrong.push_back(critic.status().message());
   }
+  // Of reward models only that they can be there: one may be on the hub, and is not fetched.
+  const RewardModelLoader no_model = [](const std::filesystem::path&, bool) -> Result<std::unique_ptr<Scorer>> { return std::unique_ptr<Scorer>(); };
+  const auto reward = RewardFunction::from_config(config, /*workers=*/1, /*start=*/false, no_model);
+  if (!reward.ok()) wrong.push_back(reward.status().message());
   if (policy.ok()) {
     const std::int64_t workers = slots->nodes * slots->per_node;
     for (const std::string& note : config.notes()) out << note << "\n";
@@ -161,7 +183,7 @@ Status dry_run(const Config& config, std::ostream& out) {
     const Result<DataSize> data = measure_data(config, *model);
     print_batches(*trainer, *policy, data, workers, out);
     out << "where:\n  " << slots->nodes << " node(s) with " << slots->per_node << " worker(s) of each role; checkpoints and logs in " << trainer->folder.string() << "\n";
-    const Status printed = print_memory(*trainer, *policy, ModelConfig::load(*model), data, workers, out);
+    const Status printed = print_memory(config, *trainer, *policy, ModelConfig::load(*model), data, workers, out);
     if (policy->model == kToyModelName) std::filesystem::remove_all(*model);
     if (!printed.ok()) wrong.push_back(printed.message());
   }

@@ -20,9 +20,9 @@ using runtime::Status;
 
 constexpr char kCommandLine[] = "the command line";
 
-/// What Hydra itself reads: which files a configuration is made of, and where its logs go.
+/// What Hydra itself reads: which files a configuration is made of, which class a section belongs to, and where its logs go.
 bool is_of_hydra(std::string_view key) {
-  return key == "defaults" || key == "hydra" || key.starts_with("hydra.") || key.starts_with("hydra/");
+  return key == "defaults" || key == "hydra" || key.starts_with("hydra.") || key.starts_with("hydra/") || key.ends_with("._target_");
 }
 
 /// Takes a key out of the tree; false when it is not there.

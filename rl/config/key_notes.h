@@ -18,5 +18,7 @@ inline constexpr std::string_view kPython = "Python code runs as a reward only: 
 inline constexpr std::string_view kTools = "tools and several turns are not built yet";
 inline constexpr std::string_view kRouting = "the engine and the trainer compute the same bits, so that they choose the same experts";
 inline constexpr std::string_view kSameLogprobs = "the engine and the trainer compute the same bits: every weight is 1, and no sample is rejected";
+inline constexpr std::string_view kRewardModelPlace = "the reward model runs with the reward workers, on the policy's slots";
+inline constexpr std::string_view kAsynchronous = "generation beside training, with older weights, is not built yet";
 inline constexpr std::string_view kOwnProcesses = "of verl's own processes";
 }  // namespace rl::key_notes

@@ -30,6 +30,7 @@ struct ProcessPool::Child {
   std::unique_ptr<WorkerProcess> process;
   std::uint64_t number = 0;
   bool ready = false;
+  bool makes_copies = false;
   std::optional<std::size_t> call;
   Clock::time_point since;  // it was started, or got the call
   Clock::time_point deadline;
@@ -65,19 +66,44 @@ Result<std::unique_ptr<ProcessPool>> ProcessPool::create(ProcessPoolOptions opti
     pool->handle(nullptr);
   }
   if (pool->children_.empty()) return pool->start_failure_;
+  if (!pool->children_.front()->makes_copies) return pool;
+  pool->original_ = std::move(pool->children_.front());
+  pool->children_.clear();
+  status = pool->start_child();
+  if (!status.ok()) return status;
   return pool;
 }
 
-Status ProcessPool::start_child() {
-  Result<std::unique_ptr<WorkerProcess>> process = WorkerProcess::start(options_.command);
-  if (!process.ok()) return process.status();
+// False, and never again: it is gone, or does not answer.
+bool ProcessPool::start_copy() {
+  Result<std::unique_ptr<WorkerProcess>> process = original_->process->copy();
+  show_output(*original_, /*all=*/false);
+  if (!process.ok()) {
+    LOG(warn, "{}: {}; each process loads by itself from now on", options_.name, process.status().message());
+    original_.reset();
+    return false;
+  }
+  add_child(std::move(*process));
+  return true;
+}
+
+void ProcessPool::add_child(std::unique_ptr<WorkerProcess> process) {
   auto child = std::make_unique<Child>();
-  child->process = std::move(*process);
+  child->process = std::move(process);
   child->number = ++children_started_;
   child->since = Clock::now();
   child->deadline = child->since + options_.start_timeout;
-  child->process->send_line(options_.setup.dump(-1, ' ', false, json::error_handler_t::replace));
   children_.push_back(std::move(child));
+}
+
+Status ProcessPool::start_child() {
+  if (original_ && start_copy()) return {};
+  Result<std::unique_ptr<WorkerProcess>> process = WorkerProcess::start(options_.command);
+  if (!process.ok()) return process.status();
+  add_child(std::move(*process));
+  nlohmann::ordered_json setup = options_.setup;
+  setup["copies"] = options_.copies && children_started_ == 1;
+  children_.back()->process->send_line(setup.dump(-1, ' ', false, json::error_handler_t::replace));
   return {};
 }
 
@@ -233,6 +259,7 @@ void ProcessPool::take_answer(Run* run, Child& child, const std::string& line) {
       return end_child(run, child, ScoreFailure::kError, start_failure_.message());
     }
     child.ready = true;
+    child.makes_copies = message.value("copies", json()) == true;
     failed_starts_ = 0;
     return;
   }

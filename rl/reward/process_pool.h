@@ -3,6 +3,9 @@
 // The protocol, a JSON object a line over the child's descriptor 3: first comes the setup, answered by {"ready": true} or {"fatal": why}; then calls, one at
 // a time, each answered by any object. A child that dies, answers no JSON or exceeds the time limit is killed with its process group and replaced. While a
 // call hangs, another process takes its place, so that its limit passes beside the others' work.
+//
+// With ProcessPoolOptions::copies the setup has "copies": true, and a program that answers {"ready": true, "copies": true} is kept to make copies of: it has loaded what takes long to
+// load, so that a process that is replaced costs milliseconds. One that answers without it is a child like any other.
 #pragma once
 
 #include <chrono>
@@ -26,6 +29,7 @@ struct ProcessPoolOptions {
   std::size_t workers_max = 8;       // at work at once; as many again may stand in for calls that hang
   std::chrono::milliseconds timeout{10'000};        // of a call
   std::chrono::milliseconds start_timeout{120'000};  // of loading what the child loads
+  bool copies = false;                               // see above
   int retries = 2;                                   // of a call, beside its first try
   bool overtake = true;  // a call that takes unusually long is tried a second time beside the first, when a process is free; the first answer counts
 };
@@ -61,6 +65,8 @@ class ProcessPool {
 
   explicit ProcessPool(ProcessPoolOptions options);
   runtime::Status start_child();
+  bool start_copy();
+  void add_child(std::unique_ptr<WorkerProcess> process);
   void assign(Run& run);
   bool give(Run& run, std::size_t call);
   void overtake(Run& run);
@@ -75,6 +81,7 @@ class ProcessPool {
   Clock::time_point next_deadline(const Run* run) const;
 
   ProcessPoolOptions options_;
+  std::unique_ptr<Child> original_;  // what children are copies of; null: each starts by itself
   std::vector<std::unique_ptr<Child>> children_;
   std::vector<double> call_seconds_;  // of the last calls, a ring
   std::size_t calls_answered_ = 0;

@@ -85,6 +85,7 @@ Result<std::unique_ptr<ProcessScorer>> ProcessScorer::python(const fs::path& fil
   options.command = {interpreter != nullptr && *interpreter != 0 ? interpreter : "python3", "-c", kPythonWorker};
   options.setup = {{"path", file.string()}, {"name", function}, {"kwargs", kwargs.is_object() ? kwargs : nlohmann::ordered_json::object()}, {"memory_bytes", limits.memory_bytes}};
   options.name = "reward python";
+  options.copies = true;
   Result<std::unique_ptr<ProcessPool>> pool = ProcessPool::create(std::move(options));
   if (!pool.ok()) return pool.status().with_context(kKey);
   return std::unique_ptr<ProcessScorer>(new ProcessScorer(function + " of " + file.string(), std::move(*pool)));

@@ -27,8 +27,8 @@ ScorerResult as_scorer(Result<std::unique_ptr<T>> scorer) {
 /// Makes scorers, all with the limits of one run.
 class Maker {
  public:
-  static Result<Maker> from_config(const Config& config, std::int64_t workers, bool start) {
-    Maker maker(config, start);
+  static Result<Maker> from_config(const Config& config, std::int64_t workers, bool start, const RewardModelLoader& load_model) {
+    Maker maker(config, start, load_model);
     ConfigReader read(config);
     const std::int64_t processes = read.get_int("reward.num_workers");
     const double timeout = read.get_float("reward.timeout");
@@ -89,6 +89,11 @@ class Maker {
     return as_scorer(HttpScorer::create(std::move(options)));
   }
 
+  ScorerResult model(const std::string& folder) const {
+    if (!load_model_) return runtime::unimplemented("a reward model is not loaded by this program");
+    return load_model_(folder, start_);
+  }
+
   /// One entry of reward.mixture.
   Result<RewardFunction::Part> part(const ordered_json& entry, std::size_t index) const {
     const std::string at = "reward.mixture[" + std::to_string(index) + "]";
@@ -102,14 +107,14 @@ class Maker {
     };
     const ordered_json weight = take("weight"), name = take("name"), kwargs = take("kwargs"), function_name = take("function_name");
     std::string kind, what;
-    for (const char* key : {"rule", "function", "http", "library"}) {
+    for (const char* key : {"rule", "function", "http", "library", "model"}) {
       const ordered_json value = take(key);
       if (value.is_null()) continue;
-      if (!value.is_string() || !kind.empty()) return invalid_argument(at + ": expected one of rule, function, http and library, with a string");
+      if (!value.is_string() || !kind.empty()) return invalid_argument(at + ": expected one of rule, function, http, library and model, with a string");
       kind = key;
       what = value.get<std::string>();
     }
-    if (kind.empty()) return invalid_argument(at + ": it names no rule, function, http or library");
+    if (kind.empty()) return invalid_argument(at + ": it names no rule, function, http, library or model");
     if (!weight.is_null() && !(weight.is_number() && std::isfinite(weight.get<double>()))) return invalid_argument(at + ".weight: expected a number, got " + weight.dump());
     if (kind != "rule" && !options.empty()) return invalid_argument(at + ": '" + options.items().begin().key() + "' means nothing to a " + kind);
     part.weight = weight.is_null() ? 1.0 : weight.get<double>();
@@ -117,6 +122,7 @@ class Maker {
     ScorerResult scorer = kind == "rule"       ? rule(what, options, at)
                           : kind == "function" ? python(what, function_name.is_string() ? function_name.get<std::string>() : "compute_score", kwargs)
                           : kind == "http"     ? http(what)
+                          : kind == "model"    ? model(what)
                                                : library(what);
     if (!scorer.ok()) return kind == "rule" ? scorer.status() : scorer.status().with_context(at);
     part.scorer = std::move(*scorer);
@@ -124,11 +130,12 @@ class Maker {
   }
 
  private:
-  Maker(const Config& config, bool start) : config_(config), start_(start) {}
+  Maker(const Config& config, bool start, const RewardModelLoader& load_model) : config_(config), start_(start), load_model_(load_model) {}
   static ScorerResult nothing() { return std::unique_ptr<Scorer>(); }
 
   const Config& config_;
   bool start_;
+  const RewardModelLoader& load_model_;
   ScoringLimits limits_;
 };
 
@@ -152,15 +159,17 @@ Result<std::vector<RewardFunction::Part>> mixture(const Maker& maker, const orde
 
 }  // namespace
 
-Result<std::unique_ptr<RewardFunction>> RewardFunction::from_config(const Config& config, std::int64_t workers, bool start) {
+Result<std::unique_ptr<RewardFunction>> RewardFunction::from_config(const Config& config, std::int64_t workers, bool start, const RewardModelLoader& load_model) {
   const Result<LengthPenalty> penalty = LengthPenalty::from_config(config);
   if (!penalty.ok()) return penalty.status();
-  const Result<Maker> maker = Maker::from_config(config, std::max<std::int64_t>(1, workers), start);
+  const Result<Maker> maker = Maker::from_config(config, std::max<std::int64_t>(1, workers), start, load_model);
   if (!maker.ok()) return maker.status();
   ConfigReader read(config);
   const auto rule = read.find_string("reward.rule"), url = read.find_string("reward.http.url"), library = read.find_string("reward.shared_library.path");
   const auto file = read.find_string("reward.custom_reward_function.path");
   const std::string function = read.get_string("reward.custom_reward_function.name");
+  const bool uses_model = read.get_bool("reward.reward_model.enable");
+  const auto model = read.find_string("reward.reward_model.model_path");
   const std::string on_failure = read.get_string("reward.on_failure");
   if (!read.status().ok()) return read.status();
   const ordered_json entries = tree_at(config, "reward.mixture");
@@ -170,6 +179,12 @@ Result<std::unique_ptr<RewardFunction>> RewardFunction::from_config(const Config
   if (url) given.push_back("reward.http.url");
   if (library) given.push_back("reward.shared_library.path");
   if (!entries.is_null()) given.push_back("reward.mixture");
+  if (uses_model) given.push_back("reward.reward_model.enable");
+  if (uses_model && !model) return invalid_argument("reward.reward_model.enable=true needs reward.reward_model.model_path: the folder, or the name on the hub, of a classifier with a number for a whole conversation");
+  if (uses_model && file) {
+    return runtime::unimplemented("reward.custom_reward_function.path beside reward.reward_model.enable=true is verl's generative reward model, which the function asks over HTTP: that server is not "
+                                  "started here. To add a classifier's score to the function's, use reward.mixture=[{model: FOLDER}, {function: FILE.py}] and reward.reward_model.enable=false");
+  }
   if (given.size() > 1) return invalid_argument(given[0] + " and " + given[1] + " both say how to score: set one of them, or mix them by reward.mixture");
   std::vector<Part> parts;
   if (!entries.is_null()) {
@@ -177,11 +192,12 @@ Result<std::unique_ptr<RewardFunction>> RewardFunction::from_config(const Config
     if (!mixed.ok()) return mixed.status();
     parts = std::move(*mixed);
   } else {
-    ScorerResult scorer = file      ? maker->python(*file, function, tree_at(config, "reward.custom_reward_function.reward_kwargs"))
+    ScorerResult scorer = uses_model ? maker->model(*model)
+                          : file    ? maker->python(*file, function, tree_at(config, "reward.custom_reward_function.reward_kwargs"))
                           : url     ? maker->http(*url)
                           : library ? maker->library(*library)
                                     : maker->rule(rule.value_or(""), tree_at(config, "reward.rule_kwargs"), "reward.rule");
-    if (!scorer.ok()) return scorer.status();
+    if (!scorer.ok()) return uses_model ? scorer.status().with_context("reward.reward_model.model_path") : scorer.status();
     parts.push_back({.name = "score", .weight = 1.0, .scorer = std::move(*scorer)});
   }
   return std::make_unique<RewardFunction>(std::move(parts), *penalty, on_failure == "error");

@@ -2,6 +2,8 @@
 #pragma once
 
 #include <cstdint>
+#include <filesystem>
+#include <functional>
 #include <map>
 #include <memory>
 #include <span>
@@ -30,13 +32,16 @@ struct RewardReport {
 /// reward/... of all workers: means, and counts as they are.
 std::map<std::string, double> reward_metrics(std::span<const RewardReport> reports);
 
+/// Makes the scorer of a reward model, which lives in a library above this one. Without `start` the weights are not read, and only check_row() may be called.
+using RewardModelLoader = std::function<runtime::Result<std::unique_ptr<Scorer>>(const std::filesystem::path& model, bool start)>;
+
 /// A resource; one call at a time.
 class RewardFunction {
  public:
   /// What `reward.*` says. `share` of the scoring processes belongs to this worker: 1 / workers. With `start`, files are loaded, processes started and
   /// servers asked whether they are there; without, only what can be known from the configuration is checked, and score() may not be called.
-  /// Errors name the key and the cure.
-  static runtime::Result<std::unique_ptr<RewardFunction>> from_config(const Config& config, std::int64_t workers, bool start);
+  /// Errors name the key and the cure; kUnimplemented: a reward model, and no loader.
+  static runtime::Result<std::unique_ptr<RewardFunction>> from_config(const Config& config, std::int64_t workers, bool start, const RewardModelLoader& load_model = {});
 
   struct Part {
     std::string name;

@@ -18,6 +18,7 @@ struct ScoreRequest {
   std::string ground_truth;
   std::string extra_info;  // JSON, or empty
   std::string where;       // the row, for messages
+  std::string prompt = {};  // JSON, text or a list of messages; empty unless a reward model asks for it
 };
 
 /// Why a sample has no score.

@@ -11,7 +11,9 @@
 
 #include <array>
 #include <cerrno>
+#include <chrono>
 #include <cstring>
+#include <nlohmann/json.hpp>
 #include <utility>
 
 extern char** environ;
@@ -25,6 +27,7 @@ using runtime::Status;
 constexpr std::size_t kLineBytesMax = 4 << 20;      // of an answer
 constexpr std::size_t kOutputBytesMax = 64 << 10;   // of a line that a scorer prints
 constexpr int kDeathMilliseconds = 500;
+constexpr std::chrono::seconds kCopyTime{2};
 constexpr int kFirstFree = 10;                      // descriptors that the child's own don't collide with
 
 /// Above the numbers that the child uses, closed on exec.
@@ -80,6 +83,24 @@ int spawn(const std::vector<std::string>& command, int socket, int life, int out
   return error;
 }
 
+/// A byte with three descriptors.
+bool send_descriptors(int socket, const std::array<int, 3>& descriptors) {
+  char byte = 0;
+  iovec data{&byte, 1};
+  alignas(cmsghdr) std::array<char, CMSG_SPACE(sizeof descriptors)> control{};
+  msghdr message{};
+  message.msg_iov = &data;
+  message.msg_iovlen = 1;
+  message.msg_control = control.data();
+  message.msg_controllen = control.size();
+  cmsghdr* header = CMSG_FIRSTHDR(&message);
+  header->cmsg_level = SOL_SOCKET;
+  header->cmsg_type = SCM_RIGHTS;
+  header->cmsg_len = CMSG_LEN(sizeof descriptors);
+  std::memcpy(CMSG_DATA(header), descriptors.data(), sizeof descriptors);
+  return ::sendmsg(socket, &message, MSG_NOSIGNAL) == 1;
+}
+
 void close_if_open(int& descriptor) {
   if (descriptor >= 0) ::close(std::exchange(descriptor, -1));
 }
@@ -99,6 +120,33 @@ Result<std::unique_ptr<WorkerProcess>> WorkerProcess::start(const std::vector<st
     process->pid_ = -1;
     return runtime::errno_status(error, "starting " + command.front());
   }
+  ::fcntl(process->socket_, F_SETFL, O_NONBLOCK);
+  ::fcntl(process->output_, F_SETFL, O_NONBLOCK);
+  process->death_ = static_cast<int>(::syscall(SYS_pidfd_open, process->pid_, 0));
+  return process;
+}
+
+Result<std::unique_ptr<WorkerProcess>> WorkerProcess::copy() {
+  std::unique_ptr<WorkerProcess> process(new WorkerProcess);
+  Ends socket = make_socket(), life = make_pipe(/*we_read=*/false), output = make_pipe(/*we_read=*/true);
+  process->socket_ = socket.ours;
+  process->life_ = life.ours;
+  process->output_ = output.ours;
+  const bool sent = socket.ok() && life.ok() && output.ok() && send_descriptors(socket_, {socket.theirs, life.theirs, output.theirs});
+  for (int* theirs : {&socket.theirs, &life.theirs, &output.theirs}) close_if_open(*theirs);
+  if (!sent) return runtime::unavailable("a process that makes copies takes no more");
+  std::optional<std::string> line = next_line();
+  for (const auto end = std::chrono::steady_clock::now() + kCopyTime; !line && std::chrono::steady_clock::now() < end; line = next_line()) {
+    pollfd answer{socket_, POLLIN, 0};
+    ::poll(&answer, 1, 100);
+    if (!receive()) break;
+  }
+  const nlohmann::json answer = nlohmann::json::parse(line.value_or(""), nullptr, /*allow_exceptions=*/false);
+  const std::int64_t pid = answer.is_object() && answer.contains("pid") && answer["pid"].is_number_integer() ? answer["pid"].get<std::int64_t>() : 0;
+  siginfo_t info{};
+  if (pid <= 1 || ::waitid(P_PID, static_cast<id_t>(pid), &info, WEXITED | WNOHANG | WNOWAIT) != 0) return runtime::unavailable("a process that makes copies made none");
+  process->pid_ = static_cast<pid_t>(pid);
+  ::setpgid(process->pid_, process->pid_);  // it does so too; whoever is first
   ::fcntl(process->socket_, F_SETFL, O_NONBLOCK);
   ::fcntl(process->output_, F_SETFL, O_NONBLOCK);
   process->death_ = static_cast<int>(::syscall(SYS_pidfd_open, process->pid_, 0));

@@ -21,6 +21,10 @@ class WorkerProcess {
   /// Errors: the program cannot be started, no file descriptors are left.
   static runtime::Result<std::unique_ptr<WorkerProcess>> start(const std::vector<std::string>& command);
 
+  /// A copy of this process, a child of ours like it: for a program that makes one when it gets a byte with the descriptors of socket, pipe and output over its socket, and answers
+  /// by {"pid": NUMBER}. Errors: it does not, within two seconds.
+  runtime::Result<std::unique_ptr<WorkerProcess>> copy();
+
   WorkerProcess(const WorkerProcess&) = delete;
   WorkerProcess& operator=(const WorkerProcess&) = delete;
   /// Ends the whole group by SIGKILL.

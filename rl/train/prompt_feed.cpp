@@ -72,7 +72,7 @@ Result<StepPrompts> PromptFeed::make(const std::vector<std::int64_t>& rows, std:
       if (!ids.ok()) return ids.status();
       batch.ids.append(*ids);
       batch.seeds.push_back(mix(options_.sampling_seed, step, static_cast<std::uint64_t>(first + index)));
-      tasks.push_back({row->data_source, row->ground_truth, row->where, row->extra.is_null() ? std::string() : row->extra.dump()});
+      tasks.push_back({row->data_source, row->ground_truth, row->where, row->extra.is_null() ? std::string() : row->extra.dump(), options_.with_prompts ? row->prompt.dump() : std::string()});
     }
   }
   return prompts;

@@ -38,6 +38,7 @@ struct PromptFeedOptions {
   std::uint64_t sampling_seed = 0;  // of the responses
   bool shuffle = true;
   std::uint64_t shuffle_seed = 0;
+  bool with_prompts = false;  // RewardTask::prompt, for a reward model
 };
 
 /// Reads, orders, renders and encodes prompts. Its position is saved with checkpoints. Not thread-safe; stays where it is made.

@@ -76,8 +76,9 @@ struct RewardTask {
   std::string ground_truth;
   std::string where;       // the row, for messages
   std::string extra_info;  // JSON, or empty
+  std::string prompt = {};  // JSON, see ScoreRequest; empty unless a reward model asks for it
 
-  auto fields() { return std::tie(data_source, ground_truth, where, extra_info); }
+  auto fields() { return std::tie(data_source, ground_truth, where, extra_info, prompt); }
   bool operator==(const RewardTask&) const = default;
 };
 

@@ -39,20 +39,24 @@ runtime::Status make_toy_model(const std::filesystem::path& folder, const ToyMod
   return status;
 }
 
+runtime::Result<std::filesystem::path> fetch_named_model(const std::string& name) {
+  HubOptions hub = HubOptions::from_environment();
+  auto last = std::chrono::steady_clock::now();
+  hub.progress = [&last](const HubProgress& progress) {
+    const auto now = std::chrono::steady_clock::now();
+    if (now - last < kProgressInterval) return;
+    last = now;
+    LOG(info, "fetching {}: {} of {} MiB", progress.name, progress.bytes_done >> 20, progress.bytes_total >> 20);
+  };
+  return locate_model(name, "", HubNeed::kModel, hub);
+}
+
 runtime::Result<std::filesystem::path> resolve_model(const Config& config, const std::string& key, std::uint64_t seed) {
   const runtime::Result<std::string> name = config.get_string(key);
   if (!name.ok()) return name.status();
   std::error_code error;
   if (*name != kToyModelName) {
-    HubOptions hub = HubOptions::from_environment();
-    auto last = std::chrono::steady_clock::now();
-    hub.progress = [&last](const HubProgress& progress) {
-      const auto now = std::chrono::steady_clock::now();
-      if (now - last < kProgressInterval) return;
-      last = now;
-      LOG(info, "fetching {}: {} of {} MiB", progress.name, progress.bytes_done >> 20, progress.bytes_total >> 20);
-    };
-    auto path = locate_model(*name, "", HubNeed::kModel, hub);
+    auto path = fetch_named_model(*name);
     if (path.ok()) return path;
     return path.status().with_context(key + " (" + config.origin(key) + ")");
   }

@@ -32,4 +32,7 @@ runtime::Status make_toy_model(const std::filesystem::path& folder, const ToyMod
 /// written "./toy". kNotFound: no path given, or nothing there; and the errors of locate_model.
 runtime::Result<std::filesystem::path> resolve_model(const Config& config, const std::string& key, std::uint64_t seed);
 
+/// As locate_model for a model to compute with, told in the log while it is fetched.
+runtime::Result<std::filesystem::path> fetch_named_model(const std::string& name);
+
 }  // namespace rl

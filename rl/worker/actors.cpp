@@ -129,7 +129,7 @@ Result<Referenced> ReferenceActor::score(const RolloutBatch& batch) {
 Result<std::unique_ptr<RewardActor>> RewardActor::create(runtime::Runtime& runtime, const WorkerSpec& spec) {
   const Result<Config> config = parse_config(spec);
   if (!config.ok()) return config.status();
-  Result<RewardWorker> worker = RewardWorker::create(*config, spec.model, spec.size);
+  Result<RewardWorker> worker = RewardWorker::create(*config, spec.model, spec.size, spec.threads);
   if (!worker.ok()) return worker.status();
   return std::make_unique<RewardActor>(runtime, std::move(*worker));
 }

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "rl/worker/reward_model.h"
+
 namespace rl {
 namespace {
 
@@ -19,10 +21,10 @@ runtime::Status check(const RolloutBatch& batch, const std::vector<RewardTask>& 
 
 }  // namespace
 
-Result<RewardWorker> RewardWorker::create(const Config& config, const std::filesystem::path& model, std::int64_t workers) {
+Result<RewardWorker> RewardWorker::create(const Config& config, const std::filesystem::path& model, std::int64_t workers, int threads) {
   Result<Tokenizer> tokenizer = Tokenizer::load(model);
   if (!tokenizer.ok()) return tokenizer.status();
-  Result<std::unique_ptr<RewardFunction>> reward = RewardFunction::from_config(config, workers, /*start=*/true);
+  Result<std::unique_ptr<RewardFunction>> reward = RewardFunction::from_config(config, workers, /*start=*/true, reward_model_loader(threads));
   if (!reward.ok()) return reward.status();
   return RewardWorker(std::move(*tokenizer), std::move(*reward));
 }
@@ -38,7 +40,8 @@ Result<RewardReport> RewardWorker::score(const RolloutBatch& batch, const std::v
                         .response = tokenizer_.decode(batch.responses.row(sample), /*skip_special_tokens=*/true),
                         .ground_truth = task.ground_truth,
                         .extra_info = task.extra_info,
-                        .where = task.where});
+                        .where = task.where,
+                        .prompt = task.prompt});
     lengths.push_back(batch.responses.row_size(sample));
   }
   return reward_->score(requests, lengths);

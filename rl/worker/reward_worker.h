@@ -18,8 +18,8 @@ namespace rl {
 /// One call at a time.
 class RewardWorker {
  public:
-  /// Loads the tokenizer of `model` and makes the reward of `reward.*`, whose processes `workers` share. Errors: theirs.
-  static runtime::Result<RewardWorker> create(const Config& config, const std::filesystem::path& model, std::int64_t workers);
+  /// Loads the tokenizer of `model` and makes the reward of `reward.*`, whose processes `workers` share; a reward model computes on `threads`. Errors: theirs.
+  static runtime::Result<RewardWorker> create(const Config& config, const std::filesystem::path& model, std::int64_t workers, int threads);
 
   RewardWorker(Tokenizer tokenizer, std::unique_ptr<RewardFunction> reward) : tokenizer_(std::move(tokenizer)), reward_(std::move(reward)) {}
 

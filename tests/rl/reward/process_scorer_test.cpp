@@ -7,6 +7,7 @@
 
 #include <cstdlib>
 #include <fstream>
+#include <set>
 
 namespace rl {
 namespace {
@@ -85,6 +86,45 @@ TEST_F(PythonScorer, KeepsOrderOverManyProcesses) {
   const auto batch = scorer->score(requests);
   ASSERT_TRUE(batch.ok());
   for (int i = 0; i < 300; ++i) EXPECT_EQ(batch->scores[static_cast<std::size_t>(i)].value, i);
+}
+
+// A replacement is a copy of a process that has loaded the file: what it imports costs its time once.
+TEST_F(PythonScorer, AFileIsLoadedOnceHoweverManyProcessesDie) {
+  limits_.workers = 3;
+  limits_.retries = 0;
+  const std::string text = "import os, random\nopen(" + nlohmann::json((folder_ / "loaded").string()).dump() + ", \"a\").write(\"x\")\n" + R"(
+def compute_score(data_source, solution_str, ground_truth, extra_info):
+    if solution_str == "crash": os.abort()
+    if solution_str == "child": return float(os.spawnlp(os.P_WAIT, "true", "true"))
+    return random.random()
+)";
+  const auto loads = [this] { return fs::file_size(folder_ / "loaded"); };
+  const std::vector<ScoreRequest> requests{request("crash"), request("a"), request("crash"), request("b"), request("crash"), request("child")};
+  {
+    const auto scorer = make(text);
+    ASSERT_TRUE(scorer);
+    std::set<double> drawn;
+    for (int round = 0; round < 4; ++round) {
+      const auto batch = scorer->score(requests);
+      ASSERT_TRUE(batch.ok()) << batch.status().to_string();
+      for (const std::size_t crashed : {0, 2, 4}) {
+        EXPECT_EQ(batch->scores[crashed].failure, ScoreFailure::kCrash);
+        EXPECT_NE(batch->scores[crashed].message.find("signal 6"), std::string::npos) << batch->scores[crashed].message;
+      }
+      drawn.insert(batch->scores[1].value);
+      drawn.insert(batch->scores[3].value);
+      EXPECT_EQ(batch->scores[5].value, 0);
+    }
+    EXPECT_EQ(drawn.size(), 8u) << "copies draw the same random numbers";
+    EXPECT_EQ(loads(), 1u);
+  }
+  // Threads are not copied, so that each process loads by itself.
+  const auto scorer = make("import threading\nthreading.Thread(target=threading.Event().wait, daemon=True).start()\n" + text);
+  ASSERT_TRUE(scorer);
+  const auto batch = scorer->score(requests);
+  ASSERT_TRUE(batch.ok()) << batch.status().to_string();
+  EXPECT_TRUE(batch->scores[1].ok() && batch->scores[3].ok());
+  EXPECT_GE(loads(), 4u);
 }
 
 TEST_F(PythonScorer, FilesThatCannotBeUsedAreFoundAtOnce) {

@@ -46,6 +46,44 @@ TEST(RewardFunction, RulesByDataSourceOrForAll) {
   EXPECT_NE(make({"reward.rule=exakt"}).status().message().find("reward.rule: there is no rule 'exakt'"), std::string::npos);
 }
 
+// Stands for a model: the score of a response is its length.
+class Lengths : public Scorer {
+ public:
+  Result<ScoredBatch> score(std::span<const ScoreRequest> requests) override {
+    ScoredBatch batch;
+    for (const ScoreRequest& request : requests) batch.scores.push_back({.value = static_cast<double>(request.response.size()), .failure = ScoreFailure::kNone, .message = "", .extra = {}});
+    return batch;
+  }
+};
+
+TEST(RewardFunction, ARewardModelScoresAloneOrInAMixture) {
+  std::vector<std::string> asked;
+  const RewardModelLoader load = [&asked](const fs::path& model, bool start) -> Result<std::unique_ptr<Scorer>> {
+    asked.push_back(model.string() + (start ? "" : ", not started"));
+    return std::unique_ptr<Scorer>(std::make_unique<Lengths>());
+  };
+  const auto make_with = [&load](const std::vector<std::string>& overrides, bool start) { return RewardFunction::from_config(*Config::load({std::nullopt, overrides}), 1, start, load); };
+  // By verl's older names too.
+  for (const char* prefix : {"reward.reward_model.model_path=", "reward_model.model.path="}) {
+    const auto alone = make_with({"reward_model.enable=true", prefix + std::string("/m")}, true);
+    ASSERT_TRUE(alone.ok()) << alone.status().to_string();
+    EXPECT_EQ(score(**alone, {request("abc", "")})->scores, std::vector<double>{3});
+  }
+  const auto mixed = make_with({"reward.mixture=[{rule: contains, weight: 2}, {model: /m, weight: 0.5}]"}, true);
+  ASSERT_TRUE(mixed.ok()) << mixed.status().to_string();
+  EXPECT_EQ(score(**mixed, {request("abcd", "b"), request("ab", "x")})->scores, (std::vector<double>{4, 1}));
+  EXPECT_TRUE(make_with({"reward.mixture=[{model: /other}]"}, false).ok());
+  EXPECT_EQ(asked, (std::vector<std::string>{"/m", "/m", "/m", "/other, not started"}));
+
+  const auto message = [&](const std::vector<std::string>& overrides) { return make_with(overrides, false).status().message(); };
+  EXPECT_NE(message({"reward.reward_model.enable=true"}).find("needs reward.reward_model.model_path"), std::string::npos);
+  EXPECT_NE(message({"reward.reward_model.enable=true", "reward.reward_model.model_path=/m", "reward.rule=exact"}).find("mix them by reward.mixture"), std::string::npos);
+  EXPECT_NE(message({"reward.reward_model.enable=true", "reward.reward_model.model_path=/m", "custom_reward_function.path=f.py"}).find("generative reward model"), std::string::npos);
+  EXPECT_EQ(make({"reward.mixture=[{model: /m}]"}).status().code(), ErrorCode::kUnimplemented) << "no loader";
+  // A path that nothing enables is verl's way to leave it in a script.
+  EXPECT_TRUE(make({"reward.reward_model.model_path=/m"}).ok());
+}
+
 TEST(RewardFunction, MixesAndReportsItsParts) {
   const auto reward = make({"reward.mixture=[{rule: gsm8k, weight: 0.9, method: flexible}, {rule: format, weight: 0.1}]"});
   ASSERT_TRUE(reward.ok()) << reward.status().to_string();

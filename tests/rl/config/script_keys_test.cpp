@@ -1,0 +1,46 @@
+// Keys that verl's public scripts set: older names, what belongs to parts that are not here, and what must be refused by its own name.
+#include <gtest/gtest.h>
+
+#include "rl/config/config.h"
+
+namespace rl {
+namespace {
+
+std::string refusal(const std::string& override) {
+  const auto config = Config::load({std::nullopt, {override}});
+  return config.ok() ? "" : config.status().message();
+}
+
+TEST(ScriptKeys, OlderNamesMeanWhatTheyMeant) {
+  const auto config = Config::load({std::nullopt, {"reward_model.enable=true", "reward_model.model_path=/m", "reward_model.inference.name=sglang", "actor_rollout_ref.model.use_rmpad=True"}});
+  ASSERT_TRUE(config.ok()) << config.status().to_string();
+  EXPECT_EQ(*config->get_string("reward.reward_model.model_path"), "/m");
+  EXPECT_TRUE(config->is_set("actor_rollout_ref.model.use_remove_padding"));
+  EXPECT_NE(refusal("reward_model.sandbox_fusion_url=http://x").find("a code sandbox is not built yet"), std::string::npos);
+}
+
+TEST(ScriptKeys, WhatChangesNothingPassesAndItsOppositeDoesNot) {
+  for (const char* passes : {"model_engine=dp", "distillation.enabled=False", "distillation.nnodes=2", "actor_rollout_ref.ref.profiler.discrete=True", "actor_rollout_ref.actor.profile_ranks=[0,1]",
+                             "profile.options.level=level1", "actor_rollout_ref.rollout.over_sample_rate=0.1", "algorithm.rollout_correction.use_policy_gradient=False",
+                             // Of verl's own default file, as it is there.
+                             "critic.profiler.tool_config.torch.name=null", "actor_rollout_ref.actor.fsdp_config.turbo_config.enable=False", "actor_rollout_ref.ref.fsdp_config.qat.enable=False",
+                             "reward.reward_model.rollout.max_num_seqs=1024", "skip.rollout.enable=False", "skip.rollout.action=cache", "trainer.v1.sampler.custom_sampler.path=null",
+                             "algorithm.filter_groups._target_=verl.trainer.config.FilterGroupsConfig"}) {
+    EXPECT_EQ(refusal(passes), "") << passes;
+  }
+  EXPECT_NE(refusal("model_engine=megatron").find("lay a model out over devices"), std::string::npos);
+  EXPECT_NE(refusal("distillation.enabled=True").find("is not built yet"), std::string::npos);
+  EXPECT_NE(refusal("algorithm.rollout_correction.use_policy_gradient=True").find("loss_type=reinforce"), std::string::npos);
+  EXPECT_NE(refusal("skip.rollout.enable=True").find("responses that were kept"), std::string::npos);
+  EXPECT_NE(refusal("actor_rollout_ref.ref.fsdp_config.qat.enable=True").find("quantised"), std::string::npos);
+  EXPECT_NE(refusal("trainer.v1.sampler.custom_sampler.path=s.py").find("Python code"), std::string::npos);
+  // Following a suggestion from another section would change the run.
+  for (const char* asynchronous : {"rollout.nnodes=1", "async_training.staleness_threshold=0.1"}) {
+    EXPECT_NE(refusal(asynchronous).find("generation beside training"), std::string::npos) << refusal(asynchronous);
+    EXPECT_EQ(refusal(asynchronous).find("did you mean"), std::string::npos) << asynchronous;
+  }
+  EXPECT_NE(refusal("reward_model.reward_loop_module_path=m.py").find("Python code runs as a reward only"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace rl
