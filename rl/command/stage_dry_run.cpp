@@ -41,7 +41,7 @@ class DryModel {
   bool made_ = false;
 };
 
-Status print_memory(const StageSetup& setup, std::ostream& out) {
+Status print_memory(const StageSetup& setup, const Stage& stage, std::ostream& out) {
   const Result<ModelConfig> model = ModelConfig::load(setup.model);
   if (!model.ok()) return model.status();
   const StageOptions& options = setup.options;
@@ -56,6 +56,13 @@ Status print_memory(const StageSetup& setup, std::ostream& out) {
     memory.trained_elements = adapter->parameters().arena_size();
   }
   RoleMemory role{"worker", setup.workers, training_memory(*model, memory)};
+  for (const fs::path& frozen : stage.frozen_models()) {
+    const Result<ModelConfig> other = ModelConfig::load(frozen);
+    if (!other.ok()) return other.status();
+    std::int64_t bytes = 0;
+    for (const MemoryPart& part : scoring_memory(*other, memory)) bytes += part.bytes;
+    role.parts.push_back({"frozen model", bytes});
+  }
   role.parts.push_back(process_memory(/*trains=*/true));
   out << "memory of each process, at its peak:\n  worker x " << role.workers << ": " << bytes_text(role.total()) << " (";
   for (std::size_t i = 0; i < role.parts.size(); ++i) out << (i > 0 ? ", " : "") << role.parts[i].name << " " << bytes_text(role.parts[i].bytes);
@@ -86,7 +93,7 @@ Status stage_dry_run(const Config& config, Stage& stage, std::ostream& out) {
       << (setup.options.batch_rows + setup.workers - 1) / setup.workers << " on each of " << setup.workers << " workers\n"
       << "steps:\n  " << in_epoch << " an epoch, " << steps << " in all; " << (stage.validates() ? "validated" : "no validation data: set data.val_files to have some") << "\n"
       << "where:\n  " << slots->nodes << " node(s) with " << slots->per_node << " worker(s) each; checkpoints and logs in " << setup.options.folder.string() << "\n";
-  return print_memory(setup, out);
+  return print_memory(setup, stage, out);
 }
 
 }  // namespace rl

@@ -40,6 +40,7 @@ struct Section {
 const std::vector<Section>& sections() {
   static const std::vector<Section> kSections = {{"Reward", {"critic/score", "critic/rewards", "reward/", "val"}},
                                                  {"Policy", {"actor/", "algo/"}},
+                                                 {"Training", {"train/"}},
                                                  {"Critic and advantages", {"critic/"}},
                                                  {"Lengths", {"response_length", "prompt_length"}},
                                                  {"Speed", {"perf/", "timing_per_token_ms/"}},

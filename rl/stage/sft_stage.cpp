@@ -61,6 +61,10 @@ Status SftStage::open_teacher() {
   return {};
 }
 
+std::vector<std::filesystem::path> SftStage::frozen_models() const {
+  return teacher_.empty() ? std::vector<std::filesystem::path>{} : std::vector<std::filesystem::path>{teacher_};
+}
+
 Status SftStage::start(runtime::Runtime& runtime, const WorkerSlots& slots) {
   runtime_ = &runtime;
   WorkerSpec spec = setup_.spec("sft", slots);

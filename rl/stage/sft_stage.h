@@ -20,6 +20,7 @@ class SftStage : public Stage {
   runtime::Status start(runtime::Runtime& runtime, const WorkerSlots& slots) override;
   runtime::Result<Metrics> step(double learning_rate) override;
   std::int64_t epoch() const override { return feed_->epoch(); }
+  std::vector<std::filesystem::path> frozen_models() const override;
   bool validates() const override { return validation_feed_ != nullptr; }
   runtime::Result<Metrics> validate() override;
   nlohmann::json position() const override { return feed_->position(); }

@@ -37,6 +37,9 @@ class Stage {
 
   virtual std::int64_t batches_per_epoch() const = 0;
 
+  /// Models that each worker holds beside the one that it trains, and never changes: teachers, references.
+  virtual std::vector<std::filesystem::path> frozen_models() const { return {}; }
+
   /// Starts the workers on these slots.
   virtual runtime::Status start(runtime::Runtime& runtime, const WorkerSlots& slots) = 0;
 

@@ -7,6 +7,7 @@
 #include <sstream>
 
 #include "rl/config/keys.h"
+#include "rl/config/stage_keys.h"
 
 namespace rl {
 namespace {
@@ -21,6 +22,12 @@ TEST(KeyTables, TheGuideHasThem) {
   const std::string page = read(STARLING_SOURCE_DIR "/docs/guide/verl.md");
   EXPECT_NE(page.find(tables_begin() + "\n" + key_tables() + kTablesEnd), std::string::npos)
       << "the table of keys has changed: starling train --write-tables docs/guide/verl.md";
+}
+
+TEST(KeyTables, TheGuideHasThoseOfTheStages) {
+  const std::string page = read(STARLING_SOURCE_DIR "/docs/guide/stages.md");
+  EXPECT_NE(page.find(tables_begin(sft_keys()) + "\n" + key_tables(sft_keys()) + kTablesEnd), std::string::npos)
+      << "the table of keys has changed: starling sft --write-tables docs/guide/stages.md";
 }
 
 TEST(KeyTables, NameEveryKey) {

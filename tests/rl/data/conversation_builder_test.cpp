@@ -2,7 +2,10 @@
 
 #include <gtest/gtest.h>
 
+#include <fstream>
+
 #include "rl/data/toy.h"
+#include "tests/rl/text/tokenizer_fixtures.h"
 
 namespace rl {
 namespace {
@@ -115,6 +118,43 @@ TEST(ConversationBuilder, MessagesByThemselvesAreTheConversation) {
   EXPECT_EQ(grown, "be good<|user|>a<|end|><|assistant|>[b<|end|>]<|user|>c<|end|><|assistant|>[d<|end|>]");
   options.message_by_message = true;
   EXPECT_EQ(tokenize(row, options), grown);
+}
+
+// In the styles that published models ship: answers are learned whole, questions not at all, and the pieces are the conversation.
+TEST(ConversationBuilder, PublishedStylesOfTemplates) {
+  const auto tokenizer = Tokenizer::load(testing::tokenizer_fixtures() / "tokenizers" / "qwen2_split_nfc");
+  ASSERT_TRUE(tokenizer.ok()) << tokenizer.status().to_string();
+  std::ifstream file(STARLING_SOURCE_DIR "/tests/rl/text/template_style_cases.json");
+  const ordered_json all = ordered_json::parse(file);
+  const DataRow row = conversation({"user Is it cold?", "assistant Very cold.", "user And at sea?", "assistant Colder still!"});
+  int seen = 0;
+  for (const ordered_json& item : all.at("styles")) {
+    const std::string style = item.at("style");
+    if (style != "llama_tools" && style != "mistral_calls" && style != "documents" && style != "reasoning") continue;
+    ++seen;
+    ConversationOptions options{.tokens_max = 4096, .chat_template = item.at("template").get<std::string>()};
+    for (const auto& [name, value] : all.at("variables").items()) {
+      if (name != "messages" && name != "tools" && name != "documents" && name != "add_generation_prompt") options.template_variables[name] = value;
+    }
+    // It writes empty thoughts into the last answer only, as Qwen3's does.
+    options.message_by_message = style == "reasoning";
+    const auto builder = ConversationBuilder::create(*tokenizer, options);
+    ASSERT_TRUE(builder.ok()) << style << builder.status().to_string();
+    const auto tokens = builder->tokenize(row);
+    ASSERT_TRUE(tokens.ok()) << style << ": " << tokens.status().to_string();
+    std::string learned;
+    std::string given;
+    for (std::size_t i = 0; i < tokens->ids.size(); ++i) (tokens->learned[i] != 0 ? learned : given) += tokenizer->decode(std::vector<std::int32_t>{tokens->ids[i]}, false);
+    for (const char* answer : {"Very cold.", "Colder still!"}) {
+      EXPECT_NE(learned.find(answer), std::string::npos) << style << ": " << learned;
+      EXPECT_EQ(given.find(answer), std::string::npos) << style << ": " << given;
+    }
+    for (const char* question : {"Is it cold?", "And at sea?"}) {
+      EXPECT_EQ(learned.find(question), std::string::npos) << style << ": " << learned;
+      EXPECT_NE(given.find(question), std::string::npos) << style << ": " << given;
+    }
+  }
+  EXPECT_EQ(seen, 4);
 }
 
 TEST(ConversationBuilder, ToolsAndThinkingReachTheTemplate) {

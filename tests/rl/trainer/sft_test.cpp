@@ -120,6 +120,9 @@ TEST_F(SftTest, AStudentComesCloserToItsTeacher) {
   ASSERT_EQ(run.code, 0) << run.output;
   EXPECT_LT(metric("train/kl").back(), 0.3 * metric("train/kl").front());
   EXPECT_TRUE(std::isfinite(metric("val/kl").back()));
+  const Outcome dry = sft("--dry-run distillation.teacher.path=" + teacher);
+  EXPECT_EQ(dry.code, 0) << dry.output;
+  EXPECT_NE(dry.output.find("frozen model"), std::string::npos) << dry.output;
   const Outcome wrong = sft("distillation.weight=2 distillation.teacher.path=" + teacher);
   EXPECT_EQ(wrong.code, 1);
   EXPECT_NE(wrong.output.find("distillation.weight: must be in [0, 1]"), std::string::npos) << wrong.output;
