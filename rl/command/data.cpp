@@ -69,6 +69,25 @@ std::string shortened(std::string text) {
   return text.substr(0, end) + "... (" + std::to_string(text.size()) + " bytes)";
 }
 
+// A chat is a message a line, so that two responses to a prompt can be read below each other; anything else as JSON.
+std::string value_text(const ordered_json& value) {
+  const auto text_of = [](const ordered_json& message, const char* role, const char* content) -> std::optional<std::string> {
+    if (!message.is_object() || !message.contains(role) || !message.contains(content)) return std::nullopt;
+    if (!message.at(role).is_string() || !message.at(content).is_string()) return std::nullopt;
+    return message.at(role).get<std::string>() + ": " + shortened(dumped(message.at(content)));
+  };
+  std::string lines;
+  if (value.is_array()) {
+    for (const ordered_json& message : value) {
+      auto line = text_of(message, "role", "content");
+      if (!line) line = text_of(message, "from", "value");
+      if (!line) return " " + shortened(dumped(value));
+      lines += "\n    " + *line;
+    }
+  }
+  return lines.empty() ? " " + shortened(dumped(value)) : lines;
+}
+
 int head(int argc, char** argv) {
   CLI::App app("Shows the first rows of a file.", "starling data head");
   Input input;
@@ -84,7 +103,7 @@ int head(int argc, char** argv) {
       std::cout << dumped(row.value) << "\n";
     } else {
       std::cout << row.where << "\n";
-      for (const auto& [name, value] : row.value.items()) std::cout << "  " << name << ": " << shortened(dumped(value)) << "\n";
+      for (const auto& [name, value] : row.value.items()) std::cout << "  " << name << ":" << value_text(value) << "\n";
     }
     return ++shown < count;
   });
@@ -102,6 +121,7 @@ std::string spread_text(const ordered_json& spread) {
 
 void print_stats(const ordered_json& stats) {
   std::cout << stats["rows"] << " rows\n";
+  if (stats.contains("pairs")) std::cout << stats["pairs"]["count"] << " pairs of chosen and rejected, " << stats["pairs"]["equal"] << " of them equal\n";
   for (const ordered_json& column : stats["columns"]) {
     std::cout << "\n" << column["name"].get<std::string>() << ": " << column["type"].get<std::string>();
     if (column["missing"] != 0) std::cout << ", missing in " << column["missing"];

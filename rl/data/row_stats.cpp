@@ -61,6 +61,10 @@ void RowStats::measure(Column& column, const std::string& text) {
 
 void RowStats::add(const ordered_json& row) {
   ++rows_;
+  if (row.contains("chosen") && row.contains("rejected")) {
+    ++pairs_;
+    equal_pairs_ += row.at("chosen") == row.at("rejected") ? 1 : 0;
+  }
   for (const auto& [name, value] : row.items()) {
     auto column = std::find_if(columns_.begin(), columns_.end(), [&name = name](const Column& known) { return known.name == name; });
     if (column == columns_.end()) column = columns_.insert(columns_.end(), Column{.name = name});
@@ -91,7 +95,9 @@ ordered_json RowStats::to_json() const {
     if (!column.many_values && !column.values.empty()) shown["values"] = column.values;
     columns.push_back(std::move(shown));
   }
-  return {{"rows", rows_}, {"columns", std::move(columns)}};
+  ordered_json stats = {{"rows", rows_}, {"columns", std::move(columns)}};
+  if (pairs_ > 0) stats["pairs"] = {{"count", pairs_}, {"equal", equal_pairs_}};
+  return stats;
 }
 
 }  // namespace rl

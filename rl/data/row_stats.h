@@ -37,7 +37,7 @@ class RowStats {
   void add(const nlohmann::ordered_json& row);
   std::int64_t rows() const { return rows_; }
   /// {"rows", "columns": [{"name", "type", "missing", "characters" (of texts and chats), "tokens", "elements" (of lists), "values" (of texts with at most 20 different ones: how often each)}]}.
-  /// A column whose values have no type in common is "mixed", and says why.
+  /// Where rows have chosen and rejected responses: {"pairs": {"count", "equal"}}. A column whose values have no type in common is "mixed", and says why.
   nlohmann::ordered_json to_json() const;
 
  private:
@@ -54,7 +54,7 @@ class RowStats {
 
   CountTokens count_tokens_;
   std::vector<Column> columns_;
-  std::int64_t rows_ = 0;
+  std::int64_t rows_ = 0, pairs_ = 0, equal_pairs_ = 0;
 };
 
 }  // namespace rl

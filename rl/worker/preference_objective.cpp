@@ -124,11 +124,9 @@ at::Tensor pair_objective(const PreferenceObjective& objective, const PairInputs
     rejected_P = mean.rejected_P.detach() * objective.beta;
   } else {
     const DpoOptions options{.beta = objective.beta, .loss = dpo_kind(objective.loss), .label_smoothing = objective.label_smoothing};
-    const PreferenceLoss loss =
-        objective.average_logprobs ? dpo_loss(mean, per_token(inputs.reference, inputs.tokens), options) : dpo_loss(inputs.policy, inputs.reference, options);
-    loss_P = loss.loss_P;
-    chosen_P = loss.rewards_chosen_P;
-    rejected_P = loss.rewards_rejected_P;
+    loss_P = (objective.average_logprobs ? dpo_loss(mean, per_token(inputs.reference, inputs.tokens), options) : dpo_loss(inputs.policy, inputs.reference, options)).loss_P;
+    chosen_P = (inputs.policy.chosen_P.detach() - inputs.reference.chosen_P) * objective.beta;  // of sums either way, as TRL reports them
+    rejected_P = (inputs.policy.rejected_P.detach() - inputs.reference.rejected_P) * objective.beta;
   }
   if (objective.sft_weight > 0) {
     loss_P = loss_P - mean.chosen_P * objective.sft_weight;

@@ -56,11 +56,19 @@ class DataCommand : public ::testing::Test {
 TEST_F(DataCommand, HeadShowsRowsForPeopleAndForPrograms) {
   const Outcome people = data({"head", kFiles + "verl_snappy.parquet", "-n", "1"});
   EXPECT_EQ(people.code, 0) << people.error;
-  EXPECT_NE(people.out.find("verl_snappy.parquet: row 1\n  data_source: \"openai/gsm8k\"\n  prompt: [{"), std::string::npos) << people.out;
+  EXPECT_NE(people.out.find("verl_snappy.parquet: row 1\n  data_source: \"openai/gsm8k\"\n  prompt:\n    user: \""), std::string::npos) << people.out;
   EXPECT_EQ(rows_of(kFiles + "verl_snappy.parquet").size(), 10u);
   EXPECT_EQ(rows_of(kFiles + "verl_snappy.parquet")[3]["reward_model"]["ground_truth"], "6");
   const std::string longest = file("long.jsonl", R"({"a": ")" + std::string(1000, 'x') + "\"}\n");
   EXPECT_LT(data({"head", longest}).out.size(), 700u);
+}
+
+TEST_F(DataCommand, ShowsPreferencesSoThatTheyCanBeCompared) {
+  const std::string path = file("pairs.jsonl", R"({"prompt": "q", "chosen": [{"role": "user", "content": "q"}, {"role": "assistant", "content": "a\nb"}], "rejected": [{"from": "gpt", "value": "c"}]}
+{"prompt": "q", "chosen": "same", "rejected": "same"}
+)");
+  EXPECT_NE(data({"head", path}).out.find(":1\n  prompt: \"q\"\n  chosen:\n    user: \"q\"\n    assistant: \"a\\nb\"\n  rejected:\n    gpt: \"c\"\n"), std::string::npos) << data({"head", path}).out;
+  EXPECT_NE(data({"stats", path}).out.find("2 pairs of chosen and rejected, 1 of them equal"), std::string::npos) << data({"stats", path}).out;
 }
 
 TEST_F(DataCommand, StatsDescribeColumns) {

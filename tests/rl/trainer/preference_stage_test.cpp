@@ -44,7 +44,7 @@ TEST_F(PreferenceStageTest, EachLossTrainsTwentySteps) {
     const std::vector<double> losses = metric("train/loss", loss);
     ASSERT_EQ(losses.size(), 20u) << loss << "\n" << outcome.output;
     for (const double value : losses) EXPECT_TRUE(std::isfinite(value)) << loss;
-    for (const std::string name : is_reward_model ? std::vector<std::string>{"accuracy", "margin", "mean_reward"}
+    for (const std::string& name : is_reward_model ? std::vector<std::string>{"accuracy", "margin", "mean_reward"}
                                                   : std::vector<std::string>{"rewards/chosen", "rewards/rejected", "rewards/margins", "rewards/accuracies", "logps/chosen", "logps/rejected"}) {
       EXPECT_EQ(metric("train/" + name, loss).size(), 20u) << loss << " " << name;
       EXPECT_EQ(metric("val/" + name, loss).size(), 1u) << loss << " " << name;

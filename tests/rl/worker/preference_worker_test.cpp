@@ -155,7 +155,9 @@ TEST_F(PreferenceWorkerTest, OneStepsLossIsTrlsFormula) {
   objective_.average_logprobs = true;  // TRL's reading of IPO
   PreferenceWorkerOptions with_reference = options(objective_);
   with_reference.reference = folder_ / "other";
-  EXPECT_NEAR(step(*make(with_reference), 0.0).at("loss"), averaged_ipo, 2e-5 * averaged_ipo);
+  const Metrics averaged = step(*make(with_reference), 0.0);
+  EXPECT_NEAR(averaged.at("loss"), averaged_ipo, 2e-5 * averaged_ipo);
+  EXPECT_NEAR(averaged.at("rewards/chosen"), chosen_reward, 1e-5);  // of sums all the same
 }
 
 TEST_F(PreferenceWorkerTest, KtosDivergenceIsTheMeanOverMismatchedPairs) {
