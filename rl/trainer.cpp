@@ -116,6 +116,12 @@ Status Trainer::begin() {
 Status Trainer::fit(std::int64_t steps) {
   if (options_.validate_only) return validation_feed_ ? begin() : runtime::not_found("trainer.val_only=true needs validation data: set data.val_files");
   const std::int64_t last = total_steps_ - steps_done_ > steps ? steps_done_ + steps : total_steps_;
+  const Status trained = train(last);
+  finish_checkpoint();
+  return trained.ok() ? save_failure_ : trained;
+}
+
+Status Trainer::train(std::int64_t last) {
   while (steps_done_ < last) {
     Result<Metrics> metrics = step();
     if (!metrics.ok()) return metrics.status().with_context("step " + std::to_string(steps_done_ + 1));
@@ -126,20 +132,17 @@ Status Trainer::fit(std::int64_t steps) {
     }
     if (due(options_.save_interval)) {
       StepTimer timer;
-      const Result<std::filesystem::path> saved = save_checkpoint();
+      const Status begun = begin_checkpoint();
+      if (!begun.ok()) note_save_failure(begun);
+      if (!options_.async_save) finish_checkpoint();
       timer.lap("save_checkpoint");
       (*metrics)["timing_s/save_checkpoint"] = timer.seconds("save_checkpoint");
-      // Training goes on: what has been learned so far is worth more than stopping at once.
-      if (!saved.ok()) {
-        LOG(error, "{}; training goes on", saved.status().message());
-        save_failure_ = saved.status();
-      } else {
-        save_failure_ = Status();
-      }
+    } else if (checkpoint_is_written()) {
+      finish_checkpoint();
     }
     record({steps_done_, total_steps_, epoch_, std::move(*metrics)});
   }
-  return save_failure_;
+  return {};
 }
 
 // Every `interval` steps, and after the last one.

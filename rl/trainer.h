@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <functional>
+#include <future>
 #include <memory>
 #include <optional>
 #include <string>
@@ -43,8 +44,8 @@ class Trainer {
   Trainer(const Trainer&) = delete;
   Trainer& operator=(const Trainer&) = delete;
 
-  /// Trains up to total_steps(), with the warm start, validation and checkpoints that the configuration asks for. A checkpoint that cannot
-  /// be written does not stop the training: fit() goes on and returns that failure at the end.
+  /// Trains up to total_steps(), with the warm start, validation and checkpoints that the configuration asks for. Checkpoints are written while the next
+  /// steps are taken; the last is waited for. One that cannot be written does not stop the training: fit() goes on and returns that failure at the end.
   runtime::Status fit();
 
   /// As fit(), but for at most so many steps; fit() continues.
@@ -57,7 +58,7 @@ class Trainer {
   /// Keeps the first samples as texts if a table of them is wanted. kNotFound: no validation data.
   runtime::Result<Metrics> validate();
 
-  /// Writes a checkpoint of the present step below options().folder. Returns its folder.
+  /// Writes a checkpoint of the present step below options().folder, and waits for it. Returns its folder.
   runtime::Result<std::filesystem::path> save_checkpoint();
 
   /// Continues from `folder`, a global_step_N. kInvalidArgument: damaged, or of other data or another model.
@@ -136,6 +137,12 @@ class Trainer {
   void keep_samples(const RolloutDump& dump, const std::vector<runtime::ObjectRef<RolloutBatch>>& batches, const std::vector<std::vector<RewardTask>>& tasks,
                     const std::vector<std::vector<double>>& scores, const std::vector<float>& advantages);
   void record(const StepRecord& record);
+  runtime::Status train(std::int64_t last);
+  runtime::Status begin_checkpoint();
+  void finish_checkpoint();
+  void note_save_failure(const runtime::Status& failure);
+  bool checkpoint_is_written() const;
+  nlohmann::ordered_json state_json() const;
   bool due(std::int64_t interval) const;
 
   runtime::Runtime& runtime_;
@@ -169,6 +176,7 @@ class Trainer {
   std::optional<std::filesystem::path> latest_checkpoint_;
   std::vector<SampleText> first_samples_;
   std::vector<SampleText> last_samples_;
+  std::future<runtime::Result<std::filesystem::path>> saving_;  // of the one checkpoint that is being written; last, since its thread uses the rest
 };
 
 }  // namespace rl

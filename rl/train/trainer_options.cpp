@@ -81,6 +81,7 @@ Result<TrainerOptions> TrainerOptions::from_config(const Config& config) {
   options.epochs = read.get_int("trainer.total_epochs");
   options.steps = read.find_int("trainer.total_training_steps");
   options.save_interval = read.get_int("trainer.save_freq");
+  options.async_save = read.get_bool("trainer.async_save");
   options.validation_interval = read.get_int("trainer.test_freq");
   // Its default is true in verl, where no validation data means no validation. Built-in data always have some, and an
   // unasked-for validation may take longer than the training, so that here it must be asked for.

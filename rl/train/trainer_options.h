@@ -60,6 +60,7 @@ struct TrainerOptions {
   std::int64_t epochs = 1;
   std::optional<std::int64_t> steps;     // overrides epochs
   std::int64_t save_interval = -1;       // steps; below 1: never
+  bool async_save = true;                // checkpoints are written while training goes on
   std::int64_t validation_interval = -1;
   bool validate_first = false;
   bool validate_only = false;            // and train no step
