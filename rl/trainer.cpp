@@ -68,6 +68,8 @@ Result<Metrics> Trainer::step() {
                               .response_tokens = join<std::int64_t>(response_tokens),
                               .stopped = join<std::uint8_t>(select(samples->summaries, &RolloutSummary::stopped))};
   metrics.merge(sample_metrics(scalars));
+  const double equal_groups = equal_score_groups(scalars.scores, join<std::int64_t>(samples->samples_of));
+  if (equal_groups >= 0 && !is_per_token(options_.estimator)) metrics["critic/score/equal_groups"] = equal_groups;
   if (options_.filter_groups.enabled) {
     metrics["train/num_gen_batches"] = static_cast<double>(samples->rounds);
     metrics["train/prompts_kept_ratio"] = static_cast<double>(options_.batch_prompts) / static_cast<double>(samples->prompts_drawn);
@@ -122,17 +124,20 @@ Status Trainer::fit(std::int64_t steps) {
 }
 
 Status Trainer::train(std::int64_t last) {
-  while (steps_done_ < last) {
+  while (steps_done_ < last && !stopping_) {
     Result<Metrics> metrics = step();
     if (!metrics.ok()) return metrics.status().with_context("step " + std::to_string(steps_done_ + 1));
-    if (validation_feed_ && due(options_.validation_interval)) {
+    const bool validates = validation_feed_ && due(options_.validation_interval);
+    if (validates) {
       const Result<Metrics> validation = validate();
       if (!validation.ok()) return validation.status().with_context("validation after step " + std::to_string(steps_done_));
       metrics->insert(validation->begin(), validation->end());
     }
-    if (due(options_.save_interval)) {
+    watch(*metrics);
+    const bool best = is_best(*metrics, validates);
+    if (best || due(options_.save_interval) || (stopping_ && options_.save_interval > 0)) {
       StepTimer timer;
-      const Status begun = begin_checkpoint();
+      const Status begun = begin_checkpoint(best);
       if (!begun.ok()) note_save_failure(begun);
       if (!options_.async_save) finish_checkpoint();
       timer.lap("save_checkpoint");
@@ -142,7 +147,7 @@ Status Trainer::train(std::int64_t last) {
     }
     record({steps_done_, total_steps_, epoch_, std::move(*metrics)});
   }
-  return {};
+  return std::exchange(alarmed_, {});
 }
 
 // Every `interval` steps, and after the last one.

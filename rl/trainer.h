@@ -108,10 +108,12 @@ class Trainer {
   struct RunState {
     double kl_coefficient = 0.0;
     RewardStatistics rewards;
+    BestSoFar early_stop;
+    BestSoFar best;  // of what save_best goes by
   };
 
   Trainer(runtime::Runtime& runtime, const Config& config, const TrainerOptions& options)
-      : runtime_(runtime), config_(config), options_(options), state_{.kl_coefficient = options.kl_control.coefficient, .rewards = {}} {}
+      : runtime_(runtime), config_(config), options_(options), state_{.kl_coefficient = options.kl_control.coefficient, .rewards = {}, .early_stop = {}, .best = {}}, alarms_(options.alarms) {}
 
   // In order of use.
   runtime::Status open_data(std::int64_t workers);
@@ -128,7 +130,6 @@ class Trainer {
   runtime::Result<StepSamples> draw_round(std::int64_t round, StepTimer& timer);
   runtime::Status score(StepSamples& samples, const std::vector<RewardReport>& greedy, StepTimer& timer);
   runtime::Status refer(StepSamples& samples, StepTimer& timer);
-  void drop_unscored_prompts(StepSamples& samples) const;
   runtime::Status leave_out_unscored(StepSamples& samples) const;
   runtime::Result<Credit> assign_credit(const StepSamples& samples);
   void scale_rewards(Credit& credit);
@@ -138,7 +139,9 @@ class Trainer {
                     const std::vector<std::vector<double>>& scores, const std::vector<float>& advantages);
   void record(const StepRecord& record);
   runtime::Status train(std::int64_t last);
-  runtime::Status begin_checkpoint();
+  void watch(const Metrics& metrics);
+  bool is_best(const Metrics& metrics, bool validated);
+  runtime::Status begin_checkpoint(bool best = false);
   void finish_checkpoint();
   void note_save_failure(const runtime::Status& failure);
   bool checkpoint_is_written() const;
@@ -169,6 +172,11 @@ class Trainer {
   std::vector<runtime::ObjectRef<TokenEstimates>> no_estimates_;
   runtime::ObjectRef<RolloutBatch> no_samples_;
   RunState state_;
+  Alarms alarms_;
+  runtime::Status alarmed_;    // why an alarm ended the training
+  bool stopping_ = false;      // no step is to follow
+  bool metric_missed_ = false;
+  std::optional<BestSoFar> best_before_;  // where a checkpoint that is the best so far is being written
   std::int64_t steps_done_ = 0;
   std::int64_t total_steps_ = 0;
   std::int64_t epoch_ = 0;

@@ -55,11 +55,13 @@ nlohmann::ordered_json Trainer::state_json() const {
           {"seed", options_.seed},
           {"data_position", feed_->position()},
           {"kl_coefficient", state_.kl_coefficient},
-          {"rewards", {{"steps", state_.rewards.steps}, {"mean", state_.rewards.mean}, {"square", state_.rewards.square}}}};
+          {"rewards", {{"steps", state_.rewards.steps}, {"mean", state_.rewards.mean}, {"square", state_.rewards.square}}},
+          {"early_stop", state_.early_stop.to_json()},
+          {"best", state_.best.to_json()}};
 }
 
 // All workers hold the same bits, so one of them copies and writes.
-Status Trainer::begin_checkpoint() {
+Status Trainer::begin_checkpoint(bool best) {
   finish_checkpoint();
   const std::string step = "checkpoint of step " + std::to_string(steps_done_);
   Result<CheckpointWriter> writer = CheckpointWriter::begin(options_.folder, steps_done_);
@@ -71,9 +73,11 @@ Status Trainer::begin_checkpoint() {
     copied = runtime_.get(saving.critic->call(&CriticActor::take_snapshot));
   }
   if (!copied.ok()) return copied.with_context(step);
-  saving_ = std::async(std::launch::async, [saving = std::move(saving), root = options_.folder, kept = options_.checkpoints_kept, step]() mutable -> Result<fs::path> {
+  saving_ = std::async(std::launch::async, [saving = std::move(saving), root = options_.folder, kept = options_.checkpoints_kept, number = steps_done_, best, step]() mutable -> Result<fs::path> {
     Result<fs::path> folder = write_checkpoint(std::move(saving));
     if (!folder.ok()) return folder.status().with_context(step);
+    const Status marked = best ? mark_best_checkpoint(root, number) : Status();
+    if (!marked.ok()) return marked.with_context(step);
     const Status pruned = prune_checkpoints(root, kept);
     if (!pruned.ok()) LOG(warn, "{}", pruned.message());
     return folder;
@@ -86,6 +90,7 @@ void Trainer::finish_checkpoint() {
   if (!saving_.valid()) return;
   const Result<fs::path> saved = saving_.get();
   if (!saved.ok()) return note_save_failure(saved.status());
+  best_before_.reset();
   latest_checkpoint_ = *saved;
   save_failure_ = Status();
 }
@@ -96,6 +101,7 @@ bool Trainer::checkpoint_is_written() const { return saving_.valid() && saving_.
 void Trainer::note_save_failure(const Status& failure) {
   LOG(error, "{}; training goes on", failure.message());
   save_failure_ = failure;
+  if (best_before_) state_.best = *std::exchange(best_before_, {});  // another one may become the best that is kept
 }
 
 Result<fs::path> Trainer::save_checkpoint() {
@@ -122,11 +128,13 @@ Status Trainer::load_checkpoint(const fs::path& folder) {
     const auto found = of.find(key);
     return found != of.end() && found->is_number() ? found->get<double>() : otherwise;
   };
-  RunState run{.kl_coefficient = number(*state, "kl_coefficient", options_.kl_control.coefficient), .rewards = {}};
+  RunState run{.kl_coefficient = number(*state, "kl_coefficient", options_.kl_control.coefficient), .rewards = {}, .early_stop = {}, .best = {}};
   if (!options_.kl_control.adaptive) run.kl_coefficient = options_.kl_control.coefficient;
   if (const auto rewards = state->find("rewards"); rewards != state->end() && rewards->is_object()) {
     run.rewards = {.steps = static_cast<std::int64_t>(number(*rewards, "steps", 0.0)), .mean = number(*rewards, "mean", 0.0), .square = number(*rewards, "square", 0.0)};
   }
+  if (const auto found = state->find("early_stop"); found != state->end()) run.early_stop = BestSoFar::from_json(*found);
+  if (const auto found = state->find("best"); found != state->end()) run.best = BestSoFar::from_json(*found);
   Status status = feed_->resume(nlohmann::json((*state)["data_position"]));
   if (status.ok()) status = policy_.fetch(&PolicyActor::load, (folder / kPolicyFolder).string());
   if (status.ok() && !critic_.empty()) status = critic_.fetch(&CriticActor::load, (folder / kCriticFolder).string());

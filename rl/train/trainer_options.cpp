@@ -128,6 +128,15 @@ Result<TrainerOptions> TrainerOptions::from_config(const Config& config) {
     return config.out_of_range(options.reward_scaling.baseline ? "algorithm.reward_baseline" : "algorithm.normalize_reward",
                                "false with algorithm.adv_estimator=remax, whose baseline is the greedy response");
   }
+  const Result<SaveBestOptions> save_best = SaveBestOptions::from_config(config);
+  if (!save_best.ok()) return save_best.status();
+  options.save_best = *save_best;
+  const Result<EarlyStopOptions> early_stop = EarlyStopOptions::from_config(config);
+  if (!early_stop.ok()) return early_stop.status();
+  options.early_stop = *early_stop;
+  const Result<AlarmOptions> alarms = AlarmOptions::from_config(config);
+  if (!alarms.ok()) return alarms.status();
+  options.alarms = *alarms;
   const Result<ResumeMode> mode = parse_resume_mode(resume_mode);
   if (!mode.ok()) return mode.status();
   options.resume = *mode;
