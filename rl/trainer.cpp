@@ -73,6 +73,8 @@ Result<Metrics> Trainer::step() {
   metrics.merge(sample_metrics(scalars));
   metrics.merge(balance_metrics(tokens_by_worker(samples->summaries)));
   metrics["perf/cpu_memory_used_gb"] = machine_memory_used_gb();
+  const double equal_groups = equal_score_groups(scalars.scores, join<std::int64_t>(samples->samples_of));
+  if (equal_groups >= 0 && !is_per_token(options_.estimator)) metrics["critic/score/equal_groups"] = equal_groups;
   if (options_.filter_groups.enabled) {
     metrics["train/num_gen_batches"] = static_cast<double>(samples->rounds);
     metrics["train/prompts_kept_ratio"] = static_cast<double>(options_.batch_prompts) / static_cast<double>(samples->prompts_drawn);
@@ -124,30 +126,38 @@ Status Trainer::fit(std::int64_t steps) {
   if (!started.ok()) return started;
   if (options_.validate_only) return validation_feed_ ? begin() : runtime::not_found("trainer.val_only=true needs validation data: set data.val_files");
   const std::int64_t last = total_steps_ - steps_done_ > steps ? steps_done_ + steps : total_steps_;
-  while (steps_done_ < last) {
+  const Status trained = train(last);
+  finish_checkpoint();
+  return trained.ok() ? save_failure_ : trained;
+}
+
+Status Trainer::train(std::int64_t last) {
+  while (steps_done_ < last && !stopping_) {
     Result<Metrics> metrics = step();
     if (!metrics.ok()) return metrics.status().with_context("step " + std::to_string(steps_done_ + 1));
-    if (validation_feed_ && due(options_.validation_interval)) {
+    const bool validates = validation_feed_ && due(options_.validation_interval);
+    if (validates) {
       const Result<Metrics> validation = validate();
       if (!validation.ok()) return validation.status().with_context("validation after step " + std::to_string(steps_done_));
       metrics->insert(validation->begin(), validation->end());
     }
-    if (due(options_.save_interval)) {
-      StepTimer timer;
-      const Result<std::filesystem::path> saved = save_checkpoint();
-      timer.lap("save_checkpoint");
-      (*metrics)["timing_s/save_checkpoint"] = timer.seconds("save_checkpoint");
-      // Training goes on: what has been learned so far is worth more than stopping at once.
-      if (!saved.ok()) {
-        LOG(error, "{}; training goes on", saved.status().message());
-        save_failure_ = saved.status();
-      } else {
-        save_failure_ = Status();
-      }
-    }
+    watch(*metrics);
+    const bool best = is_best(*metrics, validates);
+    // Before the checkpoint: who continues from it finds the step in the logs, whenever this run was killed.
+    if (save_seconds_ > 0) (*metrics)["timing_s/save_checkpoint"] = std::exchange(save_seconds_, 0.0);
     record({steps_done_, total_steps_, epoch_, std::move(*metrics)});
+    if (best || due(options_.save_interval) || (stopping_ && options_.save_interval > 0)) {
+      StepTimer timer;
+      const Status begun = begin_checkpoint(best);
+      if (!begun.ok()) note_save_failure(begun);
+      if (!options_.async_save) finish_checkpoint();
+      timer.lap("save_checkpoint");
+      save_seconds_ = timer.seconds("save_checkpoint");
+    } else if (checkpoint_is_written()) {
+      finish_checkpoint();
+    }
   }
-  return save_failure_;
+  return std::exchange(alarmed_, {});
 }
 
 // Every `interval` steps, and after the last one.

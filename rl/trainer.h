@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <functional>
+#include <future>
 #include <memory>
 #include <optional>
 #include <string>
@@ -48,8 +49,8 @@ class Trainer {
   Trainer(const Trainer&) = delete;
   Trainer& operator=(const Trainer&) = delete;
 
-  /// Trains up to total_steps(), with the warm start, validation and checkpoints that the configuration asks for. A checkpoint that cannot
-  /// be written does not stop the training: fit() goes on and returns that failure at the end.
+  /// Trains up to total_steps(), with the warm start, validation and checkpoints that the configuration asks for. Checkpoints are written while the next
+  /// steps are taken; the last is waited for. One that cannot be written does not stop the training: fit() goes on and returns that failure at the end.
   runtime::Status fit();
 
   /// As fit(), but for at most so many steps; fit() continues.
@@ -62,7 +63,7 @@ class Trainer {
   /// Keeps the first samples as texts if a table of them is wanted. kNotFound: no validation data.
   runtime::Result<Metrics> validate();
 
-  /// Writes a checkpoint of the present step below options().folder. Returns its folder.
+  /// Writes a checkpoint of the present step below options().folder, and waits for it. Returns its folder.
   runtime::Result<std::filesystem::path> save_checkpoint();
 
   /// Continues from `folder`, a global_step_N. kInvalidArgument: damaged, or of other data or another model.
@@ -113,6 +114,8 @@ class Trainer {
   struct RunState {
     double kl_coefficient = 0.0;
     RewardStatistics rewards;
+    BestSoFar early_stop;
+    BestSoFar best;  // of what save_best goes by
   };
 
   Trainer(runtime::Runtime& runtime, const Config& config) : runtime_(runtime), config_(config) {}
@@ -136,7 +139,6 @@ class Trainer {
   runtime::Status score(StepSamples& samples, const std::vector<RewardReport>& greedy, StepTimer& timer);
   runtime::Status refer(StepSamples& samples, StepTimer& timer);
   runtime::Status take_components(StepSamples& samples) const;
-  void drop_unscored_prompts(StepSamples& samples) const;
   runtime::Status leave_out_unscored(StepSamples& samples) const;
   runtime::Result<Credit> assign_credit(const StepSamples& samples);
   void scale_rewards(Credit& credit);
@@ -145,6 +147,14 @@ class Trainer {
   void keep_samples(const RolloutDump& dump, const std::vector<runtime::ObjectRef<RolloutBatch>>& batches, const std::vector<std::vector<RewardTask>>& tasks,
                     const std::vector<std::vector<double>>& scores, const std::vector<float>& advantages);
   void record(const StepRecord& record);
+  runtime::Status train(std::int64_t last);
+  void watch(const Metrics& metrics);
+  bool is_best(const Metrics& metrics, bool validated);
+  runtime::Status begin_checkpoint(bool best = false);
+  void finish_checkpoint();
+  void note_save_failure(const runtime::Status& failure);
+  bool checkpoint_is_written() const;
+  nlohmann::ordered_json state_json() const;
   bool due(std::int64_t interval) const;
 
   runtime::Runtime& runtime_;
@@ -173,6 +183,12 @@ class Trainer {
   std::vector<runtime::ObjectRef<TokenEstimates>> no_estimates_;
   runtime::ObjectRef<RolloutBatch> no_samples_;
   RunState state_;
+  Alarms alarms_{AlarmOptions{}};
+  runtime::Status alarmed_;    // why an alarm ended the training
+  double save_seconds_ = 0.0;  // that the last checkpoint took out of a step, until a record tells them
+  bool stopping_ = false;      // no step is to follow
+  bool metric_missed_ = false;
+  std::optional<BestSoFar> best_before_;  // where a checkpoint that is the best so far is being written
   std::int64_t steps_done_ = 0;
   std::int64_t total_steps_ = 0;
   std::int64_t epoch_ = 0;
@@ -180,6 +196,7 @@ class Trainer {
   std::optional<std::filesystem::path> latest_checkpoint_;
   std::vector<SampleText> first_samples_;
   std::vector<SampleText> last_samples_;
+  std::future<runtime::Result<std::filesystem::path>> saving_;  // of the one checkpoint that is being written; last, since its thread uses the rest
 };
 
 }  // namespace rl

@@ -64,7 +64,7 @@ Result<Trainer::StepSamples> Trainer::draw_samples(StepTimer& timer) {
     }
     const Result<StepSamples> fresh = draw_round(round, timer);
     if (!fresh.ok()) return fresh.status();
-    const auto rows = informative_prompts(fresh->shards, fresh->scores, options_.samples_per_prompt, missing);
+    const auto rows = informative_prompts(fresh->shards, fresh->scores, select(fresh->reports, &RewardReport::left_out), options_.samples_per_prompt, missing);
     if (kept.batches.empty()) kept.batches.assign(policy_.size(), no_samples_);
     const auto gathered = policy_.fetch(&PolicyActor::gather, split(kept.batches), split(fresh->batches), split(rows));
     if (!gathered.ok()) return gathered.status();
@@ -148,7 +148,7 @@ runtime::Status Trainer::score(StepSamples& samples, const std::vector<RewardRep
   if (runtime::Status taken = take_components(samples); !taken.ok()) return taken;
   const auto is_incomplete = [](const RewardReport& report) { return std::count(report.left_out.begin(), report.left_out.end(), std::uint8_t{1}) > 0; };
   if (std::none_of(samples.reports.begin(), samples.reports.end(), is_incomplete)) return {};
-  if (options_.filter_groups.enabled) return drop_unscored_prompts(samples), runtime::Status();
+  if (options_.filter_groups.enabled) return {};  // another prompt takes the place of one that lacks a score
   if (runtime::Status status = leave_out_unscored(samples); !status.ok()) return status;
   return refer(samples, timer);  // again, of what is left
 }
@@ -184,19 +184,6 @@ runtime::Status Trainer::refer(StepSamples& samples, StepTimer& timer) {
   samples.references = std::move(*referenced);
   timer.lap("ref");
   return {};
-}
-
-// With dynamic sampling a prompt of which a response has no score is like one whose responses all score the same: another takes its place.
-void Trainer::drop_unscored_prompts(StepSamples& samples) const {
-  const auto n = static_cast<std::ptrdiff_t>(options_.samples_per_prompt);
-  for (std::size_t worker = 0; worker < samples.scores.size(); ++worker) {
-    const std::vector<std::uint8_t>& marks = samples.reports[worker].left_out;
-    for (auto group = marks.begin(); group != marks.end(); group += n) {
-      if (std::count(group, group + n, std::uint8_t{1}) == 0) continue;
-      const auto begin = samples.scores[worker].begin() + (group - marks.begin());
-      std::fill(begin, begin + n, 0.0);
-    }
-  }
 }
 
 // Samples that have no score are left out of all that follows.

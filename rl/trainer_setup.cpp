@@ -1,4 +1,4 @@
-// How a Trainer comes to be and how it is saved: data, workers, warm start, checkpoints. The training itself is in trainer.cpp.
+// How a Trainer comes to be: data, workers, warm start. The training itself is in trainer.cpp.
 #include <unistd.h>
 
 #include <algorithm>
@@ -28,11 +28,7 @@ using runtime::Result;
 using runtime::split;
 using runtime::Status;
 
-constexpr const char* kStateFile = "trainer.json";
-constexpr const char* kPolicyFolder = "actor";  // verl's names for them
-constexpr const char* kCriticFolder = "critic";
 constexpr const char* kWarmStartFolder = "warm_start";
-constexpr std::int64_t kStateFormat = 1;
 
 std::int64_t console_width() {
   const char* columns = std::getenv("COLUMNS");
@@ -90,6 +86,7 @@ Status Trainer::start_all() {
   if (error) return runtime::errno_status(error.value(), "trainer.default_local_dir");
   options_ = *options;
   state_.kl_coefficient = options_.kl_control.coefficient;
+  alarms_ = Alarms(options_.alarms);
   Result<FolderLock> lock = FolderLock::acquire(options_.folder);
   if (!lock.ok()) return lock.status();
   folder_lock_ = std::move(*lock);
@@ -295,79 +292,6 @@ Status Trainer::warm_start() {
   if (!reset.ok() || !options_.uses_reference()) return reset;
   const auto saved = runtime_.get(policy_.leader().call(&PolicyActor::save, (options_.folder / kWarmStartFolder).string()));
   return saved.status();
-}
-
-Result<fs::path> Trainer::save_checkpoint() {
-  const Status started = start();
-  if (!started.ok()) return started;
-  Result<CheckpointWriter> writer = CheckpointWriter::begin(options_.folder, steps_done_);
-  if (!writer.ok()) return writer.status().with_context("checkpoint of step " + std::to_string(steps_done_));
-  const auto save = [&]() -> Result<fs::path> {
-    // All workers hold the same bits, so one of them writes.
-    const auto files = runtime_.get(policy_.leader().call(&PolicyActor::save, (writer->folder() / kPolicyFolder).string()));
-    if (!files.ok()) return files.status();
-    std::vector<std::string> critic_files;
-    if (!critic_.empty()) {
-      const auto saved = runtime_.get(critic_.leader().call(&CriticActor::save, (writer->folder() / kCriticFolder).string()));
-      if (!saved.ok()) return saved.status();
-      critic_files = *saved;
-    }
-    const Status written = writer->write_json(kStateFile, {{"format", kStateFormat},
-                                                           {"step", steps_done_},
-                                                           {"epoch", epoch_},
-                                                           {"seed", options_.seed},
-                                                           {"data_position", feed_->position()},
-                                                           {"kl_coefficient", state_.kl_coefficient},
-                                                           {"rewards", {{"steps", state_.rewards.steps}, {"mean", state_.rewards.mean}, {"square", state_.rewards.square}}}});
-    if (!written.ok()) return written;
-    std::vector<fs::path> expected{kStateFile};
-    for (const std::string& file : *files) expected.push_back(fs::path(kPolicyFolder) / file);
-    for (const std::string& file : critic_files) expected.push_back(fs::path(kCriticFolder) / file);
-    return writer->commit(expected);
-  };
-  Result<fs::path> folder = save();
-  if (!folder.ok()) return folder.status().with_context("checkpoint of step " + std::to_string(steps_done_));
-  latest_checkpoint_ = *folder;
-  const Status pruned = prune_checkpoints(options_.folder, options_.checkpoints_kept);
-  if (!pruned.ok()) LOG(warn, "{}", pruned.message());
-  return folder;
-}
-
-Status Trainer::load_checkpoint(const fs::path& folder) {
-  const Status started = start();
-  return started.ok() ? restore(folder) : started;
-}
-
-Status Trainer::restore(const fs::path& folder) {
-  const Result<nlohmann::ordered_json> state = read_checkpoint_json(folder, kStateFile);
-  if (!state.ok()) return state.status();
-  const auto integer = [&](const char* key) -> std::optional<std::int64_t> {
-    const auto found = state->find(key);
-    if (found == state->end() || !found->is_number_integer()) return std::nullopt;
-    return found->get<std::int64_t>();
-  };
-  const bool complete = integer("format") == kStateFormat && integer("step").value_or(-1) >= 0 && integer("epoch") && state->contains("data_position");
-  if (!complete) return runtime::invalid_argument((folder / kStateFile).string() + ": not a state that this version wrote");
-  // Older checkpoints have neither controller nor statistics.
-  const auto number = [](const nlohmann::ordered_json& of, const char* key, double otherwise) {
-    const auto found = of.find(key);
-    return found != of.end() && found->is_number() ? found->get<double>() : otherwise;
-  };
-  RunState run{.kl_coefficient = number(*state, "kl_coefficient", options_.kl_control.coefficient), .rewards = {}};
-  if (!options_.kl_control.adaptive) run.kl_coefficient = options_.kl_control.coefficient;
-  if (const auto rewards = state->find("rewards"); rewards != state->end() && rewards->is_object()) {
-    run.rewards = {.steps = static_cast<std::int64_t>(number(*rewards, "steps", 0.0)), .mean = number(*rewards, "mean", 0.0), .square = number(*rewards, "square", 0.0)};
-  }
-  Status status = feed_->resume(nlohmann::json((*state)["data_position"]));
-  if (status.ok()) status = policy_.fetch(&PolicyActor::load, (folder / kPolicyFolder).string());
-  if (status.ok() && !critic_.empty()) status = critic_.fetch(&CriticActor::load, (folder / kCriticFolder).string());
-  if (!status.ok()) return status.with_context("resuming from " + folder.string());
-  steps_done_ = *integer("step");
-  epoch_ = *integer("epoch");
-  state_ = run;
-  latest_checkpoint_ = folder;
-  LOG(info, "continuing after step {} from {}", steps_done_, folder.string());
-  return {};
 }
 
 }  // namespace rl

@@ -33,6 +33,8 @@ class LoraAdapter {
   /// kInvalidArgument: tensors missing, surplus or of another shape, by name.
   static runtime::Result<LoraAdapter> load(const ModelConfig& model, const std::filesystem::path& folder);
 
+  LoraAdapter clone() const { return {config_, modules_, parameters_.clone()}; }
+
   /// Writes such a folder, with fp32 safetensors. Errors: as save_model_folder.
   runtime::Status save(const std::filesystem::path& folder) const;
 

@@ -26,6 +26,7 @@ using runtime::Status;
 
 constexpr const char* kManifest = "manifest.json";
 constexpr const char* kLatest = "latest_checkpointed_iteration.txt";
+constexpr const char* kBest = "best_checkpointed_iteration.txt";
 constexpr const char* kFolderPrefix = "global_step_";
 constexpr std::size_t kReadBytes = 1 << 20;
 constexpr std::uintmax_t kJsonBytesMax = 64 << 20;
@@ -116,8 +117,8 @@ std::optional<std::int64_t> parse_number(std::string_view text) {
   return value;
 }
 
-std::optional<std::int64_t> latest_step(const fs::path& root) {
-  std::ifstream in(root / kLatest);
+std::optional<std::int64_t> read_pointer(const fs::path& file) {
+  std::ifstream in(file);
   std::string text;
   in >> text;
   return parse_number(text);
@@ -244,7 +245,7 @@ Result<nlohmann::ordered_json> read_checkpoint_json(const fs::path& folder, cons
 
 std::optional<fs::path> find_latest_checkpoint(const fs::path& root) {
   auto candidates = list_checkpoints(root);
-  if (const auto latest = latest_step(root)) {
+  if (const auto latest = read_pointer(root / kLatest)) {
     std::stable_partition(candidates.begin(), candidates.end(), [&](const auto& candidate) { return candidate.first == *latest; });
   }
   for (const auto& [step, folder] : candidates) {
@@ -255,12 +256,17 @@ std::optional<fs::path> find_latest_checkpoint(const fs::path& root) {
   return std::nullopt;
 }
 
+Status mark_best_checkpoint(const fs::path& root, std::int64_t step) { return write_file_atomically(root / kBest, std::to_string(step)); }
+
+std::optional<std::int64_t> best_checkpoint_step(const fs::path& root) { return read_pointer(root / kBest); }
+
 Status prune_checkpoints(const fs::path& root, std::int64_t keep) {
   if (keep < 1) return {};
-  const auto latest = latest_step(root);
+  const auto latest = read_pointer(root / kLatest);
+  const auto best = best_checkpoint_step(root);
   std::int64_t kept = 0;
   for (const auto& [step, folder] : list_checkpoints(root)) {
-    if (++kept <= keep || step == latest) continue;
+    if (++kept <= keep || step == latest || step == best) continue;
     // Out of sight in one move first, so that half a checkpoint never has a checkpoint's name.
     const fs::path doomed = root / ("." + folder.filename().string() + "." + std::to_string(::getpid()) + ".tmp");
     std::error_code error;

@@ -63,7 +63,13 @@ runtime::Result<nlohmann::ordered_json> read_checkpoint_json(const std::filesyst
 /// over with a warning in the log. Empty when there is none, and when `root` does not exist.
 std::optional<std::filesystem::path> find_latest_checkpoint(const std::filesystem::path& root);
 
-/// Removes the oldest checkpoints until `keep` are left; `keep` < 1 keeps all. Never removes the one that the pointer names.
+/// Writes `best_checkpointed_iteration.txt`: the checkpoint of that step is better than the others. Errors: as errno says.
+runtime::Status mark_best_checkpoint(const std::filesystem::path& root, std::int64_t step);
+
+/// The step that mark_best_checkpoint() wrote last; empty when it never did.
+std::optional<std::int64_t> best_checkpoint_step(const std::filesystem::path& root);
+
+/// Removes the oldest checkpoints until `keep` are left; `keep` < 1 keeps all. Never removes the one that the pointer names, nor the best.
 runtime::Status prune_checkpoints(const std::filesystem::path& root, std::int64_t keep);
 
 /// "global_step_12" -> 12; empty for any other name.

@@ -9,13 +9,18 @@
 namespace rl {
 
 std::vector<std::vector<std::int64_t>> informative_prompts(const std::vector<PromptShard>& shards, const std::vector<std::vector<double>>& scores,
+                                                           const std::vector<std::vector<std::uint8_t>>& left_out,
                                                            std::int64_t samples_per_prompt, std::int64_t wanted) {
   CHECK(shards.size() == scores.size());
+  CHECK(shards.size() == left_out.size());
   std::map<std::int64_t, std::pair<std::size_t, std::int64_t>> found;  // prompt of the round -> worker, row
   for (std::size_t worker = 0; worker < shards.size(); ++worker) {
     CHECK(scores[worker].size() == shards[worker].prompts.size() * static_cast<std::size_t>(samples_per_prompt));
+    CHECK(left_out[worker].size() == scores[worker].size());
     for (std::size_t row = 0; row < shards[worker].prompts.size(); ++row) {
       const auto group = scores[worker].begin() + static_cast<std::ptrdiff_t>(row) * samples_per_prompt;
+      const auto marks = left_out[worker].begin() + static_cast<std::ptrdiff_t>(row) * samples_per_prompt;
+      if (std::any_of(marks, marks + samples_per_prompt, [](std::uint8_t mark) { return mark != 0; })) continue;
       const bool differ = std::any_of(group, group + samples_per_prompt, [&](double score) { return score != *group; });
       if (differ || samples_per_prompt == 1) found[shards[worker].prompts[row]] = {worker, static_cast<std::int64_t>(row)};
     }

@@ -11,9 +11,7 @@
 #include <string>
 #include <utility>
 
-#include "rl/model/save.h"
 #include "rl/train/checkpoint.h"
-#include "rl/weights/atomic_file.h"
 #include "rl/weights/safetensors.h"
 #include "rl/weights/weight_source.h"
 #include "runtime/core/check.h"
@@ -23,9 +21,6 @@ namespace {
 
 using runtime::Result;
 using runtime::Status;
-
-constexpr const char* kMomentsFile = "optimizer.safetensors";
-constexpr const char* kOptimizerFile = "optimizer.json";
 
 std::span<float> elements(const at::Tensor& arena) {
   return {arena.mutable_data_ptr<float>(), static_cast<std::size_t>(arena.numel())};
@@ -122,23 +117,8 @@ const LoraAdapter* Learner::adapter() const { return model_->used_adapter().empt
 
 const char* Learner::weights_folder() const { return adapter() != nullptr ? kAdapterFolder : kModelFolder; }
 
-Result<std::vector<std::filesystem::path>> Learner::save(const std::filesystem::path& folder) {
-  const LoraAdapter* adapter = this->adapter();
-  const std::filesystem::path weights = folder / weights_folder();
-  Status status = adapter != nullptr ? adapter->save(weights) : save_model_folder(model_->config(), model_->parameters(), weights);
-  if (!status.ok()) return status;
-  std::vector<TensorView> tensors;
-  for (const ParameterSpec& spec : model_->trained_parameters().specs()) {
-    for (const OptimizerState& state : optimizer_->state()) tensors.push_back({state.name + "." + spec.name, spec.shape, range(state.values, spec)});
-  }
-  status = write_safetensors(folder / kMomentsFile, tensors, {});
-  if (!status.ok()) return status;
-  const nlohmann::ordered_json state{{"optimizer", optimizer_->name()}, {"steps", optimizer_->steps()}};
-  status = write_file_atomically(folder / kOptimizerFile, state.dump(2) + "\n");
-  if (!status.ok()) return status;
-  std::vector<std::filesystem::path> files{kMomentsFile, kOptimizerFile};
-  for (const std::filesystem::path& file : adapter != nullptr ? LoraAdapter::files() : model_folder_files(model_->parameters())) files.push_back(weights_folder() / file);
-  return files;
+LearnerState Learner::state() const {
+  return {model_->config(), model_->parameters(), adapter(), optimizer_->state(), std::string(optimizer_->name()), optimizer_->steps()};
 }
 
 Status Learner::load_weights(const std::filesystem::path& folder) {

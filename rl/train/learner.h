@@ -10,6 +10,7 @@
 
 #include "rl/model/transformer.h"
 #include "rl/train/communicator.h"
+#include "rl/train/learner_snapshot.h"
 #include "rl/train/muon.h"
 #include "rl/train/optimizer.h"
 #include "rl/train/sgd.h"
@@ -74,9 +75,11 @@ class Learner {
   /// kInternal unless all ranks have the same weights; every rank must call it.
   runtime::Status check_equal_weights();
 
-  /// Writes `huggingface/` (config and weights) and the optimizer's state into `folder`, made if need be; of an adapter `lora_adapter/` instead of the
-  /// model. Returns the files written, relative to it: what a complete checkpoint must contain. Errors: as the files say.
-  runtime::Result<std::vector<std::filesystem::path>> save(const std::filesystem::path& folder);
+  /// Writes what is trained and the optimizer's state into `folder`; see write_learner().
+  runtime::Result<std::vector<std::filesystem::path>> save(const std::filesystem::path& folder) const { return write_learner(state(), folder); }
+
+  /// The same as a copy, to be written later.
+  LearnerSnapshot snapshot() const { return LearnerSnapshot(state()); }
 
   /// Reads what save() wrote. kInvalidArgument: another architecture or adapter, a damaged file. On failure the weights are unspecified.
   runtime::Status load(const std::filesystem::path& folder);
@@ -86,6 +89,7 @@ class Learner {
 
  private:
   const LoraAdapter* adapter() const;
+  LearnerState state() const;
   runtime::Status load_weights(const std::filesystem::path& folder);
 
   std::unique_ptr<Transformer> model_;
@@ -93,9 +97,5 @@ class Learner {
   LearnerOptions options_;
   std::unique_ptr<Optimizer> optimizer_;
 };
-
-/// The folders below save()'s that hold the model, or the adapter.
-inline constexpr const char* kModelFolder = "huggingface";
-inline constexpr const char* kAdapterFolder = "lora_adapter";
 
 }  // namespace rl

@@ -89,6 +89,7 @@ Result<TrainerOptions> TrainerOptions::from_config(const Config& config) {
   options.epochs = read.get_int("trainer.total_epochs");
   options.steps = read.find_int("trainer.total_training_steps");
   options.save_interval = interval(config, "trainer.save_freq");
+  options.async_save = read.get_bool("trainer.async_save");
   options.validation_interval = interval(config, "trainer.test_freq");
   // Its default is true in verl, where no validation data means no validation. Built-in data always have some, and an
   // unasked-for validation may take longer than the training, so that here it must be asked for.
@@ -144,6 +145,15 @@ Result<TrainerOptions> TrainerOptions::from_config(const Config& config) {
     return config.out_of_range(options.reward_scaling.baseline ? "algorithm.reward_baseline" : "algorithm.normalize_reward",
                                "false with algorithm.adv_estimator=remax, whose baseline is the greedy response");
   }
+  const Result<SaveBestOptions> save_best = SaveBestOptions::from_config(config);
+  if (!save_best.ok()) return save_best.status();
+  options.save_best = *save_best;
+  const Result<EarlyStopOptions> early_stop = EarlyStopOptions::from_config(config);
+  if (!early_stop.ok()) return early_stop.status();
+  options.early_stop = *early_stop;
+  const Result<AlarmOptions> alarms = AlarmOptions::from_config(config);
+  if (!alarms.ok()) return alarms.status();
+  options.alarms = *alarms;
   const Result<ResumeMode> mode = parse_resume_mode(resume_mode);
   if (!mode.ok()) return mode.status();
   options.resume = *mode;

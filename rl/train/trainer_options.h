@@ -12,6 +12,8 @@
 #include "rl/algo/resampling.h"
 #include "rl/algo/reward_scaling.h"
 #include "rl/config/config.h"
+#include "rl/train/alarms.h"
+#include "rl/train/early_stop.h"
 #include "runtime/core/result.h"
 
 namespace rl {
@@ -63,6 +65,10 @@ struct TrainerOptions {
   std::int64_t epochs = 1;
   std::optional<std::int64_t> steps;     // overrides epochs
   std::int64_t save_interval = -1;       // steps; below 1: never
+  SaveBestOptions save_best;
+  EarlyStopOptions early_stop;
+  AlarmOptions alarms;
+  bool async_save = true;                // checkpoints are written while training goes on
   std::int64_t validation_interval = -1;
   bool validate_first = false;
   bool validate_only = false;            // and train no step

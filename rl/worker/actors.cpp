@@ -23,6 +23,13 @@ Result<Estimated> put_estimates(runtime::Runtime& runtime, const Result<TokenEst
   return Estimated{.estimates = std::move(*ref), .summary = summarize(*estimates)};
 }
 
+template <class Worker>
+Result<std::vector<std::string>> write_taken(const Worker& worker, SnapshotSlot& slot, const std::string& folder) {
+  const std::unique_ptr<LearnerSnapshot> snapshot = slot.take();
+  if (!snapshot) return runtime::internal_error("no snapshot was taken to be written");
+  return as_text(worker.write(*snapshot, folder));
+}
+
 }  // namespace
 
 Result<std::unique_ptr<PolicyActor>> PolicyActor::create(runtime::Runtime& runtime, const WorkerSpec& spec) {
@@ -79,6 +86,8 @@ Result<Metrics> PolicyActor::supervise(const DemonstrationBatch& batch, std::int
 
 Result<std::vector<std::string>> PolicyActor::save(const std::string& folder) { return as_text(worker_->save(folder)); }
 
+Result<std::vector<std::string>> PolicyActor::write_snapshot(const std::string& folder) { return write_taken(*worker_, snapshot_, folder); }
+
 Result<std::unique_ptr<CriticActor>> CriticActor::create(runtime::Runtime& runtime, const WorkerSpec& spec) {
   const Result<Config> config = parse_config(spec);
   if (!config.ok()) return config.status();
@@ -98,6 +107,8 @@ Result<Estimated> CriticActor::estimate(const RolloutBatch& batch, const std::ve
 }
 
 Result<std::vector<std::string>> CriticActor::save(const std::string& folder) { return as_text(worker_->save(folder)); }
+
+Result<std::vector<std::string>> CriticActor::write_snapshot(const std::string& folder) { return write_taken(*worker_, snapshot_, folder); }
 
 Result<std::unique_ptr<ReferenceActor>> ReferenceActor::create(runtime::Runtime& runtime, const WorkerSpec& spec) {
   const Result<Config> config = parse_config(spec);
@@ -155,8 +166,10 @@ void register_training_actors(runtime::Runtime& runtime) {
   registered_runtime = &runtime;
   runtime.register_actor<PolicyActor>(PolicyActor::kName, &PolicyActor::generate, &PolicyActor::generate_greedy, &PolicyActor::gather, &PolicyActor::estimate, &PolicyActor::update, &PolicyActor::supervise,
                                       &PolicyActor::check_weights, &PolicyActor::weights_checksum, &PolicyActor::save, &PolicyActor::load,
-                                      &PolicyActor::reset_optimizer);
-  runtime.register_actor<CriticActor>(CriticActor::kName, &CriticActor::estimate, &CriticActor::update, &CriticActor::check_weights, &CriticActor::save, &CriticActor::load);
+                                      &PolicyActor::reset_optimizer, &PolicyActor::take_snapshot,
+                                      runtime::method(&PolicyActor::write_snapshot, {.concurrency_group = kSavingCalls}));
+  runtime.register_actor<CriticActor>(CriticActor::kName, &CriticActor::estimate, &CriticActor::update, &CriticActor::check_weights, &CriticActor::save, &CriticActor::load, &CriticActor::take_snapshot,
+                                      runtime::method(&CriticActor::write_snapshot, {.concurrency_group = kSavingCalls}));
   runtime.register_actor<ReferenceActor>(ReferenceActor::kName, &ReferenceActor::score);
   runtime.register_actor<RewardActor>(RewardActor::kName, &RewardActor::score, &RewardActor::texts, &RewardActor::without);
 }

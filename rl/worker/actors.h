@@ -3,8 +3,10 @@
 
 #include <cstdint>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <tuple>
+#include <utility>
 #include <vector>
 
 #include "rl/watch/metrics.h"
@@ -47,6 +49,28 @@ struct Estimated {
   auto fields() { return std::tie(estimates, summary); }
 };
 
+/// The group of calls that run beside the others.
+inline constexpr const char* kSavingCalls = "saving";
+
+/// What take_snapshot() leaves for write_snapshot(), which runs on another thread.
+class SnapshotSlot {
+ public:
+  void put(LearnerSnapshot snapshot) {
+    auto owned = std::make_unique<LearnerSnapshot>(std::move(snapshot));
+    const std::lock_guard lock(mutex_);
+    snapshot_ = std::move(owned);
+  }
+  /// Null where nothing was put since.
+  std::unique_ptr<LearnerSnapshot> take() {
+    const std::lock_guard lock(mutex_);
+    return std::move(snapshot_);
+  }
+
+ private:
+  std::mutex mutex_;
+  std::unique_ptr<LearnerSnapshot> snapshot_;
+};
+
 /// One rank of the policy; see PolicyWorker for what its methods do and their errors.
 class PolicyActor {
  public:
@@ -68,6 +92,9 @@ class PolicyActor {
   std::uint64_t weights_checksum() { return worker_->weights_checksum(); }
   /// Paths travel as text.
   runtime::Result<std::vector<std::string>> save(const std::string& folder);
+  /// Saving in two parts: a copy is taken in the line of calls, so that it is of now; it is written beside the calls that follow, and forgotten.
+  void take_snapshot() { snapshot_.put(worker_->snapshot()); }
+  runtime::Result<std::vector<std::string>> write_snapshot(const std::string& folder);
   runtime::Status load(const std::string& folder) { return worker_->load(folder); }
   void reset_optimizer() { worker_->reset_optimizer(); }
 
@@ -76,6 +103,7 @@ class PolicyActor {
 
   runtime::Runtime& runtime_;
   std::unique_ptr<PolicyWorker> worker_;
+  SnapshotSlot snapshot_;
 };
 
 /// One rank of a critic with a model of its own; see CriticWorker.
@@ -93,11 +121,15 @@ class CriticActor {
   runtime::Status check_weights() { return worker_->check_weights(); }
   /// Paths travel as text.
   runtime::Result<std::vector<std::string>> save(const std::string& folder);
+  /// Saving in two parts: a copy is taken in the line of calls, so that it is of now; it is written beside the calls that follow, and forgotten.
+  void take_snapshot() { snapshot_.put(worker_->snapshot()); }
+  runtime::Result<std::vector<std::string>> write_snapshot(const std::string& folder);
   runtime::Status load(const std::string& folder) { return worker_->load(folder); }
 
  private:
   runtime::Runtime& runtime_;
   std::unique_ptr<CriticWorker> worker_;
+  SnapshotSlot snapshot_;
 };
 
 /// What the reference says of one worker's samples.

@@ -60,6 +60,9 @@ class PolicyWorker {
 
   /// Writes what Learner::save does, and the tokenizer beside the model, so that the folder generates as it is.
   runtime::Result<std::vector<std::filesystem::path>> save(const std::filesystem::path& folder);
+  /// The same as a copy, and written: see Learner::snapshot(). Written on any thread, while the worker is at work.
+  LearnerSnapshot snapshot() const { return learner_.snapshot(); }
+  runtime::Result<std::vector<std::filesystem::path>> write(const LearnerSnapshot& snapshot, const std::filesystem::path& folder) const;
   /// See Learner.
   runtime::Status load(const std::filesystem::path& folder) { return learner_.load(folder); }
   void reset_optimizer() { learner_.reset_optimizer(); }
@@ -69,6 +72,7 @@ class PolicyWorker {
  private:
   PolicyWorker(const PolicyOptions& options, std::unique_ptr<Transformer> model, std::unique_ptr<Communicator> communicator);
 
+  runtime::Result<std::vector<std::filesystem::path>> with_tokenizer(runtime::Result<std::vector<std::filesystem::path>> files, const std::filesystem::path& folder) const;
   runtime::Result<RolloutBatch> draw(const PromptBatch& prompts, const SamplingOptions& how);
 
   struct Update;  // what one update() goes through

@@ -59,6 +59,7 @@ class WorkerGroup {
       member.bundle = runtime::BundleSlot{slots.group, static_cast<std::uint32_t>(rank / slots.per_node)};
       // Two roles and the kernels' own pool take turns on a slot: a waiting OpenMP thread must sleep, not spin.
       member.env = {{"OMP_WAIT_POLICY", "PASSIVE"}};
+      if constexpr (requires { &T::write_snapshot; }) member.concurrency_groups = {{kSavingCalls, 1}};
       options.push_back(std::move(member));
       spec.rank = static_cast<std::int32_t>(rank);
       specs.push_back(spec);

@@ -142,6 +142,14 @@ TEST_F(Checkpoint, PruningKeepsTheNewest) {
   EXPECT_EQ(entries(), (std::vector<std::string>{"global_step_6", "global_step_8", "latest_checkpointed_iteration.txt"}));
 }
 
+TEST_F(Checkpoint, PruningKeepsTheBest) {
+  for (const std::int64_t step : {2, 4, 6}) ASSERT_TRUE(save(step).ok());
+  EXPECT_FALSE(best_checkpoint_step(root_).has_value());
+  ASSERT_TRUE(mark_best_checkpoint(root_, 2).ok());
+  ASSERT_TRUE(prune_checkpoints(root_, 1).ok());
+  EXPECT_EQ(entries(), (std::vector<std::string>{"best_checkpointed_iteration.txt", "global_step_2", "global_step_6", "latest_checkpointed_iteration.txt"}));
+}
+
 TEST(CheckpointStep, ReadsOnlyItsOwnNames) {
   EXPECT_EQ(checkpoint_step("/x/global_step_12"), 12);
   EXPECT_FALSE(checkpoint_step("/x/global_step_").has_value());

@@ -1,0 +1,90 @@
+#include "rl/train/early_stop.h"
+
+#include <cstdio>
+
+namespace rl {
+namespace {
+
+using runtime::Result;
+
+std::string number(double value) {
+  char text[32];
+  std::snprintf(text, sizeof text, "%.6g", value);
+  return text;
+}
+
+// Validation's metrics need a validation.
+runtime::Status check_measured(const Config& config, const char* key, const std::string& metric) {
+  const Result<std::int64_t> interval = config.get_int("trainer.test_freq");
+  if (!interval.ok()) return interval.status();
+  if (metric.starts_with("val-") && *interval < 1) return config.out_of_range(key, "a metric of training steps, or trainer.test_freq at least 1, without which nothing is validated");
+  return {};
+}
+
+}  // namespace
+
+bool BestSoFar::observe(double now, bool larger_is_better, double min_delta) {
+  const bool better = now == now && (!value || (larger_is_better ? now > *value + min_delta : now < *value - min_delta));
+  if (better) value = now;
+  since = better ? 0 : since + 1;
+  return better;
+}
+
+nlohmann::ordered_json BestSoFar::to_json() const {
+  nlohmann::ordered_json json{{"since", since}};
+  if (value) json["value"] = *value;
+  return json;
+}
+
+BestSoFar BestSoFar::from_json(const nlohmann::ordered_json& json) {
+  BestSoFar best;
+  if (!json.is_object()) return best;
+  if (const auto value = json.find("value"); value != json.end() && value->is_number()) best.value = value->get<double>();
+  if (const auto since = json.find("since"); since != json.end() && since->is_number_integer()) best.since = since->get<std::int64_t>();
+  return best;
+}
+
+Result<EarlyStopOptions> EarlyStopOptions::from_config(const Config& config) {
+  ConfigReader read(config);
+  EarlyStopOptions options{.metric = read.find_string("trainer.early_stop.metric").value_or(""),
+                           .larger_is_better = read.get_string("trainer.early_stop.mode") == "max",
+                           .patience = read.get_int("trainer.early_stop.patience"),
+                           .min_delta = read.get_float("trainer.early_stop.min_delta"),
+                           .target = read.find_float("trainer.early_stop.target")};
+  if (!read.status().ok()) return read.status();
+  if (options.patience < 1) return config.out_of_range("trainer.early_stop.patience", "at least 1");
+  if (!(options.min_delta >= 0)) return config.out_of_range("trainer.early_stop.min_delta", "at least 0");
+  if (options.metric.empty() && options.target) return config.out_of_range("trainer.early_stop.target", "null unless trainer.early_stop.metric names what is to reach it");
+  const runtime::Status measured = check_measured(config, "trainer.early_stop.metric", options.metric);
+  if (!measured.ok()) return measured;
+  return options;
+}
+
+Result<SaveBestOptions> SaveBestOptions::from_config(const Config& config) {
+  ConfigReader read(config);
+  SaveBestOptions options{.metric = read.find_string("trainer.save_best").value_or(""), .larger_is_better = read.get_string("trainer.save_best_mode") == "max"};
+  if (!read.status().ok()) return read.status();
+  const runtime::Status measured = check_measured(config, "trainer.save_best", options.metric);
+  if (!measured.ok()) return measured;
+  const Result<std::int64_t> interval = config.get_int("trainer.save_freq");
+  if (!interval.ok()) return interval.status();
+  if (!options.metric.empty() && !options.metric.starts_with("val-") && *interval < 1) {
+    return config.out_of_range("trainer.save_best", "a metric of validation, or trainer.save_freq at least 1, without which no checkpoint of a training step is looked at");
+  }
+  return options;
+}
+
+std::optional<std::string> early_stop(const EarlyStopOptions& options, BestSoFar& best, const Metrics& metrics) {
+  const auto found = metrics.find(options.metric);
+  if (options.metric.empty() || found == metrics.end()) return std::nullopt;
+  const double now = found->second;
+  best.observe(now, options.larger_is_better, options.min_delta);
+  if (options.target && (options.larger_is_better ? now >= *options.target : now <= *options.target)) {
+    return options.metric + " reached " + number(now) + " (trainer.early_stop.target=" + number(*options.target) + ")";
+  }
+  if (best.since < options.patience) return std::nullopt;
+  return options.metric + " has not improved in " + std::to_string(best.since) + " measurements, the best was " + (best.value ? number(*best.value) : "none") +
+         " (trainer.early_stop.patience=" + std::to_string(options.patience) + ")";
+}
+
+}  // namespace rl

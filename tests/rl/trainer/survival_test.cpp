@@ -1,0 +1,132 @@
+// Runs that survive: saved while training goes on, killed at any moment, ended early, warned of.
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <csignal>
+#include <random>
+
+#include "rl/train/checkpoint.h"
+#include "tests/rl/trainer/trainer_fixture.h"
+
+namespace rl {
+namespace {
+
+class SurvivalTest : public TrainerTest {
+ protected:
+  // Starts a training and kills its driver as soon as a checkpoint is being written, and a moment more. False: it had ended before.
+  bool killed_while_saving(const std::string& command, const fs::path& run_folder, std::chrono::microseconds moment) {
+    const pid_t pid = ::fork();
+    if (pid == 0) {
+      ::setenv("LC_ALL", "C", 1);
+      const std::string quiet = "exec " + command + " >>" + (folder_ / "output").string() + " 2>&1";
+      ::execl("/bin/sh", "sh", "-c", quiet.c_str(), nullptr);
+      ::_exit(127);
+    }
+    int status = 0;
+    const auto is_saving = [&] {
+      std::error_code error;
+      for (auto entry = fs::directory_iterator(run_folder, error); !error && entry != fs::directory_iterator(); entry.increment(error)) {
+        const std::string name = entry->path().filename().string();
+        if (name.starts_with(".global_step_") && name.find("." + std::to_string(pid) + ".") != std::string::npos) return true;
+      }
+      return false;
+    };
+    for (;;) {
+      if (::waitpid(pid, &status, WNOHANG) == pid) return false;
+      if (is_saving()) break;
+      ::usleep(500);
+    }
+    ::usleep(static_cast<useconds_t>(moment.count()));
+    ::kill(pid, SIGKILL);
+    ::waitpid(pid, &status, 0);
+    for (int wait = 0; wait < 100 && !processes().empty(); ++wait) ::usleep(100'000);
+    return WIFSIGNALED(status);
+  }
+};
+
+TEST_F(SurvivalTest, KilledWhileACheckpointIsWrittenARunGoesOnWithTheSameNumbers) {
+  const std::string options = "trainer.total_training_steps=12 trainer.save_freq=1 trainer.max_actor_ckpt_to_keep=2 actor_rollout_ref.actor.ppo_mini_batch_size=2 ";
+  const fs::path whole = folder_ / "whole";
+  const fs::path killed = folder_ / "killed";
+  const Outcome run = train(options + "trainer.default_local_dir=" + whole.string());
+  ASSERT_EQ(run.code, 0) << run.output;
+  const unsigned seed = std::random_device()();
+  SCOPED_TRACE("seed " + std::to_string(seed));
+  std::mt19937 random(seed);
+  const std::string command = train_command(options + "trainer.default_local_dir=" + killed.string());
+  int kills = 0;
+  while (kills < 5 && killed_while_saving(command, killed, std::chrono::microseconds(std::uniform_int_distribution<int>(0, 300'000)(random)))) ++kills;
+  EXPECT_GE(kills, 2);
+  const Outcome last = shell("exec " + command);
+  ASSERT_EQ(last.code, 0) << last.output << read(folder_ / "output");
+  EXPECT_EQ(numbers(whole), numbers(killed));
+  for (const char* file : {"actor/huggingface/model.safetensors", "actor/optimizer.safetensors", "trainer.json"}) {
+    EXPECT_EQ(read(whole / "global_step_12" / file), read(killed / "global_step_12" / file)) << file;
+  }
+  EXPECT_TRUE(verify_checkpoint(killed / "global_step_12").ok());
+}
+
+TEST_F(SurvivalTest, ADamagedCheckpointIsPassedOver) {
+  const std::string options = "trainer.save_freq=1 trainer.default_local_dir=" + (folder_ / "run").string() + " trainer.total_training_steps=";
+  Outcome run = train(options + "3");
+  ASSERT_EQ(run.code, 0) << run.output;
+  const std::vector<std::string> first = numbers(folder_ / "run");
+  const fs::path damaged = folder_ / "run" / "global_step_3" / "actor" / "optimizer.safetensors";
+  std::fstream file(damaged, std::ios::in | std::ios::out | std::ios::binary);
+  file.seekg(-5, std::ios::end);
+  const char byte = static_cast<char>(file.get() ^ 1);
+  file.seekp(-5, std::ios::end);
+  file.put(byte);
+  file.close();
+  run = train(options + "3");
+  ASSERT_EQ(run.code, 0) << run.output;
+  EXPECT_NE(run.output.find("checksum"), std::string::npos) << run.output;
+  EXPECT_NE(run.output.find("continuing after step 2"), std::string::npos) << run.output;
+  EXPECT_EQ(numbers(folder_ / "run"), first);
+  EXPECT_TRUE(verify_checkpoint(folder_ / "run" / "global_step_3").ok());
+}
+
+TEST_F(SurvivalTest, TheBestCheckpointStaysAndTrainingEndsEarly) {
+  // A rate at which the score of validation does not go up for long.
+  const Outcome run = train("data.val_batch_size=16 trainer.test_freq=1 trainer.save_freq=1 trainer.max_actor_ckpt_to_keep=1 trainer.total_training_steps=200 "
+                            "actor_rollout_ref.actor.optim.lr=0 trainer.save_best=val-core/toy/reward/mean@1 trainer.early_stop.metric=val-core/toy/reward/mean@1 trainer.early_stop.patience=3");
+  ASSERT_EQ(run.code, 0) << run.output;
+  EXPECT_NE(run.output.find("stopping after step 4: val-core/toy/reward/mean@1 has not improved in 3 measurements"), std::string::npos) << run.output;
+  EXPECT_EQ(numbers(folder_ / "run").size(), 5u);  // one of the validation before training
+  // The first was the best, and the last is the newest.
+  EXPECT_EQ(best_checkpoint_step(folder_ / "run"), 1);
+  EXPECT_TRUE(verify_checkpoint(folder_ / "run" / "global_step_1").ok());
+  EXPECT_TRUE(verify_checkpoint(folder_ / "run" / "global_step_4").ok());
+  EXPECT_FALSE(fs::exists(folder_ / "run" / "global_step_2"));
+  EXPECT_FALSE(fs::exists(folder_ / "run" / "global_step_3"));
+}
+
+TEST_F(SurvivalTest, AnAbsurdLearningRateIsToldOrEndsTheRun) {
+  const std::string absurd = "actor_rollout_ref.actor.optim.lr=3 actor_rollout_ref.actor.ppo_mini_batch_size=2 trainer.alarms.steps=1 trainer.total_training_steps=6 ";
+  const Outcome warned = train(absurd + "trainer.default_local_dir=" + (folder_ / "warned").string());
+  EXPECT_EQ(warned.code, 0) << warned.output;
+  EXPECT_NE(warned.output.find("lower actor_rollout_ref.actor.optim.lr"), std::string::npos) << warned.output;
+  EXPECT_EQ(numbers(folder_ / "warned").size(), 6u);
+  const Outcome stopped = train(absurd + "trainer.save_freq=100 trainer.alarms.action=stop trainer.default_local_dir=" + (folder_ / "stopped").string());
+  EXPECT_EQ(stopped.code, 1) << stopped.output;
+  EXPECT_NE(stopped.output.find("(trainer.alarms.action=stop): "), std::string::npos) << stopped.output;
+  const auto saved = find_latest_checkpoint(folder_ / "stopped");
+  ASSERT_TRUE(saved.has_value()) << stopped.output;
+  EXPECT_LT(checkpoint_step(*saved).value_or(6), 6);
+}
+
+TEST_F(SurvivalTest, EndingEarlyNeedsSomethingThatIsMeasured) {
+  struct Case {
+    const char* arguments;
+    const char* told;
+  };
+  for (const Case& wrong : {Case{"trainer.early_stop.metric=val-core/toy/reward/mean@1", "trainer.test_freq"}, Case{"trainer.early_stop.target=1", "trainer.early_stop.metric"},
+                            Case{"trainer.save_best=critic/score/mean", "trainer.save_freq"}, Case{"trainer.alarms.action=shout", "trainer.alarms.action"}}) {
+    const Outcome run = train(std::string("trainer.total_training_steps=1 ") + wrong.arguments);
+    EXPECT_EQ(run.code, 1) << wrong.arguments << "\n" << run.output;
+    EXPECT_NE(run.output.find(wrong.told), std::string::npos) << wrong.arguments << "\n" << run.output;
+  }
+}
+
+}  // namespace
+}  // namespace rl
