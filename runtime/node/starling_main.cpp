@@ -35,7 +35,7 @@
 
 namespace {
 
-constexpr const char* kRlCommands[] = {"train", "generate", "score", "tokenize", "detokenize", "render", "export", "inspect", "report", "data"};
+constexpr const char* kRlCommands[] = {"train", "generate", "score", "tokenize", "detokenize", "render", "export", "inspect", "report", "data", "eval"};
 
 /// What is asked about a configuration alone is answered by a program that starts at once, without LibTorch.
 bool asks_config(int argc, char** argv) {
@@ -99,6 +99,7 @@ struct Commands {
     app.footer("Reinforcement learning (each has its own --help):\n"
                "  train                       Train a policy: --config FILE key=value ...\n"
                "  generate, score             Sample from a model; log-probs of given tokens\n"
+               "  eval                        How many answers of a model are right; pass@k, majority votes\n"
                "  tokenize, detokenize, render  Text to ids and back; chat messages to text\n"
                "  export                      A checkpoint or GGUF file as a Hugging Face folder\n"
                "  inspect                     What a model is, what it takes, what of it is not supported\n\n"
