@@ -12,6 +12,8 @@
 #include <string>
 #include <vector>
 
+#include "rl/model/lora.h"
+#include "rl/model/model_config.h"
 #include "rl/train/toy_model.h"
 #include "tests/support/temporary_folder.h"
 
@@ -115,6 +117,26 @@ TEST_F(EvalCommand, FindsTheModelInACheckpoint) {
     arguments.insert(arguments.end(), rest.begin(), rest.end());
     EXPECT_EQ(results(arguments).at("toy")["prompts"], 2) << model;
   }
+}
+
+TEST_F(EvalCommand, UsesTheAdapterOfACheckpointOnTheModelThatItIsFor) {
+  const auto model = ModelConfig::load(folder_.file("model"));
+  ASSERT_TRUE(model.ok()) << model.status().to_string();
+  LoraConfig config;
+  config.rank = 2;
+  config.base_model = file("model");
+  const auto adapter = LoraAdapter::create(*model, config, 1);
+  ASSERT_TRUE(adapter.ok()) << adapter.status().to_string();
+  std::filesystem::create_directories(file("step/actor/lora_adapter"));
+  ASSERT_TRUE(adapter->save(file("step/actor/lora_adapter")).ok());
+  const std::vector<std::string> rest = {"--data", "toy", "--limit", "2", "--max-tokens", "4"};
+  std::vector<std::string> arguments = {"--model", file("step")};
+  arguments.insert(arguments.end(), rest.begin(), rest.end());
+  EXPECT_EQ(results(arguments).at("toy")["prompts"], 2);
+  std::filesystem::remove_all(file("model"));
+  const Outcome gone = run(arguments);
+  EXPECT_EQ(gone.exit, 1);
+  EXPECT_NE(gone.errors.find("the model that " + file("step/actor/lora_adapter") + " is for"), std::string::npos) << gone.errors;
 }
 
 TEST_F(EvalCommand, CountsAnswersThatFailAndSaysSo) {
