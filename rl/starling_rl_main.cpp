@@ -5,6 +5,7 @@
 
 #include "rl/command/all_reduce.h"
 #include "rl/command/data.h"
+#include "rl/command/eval.h"
 #include "rl/command/export.h"
 #include "rl/command/generate.h"
 #include "rl/command/inspect.h"
@@ -33,7 +34,7 @@ constexpr Command kTools[] = {
     {"generate", rl::generate_command},     {"score", rl::score_command},   {"tokenize", rl::tokenize_command},
     {"detokenize", rl::detokenize_command}, {"render", rl::render_command}, {"export", rl::export_command},
     {"inspect", rl::inspect_command},       {"report", rl::report_command},   {"data", rl::data_command},
-    {"pipeline", rl::pipeline_command},
+    {"pipeline", rl::pipeline_command},     {"eval", rl::eval_command},
 };
 
 // What trains: with a cluster, at hand or of its own.

@@ -100,6 +100,9 @@ void print_batches(const TrainerOptions& trainer, const PolicyOptions& policy, c
   }
 }
 
+// Weights and AdamW's two moments, in fp32: what is copied of an element for a checkpoint.
+constexpr std::int64_t kSnapshotBytes = 12;
+
 // Of the reward role beside its processes: the models that score, each with a pass of its own. What is only on the hub is not known, and said.
 std::vector<MemoryPart> reward_memory(const Config& config, std::int64_t share_tokens, std::int64_t longest, std::ostream& out) {
   std::vector<MemoryPart> parts;
@@ -137,7 +140,14 @@ Status print_memory(const Config& config, const TrainerOptions& trainer, const P
   MemoryOptions scoring = options;
   scoring.sequences = 0;
   scoring.trained_elements = -1;
-  if (trainer.uses_critic()) roles.push_back({"critic", workers, training_memory(*model, scoring)});
+  // While a checkpoint is written beside the steps, its copy of weights and optimizer is there, too; of the worker that writes it.
+  const std::int64_t trained = options.trained_elements >= 0 ? options.trained_elements : weight_elements(*model);
+  const bool copies = trainer.save_interval > 0 && trainer.async_save;
+  if (copies) roles.front().parts.push_back({"checkpoint being written", kSnapshotBytes * trained});
+  if (trainer.uses_critic()) {
+    roles.push_back({"critic", workers, training_memory(*model, scoring)});
+    if (copies) roles.back().parts.push_back({"checkpoint being written", kSnapshotBytes * weight_elements(*model)});
+  }
   if (trainer.uses_reference()) roles.push_back({"reference", workers, scoring_memory(*model, scoring)});
   out << "memory of each process, at its peak:\n";
   roles.push_back({"reward", workers, reward_memory(config, share * longest, longest, out)});

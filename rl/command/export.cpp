@@ -6,13 +6,13 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <initializer_list>
 #include <iostream>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
 
+#include "rl/command/checkpoint_folder.h"
 #include "rl/command/command_line.h"
 #include "rl/command/local_model.h"
 #include "rl/command/model_option.h"
@@ -47,28 +47,6 @@ struct Source {
   fs::path adapter;
 };
 
-// The newest checkpoint of a run's folder, a global_step_N, or a model's or adapter's folder itself.
-Result<fs::path> find_checkpoint(const fs::path& checkpoint) {
-  std::error_code ignored;
-  if (!fs::is_directory(checkpoint, ignored)) return runtime::not_found(checkpoint.string() + ": no such folder");
-  fs::path folder = checkpoint;
-  if (!checkpoint_step(fs::absolute(folder, ignored).lexically_normal())) {
-    if (const std::optional<fs::path> latest = find_latest_checkpoint(folder)) folder = *latest;
-  }
-  if (fs::exists(folder / "manifest.json", ignored)) {
-    if (Status status = verify_checkpoint(folder); !status.ok()) return status;
-  }
-  return folder;
-}
-
-std::optional<fs::path> folder_with(const char* file, const fs::path& checkpoint, std::initializer_list<const char*> places) {
-  std::error_code ignored;
-  for (const char* place : places) {
-    if (fs::exists(checkpoint / place / file, ignored)) return (checkpoint / place).lexically_normal();
-  }
-  return std::nullopt;
-}
-
 // The model that an adapter is merged into: where --model says, or what the adapter was made for.
 Result<fs::path> find_base(const ExportOptions& options, const fs::path& adapter) {
   if (!options.model.model.empty()) return options.model.locate(HubNeed::kModel);
@@ -85,12 +63,12 @@ Result<Source> find_source(const ExportOptions& options) {
   if (!options.checkpoint.empty()) {
     const Result<fs::path> checkpoint = find_checkpoint(options.checkpoint);
     if (!checkpoint.ok()) return checkpoint.status();
-    if (const auto model = folder_with("config.json", *checkpoint, {"actor/huggingface", "huggingface", "actor", "model", "."})) {
+    if (const auto model = model_in_checkpoint(*checkpoint)) {
       if (!options.model.model.empty()) return runtime::invalid_argument(options.checkpoint + " holds a whole model: leave out --model");
       source.model = *model;
       return source;
     }
-    const auto adapter = folder_with("adapter_config.json", *checkpoint, {"actor/lora_adapter", "lora_adapter", "."});
+    const auto adapter = adapter_in_checkpoint(*checkpoint);
     if (!adapter) return runtime::not_found(options.checkpoint + ": no checkpoint there (a run's folder, a global_step_N, or a folder with config.json or adapter_config.json)");
     source.adapter = *adapter;
   }

@@ -61,9 +61,11 @@ bool LocalModel::run(std::span<const Request> requests, const std::string& what,
     std::int64_t tokens = 0;
     auto completions = engine_->generate(part, [&](const EngineProgress& progress) {
       tokens = progress.generated_tokens;
+      const double share = (static_cast<double>(begin) + static_cast<double>(part.size()) * static_cast<double>(progress.finished) / std::max(1.0, static_cast<double>(progress.total))) / static_cast<double>(requests.size());
       const double rate = static_cast<double>(tokens_before + tokens) / std::max(line.seconds(), 1e-3);
       line.show(what + " " + std::to_string(begin + progress.finished) + " of " + std::to_string(requests.size() - part.size() + progress.total) +
-                (tokens > 0 ? ", " + std::to_string(static_cast<std::int64_t>(rate)) + " tokens/s" : ""));
+                (tokens > 0 ? ", " + std::to_string(static_cast<std::int64_t>(rate)) + " tokens/s" : "") +
+                (share > 0 ? ", about " + std::to_string(static_cast<std::int64_t>(line.seconds() * (1 - share) / share) + 1) + " s left" : ""));
       return true;
     });
     tokens_before += tokens;

@@ -9,6 +9,8 @@
 #include <set>
 #include <string_view>
 
+#include "rl/text/html.h"
+
 namespace rl {
 namespace {
 
@@ -155,21 +157,6 @@ std::string axis_number(double value) {
 std::string series_color(std::size_t index) {
   static constexpr std::array kColors = {"#2563eb", "#dc2626", "#059669", "#d97706", "#7c3aed", "#0891b2", "#be185d", "#65a30d", "#475569", "#b45309"};
   return kColors[index % kColors.size()];
-}
-
-std::string html_text(std::string_view text) {
-  std::string out;
-  for (const char c : text) {
-    switch (c) {
-      case '&': out += "&amp;"; break;
-      case '<': out += "&lt;"; break;
-      case '>': out += "&gt;"; break;
-      case '"': out += "&quot;"; break;
-      case '\'': out += "&#39;"; break;
-      default: out += c;
-    }
-  }
-  return out;
 }
 
 std::string line_chart(const std::vector<Series>& series) {

@@ -3,7 +3,6 @@
 
 #include <cstdint>
 #include <string>
-#include <string_view>
 #include <vector>
 
 namespace rl {
@@ -34,8 +33,5 @@ std::string axis_number(double value);
 
 /// The colour of a series, the same for the same place in a list.
 std::string series_color(std::size_t index);
-
-/// Text inside of HTML and attributes.
-std::string html_text(std::string_view text);
 
 }  // namespace rl

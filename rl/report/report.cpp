@@ -6,27 +6,13 @@
 #include <set>
 
 #include "rl/report/chart.h"
+#include "rl/report/page.h"
+#include "rl/text/html.h"
 
 namespace rl {
 namespace {
 
 using runtime::Result;
-
-constexpr const char* kStyle = R"(
-:root{--ink:#1e293b;--dim:#64748b;--line:#e2e8f0;--back:#f8fafc}
-body{margin:0;font:15px/1.5 system-ui,sans-serif;color:var(--ink);background:var(--back)}
-main{max-width:1480px;margin:auto;padding:24px}
-h1{font-size:24px;margin:0 0 4px}h2{font-size:18px;margin:36px 0 12px}h3{font-size:13px;font-weight:600;margin:0 0 4px;overflow-wrap:anywhere}
-.dim{color:var(--dim)}.grid-of{display:grid;grid-template-columns:repeat(auto-fill,minmax(400px,1fr));gap:14px}
-.card{background:#fff;border:1px solid var(--line);border-radius:8px;padding:12px}
-svg{width:100%;display:block}svg text{font-size:11px;fill:var(--dim)}svg .y{text-anchor:end;dominant-baseline:middle}svg .x{text-anchor:middle}
-svg .grid{stroke:var(--line)}svg polyline{fill:none;stroke-width:1.6}
-.legend{display:flex;flex-wrap:wrap;gap:2px 12px;font-size:12px;color:var(--dim)}.legend i{display:inline-block;width:10px;height:10px;border-radius:2px;margin-right:4px}
-.facts{display:flex;flex-wrap:wrap;gap:12px;margin-top:14px}.facts div{background:#fff;border:1px solid var(--line);border-radius:8px;padding:8px 14px}.facts b{display:block;font-size:20px}
-.sample{margin-bottom:14px}.sample pre{white-space:pre-wrap;overflow-wrap:anywhere;margin:4px 0;font:13px/1.6 ui-monospace,monospace}.sample .out{background:var(--back);padding:8px;border-radius:6px}
-.tok{border-radius:3px}body.by-advantage .tok{background:var(--a)}body.by-logprob .tok{background:var(--p)}
-details{margin-top:12px}summary{cursor:pointer;font-weight:600}button{font:inherit;padding:2px 12px;margin-right:6px;border:1px solid var(--line);border-radius:6px;background:#fff;cursor:pointer}
-)";
 
 constexpr const char* kScript = R"(
 for (const b of document.querySelectorAll('button[data-by]')) b.onclick = () => { document.body.className = 'by-' + b.dataset.by; };
@@ -66,8 +52,6 @@ std::map<std::string, Series> all_series(const RunLog& run, bool of_phases) {
   }
   return all;
 }
-
-std::string card(const std::string& title, const std::string& inside) { return "<div class='card'><h3>" + html_text(title) + "</h3>" + inside + "</div>"; }
 
 // name/mean, /max and /min are one chart; what is left is a chart each.
 std::string charts(std::map<std::string, Series> series) {
@@ -177,8 +161,6 @@ Result<std::vector<const StepSamples*>> chosen(const RunLog& run, const std::vec
   return steps;
 }
 
-std::string fact(const std::string& name, const std::string& value) { return "<div><span class='dim'>" + html_text(name) + "</span><b>" + html_text(value) + "</b></div>"; }
-
 std::string facts(const RunLog& run, const std::map<std::string, Series>& all) {
   std::string html = "<div class='facts'>";
   if (!run.records.empty()) html += fact("steps", std::to_string(run.records.back().step) + " of " + std::to_string(run.records.back().total));
@@ -204,8 +186,7 @@ Result<std::string> report_html(const RunLog& run, const ReportOptions& options)
   const Result<std::vector<const StepSamples*>> shown = chosen(run, options.sample_steps);
   if (!shown.ok()) return shown.status();
   std::map<std::string, Series> all = all_series(run, false);
-  std::string html = "<!doctype html><html lang='en'><head><meta charset='utf-8'><meta name='viewport' content='width=device-width,initial-scale=1'><title>" + html_text(run.name) + "</title><style>" + kStyle +
-                     "</style></head><body class='by-logprob'><main><h1>" + html_text(run.name) + "</h1><div class='dim'>a training run of Starling</div>" + facts(run, all);
+  std::string html = "<h1>" + html_text(run.name) + "</h1><div class='dim'>a training run of Starling</div>" + facts(run, all);
   const std::string time = timing_charts(all);
   std::map<std::string, Series> left = all;
   left.merge(all_series(run, true));
@@ -235,7 +216,7 @@ Result<std::string> report_html(const RunLog& run, const ReportOptions& options)
     for (std::size_t i = 0; i < count; ++i) html += sample_html(step->samples[i]);
   }
   if (!run.config.empty()) html += "<details><summary>Configuration</summary><pre>" + html_text(run.config) + "</pre></details>";
-  return html + "</main><script>" + kScript + "</script></body></html>\n";
+  return page({.title = run.name, .body = html, .script = kScript, .body_class = "by-logprob"});
 }
 
 }  // namespace rl

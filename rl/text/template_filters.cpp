@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <optional>
 
+#include "rl/text/html.h"
 #include "rl/text/template_builtins.h"
 #include "rl/text/template_failure.h"
 #include "rl/text/template_list_filters.h"
@@ -107,17 +108,7 @@ TemplateValue filter_replace(TemplateEvaluator& evaluator, const TemplateValue& 
 }
 
 TemplateValue filter_escape(TemplateEvaluator& evaluator, const TemplateValue& value, const Arguments&) {
-  std::string out;
-  for (char c : soft_text(evaluator, value)) {
-    switch (c) {
-      case '&': out += "&amp;"; break;
-      case '<': out += "&lt;"; break;
-      case '>': out += "&gt;"; break;
-      case '"': out += "&#34;"; break;
-      case '\'': out += "&#39;"; break;
-      default: out += c;
-    }
-  }
+  std::string out = html_text(soft_text(evaluator, value));
   evaluator.charge(out.size());
   return out;
 }

@@ -37,7 +37,7 @@
 
 namespace {
 
-constexpr const char* kRlCommands[] = {"train", "sft", "dpo", "kto", "rm", "pipeline", "generate", "score", "tokenize", "detokenize", "render", "export", "inspect", "report", "data"};
+constexpr const char* kRlCommands[] = {"train", "sft", "dpo", "kto", "rm", "pipeline", "generate", "score", "tokenize", "detokenize", "render", "export", "inspect", "report", "data", "eval"};
 
 // Those of them that have a configuration.
 constexpr const char* kTrainings[] = {"train", "sft", "dpo", "kto", "rm"};
@@ -109,6 +109,7 @@ struct Commands {
                "  rm                          Train a reward model on pairs\n"
                "  pipeline                    Stages in order, each with what the ones before it made: FILE\n"
                "  generate, score             Sample from a model; log-probs of given tokens\n"
+               "  eval                        How many answers of a model are right; pass@k, majority votes\n"
                "  tokenize, detokenize, render  Text to ids and back; chat messages to text\n"
                "  export                      A checkpoint or GGUF file as a Hugging Face folder\n"
                "  inspect                     What a model is, what it takes, what of it is not supported\n\n"
