@@ -16,15 +16,15 @@ namespace rl {
 class SftStage : public Stage {
  public:
   runtime::Status open(const StageSetup& setup) override;
-  std::int64_t batches_per_epoch() const override { return feed_->batches_per_epoch(); }
+  std::int64_t batches_per_epoch() const override { return feed_->rows().batches_per_epoch(); }
   runtime::Status start(runtime::Runtime& runtime, const WorkerSlots& slots) override;
   runtime::Result<Metrics> step(double learning_rate) override;
-  std::int64_t epoch() const override { return feed_->epoch(); }
+  std::int64_t epoch() const override { return feed_->rows().epoch(); }
   std::vector<std::filesystem::path> frozen_models() const override;
   bool validates() const override { return validation_feed_ != nullptr; }
   runtime::Result<Metrics> validate() override;
-  nlohmann::json position() const override { return feed_->position(); }
-  runtime::Status resume(const nlohmann::json& position) override { return feed_->resume(position); }
+  nlohmann::json position() const override { return feed_->rows().position(); }
+  runtime::Status resume(const nlohmann::json& position) override { return feed_->rows().resume(position); }
   runtime::Result<std::vector<std::string>> save(const std::filesystem::path& folder) override;
   runtime::Status load(const std::filesystem::path& folder) override;
 

@@ -1,7 +1,6 @@
 #include "rl/train/preference_feed.h"
 
 #include <algorithm>
-#include <numeric>
 #include <utility>
 
 #include "rl/train/batch_plan.h"
@@ -10,7 +9,6 @@ namespace rl {
 namespace {
 
 using runtime::Result;
-using runtime::Status;
 
 Result<PreferenceTokenOptions> token_options(const Config& config) {
   ConfigReader read(config);
@@ -71,25 +69,18 @@ Result<std::unique_ptr<PreferenceFeed>> PreferenceFeed::create(const Config& con
   feed->builder_ = std::move(*builder);
   Result<Dataset> rows = Dataset::load(dataset);
   if (!rows.ok()) return rows.status();
-  feed->dataset_ = std::move(*rows);
-  if (feed->rows() < options.batch_rows) {
-    return runtime::invalid_argument("the data has " + std::to_string(feed->rows()) + " rows, fewer than one batch of " + std::to_string(options.batch_rows) +
-                                     ": set data.train_batch_size to at most that");
-  }
-  for (std::int64_t row = 0; row < std::min(feed->rows(), kRowsCheckedMax); ++row) {
+  Result<RowFeed> batches = RowFeed::create(std::move(*rows), {.batch_rows = options.batch_rows, .shuffle = options.shuffle, .shuffle_seed = options.shuffle_seed});
+  if (!batches.ok()) return batches.status();
+  feed->rows_ = std::move(*batches);
+  for (std::int64_t row = 0; row < std::min(feed->rows_->rows(), kRowsCheckedMax); ++row) {
     const Result<PreferenceTokens> tokens = feed->tokens(row);
     if (!tokens.ok()) return tokens.status();
   }
-  const Result<SampleLayout> layout = feed->dataset_.layout();
-  if (!layout.ok()) return layout.status();
-  Result<Sampler> sampler = Sampler::create(feed->rows(), options.shuffle, options.shuffle_seed, *layout);
-  if (!sampler.ok()) return sampler.status();
-  feed->sampler_ = std::move(*sampler);
   return feed;
 }
 
 Result<PreferenceTokens> PreferenceFeed::tokens(std::int64_t row) const {
-  const Result<DataRow> read = dataset_.read(row);
+  const Result<DataRow> read = rows_->dataset().read(row);
   if (!read.ok()) return read.status();
   Result<PreferenceTokens> tokens = builder_->tokenize(*read);
   if (!tokens.ok()) return tokens;
@@ -148,32 +139,19 @@ Result<PreferenceStep> PreferenceFeed::make(const std::vector<std::int64_t>& row
 }
 
 Result<PreferenceStep> PreferenceFeed::next() {
-  const Result<std::vector<std::int64_t>> rows = sampler_->next(options_.batch_rows);
+  const Result<std::vector<std::int64_t>> rows = rows_->next();
   if (!rows.ok()) return rows.status();
   return make(*rows);
 }
 
 Result<std::vector<PreferenceStep>> PreferenceFeed::all(std::int64_t step_rows) const {
   std::vector<PreferenceStep> steps;
-  for (std::int64_t begin = 0; begin < rows(); begin += step_rows) {
-    std::vector<std::int64_t> indices(static_cast<std::size_t>(std::min(step_rows, rows() - begin)));
-    std::iota(indices.begin(), indices.end(), begin);
+  for (const std::vector<std::int64_t>& indices : rows_->in_order(step_rows)) {
     Result<PreferenceStep> step = make(indices);
     if (!step.ok()) return step.status();
     steps.push_back(std::move(*step));
   }
   return steps;
-}
-
-Status PreferenceFeed::resume(const nlohmann::json& position) {
-  const Result<SamplerState> state = SamplerState::from_json(position);
-  if (!state.ok()) return state.status();
-  const Result<SampleLayout> layout = dataset_.layout();
-  if (!layout.ok()) return layout.status();
-  Result<Sampler> sampler = Sampler::resume(*state, rows(), *layout);
-  if (!sampler.ok()) return sampler.status();
-  sampler_ = std::move(*sampler);
-  return {};
 }
 
 }  // namespace rl

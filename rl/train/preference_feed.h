@@ -10,8 +10,8 @@
 
 #include "rl/config/config.h"
 #include "rl/data/dataset.h"
+#include "rl/data/row_feed.h"
 #include "rl/data/preference_builder.h"
-#include "rl/data/sampler.h"
 #include "rl/text/tokenizer.h"
 #include "rl/train/preference_batch.h"
 #include "runtime/core/result.h"
@@ -55,13 +55,9 @@ class PreferenceFeed {
   /// All rows in order, in steps of so many, for validation.
   runtime::Result<std::vector<PreferenceStep>> all(std::int64_t step_rows) const;
 
-  std::int64_t rows() const { return dataset_.size(); }
-  std::int64_t batches_per_epoch() const { return sampler_->batches_per_epoch(options_.batch_rows); }
-  std::int64_t epoch() const { return sampler_->epoch(); }
-
-  nlohmann::json position() const { return sampler_->state().to_json(); }
-  /// Continues at a saved position. kInvalidArgument: it belongs to other data.
-  runtime::Status resume(const nlohmann::json& position);
+  /// How many rows, which epoch, and where in it.
+  RowFeed& rows() { return *rows_; }
+  const RowFeed& rows() const { return *rows_; }
 
   static constexpr std::int64_t kRowsCheckedMax = 10'000;
 
@@ -75,8 +71,7 @@ class PreferenceFeed {
   std::int64_t tokens_max_ = 0;
   Tokenizer tokenizer_;
   std::optional<PreferenceBuilder> builder_;
-  Dataset dataset_;
-  std::optional<Sampler> sampler_;
+  std::optional<RowFeed> rows_;
 };
 
 }  // namespace rl

@@ -1,7 +1,6 @@
 #include "rl/train/prompt_feed.h"
 
 #include <algorithm>
-#include <numeric>
 #include <string>
 #include <utility>
 
@@ -11,7 +10,6 @@ namespace rl {
 namespace {
 
 using runtime::Result;
-using runtime::Status;
 
 // Seeds that differ in one argument are unrelated.
 std::uint64_t mix(std::uint64_t seed, std::uint64_t step, std::uint64_t prompt) {
@@ -35,13 +33,11 @@ Result<std::unique_ptr<PromptFeed>> PromptFeed::create(const Config& config, con
   if (!rows.ok()) return rows.status();
   Result<Dataset> kept = feed->builder_->filter(std::move(*rows), &feed->dropped_);
   if (!kept.ok()) return kept.status();
-  feed->dataset_ = std::move(*kept);
-  if (feed->rows() < options.batch_prompts) {
-    return runtime::invalid_argument("the data has " + std::to_string(feed->rows()) + " rows, fewer than one batch of " +
-                                     std::to_string(options.batch_prompts) + ": set " + options.batch_key + " to at most that");
-  }
+  Result<RowFeed> batches = RowFeed::create(std::move(*kept), {.batch_rows = options.batch_prompts, .batch_key = options.batch_key, .shuffle = options.shuffle, .shuffle_seed = options.shuffle_seed});
+  if (!batches.ok()) return batches.status();
+  feed->rows_ = std::move(*batches);
   for (std::int64_t row = 0; row < std::min(feed->rows(), kRowsCheckedMax); ++row) {
-    const Result<DataRow> read = feed->dataset_.read(row);
+    const Result<DataRow> read = feed->dataset().read(row);
     if (!read.ok()) return read.status();
     const auto ids = feed->builder_->ids(*read);
     if (!ids.ok()) return ids.status();
@@ -51,11 +47,6 @@ Result<std::unique_ptr<PromptFeed>> PromptFeed::create(const Config& config, con
                                        " has to hold the response too: lower data.max_prompt_length");
     }
   }
-  const Result<SampleLayout> layout = feed->dataset_.layout();
-  if (!layout.ok()) return layout.status();
-  Result<Sampler> sampler = Sampler::create(feed->rows(), options.shuffle, options.shuffle_seed, *layout);
-  if (!sampler.ok()) return sampler.status();
-  feed->sampler_ = std::move(*sampler);
   return feed;
 }
 
@@ -66,7 +57,7 @@ Result<StepPrompts> PromptFeed::make(const std::vector<std::int64_t>& rows, std:
     PromptBatch& batch = prompts.batches.emplace_back();
     std::vector<RewardTask>& tasks = prompts.tasks.emplace_back();
     for (const std::int64_t index : shard.prompts) {
-      const Result<DataRow> row = dataset_.read(rows[static_cast<std::size_t>(index)]);
+      const Result<DataRow> row = dataset().read(rows[static_cast<std::size_t>(index)]);
       if (!row.ok()) return row.status();
       const Result<std::vector<std::int32_t>> ids = builder_->ids(*row);
       if (!ids.ok()) return ids.status();
@@ -79,19 +70,17 @@ Result<StepPrompts> PromptFeed::make(const std::vector<std::int64_t>& rows, std:
 }
 
 Result<StepPrompts> PromptFeed::next(std::int64_t step, std::int64_t round) {
-  const Result<std::vector<std::int64_t>> rows = sampler_->next(options_.batch_prompts);
+  const Result<std::vector<std::int64_t>> rows = rows_->next();
   if (!rows.ok()) return rows.status();
   Result<StepPrompts> prompts = make(*rows, static_cast<std::uint64_t>(step), round * options_.batch_prompts);
-  if (prompts.ok()) prompts->epoch = sampler_->epoch();
+  if (prompts.ok()) prompts->epoch = rows_->epoch();
   return prompts;
 }
 
 Result<std::vector<StepPrompts>> PromptFeed::all() const {
   std::vector<StepPrompts> batches;
-  for (std::int64_t begin = 0; begin < rows(); begin += options_.batch_prompts) {
-    std::vector<std::int64_t> indices(static_cast<std::size_t>(std::min(options_.batch_prompts, rows() - begin)));
-    std::iota(indices.begin(), indices.end(), begin);
-    Result<StepPrompts> prompts = make(indices, static_cast<std::uint64_t>(begin));
+  for (const std::vector<std::int64_t>& indices : rows_->in_order(options_.batch_prompts)) {
+    Result<StepPrompts> prompts = make(indices, static_cast<std::uint64_t>(indices.front()));
     if (!prompts.ok()) return prompts.status();
     batches.push_back(std::move(*prompts));
   }
@@ -99,13 +88,13 @@ Result<std::vector<StepPrompts>> PromptFeed::all() const {
 }
 
 Result<std::vector<DemonstrationBatch>> PromptFeed::next_demonstrations() {
-  const Result<std::vector<std::int64_t>> rows = sampler_->next(options_.batch_prompts);
+  const Result<std::vector<std::int64_t>> rows = rows_->next();
   if (!rows.ok()) return rows.status();
   std::vector<DemonstrationBatch> batches;
   for (const PromptShard& shard : shard_prompts(options_.batch_prompts, options_.batch_prompts, options_.workers)) {
     DemonstrationBatch& batch = batches.emplace_back();
     for (const std::int64_t index : shard.prompts) {
-      const Result<DataRow> row = dataset_.read((*rows)[static_cast<std::size_t>(index)]);
+      const Result<DataRow> row = dataset().read((*rows)[static_cast<std::size_t>(index)]);
       if (!row.ok()) return row.status();
       const Result<std::vector<std::int32_t>> prompt = builder_->ids(*row);
       if (!prompt.ok()) return prompt.status();
@@ -116,17 +105,6 @@ Result<std::vector<DemonstrationBatch>> PromptFeed::next_demonstrations() {
     }
   }
   return batches;
-}
-
-Status PromptFeed::resume(const nlohmann::json& position) {
-  const Result<SamplerState> state = SamplerState::from_json(position);
-  if (!state.ok()) return state.status();
-  const Result<SampleLayout> layout = dataset_.layout();
-  if (!layout.ok()) return layout.status();
-  Result<Sampler> sampler = Sampler::resume(*state, rows(), *layout);
-  if (!sampler.ok()) return sampler.status();
-  sampler_ = std::move(*sampler);
-  return {};
 }
 
 }  // namespace rl

@@ -12,7 +12,7 @@
 #include "rl/config/config.h"
 #include "rl/data/dataset.h"
 #include "rl/data/prompt_builder.h"
-#include "rl/data/sampler.h"
+#include "rl/data/row_feed.h"
 #include "rl/text/tokenizer.h"
 #include "rl/train/batch_plan.h"
 #include "rl/train/rollout_batch.h"
@@ -61,14 +61,14 @@ class PromptFeed {
   /// The next rows with their demonstrations, cut evenly over the workers. kInvalidArgument: a row without one.
   runtime::Result<std::vector<DemonstrationBatch>> next_demonstrations();
 
-  const Dataset& dataset() const { return dataset_; }
-  std::int64_t rows() const { return dataset_.size(); }
+  const Dataset& dataset() const { return rows_->dataset(); }
+  std::int64_t rows() const { return rows_->rows(); }
   std::int64_t rows_dropped() const { return dropped_; }  // over the length limit
-  std::int64_t batches_per_epoch() const { return sampler_->batches_per_epoch(options_.batch_prompts); }
+  std::int64_t batches_per_epoch() const { return rows_->batches_per_epoch(); }
 
-  nlohmann::json position() const { return sampler_->state().to_json(); }
+  nlohmann::json position() const { return rows_->position(); }
   /// Continues at a saved position. kInvalidArgument: it belongs to other data.
-  runtime::Status resume(const nlohmann::json& position);
+  runtime::Status resume(const nlohmann::json& position) { return rows_->resume(position); }
 
   static constexpr std::int64_t kRowsCheckedMax = 10'000;
 
@@ -79,9 +79,8 @@ class PromptFeed {
   PromptFeedOptions options_;
   Tokenizer tokenizer_;
   std::optional<PromptBuilder> builder_;
-  Dataset dataset_;
   std::int64_t dropped_ = 0;
-  std::optional<Sampler> sampler_;
+  std::optional<RowFeed> rows_;
 };
 
 }  // namespace rl

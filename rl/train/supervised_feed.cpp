@@ -1,7 +1,6 @@
 #include "rl/train/supervised_feed.h"
 
 #include <algorithm>
-#include <numeric>
 #include <utility>
 
 #include "rl/train/batch_plan.h"
@@ -9,7 +8,6 @@
 namespace rl {
 
 using runtime::Result;
-using runtime::Status;
 
 Result<std::optional<DatasetOptions>> supervised_dataset(const Config& config, Split split) {
   Result<std::optional<DatasetOptions>> options = dataset_options(config, split);
@@ -61,25 +59,18 @@ Result<std::unique_ptr<SupervisedFeed>> SupervisedFeed::create(const Config& con
   feed->builder_ = std::move(*builder);
   Result<Dataset> rows = Dataset::load(dataset);
   if (!rows.ok()) return rows.status();
-  feed->dataset_ = std::move(*rows);
-  if (feed->rows() < options.batch_rows) {
-    return runtime::invalid_argument("the data has " + std::to_string(feed->rows()) + " rows, fewer than one batch of " + std::to_string(options.batch_rows) +
-                                     ": set data.train_batch_size to at most that");
-  }
-  for (std::int64_t row = 0; row < std::min(feed->rows(), kRowsCheckedMax); ++row) {
+  Result<RowFeed> batches = RowFeed::create(std::move(*rows), {.batch_rows = options.batch_rows, .shuffle = options.shuffle, .shuffle_seed = options.shuffle_seed});
+  if (!batches.ok()) return batches.status();
+  feed->rows_ = std::move(*batches);
+  for (std::int64_t row = 0; row < std::min(feed->rows_->rows(), kRowsCheckedMax); ++row) {
     const Result<LearnedTokens> tokens = feed->tokens(row);
     if (!tokens.ok()) return tokens.status();
   }
-  const Result<SampleLayout> layout = feed->dataset_.layout();
-  if (!layout.ok()) return layout.status();
-  Result<Sampler> sampler = Sampler::create(feed->rows(), options.shuffle, options.shuffle_seed, *layout);
-  if (!sampler.ok()) return sampler.status();
-  feed->sampler_ = std::move(*sampler);
   return feed;
 }
 
 Result<LearnedTokens> SupervisedFeed::tokens(std::int64_t row) const {
-  const Result<DataRow> read = dataset_.read(row);
+  const Result<DataRow> read = rows_->dataset().read(row);
   if (!read.ok()) return read.status();
   Result<LearnedTokens> tokens = builder_->tokenize(*read);
   if (tokens.ok() && options_.context > 0 && static_cast<std::int64_t>(tokens->ids.size()) > options_.context) {
@@ -106,7 +97,7 @@ Result<SupervisedStep> SupervisedFeed::make(const std::vector<std::int64_t>& row
 }
 
 Result<SupervisedStep> SupervisedFeed::next() {
-  const Result<std::vector<std::int64_t>> rows = sampler_->next(options_.batch_rows);
+  const Result<std::vector<std::int64_t>> rows = rows_->next();
   if (!rows.ok()) return rows.status();
   Result<SupervisedStep> step = make(*rows);
   if (step.ok() && step->learned_tokens == 0) {
@@ -117,25 +108,12 @@ Result<SupervisedStep> SupervisedFeed::next() {
 
 Result<std::vector<SupervisedStep>> SupervisedFeed::all(std::int64_t step_rows) const {
   std::vector<SupervisedStep> steps;
-  for (std::int64_t begin = 0; begin < rows(); begin += step_rows) {
-    std::vector<std::int64_t> indices(static_cast<std::size_t>(std::min(step_rows, rows() - begin)));
-    std::iota(indices.begin(), indices.end(), begin);
+  for (const std::vector<std::int64_t>& indices : rows_->in_order(step_rows)) {
     Result<SupervisedStep> step = make(indices);
     if (!step.ok()) return step.status();
     steps.push_back(std::move(*step));
   }
   return steps;
-}
-
-Status SupervisedFeed::resume(const nlohmann::json& position) {
-  const Result<SamplerState> state = SamplerState::from_json(position);
-  if (!state.ok()) return state.status();
-  const Result<SampleLayout> layout = dataset_.layout();
-  if (!layout.ok()) return layout.status();
-  Result<Sampler> sampler = Sampler::resume(*state, rows(), *layout);
-  if (!sampler.ok()) return sampler.status();
-  sampler_ = std::move(*sampler);
-  return {};
 }
 
 }  // namespace rl

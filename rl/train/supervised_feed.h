@@ -12,7 +12,7 @@
 #include "rl/config/config.h"
 #include "rl/data/conversation_builder.h"
 #include "rl/data/dataset.h"
-#include "rl/data/sampler.h"
+#include "rl/data/row_feed.h"
 #include "rl/text/tokenizer.h"
 #include "rl/train/supervised_batch.h"
 #include "runtime/core/result.h"
@@ -58,13 +58,9 @@ class SupervisedFeed {
   /// All rows in order, in steps of so many, for validation.
   runtime::Result<std::vector<SupervisedStep>> all(std::int64_t step_rows) const;
 
-  std::int64_t rows() const { return dataset_.size(); }
-  std::int64_t batches_per_epoch() const { return sampler_->batches_per_epoch(options_.batch_rows); }
-  std::int64_t epoch() const { return sampler_->epoch(); }
-
-  nlohmann::json position() const { return sampler_->state().to_json(); }
-  /// Continues at a saved position. kInvalidArgument: it belongs to other data.
-  runtime::Status resume(const nlohmann::json& position);
+  /// How many rows, which epoch, and where in it.
+  RowFeed& rows() { return *rows_; }
+  const RowFeed& rows() const { return *rows_; }
 
   static constexpr std::int64_t kRowsCheckedMax = 10'000;
 
@@ -76,8 +72,7 @@ class SupervisedFeed {
   SupervisedFeedOptions options_;
   Tokenizer tokenizer_;
   std::optional<ConversationBuilder> builder_;
-  Dataset dataset_;
-  std::optional<Sampler> sampler_;
+  std::optional<RowFeed> rows_;
 };
 
 }  // namespace rl

@@ -75,7 +75,7 @@ TEST_F(PreferenceFeedTest, StepsDoNotDependOnTheNumberOfWorkers) {
       EXPECT_EQ(a->tokens, b->tokens);
       EXPECT_EQ(a->wanted, b->wanted);
     }
-    EXPECT_EQ((*one)->epoch(), 1);
+    EXPECT_EQ((*one)->rows().epoch(), 1);
   }
 }
 
@@ -84,7 +84,7 @@ TEST_F(PreferenceFeedTest, GoesOnFromItsPosition) {
   ASSERT_TRUE(whole.ok());
   for (int i = 0; i < 4; ++i) ASSERT_TRUE((*whole)->next().ok());
   const auto resumed = feed(PreferenceForm::kPairs, 2);
-  ASSERT_TRUE((*resumed)->resume((*whole)->position()).ok());
+  ASSERT_TRUE((*resumed)->rows().resume((*whole)->rows().position()).ok());
   EXPECT_EQ(rows_of(*(*whole)->next()), rows_of(*(*resumed)->next()));
 }
 

@@ -96,14 +96,14 @@ TEST_F(SupervisedFeedTest, ContinuesWhereItsPositionWasSaved) {
   auto first = feed(rows, {}, {.batch_rows = 2});
   ASSERT_TRUE(first.ok()) << first.status().to_string();
   ASSERT_TRUE((*first)->next().ok());
-  const nlohmann::json position = (*first)->position();
+  const nlohmann::json position = (*first)->rows().position();
   auto second = feed(rows, {}, {.batch_rows = 2});
-  ASSERT_TRUE((*second)->resume(position).ok());
+  ASSERT_TRUE((*second)->rows().resume(position).ok());
   for (int step = 0; step < 3; ++step) {
     EXPECT_EQ((*first)->next()->batches, (*second)->next()->batches);
-    EXPECT_EQ((*first)->epoch(), (*second)->epoch());
+    EXPECT_EQ((*first)->rows().epoch(), (*second)->rows().epoch());
   }
-  EXPECT_EQ((*first)->epoch(), 1);
+  EXPECT_EQ((*first)->rows().epoch(), 1);
 }
 
 }  // namespace
