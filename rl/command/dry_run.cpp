@@ -109,7 +109,7 @@ Status print_memory(const TrainerOptions& trainer, const PolicyOptions& policy, 
   const std::int64_t longest = std::min(measured ? data->prompt_tokens + responses : policy.positions_max, model->max_position_embeddings);
   const std::int64_t limit = policy.micro_batch.samples_max > 0 ? policy.micro_batch.samples_max * longest : std::max(policy.micro_batch.tokens_max, longest);
   const std::int64_t forward = std::min(limit, share * longest);
-  MemoryOptions options{.forward_tokens = forward, .output_tokens = forward * std::min(responses, longest) / longest, .sequences = share, .positions = longest};
+  MemoryOptions options{.forward_tokens = forward, .output_tokens = forward * std::min(responses, longest) / longest, .sequences = share, .positions = longest, .recompute_layers = policy.recompute_layers};
   if (policy.adapter) {
     const Result<LoraAdapter> adapter = policy.adapter->folder.empty() ? LoraAdapter::create(*model, policy.adapter->lora, 0) : LoraAdapter::load(*model, policy.adapter->folder);
     if (!adapter.ok()) return adapter.status();
@@ -118,6 +118,7 @@ Status print_memory(const TrainerOptions& trainer, const PolicyOptions& policy, 
   std::vector<RoleMemory> roles = {{"policy (generates and trains)", workers, training_memory(*model, options)}};
   MemoryOptions scoring = options;
   scoring.sequences = 0;
+  scoring.recompute_layers = false;
   scoring.trained_elements = -1;
   if (trainer.uses_critic()) roles.push_back({"critic", workers, training_memory(*model, scoring)});
   if (trainer.uses_reference()) roles.push_back({"reference", workers, scoring_memory(*model, scoring)});

@@ -163,7 +163,7 @@ forward::RowsPtr Transformer::rows_of(const PackedBatch& batch) const {
 }
 
 at::Tensor Transformer::hidden_states(const forward::RowsPtr& rows) const {
-  return graph_->hidden_states(rows, [&](std::int64_t, const forward::AttentionShape& shape, const at::Tensor& q, const at::Tensor& k, const at::Tensor& v) {
+  return graph_->hidden_states(rows, [this, rows](std::int64_t, const forward::AttentionShape& shape, const at::Tensor& q, const at::Tensor& k, const at::Tensor& v) {
     return ops::attention(*pool_, rows, shape, q, k, v);
   });
 }
