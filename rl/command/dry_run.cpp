@@ -118,6 +118,13 @@ std::vector<MemoryPart> reward_memory(const Config& config, std::int64_t share_t
   return parts;
 }
 
+// Rows of a pass over `samples` whole ones: the responses of a group share their prompt's.
+std::int64_t rows_computed(std::int64_t samples, std::int64_t samples_per_prompt, std::int64_t longest, std::int64_t responses) {
+  const std::int64_t groups = (samples + samples_per_prompt - 1) / samples_per_prompt;
+  const std::int64_t prompt = std::max<std::int64_t>(longest - responses, 0);
+  return samples * longest - (samples - groups) * prompt;
+}
+
 // Prompts are as long as the longest of the data, or as may be where that is not known; responses as long as may be.
 Status print_memory(const Config& config, const TrainerOptions& trainer, const PolicyOptions& policy, const Result<ModelConfig>& model, const Result<DataSize>& data, std::int64_t workers, std::ostream& out) {
   if (!model.ok()) {
@@ -130,7 +137,7 @@ Status print_memory(const Config& config, const TrainerOptions& trainer, const P
   const std::int64_t longest = std::min(measured ? data->prompt_tokens + responses : policy.positions_max, model->max_position_embeddings);
   const std::int64_t limit = policy.micro_batch.samples_max > 0 ? policy.micro_batch.samples_max * longest : std::max(policy.micro_batch.tokens_max, longest);
   const std::int64_t forward = std::min(limit, share * longest);
-  MemoryOptions options{.forward_tokens = forward, .output_tokens = forward * std::min(responses, longest) / longest, .sequences = share, .positions = longest};
+  MemoryOptions options{.forward_tokens = rows_computed(forward / longest, trainer.samples_per_prompt, longest, responses), .output_tokens = forward * std::min(responses, longest) / longest, .sequences = share, .positions = longest, .recompute_layers = policy.recompute_layers};
   if (policy.adapter) {
     const Result<LoraAdapter> adapter = policy.adapter->folder.empty() ? LoraAdapter::create(*model, policy.adapter->lora, 0) : LoraAdapter::load(*model, policy.adapter->folder);
     if (!adapter.ok()) return adapter.status();
@@ -139,6 +146,7 @@ Status print_memory(const Config& config, const TrainerOptions& trainer, const P
   std::vector<RoleMemory> roles = {{"policy (generates and trains)", workers, training_memory(*model, options)}};
   MemoryOptions scoring = options;
   scoring.sequences = 0;
+  scoring.recompute_layers = false;
   scoring.trained_elements = -1;
   // While a checkpoint is written beside the steps, its copy of weights and optimizer is there, too; of the worker that writes it.
   const std::int64_t trained = options.trained_elements >= 0 ? options.trained_elements : weight_elements(*model);

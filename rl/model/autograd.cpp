@@ -2,6 +2,7 @@
 
 #include <ATen/ops/empty.h>
 #include <c10/core/GradMode.h>
+#include <torch/csrc/autograd/autograd.h>
 #include <torch/csrc/autograd/function.h>
 #include <torch/csrc/autograd/functions/utils.h>
 #include <torch/csrc/autograd/variable.h>
@@ -58,6 +59,22 @@ void connect(std::span<at::Tensor> outputs, std::initializer_list<at::Tensor> in
 
 void connect(at::Tensor& output, std::initializer_list<at::Tensor> inputs, Backward backward) {
   connect(std::span(&output, 1), inputs, std::move(backward));
+}
+
+at::Tensor recomputed(const at::Tensor& x, std::function<at::Tensor(const at::Tensor&)> compute) {
+  at::Tensor y;
+  {
+    c10::AutoGradMode off(false);
+    y = compute(x);
+  }
+  if (!needed({x})) return y;
+  connect(y, {x}, [kept = x.detach(), compute = std::move(compute)](const std::vector<at::Tensor>& grads) {
+    c10::AutoGradMode on(true);
+    const at::Tensor again = kept.detach().set_requires_grad(true);
+    torch::autograd::backward({compute(again)}, {grads[0]});
+    return std::vector<at::Tensor>{again.grad()};
+  });
+  return y;
 }
 
 at::Tensor anchor() {

@@ -21,6 +21,10 @@ bool needed(std::initializer_list<at::Tensor> inputs);
 void connect(std::span<at::Tensor> outputs, std::initializer_list<at::Tensor> inputs, Backward backward);
 void connect(at::Tensor& output, std::initializer_list<at::Tensor> inputs, Backward backward);
 
+/// compute(x) without what its backward needs, which computes it again: the same gradients, also those that operations inside add elsewhere. `compute` must
+/// give the same bits each time.
+at::Tensor recomputed(const at::Tensor& x, std::function<at::Tensor(const at::Tensor&)> compute);
+
 /// A leaf that requires a gradient and never gets one: the input of an operation that only parameters feed.
 at::Tensor anchor();
 

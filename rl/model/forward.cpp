@@ -24,6 +24,7 @@
 #include "rl/kernel/kernel.h"
 #include "rl/model/by_aten.h"
 #include "rl/model/quantized_weights.h"
+#include "rl/model/shared_beginnings.h"
 #include "runtime/core/check.h"
 
 namespace rl::forward {
@@ -50,41 +51,55 @@ at::Tensor rope_aten(const Rows& rows, const at::Tensor& x, std::int64_t heads, 
   return at::cat({first * cos - second * sin, second * cos + first * sin, rest}, 2).view(x.sizes());
 }
 
-// ATen's version of kernel::attention: scores of one sequence at a time.
+// ATen's version of kernel::attention: scores of one sequence at a time. Keys and values are those of tokens.
 Attended attention_aten(const Rows& rows, const AttentionShape& shape, const at::Tensor& q, const at::Tensor& k, const at::Tensor& v) {
   const std::int64_t group = shape.heads / shape.kv_heads;
   Attended out{like(q, q.sizes()), like(q, {q.size(0), shape.heads})};
-  for (std::size_t b = 0; b + 1 < rows.cu_seqlens.size(); ++b) {
-    const std::int64_t begin = rows.cu_seqlens[b];
-    const std::int64_t length = rows.cu_seqlens[b + 1] - begin;
-    const auto heads = [&](const at::Tensor& t, std::int64_t count) {  // [count, length, D]
-      return t.narrow(0, begin, length).view({length, count, shape.head_dim}).transpose(0, 1);
+  for (const RowSequence& sequence : rows.sequences) {
+    const auto heads = [&](const at::Tensor& t, std::int64_t first, std::int64_t length, std::int64_t count) {  // [count, length, D]
+      return t.narrow(0, first, length).view({length, count, shape.head_dim}).transpose(0, 1);
     };
-    const at::Tensor keys = heads(k, shape.kv_heads).repeat_interleave(group, 0);
-    const at::Tensor values = heads(v, shape.kv_heads).repeat_interleave(group, 0);
-    at::Tensor scores = at::bmm(heads(q, shape.heads), keys.transpose(1, 2)).mul_(shape.scale);
+    const std::int64_t own = sequence.rows();
+    const at::Tensor keys = heads(k, sequence.first_token, sequence.tokens, shape.kv_heads).repeat_interleave(group, 0);
+    const at::Tensor values = heads(v, sequence.first_token, sequence.tokens, shape.kv_heads).repeat_interleave(group, 0);
+    at::Tensor scores = at::bmm(heads(q, sequence.first_row, own, shape.heads), keys.transpose(1, 2)).mul_(shape.scale);
     if (shape.softcap > 0.0F) scores.div_(shape.softcap).tanh_().mul_(shape.softcap);
-    const at::Tensor order = at::arange(length, q.options().dtype(at::kLong));
-    at::Tensor hidden = order.unsqueeze(0) > order.unsqueeze(1);
-    if (shape.window > 0) hidden = hidden.logical_or(order.unsqueeze(0) <= order.unsqueeze(1) - shape.window);
+    const at::Tensor order = at::arange(sequence.tokens, q.options().dtype(at::kLong));
+    const at::Tensor keys_at = order.unsqueeze(0);
+    const at::Tensor queries_at = order.narrow(0, sequence.shared, own).unsqueeze(1);
+    at::Tensor hidden = keys_at > queries_at;
+    if (shape.window > 0) hidden = hidden.logical_or(keys_at <= queries_at - shape.window);
     scores.masked_fill_(hidden, -INFINITY);
-    out.log_normalizer.narrow(0, begin, length).copy_(at::logsumexp(scores, 2).transpose(0, 1));
-    const at::Tensor mixed = at::bmm(at::softmax(scores, 2), values);  // [H, length, D]
-    out.y.narrow(0, begin, length).view({length, shape.heads, shape.head_dim}).copy_(mixed.transpose(0, 1));
+    out.log_normalizer.narrow(0, sequence.first_row, own).copy_(at::logsumexp(scores, 2).transpose(0, 1));
+    const at::Tensor mixed = at::bmm(at::softmax(scores, 2), values);  // [H, own, D]
+    out.y.narrow(0, sequence.first_row, own).view({own, shape.heads, shape.head_dim}).copy_(mixed.transpose(0, 1));
   }
   return out;
 }
 
 }  // namespace
 
-Rows::Rows(const PackedBatch& batch, const Rope& rotary) : ids(batch.ids), cu_seqlens(batch.cu_seqlens) {
+Rows::Rows(const PackedBatch& batch, const Rope& rotary, bool share) {
+  const auto length_for_angles = [&](std::size_t b) {
+    const std::int64_t tokens = batch.cu_seqlens[b + 1] - batch.cu_seqlens[b];
+    return batch.rope_lengths.empty() ? tokens : std::max(tokens, batch.rope_lengths[b]);
+  };
+  std::vector<std::int64_t> shared(static_cast<std::size_t>(batch.sequences()), 0);
+  if (share) shared = shared_beginnings(batch, [&](std::size_t a, std::size_t b) { return rotary.stretch_of(length_for_angles(a)) == rotary.stretch_of(length_for_angles(b)); });
+  const bool sharing = std::any_of(shared.begin(), shared.end(), [](std::int64_t n) { return n > 0; });
   std::vector<std::int64_t> lengths;
-  positions.reserve(ids.size());
-  lengths.reserve(ids.size());
-  for (std::size_t b = 0; b + 1 < cu_seqlens.size(); ++b) {
-    const std::int64_t length = cu_seqlens[b + 1] - cu_seqlens[b];
-    for (std::int64_t i = 0; i < length; ++i) positions.push_back(static_cast<std::int32_t>(i));
-    lengths.insert(lengths.end(), static_cast<std::size_t>(length), batch.rope_lengths.empty() ? length : std::max(length, batch.rope_lengths[b]));
+  for (std::size_t b = 0; b < shared.size(); ++b) {
+    const RowSequence sequence{batch.cu_seqlens[b], batch.cu_seqlens[b + 1] - batch.cu_seqlens[b], count(), shared[b]};
+    for (std::int64_t i = sequence.shared; i < sequence.tokens; ++i) {
+      ids.push_back(batch.ids[static_cast<std::size_t>(sequence.first_token + i)]);
+      positions.push_back(static_cast<std::int32_t>(i));
+    }
+    lengths.insert(lengths.end(), static_cast<std::size_t>(sequence.rows()), length_for_angles(b));
+    for (std::int64_t i = 0; sharing && i < sequence.tokens; ++i) {
+      const std::int64_t own = sequence.first_row + i - sequence.shared;
+      row_of.push_back(static_cast<std::int32_t>(i < sequence.shared ? row(sequences.back().first_token + i) : own));
+    }
+    sequences.push_back(sequence);
   }
   find_angles(lengths, rotary);
 }
@@ -232,17 +247,21 @@ at::Tensor rope(kernel::ThreadPool& pool, const Rows& rows, const at::Tensor& x,
   return y;
 }
 
-Attended attention(kernel::ThreadPool& pool, const Rows& rows, const AttentionShape& shape, const at::Tensor& q, const at::Tensor& k,
-                   const at::Tensor& v) {
+at::Tensor by_token(kernel::ThreadPool& pool, const Rows& rows, const at::Tensor& x) { return rows.shared() ? embedding(pool, x, rows.row_of) : x; }
+
+Attended attention(kernel::ThreadPool& pool, const Rows& rows, const AttentionShape& shape, const at::Tensor& q, const at::Tensor& k_of_rows,
+                   const at::Tensor& v_of_rows) {
+  const at::Tensor k = by_token(pool, rows, k_of_rows);
+  const at::Tensor v = by_token(pool, rows, v_of_rows);
   if (!by_kernels(q)) return attention_aten(rows, shape, q, k, v);
   std::vector<kernel::AttentionSequence> sequences;
-  for (std::size_t b = 0; b + 1 < rows.cu_seqlens.size(); ++b) {
-    const std::int64_t begin = rows.cu_seqlens[b];
-    sequences.push_back({.keys = k.const_data_ptr<float>() + begin * k.size(1),
-                         .values = v.const_data_ptr<float>() + begin * v.size(1),
+  for (const RowSequence& sequence : rows.sequences) {
+    sequences.push_back({.keys = k.const_data_ptr<float>() + sequence.first_token * k.size(1),
+                         .values = v.const_data_ptr<float>() + sequence.first_token * v.size(1),
                          .token_stride = k.size(1),
-                         .query_row = begin,
-                         .query_count = rows.cu_seqlens[b + 1] - begin});
+                         .query_row = sequence.first_row,
+                         .query_count = sequence.rows(),
+                         .first_position = sequence.shared});
   }
   Attended out{like(q, q.sizes()), like(q, {q.size(0), shape.heads})};
   kernel::attention(pool, shape.of_kernel(), q.const_data_ptr<float>(), 0, sequences, out.y.mutable_data_ptr<float>(), 0,

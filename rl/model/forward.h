@@ -20,19 +20,36 @@
 
 namespace rl::forward {
 
+/// A sequence of a packed batch: its tokens, and those of them that are rows of its own.
+struct RowSequence {
+  std::int64_t first_token = 0;
+  std::int64_t tokens = 0;
+  std::int64_t first_row = 0;
+  std::int64_t shared = 0;  // leading tokens whose rows are those of the sequence before it
+
+  std::int64_t rows() const { return tokens - shared; }
+};
+
 /// What a pass knows about its rows, computed once.
 struct Rows {
   std::vector<std::int32_t> ids;         // [T]
   std::vector<std::int32_t> positions;   // [T] within the sequence
-  std::vector<std::int64_t> cu_seqlens;  // [B + 1]; empty when the keys are not those of these rows alone
+  std::vector<RowSequence> sequences;    // [B]; empty when the keys are not those of these rows alone
+  std::vector<std::int32_t> row_of;      // of each token of the batch; empty: every token is a row, in their order
   std::vector<std::int32_t> rope_rows;   // [T] of the tables below
   std::shared_ptr<const RopeTables> rope;
 
-  Rows(const PackedBatch& batch, const Rope& rotary);
+  /// With `share`, tokens that begin a sequence as they begin the one before it are one row: what it computes depends on nothing else. Only where that
+  /// saves enough to be worth gathering keys.
+  Rows(const PackedBatch& batch, const Rope& rotary, bool share);
   /// Rows wherever they are in their sequences. `lengths` [T]: how long each one's sequence is (or may become), for angles that depend on it.
   Rows(std::vector<std::int32_t> ids, std::vector<std::int32_t> positions, std::span<const std::int64_t> lengths, const Rope& rotary);
 
   std::int64_t count() const { return static_cast<std::int64_t>(ids.size()); }
+  bool shared() const { return !row_of.empty(); }
+
+  /// The row of a token of the batch.
+  std::int64_t row(std::int64_t token) const { return shared() ? row_of[static_cast<std::size_t>(token)] : token; }
 
   /// Cosines and sines of the rows' angles, [T, 1, half], copied to a device once. One thread at a time.
   std::pair<at::Tensor, at::Tensor> angles(at::Device device) const;
@@ -102,6 +119,9 @@ struct Attended {
   at::Tensor y;               // [T, H * D]
   at::Tensor log_normalizer;  // [T, H]: log of the sum of exponentials of each query's scores
 };
+
+/// The rows of x [T, O] token by token of the batch: keys or values of sequences that share rows.
+at::Tensor by_token(kernel::ThreadPool& pool, const Rows& rows, const at::Tensor& x);
 
 /// Causal attention within each sequence; q [T, H * D], k and v [T, K * D].
 Attended attention(kernel::ThreadPool& pool, const Rows& rows, const AttentionShape& shape, const at::Tensor& q, const at::Tensor& k,

@@ -20,11 +20,13 @@
 #include <utility>
 #include <vector>
 
+#include "rl/model/autograd.h"
 #include "rl/model/family.h"
 #include "rl/model/head.h"
 #include "rl/model/lora.h"
 #include "rl/model/model_plan.h"
 #include "rl/model/ops.h"
+#include "rl/model/recompute_layers.h"
 
 namespace rl {
 
@@ -163,7 +165,7 @@ class Binder {
 // Layers and what stands beside them.
 class Projector {
  public:
-  Projector(kernel::ThreadPool& pool, at::Generator& dropout) : pool_(pool), dropout_(dropout) {}
+  Projector(kernel::ThreadPool& pool, at::Generator& dropout, bool drops = c10::GradMode::is_enabled()) : pool_(pool), dropout_(dropout), drops_(drops) {}
 
   std::vector<at::Tensor> operator()(const at::Tensor& x, const Projection& layers) const {
     std::vector<at::Tensor> y = ops::linear(pool_, x, layers.bases);
@@ -189,7 +191,7 @@ class Projector {
  private:
   at::Tensor beside(const at::Tensor& x, const Beside& layer) const {
     at::Tensor in = x;
-    if (layer.dropout > 0 && layer.a.weight.trained() && c10::GradMode::is_enabled()) {
+    if (layer.dropout > 0 && layer.a.weight.trained() && drops_) {
       at::Tensor kept;
       {
         c10::AutoGradMode off(false);
@@ -202,6 +204,7 @@ class Projector {
 
   kernel::ThreadPool& pool_;
   at::Generator& dropout_;
+  bool drops_;
 };
 
 // One pass over some rows.
@@ -390,9 +393,22 @@ at::Tensor Graph::hidden_states(const forward::RowsPtr& rows, const Attend& atte
     for (std::int32_t& position : at) position += static_cast<std::int32_t>(config_.position_offset);
     x = ops::add(pool_, x, ops::embedding(pool_, weights_->positions, at, weights_->trained));
   }
+  const bool recompute = RecomputeLayers::in_use() && autograd::needed({x});
   const Pass pass(config_, pool_, project, rows, attend);
-  for (std::size_t i = 0; i < weights_->layers.size(); ++i) x = pass.layer(static_cast<std::int64_t>(i), weights_->layers[i], x);
+  for (std::size_t i = 0; i < weights_->layers.size(); ++i) {
+    x = recompute ? recomputed_layer(i, rows, attend, x) : pass.layer(static_cast<std::int64_t>(i), weights_->layers[i], x);
+  }
   return x;
+}
+
+at::Tensor Graph::recomputed_layer(std::size_t index, const forward::RowsPtr& rows, const Attend& attend, const at::Tensor& x) const {
+  // What was dropped is dropped again: the second time from a copy of the generator as it was.
+  const auto layer = [this, index, rows, attend, before = weights_->dropout.clone(), first = true](const at::Tensor& in) mutable {
+    at::Generator dropout = std::exchange(first, false) ? weights_->dropout : before;
+    const Projector project(pool_, dropout, /*drops=*/true);  // also while the graph is left out
+    return Pass(config_, pool_, project, rows, attend).layer(static_cast<std::int64_t>(index), weights_->layers[index], in);
+  };
+  return autograd::recomputed(x, layer);
 }
 
 at::Tensor Graph::last_norm(const at::Tensor& hidden) const {

@@ -35,7 +35,7 @@ class Graph {
   Graph(const ModelConfig& config, const Parameters& values, const Parameters* gradients, kernel::ThreadPool& pool, std::optional<Adapter> adapter = std::nullopt);
   ~Graph();
 
-  /// What the last layer gives for each row, [T, hidden].
+  /// What the last layer gives for each row, [T, hidden]. Inside a RecomputeLayers, backward calls (a copy of) `attend` again.
   at::Tensor hidden_states(const forward::RowsPtr& rows, const Attend& attend) const;
 
   /// The last norm (and projection) of rows of hidden_states(): what heads are put on.
@@ -56,6 +56,8 @@ class Graph {
 
  private:
   struct Weights;
+
+  at::Tensor recomputed_layer(std::size_t index, const forward::RowsPtr& rows, const Attend& attend, const at::Tensor& x) const;
 
   const ModelConfig& config_;
   kernel::ThreadPool& pool_;

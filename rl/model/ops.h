@@ -65,7 +65,7 @@ at::Tensor rope(kernel::ThreadPool& pool, const forward::RowsPtr& rows, const at
 at::Tensor attention(kernel::ThreadPool& pool, const forward::RowsPtr& rows, const forward::AttentionShape& shape, const at::Tensor& q,
                      const at::Tensor& k, const at::Tensor& v);
 
-/// The given rows of x, [N, O]; rows must be distinct.
+/// The given rows of x, [N, O]; a row may be taken more than once.
 at::Tensor select_rows(const at::Tensor& x, std::span<const std::int64_t> rows);
 
 struct LmHeadOptions {

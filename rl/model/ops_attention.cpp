@@ -1,6 +1,7 @@
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/arange.h>
 #include <ATen/ops/empty.h>
+#include <ATen/ops/from_blob.h>
 #include <ATen/ops/mm.h>
 #include <ATen/ops/zeros.h>
 #include <c10/core/GradMode.h>
@@ -23,12 +24,11 @@ constexpr std::int64_t kBackwardQueries = 256;
 
 // One key head of one sequence and the queries that share it: what is independent of everything else.
 struct Strip {
-  std::int64_t begin = 0;  // the sequence's first row
-  std::int64_t length = 0;
+  forward::RowSequence sequence;
   std::int64_t kv_head = 0;
 };
 
-// The tensors of an attention, [T, heads * D] each, and their gradients.
+// The tensors of an attention and their gradients: of rows [T, heads * D], but while strips are computed k, v, dk and dv are those of tokens.
 struct Tensors {
   at::Tensor q, k, v, y, log_normalizer;
   at::Tensor dy, dq, dk, dv;
@@ -36,13 +36,13 @@ struct Tensors {
 
 // [count, D] of one key head.
 at::Tensor key_rows(const at::Tensor& t, const Strip& strip, const AttentionShape& shape) {
-  return t.narrow(0, strip.begin, strip.length).narrow(1, strip.kv_head * shape.head_dim, shape.head_dim);
+  return t.narrow(0, strip.sequence.first_token, strip.sequence.tokens).narrow(1, strip.kv_head * shape.head_dim, shape.head_dim);
 }
 
 // [count, G, D] of the queries of one key head, a view.
 at::Tensor query_rows(const at::Tensor& t, const Strip& strip, const AttentionShape& shape, std::int64_t first, std::int64_t count) {
   const std::int64_t group = shape.heads / shape.kv_heads;
-  return t.narrow(0, strip.begin + first, count)
+  return t.narrow(0, strip.sequence.first_row + first, count)
       .narrow(1, strip.kv_head * group * shape.head_dim, group * shape.head_dim)
       .view({count, group, shape.head_dim});
 }
@@ -56,16 +56,17 @@ void backward_strip(const AttentionShape& shape, const Tensors& t, const Strip& 
   const at::Tensor v = key_rows(t.v, strip, shape).contiguous();
   at::Tensor dk = at::zeros(k.sizes(), k.options());
   at::Tensor dv = at::zeros(v.sizes(), v.options());
-  const at::Tensor order = at::arange(strip.length, k.options().dtype(at::kLong));
-  for (std::int64_t first = 0; first < strip.length; first += kBackwardQueries) {
-    const std::int64_t count = std::min(kBackwardQueries, strip.length - first);
-    const std::int64_t from = shape.first_key(first);
-    const std::int64_t visible = first + count - from;  // keys that the block's queries see, from that one on
+  const at::Tensor order = at::arange(strip.sequence.tokens, k.options().dtype(at::kLong));
+  for (std::int64_t first = 0; first < strip.sequence.rows(); first += kBackwardQueries) {
+    const std::int64_t count = std::min(kBackwardQueries, strip.sequence.rows() - first);
+    const std::int64_t position = strip.sequence.shared + first;
+    const std::int64_t from = shape.first_key(position);
+    const std::int64_t visible = position + count - from;  // keys that the block's queries see, from that one on
     const auto flat = [&](const at::Tensor& x) { return query_rows(x, strip, shape, first, count).reshape({count * group, shape.head_dim}); };
     const at::Tensor q = flat(t.q);
     const at::Tensor dy = flat(t.dy);
     const at::Tensor delta = (dy * flat(t.y)).sum(1, /*keepdim=*/true);
-    const at::Tensor lse = t.log_normalizer.narrow(0, strip.begin + first, count)
+    const at::Tensor lse = t.log_normalizer.narrow(0, strip.sequence.first_row + first, count)
                                .narrow(1, strip.kv_head * group, group)
                                .reshape({count * group, 1});
     const at::Tensor keys = k.narrow(0, from, visible);
@@ -78,7 +79,7 @@ void backward_strip(const AttentionShape& shape, const Tensors& t, const Strip& 
     }
     at::Tensor p = scores.sub_(lse).exp_();
     const at::Tensor keys_at = order.narrow(0, from, visible).unsqueeze(0);
-    const at::Tensor queries_at = order.narrow(0, first, count).unsqueeze(1);
+    const at::Tensor queries_at = order.narrow(0, position, count).unsqueeze(1);
     at::Tensor hidden = keys_at > queries_at;
     if (shape.window > 0) hidden.logical_or_(keys_at <= queries_at - shape.window);
     p.view({count, group, visible}).masked_fill_(hidden.unsqueeze(1), 0.0);
@@ -92,20 +93,28 @@ void backward_strip(const AttentionShape& shape, const Tensors& t, const Strip& 
   key_rows(t.dv, strip, shape).copy_(dv);
 }
 
-std::vector<at::Tensor> attention_backward(kernel::ThreadPool& pool, const std::vector<std::int64_t>& cu_seqlens,
-                                           const AttentionShape& shape, Tensors t) {
+// Gradients of tokens [*, O] summed over those that are one row, in their order.
+at::Tensor by_row(const forward::Rows& rows, const at::Tensor& of_tokens) {
+  if (!rows.shared()) return of_tokens;
+  const at::Tensor index = at::from_blob(const_cast<std::int32_t*>(rows.row_of.data()), {of_tokens.size(0)}, at::TensorOptions().dtype(at::kInt)).to(of_tokens.device(), at::kLong);
+  return at::zeros({rows.count(), of_tokens.size(1)}, of_tokens.options()).index_add_(0, index, of_tokens);
+}
+
+std::vector<at::Tensor> attention_backward(kernel::ThreadPool& pool, const forward::Rows& rows, const AttentionShape& shape, Tensors t) {
+  t.k = forward::by_token(pool, rows, t.k);
+  t.v = forward::by_token(pool, rows, t.v);
   t.dq = at::empty(t.q.sizes(), t.q.options());
   t.dk = at::empty(t.k.sizes(), t.k.options());
   t.dv = at::empty(t.v.sizes(), t.v.options());
   std::vector<std::function<void()>> tasks;
-  for (std::size_t b = 0; b + 1 < cu_seqlens.size(); ++b) {
+  for (const forward::RowSequence& sequence : rows.sequences) {
     for (std::int64_t head = 0; head < shape.kv_heads; ++head) {
-      const Strip strip{cu_seqlens[b], cu_seqlens[b + 1] - cu_seqlens[b], head};
+      const Strip strip{sequence, head};
       tasks.emplace_back([&shape, &t, strip] { backward_strip(shape, t, strip); });
     }
   }
   run_tasks(pool, tasks);
-  return {t.dq, t.dk, t.dv};
+  return {t.dq, by_row(rows, t.dk), by_row(rows, t.dv)};
 }
 
 }  // namespace
@@ -137,7 +146,7 @@ at::Tensor attention(kernel::ThreadPool& pool, const forward::RowsPtr& rows, con
                         const auto& grads) {
                       Tensors tensors = kept;
                       tensors.dy = grads[0].contiguous();
-                      return attention_backward(pool, rows->cu_seqlens, shape, std::move(tensors));
+                      return attention_backward(pool, *rows, shape, std::move(tensors));
                     });
   return out.y;
 }

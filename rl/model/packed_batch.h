@@ -14,6 +14,7 @@ struct PackedBatch {
   std::vector<std::int32_t> ids;          // [T]
   std::vector<std::int64_t> cu_seqlens{0};  // [B + 1]: sequence b is ids[cu_seqlens[b] .. cu_seqlens[b + 1])
   std::vector<std::int64_t> targets;      // [N] indices into ids, growing; never the first token of its sequence
+  bool share_beginnings = true;           // tokens that begin two neighbours alike are computed once: nothing but time and memory depends on it
   std::vector<std::int64_t> rope_lengths = {};  // [B]: the length that a sequence's angles go by where it is more than its own (dynamic, longrope); empty: their own
 
   /// Appends a sequence and asks for the log-probability of its tokens from `first_target` (at least 1: nothing precedes the first

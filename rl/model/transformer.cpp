@@ -48,6 +48,13 @@ Result<Parameters> load_parameters(const ModelConfig& config, const std::filesys
   return guarded<Parameters>([&] { return parameters->to(*device); });
 }
 
+// What there is of every token, where there may be less rows than tokens.
+at::Tensor of_tokens(const at::Tensor& hidden, const forward::Rows& rows) {
+  if (!rows.shared()) return hidden;
+  const std::vector<std::int64_t> taken(rows.row_of.begin(), rows.row_of.end());
+  return ops::select_rows(hidden, taken);
+}
+
 }  // namespace
 
 Transformer::Transformer(ModelConfig config, Parameters parameters, const TransformerOptions& options)
@@ -149,9 +156,14 @@ void Transformer::zero_gradients() {
   gradients_->arena().zero_();
 }
 
-at::Tensor Transformer::hidden_states(const PackedBatch& batch) const {
-  const auto rows = std::make_shared<const forward::Rows>(batch, rope_);
-  return graph_->hidden_states(rows, [&](std::int64_t, const forward::AttentionShape& shape, const at::Tensor& q, const at::Tensor& k, const at::Tensor& v) {
+// An adapter's dropout is drawn for each sequence: then no two of them compute the same.
+forward::RowsPtr Transformer::rows_of(const PackedBatch& batch) const {
+  const bool drops = gradients_ && c10::GradMode::is_enabled() && !used_.empty() && adapters_.at(used_).config().dropout > 0;
+  return std::make_shared<const forward::Rows>(batch, rope_, batch.share_beginnings && !drops);
+}
+
+at::Tensor Transformer::hidden_states(const forward::RowsPtr& rows) const {
+  return graph_->hidden_states(rows, [this, rows](std::int64_t, const forward::AttentionShape& shape, const at::Tensor& q, const at::Tensor& k, const at::Tensor& v) {
     return ops::attention(*pool_, rows, shape, q, k, v);
   });
 }
@@ -180,11 +192,11 @@ std::optional<std::size_t> Transformer::find_head(std::string_view name) const {
   return std::nullopt;
 }
 
-TokenLogprobs Transformer::logprobs_of(const at::Tensor& hidden, const PackedBatch& batch, const LogprobOptions& options) const {
+TokenLogprobs Transformer::logprobs_of(const at::Tensor& hidden, const forward::Rows& rows, const PackedBatch& batch, const LogprobOptions& options) const {
   std::vector<std::int64_t> predicting;
   std::vector<std::int32_t> targets;
   for (const std::int64_t target : batch.targets) {
-    predicting.push_back(target - 1);
+    predicting.push_back(rows.row(target - 1));
     targets.push_back(batch.ids[static_cast<std::size_t>(target)]);
   }
   const at::Tensor normed = graph_->last_norm(ops::select_rows(hidden, predicting));
@@ -195,17 +207,18 @@ TokenLogprobs Transformer::logprobs_of(const at::Tensor& hidden, const PackedBat
 Result<Outputs> Transformer::outputs(const PackedBatch& batch, const OutputOptions& options) const {
   if (Status status = check_outputs(batch, options); !status.ok()) return status;
   return guarded<Outputs>([&] {
-    const at::Tensor hidden = hidden_states(batch);
+    const forward::RowsPtr rows = rows_of(batch);
+    const at::Tensor hidden = hidden_states(rows);
     Outputs out;
-    if (options.logprobs) out.logprobs = logprobs_of(hidden, batch, *options.logprobs);
+    if (options.logprobs) out.logprobs = logprobs_of(hidden, *rows, batch, *options.logprobs);
     if (options.heads.empty()) return out;
-    at::Tensor rows = hidden;
+    at::Tensor read = of_tokens(hidden, *rows);
     if (options.last_tokens_only) {
       std::vector<std::int64_t> last;
-      for (std::size_t i = 1; i < batch.cu_seqlens.size(); ++i) last.push_back(batch.cu_seqlens[i] - 1);
-      rows = ops::select_rows(hidden, last);
+      for (std::size_t i = 1; i < batch.cu_seqlens.size(); ++i) last.push_back(rows->row(batch.cu_seqlens[i] - 1));
+      read = ops::select_rows(hidden, last);
     }
-    const at::Tensor normed = graph_->last_norm(rows);
+    const at::Tensor normed = graph_->last_norm(read);
     for (const std::string& name : options.heads) out.heads.push_back(graph_->head(*find_head(name), normed));
     return out;
   });
@@ -227,7 +240,8 @@ Result<at::Tensor> Transformer::logits(const PackedBatch& batch) const {
   if (Status status = check_outputs(batch, {}); !status.ok()) return status;
   if (config_.task != ModelTask::kCausalLm) return runtime::invalid_argument("logits of a classifier: it has no output layer over the vocabulary");
   return guarded<at::Tensor>([&] {
-    return graph_->logits(graph_->last_norm(hidden_states(batch)));
+    const forward::RowsPtr rows = rows_of(batch);
+    return graph_->logits(graph_->last_norm(of_tokens(hidden_states(rows), *rows)));
   });
 }
 

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "rl/kernel/thread_pool.h"
+#include "rl/model/forward.h"
 #include "rl/model/lora.h"
 #include "rl/model/model_config.h"
 #include "rl/model/packed_batch.h"
@@ -139,10 +140,11 @@ class Transformer {
  private:
   void rebuild();
   runtime::Status check_adapter(const std::string& name) const;
-  at::Tensor hidden_states(const PackedBatch& batch) const;  // [T, hidden] before the last norm
+  forward::RowsPtr rows_of(const PackedBatch& batch) const;
+  at::Tensor hidden_states(const forward::RowsPtr& rows) const;  // [rows, hidden] before the last norm
   std::optional<std::size_t> find_head(std::string_view name) const;
   runtime::Status check_outputs(const PackedBatch& batch, const OutputOptions& options) const;
-  TokenLogprobs logprobs_of(const at::Tensor& hidden, const PackedBatch& batch, const LogprobOptions& options) const;
+  TokenLogprobs logprobs_of(const at::Tensor& hidden, const forward::Rows& rows, const PackedBatch& batch, const LogprobOptions& options) const;
 
   ModelConfig config_;
   Parameters parameters_;

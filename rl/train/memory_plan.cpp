@@ -58,7 +58,10 @@ std::vector<MemoryPart> training_memory(const ModelConfig& config, const MemoryO
                                    {"gradients", trained * kElement},
                                    {"optimizer", 2 * trained * kElement}};
   if (options.sequences > 0) parts.push_back({"KV cache", cache_bytes(config, options)});
-  parts.push_back({"activations", options.forward_tokens * activation_bytes(config, options.trained_elements >= 0) + logit_bytes(config, options)});
+  const std::int64_t kept = activation_bytes(config, options.trained_elements >= 0);
+  // What enters each layer, and the inside of the one that backward is at.
+  const std::int64_t token = options.recompute_layers ? kept / config.layers + config.layers * config.hidden_size * kElement : kept;
+  parts.push_back({"activations", options.forward_tokens * token + logit_bytes(config, options)});
   return parts;
 }
 

@@ -31,6 +31,7 @@ struct MemoryOptions {
   std::int64_t output_tokens = 0;        // of these, those whose log-probs are wanted
   std::int64_t sequences = 0;            // generated together by one worker
   std::int64_t positions = 0;            // of a sequence
+  bool recompute_layers = false;         // in backward
 };
 
 /// Elements of the arena of all weights.

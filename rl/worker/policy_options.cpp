@@ -161,6 +161,7 @@ Result<PolicyOptions> PolicyOptions::from_config(const Config& config) {
   const std::int64_t rollout_prompt_tokens = read.get_int(rollout + "prompt_length");
   const std::int64_t rollout_response_tokens = read.get_int(rollout + "response_length");
   options.model = read.get_string("actor_rollout_ref.model.path");
+  options.recompute_layers = read.get_bool("actor_rollout_ref.model.enable_gradient_checkpointing");
   if (!read.status().ok()) return read.status();
 
   options.positions_max = prompt_tokens_max + options.training.response_tokens_max;

@@ -80,6 +80,7 @@ struct PolicyOptions {
   LearnerOptions learner;
   std::int64_t epochs = 1;      // passes over a step's samples
   MicroBatchLimits micro_batch;
+  bool recompute_layers = false;   // see RecomputeLayers
   std::int64_t positions_max = 0;  // tokens of prompt and response together
   std::optional<AdapterOptions> adapter;      // nothing: all weights are trained
   std::optional<SharedCriticOptions> critic;  // nothing: none on the policy's backbone

@@ -11,6 +11,7 @@
 #include "rl/algo/masked.h"
 #include "rl/algo/token_advantage.h"
 #include "rl/model/head.h"
+#include "rl/model/recompute_layers.h"
 #include "rl/model/save.h"
 #include "rl/worker/reference_worker.h"
 
@@ -169,6 +170,7 @@ Result<Metrics> PolicyWorker::update(const RolloutBatch& batch, std::span<const 
 }
 
 Status PolicyWorker::accumulate(const Update& update, const MiniBatch& mini_batch, std::int64_t first, std::int64_t last, Metrics& metrics) {
+  const RecomputeLayers recompute(options_.recompute_layers);
   const PackedBatch packed = pack_samples(update.batch, first, last);
   OutputOptions wanted;
   if (!update.plan.critic_only) wanted.logprobs = LogprobOptions{.temperature = options_.training.temperature, .with_entropy = true};

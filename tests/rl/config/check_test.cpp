@@ -87,7 +87,7 @@ TEST(Check, UnderstandsOlderAndColloquialNames) {
                           Case{"num_train_epochs=3", "trainer.total_epochs", Verdict::kUsed},
                           Case{"async_rollout=False", "async_rollout", Verdict::kUsed},
                           Case{"async_rollout=True", "async_rollout", Verdict::kRefused},
-                          Case{"gradient_checkpointing=False", "actor_rollout_ref.model.enable_gradient_checkpointing", Verdict::kNoEffect},
+                          Case{"gradient_checkpointing=False", "actor_rollout_ref.model.enable_gradient_checkpointing", Verdict::kUsed},
                           Case{"actor_rollout_ref.rollout.repetition_penalty=1.0", "actor_rollout_ref.rollout.repetition_penalty", Verdict::kUsed},
                           Case{"actor_rollout_ref.rollout.repetition_penalty=1.1", "actor_rollout_ref.rollout.repetition_penalty", Verdict::kUsed},
                           Case{"actor_rollout_ref.model.use_rmpad=True", "actor_rollout_ref.model.use_remove_padding", Verdict::kUsed},

@@ -51,6 +51,12 @@ TEST(MemoryPlan, AnAdapterAloneHasGradients) {
   EXPECT_GT(bytes_of(parts, "activations"), bytes_of(training_memory(small_config(), {.forward_tokens = 10}), "activations"));
 }
 
+TEST(MemoryPlan, LayersComputedAgainKeepWhatEntersThem) {
+  const ModelConfig config = small_config();
+  const auto activations = [&](bool recompute) { return bytes_of(training_memory(config, {.forward_tokens = 10, .recompute_layers = recompute}), "activations"); };
+  EXPECT_EQ(activations(true), activations(false) / config.layers + 10 * config.layers * config.hidden_size * 4);
+}
+
 TEST(MemoryPlan, ActivationsGrowWithTokensAndAreLessWithoutBackward) {
   const auto one = training_memory(small_config(), {.forward_tokens = 10, .output_tokens = 5});
   const auto two = training_memory(small_config(), {.forward_tokens = 20, .output_tokens = 10});

@@ -198,6 +198,12 @@ TEST_F(PolicyWorkerTest, TwoWorkersTakeTheStepOfOne) {
 
 TEST_F(PolicyWorkerTest, TheSameRunGivesTheSameBits) { EXPECT_EQ(step(2, options()).checksums, step(2, options()).checksums); }
 
+TEST_F(PolicyWorkerTest, LayersComputedAgainGiveTheSameBits) {
+  PolicyOptions recompute = options();
+  recompute.recompute_layers = true;
+  EXPECT_EQ(step(1, recompute).checksums, step(1, options()).checksums);
+}
+
 TEST_F(PolicyWorkerTest, MicroBatchesDoNotChangeTheStep) {
   PolicyOptions whole = options();
   whole.micro_batch = {};

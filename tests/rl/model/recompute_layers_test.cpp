@@ -1,0 +1,96 @@
+// Layers computed again in backward: nothing but memory tells.
+#include "rl/model/recompute_layers.h"
+
+#include <ATen/TensorOperators.h>
+#include <gtest/gtest.h>
+
+#include "rl/model/lora.h"
+#include "rl/model/transformer.h"
+
+namespace rl {
+namespace {
+
+ModelConfig tiny(std::int64_t layers) {
+  ModelConfig config;
+  config.family = "llama";
+  config.hidden_size = 24;
+  config.layers = layers;
+  config.heads = 4;
+  config.kv_heads = 2;
+  config.head_dim = 6;
+  config.intermediate_size = 40;
+  config.vocab_size = 50;
+  config.max_position_embeddings = 100;
+  config.initializer_range = 0.3F;
+  return config;
+}
+
+std::unique_ptr<Transformer> model() {
+  auto made = std::make_unique<Transformer>(tiny(3), Parameters::random(tiny(3), 3));
+  made->enable_gradients();
+  return made;
+}
+
+PackedBatch samples() {
+  PackedBatch batch;
+  for (int sample = 0; sample < 3; ++sample) {
+    std::vector<std::int32_t> ids;
+    for (int i = 0; i < 40; ++i) ids.push_back((i * i * 7 + i + (i < 20 ? 0 : sample)) % 50);
+    batch.append(ids, 20);
+  }
+  return batch;
+}
+
+at::Tensor gradient_of(Transformer& transformer, bool recompute) {
+  transformer.zero_gradients();
+  at::Tensor loss;
+  {
+    const RecomputeLayers layers(recompute);
+    const TokenLogprobs out = transformer.token_logprobs(samples(), {.with_entropy = true}).value();
+    loss = (out.logprobs_N * out.entropy_N).sum();
+  }
+  loss.backward();  // outside: what was decided holds
+  return transformer.gradients().arena().clone();
+}
+
+TEST(RecomputeLayers, GiveTheSameBits) {
+  const auto transformer = model();
+  const at::Tensor kept = gradient_of(*transformer, false);
+  EXPECT_GT(kept.norm().item<double>(), 0.0);
+  EXPECT_TRUE(gradient_of(*transformer, true).equal(kept));
+  EXPECT_TRUE(gradient_of(*transformer, false).equal(kept));
+}
+
+TEST(RecomputeLayers, DropWhatWasDropped) {
+  const auto with_adapter = [] {
+    auto transformer = std::make_unique<Transformer>(tiny(3), Parameters::random(tiny(3), 3));
+    LoraConfig config;
+    config.rank = 4;
+    config.dropout = 0.5;
+    EXPECT_TRUE(transformer->add_adapter("a", LoraAdapter::create(transformer->config(), config, 1).value()).ok());
+    EXPECT_TRUE(transformer->use_adapter("a").ok());
+    transformer->enable_gradients();
+    at::Tensor(transformer->trained_parameters().arena()).add_(0.05);  // an adapter begins with no say
+    return transformer;
+  };
+  const auto kept = with_adapter();
+  const auto recomputed = with_adapter();
+  const at::Tensor first = gradient_of(*kept, false);
+  EXPECT_TRUE(gradient_of(*recomputed, true).equal(first));
+  const at::Tensor second = gradient_of(*kept, false);
+  EXPECT_FALSE(second.equal(first));  // drawn anew
+  EXPECT_TRUE(gradient_of(*recomputed, true).equal(second));
+}
+
+TEST(RecomputeLayers, Nest) {
+  EXPECT_FALSE(RecomputeLayers::in_use());
+  {
+    const RecomputeLayers outer(true);
+    const RecomputeLayers inner(false);
+    EXPECT_TRUE(RecomputeLayers::in_use());
+  }
+  EXPECT_FALSE(RecomputeLayers::in_use());
+}
+
+}  // namespace
+}  // namespace rl
