@@ -36,7 +36,8 @@ Result<at::Tensor> predicting_states(const Transformer& model, const PackedBatch
   if (config.task != ModelTask::kCausalLm) return runtime::invalid_argument("logits of a classifier: it has no output layer over the vocabulary");
   if (batch.targets.empty()) return runtime::invalid_argument("packed batch: no targets");
   return guarded([&] {
-    const auto rows = std::make_shared<const forward::Rows>(batch, model.rope());
+    // Texts to learn seldom begin alike, and what a row drops of an adapter must be its own.
+    const auto rows = std::make_shared<const forward::Rows>(batch, model.rope(), /*share=*/false);
     const at::Tensor hidden = model.graph().hidden_states(rows, [&](std::int64_t, const forward::AttentionShape& shape, const at::Tensor& q, const at::Tensor& k, const at::Tensor& v) {
       return ops::attention(model.pool(), rows, shape, q, k, v);
     });
