@@ -60,10 +60,6 @@ Status read_algorithm(const Config& config, TrainerOptions& options) {
   return {};
 }
 
-bool contains(const std::vector<std::string>& values, const std::string& value) {
-  return std::find(values.begin(), values.end(), value) != values.end();
-}
-
 // Steps between two of something; below 1, which false stands for: never.
 std::int64_t interval(const Config& config, const char* key) {
   const nlohmann::ordered_json* value = config.find(key);
