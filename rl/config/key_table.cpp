@@ -33,12 +33,7 @@ KeyTable::KeyTable(std::string_view command, std::initializer_list<Part> parts, 
   }
 }
 
-// Hydra's mark of the Python class that a section of verl's own files stands for.
-constexpr std::string_view kTarget = "_target_";
-constexpr KeyInfo kTargetRow = {kTarget, "-", KeyKind::kAny, KeySupport::kNoEffect, "", "names a Python class of verl's"};
-
 const KeyInfo* KeyTable::find(std::string_view key) const {
-  if (key == kTarget || key.ends_with("._target_")) return &kTargetRow;
   if (const auto row = by_key_.find(key); row != by_key_.end()) return row->second;
   for (std::size_t dot = key.rfind('.'); dot != std::string_view::npos && dot > 0; dot = key.rfind('.', dot - 1)) {
     const auto row = by_key_.find(key.substr(0, dot));

@@ -93,7 +93,6 @@ TEST(Check, UnderstandsOlderAndColloquialNames) {
                           Case{"actor_rollout_ref.model.use_rmpad=True", "actor_rollout_ref.model.use_remove_padding", Verdict::kUsed},
                           Case{"actor_rollout_ref.model.lora.adapter_path=DIR", "actor_rollout_ref.model.lora_adapter_path", Verdict::kUsed},
                           Case{"actor_rollout_ref.actor.profiler.tool_config.nsys.discrete=True", "actor_rollout_ref.actor.profiler.tool_config.nsys.discrete", Verdict::kNoEffect},
-                          Case{"algorithm.filter_groups._target_=verl.X", "algorithm.filter_groups._target_", Verdict::kNoEffect},
                           Case{"distillation.enabled=False", "distillation.enabled", Verdict::kUsed},
                           Case{"distillation.enabled=True", "distillation.enabled", Verdict::kRefused},
                           Case{"distillation.distillation_loss.topk=64", "distillation.distillation_loss.topk", Verdict::kNoEffect},
