@@ -157,7 +157,7 @@ TEST_F(TrainerTest, AlgorithmsSayWhatTheyNeed) {
            {"algorithm.adv_estimator=rloo actor_rollout_ref.rollout.n=1", "actor_rollout_ref.rollout.n"},
            {"data.gen_batch_size=8", "algorithm.filter_groups.enable=true"},
            {"algorithm.adv_estimator=remax algorithm.reward_baseline=true", "algorithm.reward_baseline"},
-           {"actor_rollout_ref.actor.policy_loss.loss_mode=dppo_tv", "dppo_tv"}}) {
+           {"actor_rollout_ref.actor.policy_loss.loss_mode=nonesuch", "nonesuch"}}) {
     const Outcome run = train(options + " trainer.total_training_steps=1");
     EXPECT_EQ(run.code, 1) << options;
     EXPECT_NE(run.output.find(told), std::string::npos) << run.output;

@@ -74,12 +74,12 @@ TEST_F(PreferenceStageTest, KtoRaisesTheAccuracyOnHeldOutResponses) {
 }
 
 TEST_F(PreferenceStageTest, ARewardModelTellsHeldOutPairsApart) {
-  const Outcome outcome = run("rm", kLearns + "optim.lr=2e-3 optim.lr_scheduler_type=cosine trainer.total_training_steps=90 trainer.test_freq=30 preference.center_coefficient=0.01");
+  const Outcome outcome = run("rm", kLearns + "optim.lr_scheduler_type=cosine trainer.total_training_steps=120 trainer.test_freq=40 preference.center_coefficient=0.01");
   ASSERT_EQ(outcome.code, 0) << outcome.output;
   const std::vector<double> accuracies = metric("val/accuracy");
   ASSERT_EQ(accuracies.size(), 3u);
   EXPECT_GT(accuracies.back(), 0.9);
-  const auto config = nlohmann::json::parse(read(folder_ / "run" / "global_step_90" / "huggingface" / "config.json"));
+  const auto config = nlohmann::json::parse(read(folder_ / "run" / "global_step_120" / "huggingface" / "config.json"));
   EXPECT_EQ(config["architectures"][0], "LlamaForSequenceClassification");
   EXPECT_EQ(config["id2label"].size(), 1u);
 }

@@ -45,7 +45,7 @@ class SurvivalTest : public TrainerTest {
 };
 
 TEST_F(SurvivalTest, KilledWhileACheckpointIsWrittenARunGoesOnWithTheSameNumbers) {
-  const std::string options = "trainer.total_training_steps=12 trainer.save_freq=1 trainer.max_actor_ckpt_to_keep=2 actor_rollout_ref.actor.ppo_mini_batch_size=2 ";
+  const std::string options = "trainer.total_training_steps=30 trainer.save_freq=1 trainer.max_actor_ckpt_to_keep=2 actor_rollout_ref.actor.ppo_mini_batch_size=2 ";
   const fs::path whole = folder_ / "whole";
   const fs::path killed = folder_ / "killed";
   const Outcome run = train(options + "trainer.default_local_dir=" + whole.string());
@@ -55,15 +55,15 @@ TEST_F(SurvivalTest, KilledWhileACheckpointIsWrittenARunGoesOnWithTheSameNumbers
   std::mt19937 random(seed);
   const std::string command = train_command(options + "trainer.default_local_dir=" + killed.string());
   int kills = 0;
-  while (kills < 5 && killed_while_saving(command, killed, std::chrono::microseconds(std::uniform_int_distribution<int>(0, 300'000)(random)))) ++kills;
+  while (kills < 5 && killed_while_saving(command, killed, std::chrono::microseconds(std::uniform_int_distribution<int>(0, 100'000)(random)))) ++kills;
   EXPECT_GE(kills, 2);
   const Outcome last = shell("exec " + command);
   ASSERT_EQ(last.code, 0) << last.output << read(folder_ / "output");
   EXPECT_EQ(numbers(whole), numbers(killed));
   for (const char* file : {"actor/huggingface/model.safetensors", "actor/optimizer.safetensors", "trainer.json"}) {
-    EXPECT_EQ(read(whole / "global_step_12" / file), read(killed / "global_step_12" / file)) << file;
+    EXPECT_EQ(read(whole / "global_step_30" / file), read(killed / "global_step_30" / file)) << file;
   }
-  EXPECT_TRUE(verify_checkpoint(killed / "global_step_12").ok());
+  EXPECT_TRUE(verify_checkpoint(killed / "global_step_30").ok());
 }
 
 TEST_F(SurvivalTest, ADamagedCheckpointIsPassedOver) {
