@@ -198,13 +198,15 @@ int pipeline_command(int argc, char** argv) {
       "Example:\n  folder: runs/toy\n  stages:\n    sft:\n      data: {dataset_name: toy}\n      model.path: toy\n    rl:\n      command: train\n      data: {dataset_name: toy}\n"
       "      actor_rollout_ref.model.path: ${stages.sft.model}\nA stage also has .adapter, .checkpoint and .folder.");
   std::string file;
+  std::vector<std::string> overrides;
   std::string address;
   bool dry = false;
   app.add_option("file", file, "YAML file")->required()->type_name("FILE");
+  app.add_option("overrides", overrides, "STAGE.key=value, folder=DIR: go before what the file says")->type_name("OVERRIDE");
   app.add_option("--address", address, "HOST:PORT of a node of the cluster; default: STARLING_ADDRESS, then the last `starling start`")->type_name("ADDRESS");
   app.add_flag("--dry-run", dry, "say which stages would run, and what the first of them would be; start nothing");
   if (const std::optional<int> exit = parse_command_line(app, argc, argv)) return *exit;
-  const Result<PipelineFile> pipeline = PipelineFile::load(file);
+  const Result<PipelineFile> pipeline = PipelineFile::load(file, overrides);
   if (!pipeline.ok()) return fail(pipeline.status());
   // A mistake in the last stage is told before the first is run.
   for (const PipelineStage& stage : pipeline->stages) {

@@ -4,6 +4,7 @@
 #include <optional>
 #include <regex>
 
+#include "rl/config/override.h"
 #include "rl/config/yaml.h"
 #include "rl/stage/stage_trainer.h"
 
@@ -72,6 +73,28 @@ Status add_entry(PipelineFile& pipeline, const YamlEntry& entry, const std::stri
   return {};
 }
 
+// "STAGE.key=value" or "folder=value" of a command line.
+Status add_override(PipelineFile& pipeline, const std::string& text) {
+  const std::string origin = "override '" + text + "'";
+  const Result<Override> parsed = parse_override(text);
+  if (!parsed.ok()) return parsed.status().with_context(origin);
+  if (parsed->kind == OverrideKind::kDelete) return wrong(origin, "a key of a stage is set, not removed");
+  if (parsed->key == "folder") {
+    if (!parsed->value.is_string()) return wrong(origin, "folder must be a text");
+    pipeline.folder = parsed->value.get<std::string>();
+    return {};
+  }
+  const std::size_t dot = parsed->key.find('.');
+  PipelineStage* stage = find_stage(pipeline, std::string_view(parsed->key).substr(0, dot));
+  if (stage == nullptr || dot == std::string::npos) {
+    std::string names;
+    for (const PipelineStage& known : pipeline.stages) names += (names.empty() ? "" : ", ") + known.name;
+    return wrong(origin, "write STAGE.key=value; the stages are " + names);
+  }
+  stage->keys.push_back({parsed->key.substr(dot + 1), parsed->value, origin});
+  return {};
+}
+
 Status check_references(const PipelineFile& pipeline, std::size_t index) {
   const PipelineStage& stage = pipeline.stages[index];
   for (const PipelineKey& key : stage.keys) {
@@ -112,7 +135,7 @@ Result<ordered_json> replace_references(const ordered_json& value, Output output
 
 }  // namespace
 
-Result<PipelineFile> PipelineFile::load(const fs::path& file) {
+Result<PipelineFile> PipelineFile::load(const fs::path& file, const std::vector<std::string>& overrides) {
   const Result<std::vector<YamlEntry>> entries = read_yaml_file(file);
   if (!entries.ok()) return entries.status();
   PipelineFile pipeline{.folder = fs::path("checkpoints") / "pipeline" / file.stem(), .stages = {}};
@@ -135,6 +158,9 @@ Result<PipelineFile> PipelineFile::load(const fs::path& file) {
     const fs::path given = config.value.get<std::string>();
     const Status added = add_config_file(*find_stage(pipeline, name), given.is_absolute() ? given : file.parent_path() / given, config.origin);
     if (!added.ok()) return added;
+  }
+  for (const std::string& text : overrides) {
+    if (const Status status = add_override(pipeline, text); !status.ok()) return status;
   }
   std::error_code error;
   pipeline.folder = fs::absolute(pipeline.folder, error);

@@ -41,9 +41,10 @@ struct PipelineFile {
   std::filesystem::path folder;
   std::vector<PipelineStage> stages;  // in order
 
-  /// Config files are found from the pipeline's folder, all other paths from the working folder, as the commands do. Errors name file, line and stage: no stages,
-  /// a stage without a known command, a reference to a stage that does not come before, or to something that stages do not have.
-  static runtime::Result<PipelineFile> load(const std::filesystem::path& file);
+  /// Config files are found from the pipeline's folder, all other paths from the working folder, as the commands do. `overrides` in Hydra's grammar, "STAGE.key=value"
+  /// or "folder=value", go before what the file says. Errors name file, line and stage: no stages, a stage without a known command, a reference to a stage that does
+  /// not come before, or to something that stages do not have.
+  static runtime::Result<PipelineFile> load(const std::filesystem::path& file, const std::vector<std::string>& overrides = {});
 };
 
 /// "${stages.NAME.WHAT}" in a text: NAME and WHAT of each.

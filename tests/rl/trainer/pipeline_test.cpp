@@ -1,4 +1,6 @@
 // Whole runs of `starling-rl pipeline`.
+#include <cmath>
+
 #include "rl/train/checkpoint.h"
 #include "tests/rl/trainer/trainer_fixture.h"
 
@@ -51,6 +53,40 @@ TEST_F(PipelineTest, TrainingGoesOnFromWhatTheSupervisedStageMade) {
   EXPECT_NE(again.output.find("stage 1 of 2: sft: complete"), std::string::npos) << again.output;
   EXPECT_NE(again.output.find("stage 2 of 2: rl: complete"), std::string::npos) << again.output;
   EXPECT_EQ(numbers(folder_ / "runs" / "sft").size(), 40u);
+}
+
+// What InstructGPT did: demonstrations, a reward model of pairs, reinforcement learning by that reward model.
+TEST_F(PipelineTest, ARewardModelOfOneStageScoresTheNext) {
+  const std::string toy = "dataset_name: toy, toy: {task: copy, letters: 4, length: 2, rows: 256}";
+  const std::string file = write("folder: " + (folder_ / "runs").string() +
+                                 "\nstages:\n"
+                                 "  sft: {data: {" + toy + ", train_batch_size: 16, max_length: 32}, optim.lr: 1e-2, trainer: {total_training_steps: 20}}\n"
+                                 "  rm: {data: {" + toy + ", train_batch_size: 16, max_length: 32}, optim.lr: 1e-3, trainer: {total_training_steps: 40, logger: [file], test_freq: 40}, model.path: \"${stages.sft.model}\"}\n"
+                                 "  rl:\n"
+                                 "    command: train\n"
+                                 "    data: {" + toy + ", train_batch_size: 8, max_prompt_length: 32, max_response_length: 4}\n"
+                                 "    actor_rollout_ref: {rollout.n: 4, actor.optim.lr: 3e-4, model.path: \"${stages.sft.model}\"}\n"
+                                 "    reward.reward_model: {enable: true, model_path: \"${stages.rm.model}\"}\n"
+                                 "    trainer: {total_training_steps: 3, logger: [console, file]}\n");
+  const Outcome run = pipeline(file + " sft.model.path=" + model() + " rl.trainer.total_training_steps=2");
+  ASSERT_EQ(run.code, 0) << run.output;
+  EXPECT_NE(run.output.find("stage 3 of 3: rl: done in"), std::string::npos) << run.output;
+  EXPECT_EQ(numbers(folder_ / "runs" / "rl").size(), 2u) << "an override goes before the file";
+  EXPECT_NE(read(folder_ / "runs" / "rl" / "config.yaml").find((folder_ / "runs" / "rm" / "global_step_40" / "huggingface").string()), std::string::npos);
+  // Scores of a reward model are no shares of letters.
+  const double score = first_score();
+  EXPECT_NE(score * 16, std::round(score * 16)) << score;
+}
+
+TEST_F(PipelineTest, AnOverrideOfNoStageIsRefused) {
+  const std::string file = write(sft_then_train());
+  for (const auto& [text, told] : std::vector<std::pair<std::string, std::string>>{
+           {"model.path=toy", "write STAGE.key=value; the stages are sft, rl"}, {"~sft.optim.lr", "is set, not removed"}, {"sft.optim.lrr=1", "sft.optim.lrr=1"}}) {
+    const Outcome run = pipeline(file + " '" + text + "'");
+    EXPECT_EQ(run.code, 1) << run.output;
+    EXPECT_NE(run.output.find(told), std::string::npos) << run.output;
+    EXPECT_FALSE(fs::exists(folder_ / "runs"));
+  }
 }
 
 TEST_F(PipelineTest, AStageThatFailsIsNamedAndTheNextRunGoesOnThere) {
