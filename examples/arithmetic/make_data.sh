@@ -21,7 +21,7 @@ questions() {
         if (below(2)) { sign = "+"; answer = a + b }
         else { if (a < b) { t = a; a = b; b = t } sign = "-"; answer = a - b }
         printf "{\"data_source\": \"arithmetic\", \"prompt\": [{\"role\": \"user\", \"content\": \"What is %d %s %d? Answer with the number only.\"}], ", a, sign, b
-        printf "\"reward_model\": {\"style\": \"rule\", \"ground_truth\": \"%d\"}, \"extra_info\": {\"index\": %d}}\n", answer, i
+        printf "\"reward_model\": {\"style\": \"rule\", \"ground_truth\": \"%d\"}, \"response\": \"%d\", \"extra_info\": {\"index\": %d}}\n", answer, answer, i
       }
     }'
 }
