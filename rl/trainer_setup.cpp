@@ -133,6 +133,7 @@ Status Trainer::open_data(std::int64_t workers) {
   if (!model_config.ok()) return model_config.status();
   PromptFeedOptions feed_options{.model = model_,
                                  .context = model_config->max_position_embeddings,
+                                 .vocabulary = model_config->vocab_size,
                                  .batch_prompts = options_.gen_batch_prompts,
                                  .batch_key = options_.filter_groups.enabled ? "data.gen_batch_size" : "data.train_batch_size",
                                  .mini_batch_prompts = options_.mini_batch_prompts,
@@ -217,6 +218,10 @@ Status Trainer::start_policy(const WorkerSlots& slots) {
   if (!policy.ok()) return policy.status();
   policy_ = std::move(*policy);
   LOG(info, "policy: {} worker(s) on {} node(s), {} thread(s) each", slots.size(), slots.nodes, slots.threads());
+  const bool compares = options_.estimator == AdvantageEstimator::kGrpo || options_.estimator == AdvantageEstimator::kGdpo || options_.estimator == AdvantageEstimator::kGpg;
+  if (compares && options_.samples_per_prompt == 1) {
+    LOG(warn, "actor_rollout_ref.rollout.n is 1: there is no group to compare a response with, so that its score is its advantage; set it to 4 or more");
+  }
   return {};
 }
 

@@ -177,7 +177,7 @@ void Engine::Impl::append(Sequence& sequence, SampledToken token) {
   if (token.id < 0) {
     return finish(sequence, FinishReason::kError,
                   runtime::internal_error("request: no token can be chosen at position " + std::to_string(sequence.length()) +
-                                          ": the logits are not finite, or every token is forbidden"));
+                                          ": the logits are not finite (did training diverge? go back to an earlier checkpoint, with a lower learning rate), or every token is forbidden"));
   }
   const SamplingParams& params = sequence.request->sampling;
   Completion& completion = *sequence.completion;

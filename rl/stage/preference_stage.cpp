@@ -34,6 +34,7 @@ Status PreferenceStage::open(const StageSetup& setup) {
   if (!model.ok()) return model.status();
   PreferenceFeedOptions options{.model = setup.model,
                                 .context = model->max_position_embeddings,
+                                .vocabulary = model->vocab_size,
                                 .form = form,
                                 .batch_rows = setup.options.batch_rows,
                                 .workers = setup.workers,

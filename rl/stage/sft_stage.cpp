@@ -22,6 +22,7 @@ Status SftStage::open(const StageSetup& setup) {
   if (const Status status = open_teacher(); !status.ok()) return status;
   SupervisedFeedOptions options{.model = setup.model,
                                 .context = model->max_position_embeddings,
+                                .vocabulary = model->vocab_size,
                                 .batch_rows = setup.options.batch_rows,
                                 .workers = setup.workers,
                                 .shuffle = setup.options.shuffle,

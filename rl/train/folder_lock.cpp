@@ -12,10 +12,10 @@ namespace rl {
 runtime::Result<FolderLock> FolderLock::acquire(const std::filesystem::path& folder) {
   std::error_code error;
   std::filesystem::create_directories(folder, error);
-  if (error) return runtime::errno_status(error.value(), "making " + folder.string());
+  if (error) return runtime::errno_status(error.value(), "trainer.default_local_dir has to be a folder that can be written: making " + folder.string());
   const std::filesystem::path path = folder / ".lock";
   runtime::FileDescriptor file(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644));
-  if (!file) return runtime::errno_status(errno, "making " + path.string());
+  if (!file) return runtime::errno_status(errno, "trainer.default_local_dir has to be a folder that can be written: making " + path.string());
   if (::flock(file.get(), LOCK_EX | LOCK_NB) != 0) {
     if (errno != EWOULDBLOCK) return runtime::errno_status(errno, "locking " + path.string());
     char pid[32] = {};

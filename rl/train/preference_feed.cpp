@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "rl/train/batch_plan.h"
+#include "rl/train/vocabulary_check.h"
 
 namespace rl {
 namespace {
@@ -88,6 +89,9 @@ Result<PreferenceTokens> PreferenceFeed::tokens(std::int64_t row) const {
   if (options_.context > 0 && static_cast<std::int64_t>(longest) > options_.context) {
     return runtime::invalid_argument(read->where + ": prompt and response have " + std::to_string(longest) + " tokens, the model's context is " + std::to_string(options_.context) +
                                      ": lower data.max_length to that, with data.truncation=left|right");
+  }
+  for (const auto* ids : {&tokens->prompt, &tokens->chosen, &tokens->rejected}) {
+    if (const runtime::Status known = check_vocabulary(*ids, options_.vocabulary, tokenizer_, read->where); !known.ok()) return known;
   }
   return tokens;
 }

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "rl/data/random.h"
+#include "rl/train/vocabulary_check.h"
 
 namespace rl {
 namespace {
@@ -46,6 +47,7 @@ Result<std::unique_ptr<PromptFeed>> PromptFeed::create(const Config& config, con
                                        " tokens, and the model's context of " + std::to_string(options.context) +
                                        " has to hold the response too: lower data.max_prompt_length");
     }
+    if (const runtime::Status known = check_vocabulary(*ids, options.vocabulary, feed->tokenizer_, read->where); !known.ok()) return known;
   }
   return feed;
 }

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "rl/train/batch_plan.h"
+#include "rl/train/vocabulary_check.h"
 
 namespace rl {
 
@@ -77,6 +78,8 @@ Result<LearnedTokens> SupervisedFeed::tokens(std::int64_t row) const {
     return runtime::invalid_argument(read->where + ": the sequence has " + std::to_string(tokens->ids.size()) + " tokens, the model's context is " + std::to_string(options_.context) +
                                      ": lower data.max_length to that, with data.truncation=left|right");
   }
+  if (!tokens.ok()) return tokens;
+  if (const runtime::Status known = check_vocabulary(tokens->ids, options_.vocabulary, tokenizer_, read->where); !known.ok()) return known;
   return tokens;
 }
 

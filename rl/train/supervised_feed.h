@@ -29,6 +29,7 @@ runtime::Result<ConversationOptions> conversation_options(const Config& config);
 struct SupervisedFeedOptions {
   std::filesystem::path model = {};  // whose tokenizer and chat template to use
   std::int64_t context = 0;          // the model's, in tokens; 0: unknown
+  std::int64_t vocabulary = 0;  // the model\'s entries; 0: unknown
   std::int64_t batch_rows = 1;
   std::int64_t workers = 1;
   bool shuffle = true;

@@ -29,6 +29,9 @@ pq.write_table(types, out / "types.parquet")
 with pa.ipc.new_file(out / "types.arrow", types.schema) as writer:
     writer.write_table(types)
 pq.write_table(table.slice(0, 0), out / "empty.parquet")
+with pa.ipc.new_file(out / "empty.arrow", table.schema) as writer:
+    writer.write_table(table.slice(0, 0))
+datasets.Dataset.from_dict({"prompt": [], "reward_model": []}).save_to_disk(str(out / "saved_empty"))
 
 datasets.Dataset.from_list(rows).save_to_disk(str(out / "saved"), num_shards=2)
 datasets.DatasetDict({"train": datasets.Dataset.from_list(rows[:6]), "test": datasets.Dataset.from_list(rows[6:])}).save_to_disk(str(out / "splits"))

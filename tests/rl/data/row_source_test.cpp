@@ -94,6 +94,19 @@ TEST(RowSource, ReadsVerlsParquetWithEveryCodec) {
   EXPECT_EQ(dataset->row(3).data_source, "openai/gsm8k");
 }
 
+TEST(RowSource, FilesWithoutRowsAreNamed) {
+  for (const char* name : {"empty.parquet", "empty.arrow", "saved_empty"}) {
+    DatasetOptions options;
+    options.files = {file(name)};
+    EXPECT_TRUE(values(file(name)).empty()) << name;
+    EXPECT_EQ(Dataset::load(options).status().message(), "the data set is empty: " + file(name));
+    options.files.push_back(file("verl_snappy.parquet"));
+    const auto with_rows = Dataset::load(options);
+    ASSERT_TRUE(with_rows.ok()) << with_rows.status().to_string();
+    EXPECT_EQ(with_rows->size(), 10) << name;
+  }
+}
+
 TEST(RowSource, ReadsEveryTypeAndMissingValues) {
   const ordered_json first = {{"int8", -8}, {"uint64", UINT64_MAX}, {"float", 0.5}, {"bool", true}, {"text", "a"}, {"bytes", "xyz"}, {"day", "2024-02-29"}, {"decimal", "1.25"},
                               {"dictionary", "x"}, {"list", {1, nullptr}}, {"fixed", {1, 2}}, {"map", {{"k", 1}}}, {"null", nullptr}};

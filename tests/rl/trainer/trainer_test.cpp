@@ -219,7 +219,7 @@ TEST_F(TrainerTest, WrongInputIsAnErrorWithItsCauseAndANonZeroExit) {
                             Case{"data.train_batch_sise=4", "data.train_batch_size"},
                             Case{"data.max_prompt_length=3", "max_prompt_length"},
                             Case{"trainer.nnodes=3", "trainer.nnodes"},
-                            Case{"trainer.default_local_dir=/proc/no", "/proc/no"},
+                            Case{"trainer.default_local_dir=/proc/no", "trainer.default_local_dir has to be a folder that can be written: making /proc/no"},
                             Case{"trainer.resume_mode=resume_path trainer.resume_from_path=/no/global_step_1", "/no/global_step_1"}}) {
     const Outcome run = train(std::string("trainer.total_training_steps=1 ") + wrong.arguments);
     EXPECT_EQ(run.code, 1) << wrong.arguments << "\n" << run.output;
@@ -236,6 +236,25 @@ TEST_F(TrainerTest, DamagedModelsAreNamed) {
   const Outcome run = train("trainer.total_training_steps=1 actor_rollout_ref.model.path=" + damaged.string());
   EXPECT_EQ(run.code, 1) << run.output;
   EXPECT_NE(run.output.find("model.safetensors"), std::string::npos) << run.output;
+}
+
+TEST_F(TrainerTest, AnotherModelsTokenizerIsFoundBeforeTheFirstStep) {
+  const fs::path mixed = folder_ / "mixed";
+  fs::copy(model(), mixed);
+  // The same alphabet with ids that begin further on.
+  auto tokenizer = nlohmann::json::parse(read(mixed / "tokenizer.json"));
+  for (auto& [token, id] : tokenizer["model"]["vocab"].items()) id = id.get<int>() + 1000;
+  std::ofstream(mixed / "tokenizer.json") << tokenizer.dump();
+  const Outcome run = train("trainer.total_training_steps=1 actor_rollout_ref.model.path=" + mixed.string());
+  EXPECT_EQ(run.code, 1) << run.output;
+  EXPECT_NE(run.output.find("is outside the model's vocabulary"), std::string::npos) << run.output;
+  EXPECT_EQ(run.output.find("policy: "), std::string::npos) << "told before workers start\n" << run.output;
+}
+
+TEST_F(TrainerTest, AGroupOfOneIsPointedOut) {
+  const Outcome run = train("trainer.total_training_steps=1 actor_rollout_ref.rollout.n=1");
+  EXPECT_EQ(run.code, 0) << run.output;
+  EXPECT_NE(run.output.find("actor_rollout_ref.rollout.n is 1"), std::string::npos) << run.output;
 }
 
 // A file system of 8 MiB in a mount namespace of the test's own, filled up after the first checkpoint.
