@@ -155,6 +155,12 @@ function(starling_tests)
     set_target_properties(fake_nccl PROPERTIES PREFIX "" LIBRARY_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
     add_dependencies(test_rl_cuda fake_nccl)
   endif()
+  if(TARGET test_rl_device)  # a plugin of LibTorch for a device that every machine has
+    add_library(torch_standin SHARED ${CMAKE_SOURCE_DIR}/tests/support/stand_in_device.cpp)
+    set_target_properties(torch_standin PROPERTIES LIBRARY_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
+    target_link_libraries(torch_standin PRIVATE Starling::Torch)
+    add_dependencies(test_rl_device torch_standin)
+  endif()
   if(TARGET test_sim)  # 100,000 seeds, beside the 1,000 that its own tests run
     foreach(part RANGE 1 40)
       math(EXPR first "1001 + (${part} - 1) * 2500")
