@@ -186,7 +186,7 @@ Status Trainer::open_data(std::int64_t workers) {
 
 // What the reward workers would find wrong with the first answers, as far as it is known without loading what scores.
 Status Trainer::check_rewards() const {
-  const Result<std::unique_ptr<RewardFunction>> reward = RewardFunction::from_config(reward_config_, /*workers=*/1, /*start=*/false, reward_model_loader(/*threads=*/1));
+  const Result<std::unique_ptr<RewardFunction>> reward = RewardFunction::from_config(reward_config_, /*workers=*/1, /*start=*/false, reward_model_loader({}));
   if (!reward.ok()) return reward.status();
   for (const PromptFeed* feed : {feed_.get(), validation_feed_.get()}) {
     if (feed == nullptr) continue;
