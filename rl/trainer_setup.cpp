@@ -87,6 +87,7 @@ Status Trainer::start_all() {
   options_ = *options;
   state_.kl_coefficient = options_.kl_control.coefficient;
   alarms_ = Alarms(options_.alarms);
+  sample_store_ = SampleStore(options_.sample_store);
   Result<FolderLock> lock = FolderLock::acquire(options_.folder);
   if (!lock.ok()) return lock.status();
   folder_lock_ = std::move(*lock);
