@@ -16,9 +16,7 @@ using runtime::Result;
 using runtime::split;
 using runtime::Status;
 
-Result<Metrics> Trainer::step() {
-  const Status ready = begin();
-  if (!ready.ok()) return ready;
+Result<Metrics> Trainer::take_step() {
   StepTimer timer;
   const Result<StepSamples> samples = draw_samples(timer);
   if (!samples.ok()) return samples.status();
@@ -128,6 +126,7 @@ Status Trainer::fit(std::int64_t steps) {
   if (options_.validate_only) return validation_feed_ ? begin() : runtime::not_found("trainer.val_only=true needs validation data: set data.val_files");
   const std::int64_t last = total_steps_ - steps_done_ > steps ? steps_done_ + steps : total_steps_;
   const Status trained = train(last);
+  profiler_.finish();
   finish_checkpoint();
   return trained.ok() ? save_failure_ : trained;
 }

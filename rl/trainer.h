@@ -1,5 +1,5 @@
 // Trainer: the controller of an RL run. It moves references and per-sample scalars between the roles; tokens and log-probs go from actor to
-// actor. The data flow of a step is Trainer::step in trainer.cpp, on one screen.
+// actor. The data flow of a step is Trainer::take_step in trainer.cpp, on one screen.
 #pragma once
 
 #include <cstdint>
@@ -22,6 +22,7 @@
 #include "rl/train/step_metrics.h"
 #include "rl/train/trainer_options.h"
 #include "rl/worker/actors.h"
+#include "rl/worker/step_profiler.h"
 #include "rl/worker/worker_group.h"
 #include "runtime/core/result.h"
 #include "runtime/runtime.h"
@@ -135,6 +136,7 @@ class Trainer {
   runtime::Status restore(const std::filesystem::path& folder);
   runtime::Status begin();
   runtime::Status warm_start();
+  runtime::Result<Metrics> take_step();
   runtime::Result<StepSamples> draw_samples(StepTimer& timer);
   runtime::Result<StepSamples> draw_informative(StepTimer& timer);
   runtime::Result<StepSamples> draw_round(std::int64_t round, StepTimer& timer);
@@ -184,6 +186,7 @@ class Trainer {
   std::unique_ptr<PromptFeed> validation_feed_;     // null without validation data
   MetricLogger logger_;
   std::function<void(const StepRecord&)> on_step_;
+  StepProfiler profiler_;
   bool begun_ = false;
   std::vector<runtime::ObjectRef<std::vector<float>>> no_logprobs_;  // per worker, an empty list: what methods get that need none
   std::vector<runtime::ObjectRef<TokenEstimates>> no_estimates_;

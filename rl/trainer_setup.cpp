@@ -85,6 +85,9 @@ Status Trainer::start_all() {
   options->folder = fs::absolute(options->folder, error);
   if (error) return runtime::errno_status(error.value(), "trainer.default_local_dir");
   options_ = *options;
+  Result<ProfileOptions> profile = ProfileOptions::from_config(config_, options_.folder);
+  if (!profile.ok()) return profile.status();
+  profiler_ = StepProfiler(std::move(*profile));
   state_.kl_coefficient = options_.kl_control.coefficient;
   alarms_ = Alarms(options_.alarms);
   sample_store_ = SampleStore(options_.sample_store);

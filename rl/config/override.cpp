@@ -102,6 +102,15 @@ class ValueParser {
     if (!value.ok()) return value;
     skip_blanks();
     if (at_end()) return value;
+    if (named_list_ && value->is_string()) {
+      Result<ordered_json> items = list(0);
+      if (!items.ok()) return items;
+      skip_blanks();
+      if (!at_end()) return unexpected();
+      ordered_json named = ordered_json::object();
+      named[value->get<std::string>()] = std::move(items).value();
+      return named;
+    }
     if (peek() == ',') {
       return error("a comma outside brackets is a sweep, which a single run cannot do: write [a,b] for a list, or quote the text");
     }
@@ -255,6 +264,8 @@ class ValueParser {
       }
       if (std::string_view("()[]{}=,'\"").find(c) != std::string_view::npos) {
         if (c == '\'' || c == '"') return error("quotes must enclose the whole value");
+        named_list_ = c == '[' && may_call && !literal && !out.empty() && std::none_of(out.begin(), out.end(), is_blank);
+        if (named_list_) break;
         return unexpected();
       }
       if (!is_letter(c) && !is_digit(c) && c != '_' && c != '-' && !is_blank(c)) may_call = false;
@@ -269,6 +280,7 @@ class ValueParser {
 
   std::string_view text_;
   std::size_t at_ = 0;
+  bool named_list_ = false;  // a word right before a '[' was read
 };
 
 /// Dotted names; empty parts and Hydra's config groups are refused.

@@ -20,10 +20,10 @@ namespace {
 // A node of the graph that runs a function. What the function captured is freed as soon as it ran.
 class FunctionNode : public torch::autograd::Node {
  public:
-  FunctionNode(torch::autograd::edge_list edges, Backward backward)
-      : Node(std::move(edges)), backward_(std::move(backward)) {}
+  FunctionNode(const char* name, torch::autograd::edge_list edges, Backward backward)
+      : Node(std::move(edges)), name_(name), backward_(std::move(backward)) {}
 
-  std::string name() const override { return "StarlingBackward"; }
+  std::string name() const override { return name_; }
 
   void release_variables() override { backward_ = nullptr; }
 
@@ -34,6 +34,7 @@ class FunctionNode : public torch::autograd::Node {
     return backward_(grads);
   }
 
+  const char* name_;
   Backward backward_;
 };
 
@@ -44,12 +45,12 @@ bool needed(std::initializer_list<at::Tensor> inputs) {
          std::any_of(inputs.begin(), inputs.end(), [](const at::Tensor& t) { return t.defined() && t.requires_grad(); });
 }
 
-void connect(std::span<at::Tensor> outputs, std::initializer_list<at::Tensor> inputs, Backward backward) {
+void connect(const char* name, std::span<at::Tensor> outputs, std::initializer_list<at::Tensor> inputs, Backward backward) {
   torch::autograd::edge_list edges;
   for (const at::Tensor& input : inputs) {
     edges.push_back(input.requires_grad() ? torch::autograd::impl::gradient_edge(input) : torch::autograd::Edge());
   }
-  auto node = std::shared_ptr<FunctionNode>(new FunctionNode(std::move(edges), std::move(backward)),
+  auto node = std::shared_ptr<FunctionNode>(new FunctionNode(name, std::move(edges), std::move(backward)),
                                             torch::autograd::deleteNode);
   for (at::Tensor& output : outputs) {
     CHECK(!output.requires_grad());
@@ -57,8 +58,8 @@ void connect(std::span<at::Tensor> outputs, std::initializer_list<at::Tensor> in
   }
 }
 
-void connect(at::Tensor& output, std::initializer_list<at::Tensor> inputs, Backward backward) {
-  connect(std::span(&output, 1), inputs, std::move(backward));
+void connect(const char* name, at::Tensor& output, std::initializer_list<at::Tensor> inputs, Backward backward) {
+  connect(name, std::span(&output, 1), inputs, std::move(backward));
 }
 
 at::Tensor recomputed(const at::Tensor& x, std::function<at::Tensor(const at::Tensor&)> compute) {
@@ -68,7 +69,7 @@ at::Tensor recomputed(const at::Tensor& x, std::function<at::Tensor(const at::Te
     y = compute(x);
   }
   if (!needed({x})) return y;
-  connect(y, {x}, [kept = x.detach(), compute = std::move(compute)](const std::vector<at::Tensor>& grads) {
+  connect("recomputed layer backward", y, {x}, [kept = x.detach(), compute = std::move(compute)](const std::vector<at::Tensor>& grads) {
     c10::AutoGradMode on(true);
     const at::Tensor again = kept.detach().set_requires_grad(true);
     torch::autograd::backward({compute(again)}, {grads[0]});

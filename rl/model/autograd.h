@@ -17,9 +17,9 @@ using Backward = std::function<std::vector<at::Tensor>(const std::vector<at::Ten
 /// Whether an operation on `inputs` has to remember how to go back: gradients are on and one of them requires one.
 bool needed(std::initializer_list<at::Tensor> inputs);
 
-/// Makes freshly computed `outputs` depend on `inputs` through `backward`; call it only when needed(inputs).
-void connect(std::span<at::Tensor> outputs, std::initializer_list<at::Tensor> inputs, Backward backward);
-void connect(at::Tensor& output, std::initializer_list<at::Tensor> inputs, Backward backward);
+/// Makes freshly computed `outputs` depend on `inputs` through `backward`, which profiles call `name`; call it only when needed(inputs).
+void connect(const char* name, std::span<at::Tensor> outputs, std::initializer_list<at::Tensor> inputs, Backward backward);
+void connect(const char* name, at::Tensor& output, std::initializer_list<at::Tensor> inputs, Backward backward);
 
 /// compute(x) without what its backward needs, which computes it again: the same gradients, also those that operations inside add elsewhere. `compute` must
 /// give the same bits each time.

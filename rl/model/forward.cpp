@@ -25,6 +25,7 @@
 #include "rl/model/by_aten.h"
 #include "rl/model/quantized_weights.h"
 #include "rl/model/shared_beginnings.h"
+#include "rl/profile/recorder.h"
 #include "runtime/core/check.h"
 
 namespace rl::forward {
@@ -145,6 +146,7 @@ std::pair<at::Tensor, at::Tensor> Rows::angles(at::Device device) const {
 }
 
 at::Tensor embedding(kernel::ThreadPool& pool, const at::Tensor& table, std::span<const std::int32_t> ids) {
+  const profile::Span span("gather rows");
   if (!by_kernels(table)) return table.index_select(0, to_device<std::int32_t>(ids, at::kInt, table.device()));
   at::Tensor y = like(table, {static_cast<std::int64_t>(ids.size()), table.size(1)});
   kernel::gather_rows(pool, table.const_data_ptr<float>(), table.size(1), ids.data(), y.size(0), y.mutable_data_ptr<float>());
@@ -152,6 +154,7 @@ at::Tensor embedding(kernel::ThreadPool& pool, const at::Tensor& table, std::spa
 }
 
 std::vector<at::Tensor> linear(kernel::ThreadPool& pool, const at::Tensor& x, std::span<const Linear> layers) {
+  const profile::Span span("linear");
   std::vector<at::Tensor> outputs;
   if (!by_kernels(x)) {
     for (const Linear& layer : layers) outputs.push_back(layer.bias.defined() ? at::addmm(layer.bias, x, layer.weight.t()) : at::mm(x, layer.weight.t()));
@@ -173,6 +176,7 @@ std::vector<at::Tensor> linear(kernel::ThreadPool& pool, const at::Tensor& x, st
 at::Tensor linear(kernel::ThreadPool& pool, const at::Tensor& x, const Linear& layer) { return linear(pool, x, std::span(&layer, 1)).front(); }
 
 Normed rms_norm(kernel::ThreadPool& pool, const at::Tensor& x, const at::Tensor& weight, float eps) {
+  const profile::Span span("norm");
   if (!by_kernels(x)) {
     const at::Tensor inverse = at::rsqrt(x.square().mean(1) + eps);
     return {x * inverse.unsqueeze(1) * weight, inverse};
@@ -184,6 +188,7 @@ Normed rms_norm(kernel::ThreadPool& pool, const at::Tensor& x, const at::Tensor&
 }
 
 Normed layer_norm(kernel::ThreadPool& pool, const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias, float eps) {
+  const profile::Span span("norm");
   if (!by_kernels(x)) {
     const at::Tensor mean = x.mean(1);
     const at::Tensor inverse = at::rsqrt((x - mean.unsqueeze(1)).square().mean(1) + eps);
@@ -196,6 +201,7 @@ Normed layer_norm(kernel::ThreadPool& pool, const at::Tensor& x, const at::Tenso
 }
 
 at::Tensor activate(kernel::ThreadPool& pool, Activation activation, const at::Tensor& gate, const at::Tensor& up) {
+  const profile::Span span("activate");
   if (!by_kernels(gate)) {
     at::Tensor y;
     switch (activation) {
@@ -224,6 +230,7 @@ void softcap_(kernel::ThreadPool& pool, const at::Tensor& x, float cap) {
 }
 
 at::Tensor add(kernel::ThreadPool& pool, const at::Tensor& a, const at::Tensor& b) {
+  const profile::Span span("add");
   if (!by_kernels(a)) return a + b;
   at::Tensor y = like(a, a.sizes());
   kernel::add(pool, a.const_data_ptr<float>(), b.const_data_ptr<float>(), a.numel(), y.mutable_data_ptr<float>());
@@ -231,6 +238,7 @@ at::Tensor add(kernel::ThreadPool& pool, const at::Tensor& a, const at::Tensor& 
 }
 
 at::Tensor rope(kernel::ThreadPool& pool, const Rows& rows, const at::Tensor& x, std::int64_t heads, bool backwards) {
+  const profile::Span span("rope");
   if (!by_kernels(x)) return rope_aten(rows, x, heads, backwards);
   const std::int64_t head_dim = x.size(1) / heads;
   const kernel::RopeShape shape{.heads = heads, .head_dim = head_dim, .half = rows.rope->half};
@@ -251,6 +259,7 @@ at::Tensor by_token(kernel::ThreadPool& pool, const Rows& rows, const at::Tensor
 
 Attended attention(kernel::ThreadPool& pool, const Rows& rows, const AttentionShape& shape, const at::Tensor& q, const at::Tensor& k_of_rows,
                    const at::Tensor& v_of_rows) {
+  const profile::Span span("attention");
   const at::Tensor k = by_token(pool, rows, k_of_rows);
   const at::Tensor v = by_token(pool, rows, v_of_rows);
   if (!by_kernels(q)) return attention_aten(rows, shape, q, k, v);
@@ -271,6 +280,7 @@ Attended attention(kernel::ThreadPool& pool, const Rows& rows, const AttentionSh
 
 RowLogprobs row_logprobs(kernel::ThreadPool& pool, const at::Tensor& logits, std::span<const std::int32_t> targets, float temperature,
                          bool with_entropy) {
+  const profile::Span span("log-probs of logits");
   CHECK(static_cast<std::int64_t>(targets.size()) == logits.size(0));
   if (!by_kernels(logits)) {
     const at::Tensor scaled = logits / temperature;

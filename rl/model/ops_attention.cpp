@@ -126,7 +126,7 @@ at::Tensor rope(kernel::ThreadPool& pool, const forward::RowsPtr& rows, const at
     y = forward::rope(pool, *rows, x, heads);
   }
   if (!autograd::needed({x})) return y;
-  autograd::connect(y, {x}, [&pool, rows, heads](const auto& grads) {
+  autograd::connect("rope backward", y, {x}, [&pool, rows, heads](const auto& grads) {
     return std::vector<at::Tensor>{forward::rope(pool, *rows, grads[0].contiguous(), heads, /*backwards=*/true)};
   });
   return y;
@@ -140,7 +140,7 @@ at::Tensor attention(kernel::ThreadPool& pool, const forward::RowsPtr& rows, con
     out = forward::attention(pool, *rows, shape, q, k, v);
   }
   if (!autograd::needed({q, k, v})) return out.y;
-  autograd::connect(out.y, {q, k, v},
+  autograd::connect("attention backward", out.y, {q, k, v},
                     [&pool, rows, shape,
                      kept = Tensors{q.detach(), k.detach(), v.detach(), out.y.detach(), out.log_normalizer, {}, {}, {}, {}}](
                         const auto& grads) {

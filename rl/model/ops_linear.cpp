@@ -147,7 +147,7 @@ at::Tensor embedding(kernel::ThreadPool& pool, const Weight& table, std::span<co
   at::Tensor y = forward::embedding(pool, table.value, ids);
   if (!build) return y;
   const at::Tensor anchor = autograd::anchor();
-  autograd::connect(y, {anchor}, [table, ids = std::vector<std::int32_t>(ids.begin(), ids.end())](const auto& grads) {
+  autograd::connect("embedding backward", y, {anchor}, [table, ids = std::vector<std::int32_t>(ids.begin(), ids.end())](const auto& grads) {
     if (table.trained() && grads[0].defined()) {
       const at::Tensor index = at::from_blob(const_cast<std::int32_t*>(ids.data()), {static_cast<std::int64_t>(ids.size())},
                                              at::TensorOptions().dtype(at::kInt))
@@ -167,7 +167,7 @@ std::vector<at::Tensor> linear(kernel::ThreadPool& pool, const at::Tensor& x, st
     y = forward::linear(pool, x, values(layers));
   }
   if (!autograd::needed({x})) return y;
-  autograd::connect(y, {x}, [&pool, x = x.detach(), layers = std::vector<Linear>(layers.begin(), layers.end())](const auto& grads) {
+  autograd::connect("linear backward", y, {x}, [&pool, x = x.detach(), layers = std::vector<Linear>(layers.begin(), layers.end())](const auto& grads) {
     const std::vector<at::Tensor> dys = contiguous(grads);
     at::Tensor dx = at::empty(x.sizes(), x.options());
     for_blocks(pool, cut(x.size(0), kRowsLeast), [&](const Block& block) { rows_of(dx, block).copy_(input_gradient(layers, dys, block)); });
@@ -188,7 +188,7 @@ std::vector<at::Tensor> norm_linear(kernel::ThreadPool& pool, const at::Tensor& 
     y = forward::linear(pool, inner.y, values(layers));
   }
   if (!autograd::needed({x})) return y;
-  autograd::connect(y, {x}, [&pool, x = x.detach(), moments = inner.moments, norm, layers = std::vector<Linear>(layers.begin(), layers.end())](const auto& grads) {
+  autograd::connect("norm and linear backward", y, {x}, [&pool, x = x.detach(), moments = inner.moments, norm, layers = std::vector<Linear>(layers.begin(), layers.end())](const auto& grads) {
     const std::vector<at::Tensor> dys = contiguous(grads);
     const std::vector<Block> blocks = cut(x.size(0), kRowsLeast);
     at::Tensor dx = at::empty(x.sizes(), x.options());
@@ -216,7 +216,7 @@ at::Tensor norm(kernel::ThreadPool& pool, const at::Tensor& x, const Norm& norm)
     out = normed(pool, x, norm);
   }
   if (!autograd::needed({x})) return out.y;
-  autograd::connect(out.y, {x}, [&pool, x = x.detach(), moments = out.moments, norm](const auto& grads) {
+  autograd::connect("norm backward", out.y, {x}, [&pool, x = x.detach(), moments = out.moments, norm](const auto& grads) {
     const std::vector<at::Tensor> dys = contiguous(grads);
     const std::vector<Block> blocks = cut(x.size(0), kRowsLeast);
     at::Tensor dx = at::empty(x.sizes(), x.options());
@@ -269,8 +269,8 @@ at::Tensor activate(kernel::ThreadPool& pool, forward::Activation activation, co
     });
     return up.defined() ? std::vector<at::Tensor>{d_gate, d_up} : std::vector<at::Tensor>{d_gate};
   };
-  if (up.defined()) autograd::connect(y, {gate, up}, backward);
-  else autograd::connect(y, {gate}, backward);
+  if (up.defined()) autograd::connect("activate backward", y, {gate, up}, backward);
+  else autograd::connect("activate backward", y, {gate}, backward);
   return y;
 }
 
@@ -293,8 +293,8 @@ at::Tensor activate_linear(kernel::ThreadPool& pool, forward::Activation activat
     add_weight_gradients(pool, product, std::span(&down, 1), dys);
     return up.defined() ? std::vector<at::Tensor>{d_gate, d_up} : std::vector<at::Tensor>{d_gate};
   };
-  if (up.defined()) autograd::connect(y, {gate, up}, backward);
-  else autograd::connect(y, {gate}, backward);
+  if (up.defined()) autograd::connect("activate and linear backward", y, {gate, up}, backward);
+  else autograd::connect("activate and linear backward", y, {gate}, backward);
   return y;
 }
 
@@ -305,7 +305,7 @@ at::Tensor add(kernel::ThreadPool& pool, const at::Tensor& a, const at::Tensor& 
     y = forward::add(pool, a, b);
   }
   if (!autograd::needed({a, b})) return y;
-  autograd::connect(y, {a, b}, [](const auto& grads) { return std::vector<at::Tensor>{grads[0], grads[0]}; });
+  autograd::connect("add backward", y, {a, b}, [](const auto& grads) { return std::vector<at::Tensor>{grads[0], grads[0]}; });
   return y;
 }
 
@@ -319,7 +319,7 @@ at::Tensor select_rows(const at::Tensor& x, std::span<const std::int64_t> rows) 
     y = x.index_select(0, index);
   }
   if (!autograd::needed({x})) return y;
-  autograd::connect(y, {x}, [index, shape = x.sizes().vec()](const auto& grads) {
+  autograd::connect("select rows backward", y, {x}, [index, shape = x.sizes().vec()](const auto& grads) {
     at::Tensor dx = at::zeros(shape, grads[0].options());
     dx.index_add_(0, index, grads[0]);
     return std::vector<at::Tensor>{dx};

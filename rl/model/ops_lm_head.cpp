@@ -126,7 +126,7 @@ std::pair<at::Tensor, at::Tensor> lm_head_logprobs(kernel::ThreadPool& pool, con
     }
   }
   if (build) {
-    autograd::connect(outputs, {x}, [&pool, head](const std::vector<at::Tensor>& grads) {
+    autograd::connect("log-probs backward", outputs, {x}, [&pool, head](const std::vector<at::Tensor>& grads) {
       return std::vector<at::Tensor>{backward(pool, *head, {grads[0], grads.size() > 1 ? grads[1] : at::Tensor()})};
     });
   }

@@ -15,6 +15,7 @@
 #include "rl/model/parallel.h"
 #include "rl/model/quantized_weights.h"
 #include "rl/model/transformer.h"
+#include "rl/profile/recorder.h"
 #include "runtime/core/check.h"
 
 namespace rl {
@@ -41,6 +42,7 @@ Decoder::Decoder(const Transformer& model, KvCache& cache, const QuantizedWeight
     : model_(model), cache_(cache), quantized_(quantized), deterministic_(deterministic && cache.device().is_cpu()) {}
 
 void Decoder::forward(std::span<const StepSequence> sequences) {
+  const profile::Span span("engine forward");
   const PassMode mode(deterministic_, quantized_);
   std::vector<std::int32_t> ids;
   std::vector<std::int32_t> positions;
@@ -61,6 +63,7 @@ void Decoder::forward(std::span<const StepSequence> sequences) {
 
 at::Tensor Decoder::attend(std::int64_t layer, const forward::AttentionShape& shape, std::span<const StepSequence> sequences, const at::Tensor& q,
                            const at::Tensor& k, const at::Tensor& v) {
+  const profile::Span span("cached attention");
   store(layer, sequences, k.const_data_ptr<float>(), v.const_data_ptr<float>());
   std::vector<kernel::AttentionSequence> queries;
   queries.reserve(sequences.size());

@@ -5,6 +5,7 @@
 #include "rl/model/by_aten.h"
 #include "rl/model/forward.h"
 #include "rl/model/transformer.h"
+#include "rl/profile/recorder.h"
 #include "rl/rollout/aten_sampler.h"
 #include "rl/rollout/engine_impl.h"
 #include "rl/rollout/logits_processor.h"
@@ -22,6 +23,7 @@ bool contains(std::span<const std::int32_t> ids, std::int32_t id) { return std::
 }  // namespace
 
 void Engine::Impl::run_step() {
+  const profile::Span span("engine step");
   const std::vector<ScheduledTokens> parts = scheduler_.schedule();
   if (parts.empty()) return;
   std::vector<StepSequence> inputs;
@@ -151,6 +153,7 @@ void Engine::Impl::choose(std::span<const Choice> choices) {
 // Where the logits are, unless the engine is deterministic or a row asks for more than is done there.
 std::vector<SampledToken> Engine::Impl::sample(std::span<SampleRow> rows, std::span<const std::int64_t> logit_rows, const at::Tensor& logits,
                                                const std::function<std::span<const float>(std::int64_t)>& host_row) {
+  const profile::Span span("sample tokens");
   const bool there = !decoder_.deterministic() && std::all_of(rows.begin(), rows.end(), [](const SampleRow& row) { return fits_aten_sampler(row); });
   if (there) return sample_by_aten(logits, logit_rows, rows);
   for (std::size_t i = 0; i < rows.size(); ++i) rows[i].logits = host_row(logit_rows[i]);

@@ -10,6 +10,8 @@
 #include <stdexcept>
 #include <utility>
 
+#include "rl/profile/recorder.h"
+
 namespace rl {
 namespace {
 
@@ -124,6 +126,7 @@ class GlooCommunicator : public Communicator {
 
   template <class Function>
   runtime::Status run(const char* what, Function&& function) {
+    const profile::Span span(what);
     try {
       function();
       return {};

@@ -12,6 +12,7 @@
 #include <string>
 #include <utility>
 
+#include "rl/profile/recorder.h"
 #include "rl/train/checkpoint.h"
 #include "rl/weights/safetensors.h"
 #include "rl/weights/weight_source.h"
@@ -96,14 +97,20 @@ Result<OptimizerReport> Learner::apply(double learning_rate) {
     const Status reduced = communicator_->all_reduce_sum(gradients);
     if (!reduced.ok()) return reduced;
   }
-  OptimizerReport report{.grad_norm = l2_norm(model_->pool(), gradients)};
+  OptimizerReport report;
+  {
+    const profile::Span span("gradient norm");
+    report.grad_norm = l2_norm(model_->pool(), gradients);
+  }
   // Every rank sees the same bits of the sum, so all of them decide alike.
   report.skipped = !std::isfinite(report.grad_norm);
   if (!report.skipped) {
+    const profile::Span span("optimizer step");
     const double scale = clip_factor(report.grad_norm, options_.grad_norm_max);
     optimizer_->step(model_->pool(), elements(weights()), gradients, static_cast<float>(learning_rate), static_cast<float>(scale));
     if (host_weights_.defined()) model_->trained_parameters().arena().copy_(host_weights_);
   }
+  const profile::Span span("zero gradients");
   model_->zero_gradients();
   return report;
 }

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <numeric>
 
+#include "rl/profile/recorder.h"
+
 namespace rl {
 namespace {
 
@@ -74,6 +76,8 @@ Metrics sum_metrics(const std::vector<Metrics>& parts) {
 
 void StepTimer::lap(const std::string& name) {
   const Clock::time_point now = Clock::now();
+  const auto ns = [](Clock::time_point at) { return std::chrono::duration_cast<std::chrono::nanoseconds>(at.time_since_epoch()).count(); };
+  profile::add(name, profile::SpanKind::kLap, ns(last_), ns(now));
   seconds_[name] += std::chrono::duration<double>(now - last_).count();
   last_ = now;
 }

@@ -62,32 +62,46 @@ Result<Generated> PolicyActor::publish(const Result<RolloutBatch>& batch, double
 }
 
 Result<Generated> PolicyActor::generate(const PromptBatch& prompts, bool validation) {
+  const CallSpan span("generate");
   const auto begin = std::chrono::steady_clock::now();
   const Result<RolloutBatch> batch = worker_->generate(prompts, validation);
   return publish(batch, std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count());
 }
 
-Result<Generated> PolicyActor::generate_greedy(const PromptBatch& prompts) { return publish(worker_->generate_greedy(prompts), 0.0); }
+Result<Generated> PolicyActor::generate_greedy(const PromptBatch& prompts) {
+  const CallSpan span("generate_greedy");
+  return publish(worker_->generate_greedy(prompts), 0.0);
+}
 
 Result<Generated> PolicyActor::gather(const RolloutBatch& kept, const RolloutBatch& fresh, const std::vector<std::int64_t>& prompts) {
+  const CallSpan span("gather");
   return publish(append_prompts(kept, fresh, prompts), 0.0);
 }
 
 Result<Estimated> PolicyActor::estimate(const RolloutBatch& batch, const std::vector<float>& reference_logprobs, const EstimateTask& task) {
+  const CallSpan span("estimate");
   return put_estimates(runtime_, worker_->estimate(batch, reference_logprobs, task));
 }
 
 Result<Metrics> PolicyActor::update(const RolloutBatch& batch, const std::vector<float>& reference_logprobs, const UpdatePlan& plan, const TokenEstimates& estimates) {
+  const CallSpan span("update");
   return with_peak_memory(worker_->update(batch, reference_logprobs, plan, estimates));
 }
 
 Result<Metrics> PolicyActor::supervise(const DemonstrationBatch& batch, std::int64_t tokens_total, double learning_rate) {
+  const CallSpan span("supervise");
   return worker_->supervise(batch, tokens_total, learning_rate);
 }
 
-Result<std::vector<std::string>> PolicyActor::save(const std::string& folder) { return as_text(worker_->save(folder)); }
+Result<std::vector<std::string>> PolicyActor::save(const std::string& folder) {
+  const CallSpan span("save");
+  return as_text(worker_->save(folder));
+}
 
-Result<std::vector<std::string>> PolicyActor::write_snapshot(const std::string& folder) { return write_taken(*worker_, snapshot_, folder); }
+Result<std::vector<std::string>> PolicyActor::write_snapshot(const std::string& folder) {
+  const CallSpan span("write_snapshot");
+  return write_taken(*worker_, snapshot_, folder);
+}
 
 Result<std::unique_ptr<CriticActor>> CriticActor::create(runtime::Runtime& runtime, const WorkerSpec& spec) {
   const Result<Config> config = parse_config(spec);
@@ -105,12 +119,24 @@ Result<std::unique_ptr<CriticActor>> CriticActor::create(runtime::Runtime& runti
 }
 
 Result<Estimated> CriticActor::estimate(const RolloutBatch& batch, const std::vector<float>& reference_logprobs, const EstimateTask& task) {
+  const CallSpan span("estimate");
   return put_estimates(runtime_, worker_->estimate(batch, reference_logprobs, task));
 }
 
-Result<std::vector<std::string>> CriticActor::save(const std::string& folder) { return as_text(worker_->save(folder)); }
+Result<Metrics> CriticActor::update(const RolloutBatch& batch, const TokenEstimates& estimates, const UpdatePlan& plan) {
+  const CallSpan span("update");
+  return worker_->update(batch, estimates, plan);
+}
 
-Result<std::vector<std::string>> CriticActor::write_snapshot(const std::string& folder) { return write_taken(*worker_, snapshot_, folder); }
+Result<std::vector<std::string>> CriticActor::save(const std::string& folder) {
+  const CallSpan span("save");
+  return as_text(worker_->save(folder));
+}
+
+Result<std::vector<std::string>> CriticActor::write_snapshot(const std::string& folder) {
+  const CallSpan span("write_snapshot");
+  return write_taken(*worker_, snapshot_, folder);
+}
 
 Result<std::unique_ptr<ReferenceActor>> ReferenceActor::create(runtime::Runtime& runtime, const WorkerSpec& spec) {
   const Result<Config> config = parse_config(spec);
@@ -133,6 +159,7 @@ Result<std::unique_ptr<ReferenceActor>> ReferenceActor::create(runtime::Runtime&
 }
 
 Result<Referenced> ReferenceActor::score(const RolloutBatch& batch) {
+  const CallSpan span("score");
   const Result<ReferenceScores> scores = worker_->score(batch);
   if (!scores.ok()) return scores.status();
   Result<runtime::ObjectRef<std::vector<float>>> ref = runtime_.put(scores->logprobs);
@@ -148,7 +175,13 @@ Result<std::unique_ptr<RewardActor>> RewardActor::create(runtime::Runtime& runti
   return std::make_unique<RewardActor>(runtime, std::move(*worker));
 }
 
+Result<RewardReport> RewardActor::score(const RolloutBatch& batch, const std::vector<RewardTask>& tasks) {
+  const CallSpan span("score");
+  return worker_.score(batch, tasks);
+}
+
 Result<Generated> RewardActor::without(const RolloutBatch& batch, const std::vector<std::uint8_t>& left_out) {
+  const CallSpan span("without");
   const Result<RolloutBatch> kept = without_samples(batch, left_out);
   if (!kept.ok()) return kept.status();
   Result<runtime::ObjectRef<RolloutBatch>> ref = runtime_.put(*kept);
@@ -169,12 +202,12 @@ void register_training_actors(runtime::Runtime& runtime) {
   registered_runtime = &runtime;
   runtime.register_actor<PolicyActor>(PolicyActor::kName, &PolicyActor::generate, &PolicyActor::generate_greedy, &PolicyActor::gather, &PolicyActor::estimate, &PolicyActor::update, &PolicyActor::supervise,
                                       &PolicyActor::check_weights, &PolicyActor::weights_checksum, &PolicyActor::save, &PolicyActor::load,
-                                      &PolicyActor::reset_optimizer, &PolicyActor::take_snapshot,
+                                      &PolicyActor::reset_optimizer, &PolicyActor::take_snapshot, &PolicyActor::begin_profile, &PolicyActor::end_profile,
                                       runtime::method(&PolicyActor::write_snapshot, {.concurrency_group = kSavingCalls}));
-  runtime.register_actor<CriticActor>(CriticActor::kName, &CriticActor::estimate, &CriticActor::update, &CriticActor::check_weights, &CriticActor::save, &CriticActor::load, &CriticActor::take_snapshot,
+  runtime.register_actor<CriticActor>(CriticActor::kName, &CriticActor::estimate, &CriticActor::update, &CriticActor::check_weights, &CriticActor::save, &CriticActor::load, &CriticActor::take_snapshot, &CriticActor::begin_profile, &CriticActor::end_profile,
                                       runtime::method(&CriticActor::write_snapshot, {.concurrency_group = kSavingCalls}));
-  runtime.register_actor<ReferenceActor>(ReferenceActor::kName, &ReferenceActor::score);
-  runtime.register_actor<RewardActor>(RewardActor::kName, &RewardActor::score, &RewardActor::texts, &RewardActor::without);
+  runtime.register_actor<ReferenceActor>(ReferenceActor::kName, &ReferenceActor::score, &ReferenceActor::begin_profile, &ReferenceActor::end_profile);
+  runtime.register_actor<RewardActor>(RewardActor::kName, &RewardActor::score, &RewardActor::texts, &RewardActor::without, &RewardActor::begin_profile, &RewardActor::end_profile);
 }
 
 }  // namespace rl

@@ -11,6 +11,7 @@
 
 #include "rl/watch/metrics.h"
 #include "rl/train/rollout_batch.h"
+#include "rl/worker/actor_profile.h"
 #include "rl/worker/critic_worker.h"
 #include "rl/worker/policy_worker.h"
 #include "rl/worker/reference_worker.h"
@@ -98,6 +99,8 @@ class PolicyActor {
   runtime::Result<std::vector<std::string>> write_snapshot(const std::string& folder);
   runtime::Status load(const std::string& folder) { return worker_->load(folder); }
   void reset_optimizer() { worker_->reset_optimizer(); }
+  profile::ProfileStarted begin_profile(const profile::ProfileRequest& request) { return begin_actor_profile(request); }
+  profile::Recording end_profile() { return end_actor_profile(); }
 
  private:
   runtime::Result<Generated> publish(const runtime::Result<RolloutBatch>& batch, double seconds);
@@ -118,7 +121,7 @@ class CriticActor {
   CriticActor(runtime::Runtime& runtime, std::unique_ptr<CriticWorker> worker) : runtime_(runtime), worker_(std::move(worker)) {}
 
   runtime::Result<Estimated> estimate(const RolloutBatch& batch, const std::vector<float>& reference_logprobs, const EstimateTask& task);
-  runtime::Result<Metrics> update(const RolloutBatch& batch, const TokenEstimates& estimates, const UpdatePlan& plan) { return worker_->update(batch, estimates, plan); }
+  runtime::Result<Metrics> update(const RolloutBatch& batch, const TokenEstimates& estimates, const UpdatePlan& plan);
   runtime::Status check_weights() { return worker_->check_weights(); }
   /// Paths travel as text.
   runtime::Result<std::vector<std::string>> save(const std::string& folder);
@@ -126,6 +129,8 @@ class CriticActor {
   void take_snapshot() { snapshot_.put(worker_->snapshot()); }
   runtime::Result<std::vector<std::string>> write_snapshot(const std::string& folder);
   runtime::Status load(const std::string& folder) { return worker_->load(folder); }
+  profile::ProfileStarted begin_profile(const profile::ProfileRequest& request) { return begin_actor_profile(request); }
+  profile::Recording end_profile() { return end_actor_profile(); }
 
  private:
   runtime::Runtime& runtime_;
@@ -150,6 +155,8 @@ class ReferenceActor {
   ReferenceActor(runtime::Runtime& runtime, std::unique_ptr<ReferenceWorker> worker) : runtime_(runtime), worker_(std::move(worker)) {}
 
   runtime::Result<Referenced> score(const RolloutBatch& batch);
+  profile::ProfileStarted begin_profile(const profile::ProfileRequest& request) { return begin_actor_profile(request); }
+  profile::Recording end_profile() { return end_actor_profile(); }
 
  private:
   runtime::Runtime& runtime_;
@@ -165,12 +172,14 @@ class RewardActor {
 
   RewardActor(runtime::Runtime& runtime, RewardWorker worker) : runtime_(runtime), worker_(std::move(worker)) {}
 
-  runtime::Result<RewardReport> score(const RolloutBatch& batch, const std::vector<RewardTask>& tasks) { return worker_.score(batch, tasks); }
+  runtime::Result<RewardReport> score(const RolloutBatch& batch, const std::vector<RewardTask>& tasks);
   runtime::Result<std::vector<SampleText>> texts(const RolloutBatch& batch, const std::vector<RewardTask>& tasks, const std::vector<double>& scores, std::int64_t count) {
     return worker_.texts(batch, tasks, scores, count);
   }
   /// What is left of a step's samples where some are not to be trained on.
   runtime::Result<Generated> without(const RolloutBatch& batch, const std::vector<std::uint8_t>& left_out);
+  profile::ProfileStarted begin_profile(const profile::ProfileRequest& request) { return begin_actor_profile(request); }
+  profile::Recording end_profile() { return end_actor_profile(); }
 
  private:
   runtime::Runtime& runtime_;

@@ -98,6 +98,11 @@ TEST(Override, RefusesWhatIsNotInTheGrammar) {
   EXPECT_EQ(value_of(std::string(100'000, '[')), "error");
 }
 
+TEST(Override, AWordBeforeAListNamesIt) {
+  EXPECT_EQ(value_of("steps[3,4]"), R"({"steps":[3,4]})");
+  for (const char* text : {"two words[3]", "3[4]", "a.b[1]", "steps[3", "steps[3]x", "[steps[3]]", "{a: steps[3]}"}) EXPECT_EQ(value_of(text), "error") << text;
+}
+
 TEST(Override, ErrorsSayTheCure) {
   EXPECT_EQ(parse_override("k=a,b").status().message(),
             "override 'k=a,b': at character 2 of the value: a comma outside brackets is a sweep, which a single run cannot do: write [a,b] "
