@@ -43,6 +43,7 @@ Result<Metrics> Trainer::take_step() {
   }
   Metrics metrics = credit->metrics;
   metrics.merge(reward_metrics(samples->reports));
+  metrics.insert(samples->store_metrics.begin(), samples->store_metrics.end());
   if (!critic_.empty()) {
     const auto learned = critic_.fetch(&CriticActor::update, split(samples->batches), split(credit->estimates), split(critic_plans));
     if (!learned.ok()) return learned.status();

@@ -99,6 +99,7 @@ class Trainer {
     std::int64_t epoch = 0;
     std::int64_t rounds = 0;         // of generation
     std::int64_t prompts_drawn = 0;  // in all rounds
+    Metrics store_metrics;           // of the sample store
   };
 
   // How much each response, or each of its tokens, is to be made more or less likely.
@@ -137,9 +138,14 @@ class Trainer {
   runtime::Status warm_start();
   runtime::Result<Metrics> take_step();
   runtime::Result<StepSamples> draw_samples(StepTimer& timer);
+  runtime::Result<StepSamples> draw_informative(StepTimer& timer);
   runtime::Result<StepSamples> draw_round(std::int64_t round, StepTimer& timer);
   runtime::Status score(StepSamples& samples, const std::vector<RewardReport>& greedy, StepTimer& timer);
   runtime::Status refer(StepSamples& samples, StepTimer& timer);
+  bool refers_later() const { return options_.filter_groups.enabled || options_.sample_store.enabled; }
+  runtime::Status mix_replayed(StepSamples& samples);
+  runtime::Status append_replayed(StepSamples& samples, std::vector<std::vector<StoredGroup>> groups);
+  runtime::Status restore_samples(const std::filesystem::path& folder);
   runtime::Status take_components(StepSamples& samples) const;
   runtime::Status leave_out_unscored(StepSamples& samples) const;
   runtime::Result<Credit> assign_credit(const StepSamples& samples);
@@ -186,6 +192,7 @@ class Trainer {
   std::vector<runtime::ObjectRef<TokenEstimates>> no_estimates_;
   runtime::ObjectRef<RolloutBatch> no_samples_;
   RunState state_;
+  SampleStore sample_store_;
   Alarms alarms_{AlarmOptions{}};
   runtime::Status alarmed_;    // why an alarm ended the training
   double save_seconds_ = 0.0;  // that the last checkpoint took out of a step, until a record tells them

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "rl/trainer.h"
+#include "rl/weights/atomic_file.h"
 #include "runtime/core/log.h"
 
 namespace rl {
@@ -15,6 +16,7 @@ using runtime::Status;
 constexpr const char* kStateFile = "trainer.json";
 constexpr const char* kPolicyFolder = "actor";  // verl's names for them
 constexpr const char* kCriticFolder = "critic";
+constexpr const char* kSamplesFile = "samples.bin";
 constexpr std::int64_t kStateFormat = 1;
 
 // What a checkpoint is made from once the workers have their copies; owns all of it, for the thread that writes.
@@ -24,7 +26,27 @@ struct Saving {
   runtime::ActorHandle<PolicyActor> policy;
   std::optional<runtime::ActorHandle<CriticActor>> critic;
   nlohmann::ordered_json state;
+  std::optional<SampleStore> samples;
 };
+
+// Stored samples with their tokens. Those that went with a node are left out.
+std::vector<SavedGroup> fetch_groups(runtime::Runtime& runtime, const SampleStore& store) {
+  std::vector<SavedGroup> saved;
+  runtime::ObjectRef<RolloutBatch> ref;
+  std::optional<RolloutBatch> batch;  // that ref stands for
+  for (const StoredGroup& group : store.groups()) {
+    if (!(group.batch == ref)) {
+      ref = group.batch;
+      Result<RolloutBatch> fetched = runtime.get(ref);
+      batch = fetched.ok() ? std::optional(std::move(*fetched)) : std::nullopt;
+    }
+    const std::int64_t row[] = {group.row};
+    Result<RolloutBatch> alone = batch ? append_prompts({}, *batch, row) : Result<RolloutBatch>(runtime::not_found("lost"));
+    if (!alone.ok()) continue;
+    saved.push_back({std::move(*alone), group.step, group.uses, group.task, group.scores, group.baselines, group.components});
+  }
+  return saved;
+}
 
 // Both roles write at the same time, into folders of their own.
 Result<fs::path> write_checkpoint(Saving saving) {
@@ -43,6 +65,11 @@ Result<fs::path> write_checkpoint(Saving saving) {
   for (const std::string& file : *files) expected.push_back(fs::path(kPolicyFolder) / file);
   const Status written = saving.writer.write_json(kStateFile, saving.state);
   if (!written.ok()) return written;
+  if (saving.samples) {
+    const Status stored = write_file_atomically(saving.writer.folder() / kSamplesFile, encode_groups(fetch_groups(saving.runtime, *saving.samples)));
+    if (!stored.ok()) return stored;
+    expected.push_back(kSamplesFile);
+  }
   return saving.writer.commit(expected);
 }
 
@@ -66,7 +93,8 @@ Status Trainer::begin_checkpoint(bool best) {
   const std::string step = "checkpoint of step " + std::to_string(steps_done_);
   Result<CheckpointWriter> writer = CheckpointWriter::begin(options_.folder, steps_done_);
   if (!writer.ok()) return writer.status().with_context(step);
-  Saving saving{runtime_, std::move(*writer), policy_.leader(), {}, state_json()};
+  Saving saving{runtime_, std::move(*writer), policy_.leader(), {}, state_json(), {}};
+  if (options_.sample_store.enabled) saving.samples = sample_store_;
   Status copied = runtime_.get(saving.policy.call(&PolicyActor::take_snapshot));
   if (copied.ok() && !critic_.empty()) {
     saving.critic = critic_.leader();
@@ -144,6 +172,7 @@ Status Trainer::restore(const fs::path& folder) {
   Status status = feed_->resume(nlohmann::json((*state)["data_position"]));
   if (status.ok()) status = policy_.fetch(&PolicyActor::load, (folder / kPolicyFolder).string());
   if (status.ok() && !critic_.empty()) status = critic_.fetch(&CriticActor::load, (folder / kCriticFolder).string());
+  if (status.ok() && options_.sample_store.enabled) status = restore_samples(folder / kSamplesFile);
   if (!status.ok()) return status.with_context("resuming from " + folder.string());
   steps_done_ = *integer("step");
   epoch_ = *integer("epoch");

@@ -52,7 +52,17 @@ void keep_unmarked(std::vector<T>& values, const std::vector<std::uint8_t>& mark
 }  // namespace
 
 Result<Trainer::StepSamples> Trainer::draw_samples(StepTimer& timer) {
-  if (!options_.filter_groups.enabled) return draw_round(0, timer);
+  Result<StepSamples> samples = options_.filter_groups.enabled ? draw_informative(timer) : draw_round(0, timer);
+  if (!samples.ok() || !refers_later()) return samples;
+  runtime::Status status = options_.sample_store.enabled ? mix_replayed(*samples) : runtime::Status();
+  timer.lap("gen");
+  if (status.ok()) status = refer(*samples, timer);
+  if (!status.ok()) return status;
+  return samples;
+}
+
+// Round after round until there are prompts enough whose responses did not all score the same.
+Result<Trainer::StepSamples> Trainer::draw_informative(StepTimer& timer) {
   StepSamples kept;
   for (std::int64_t round = 0;; ++round) {
     const std::int64_t missing = options_.batch_prompts - count_prompts(kept.shards);
@@ -94,7 +104,6 @@ Result<Trainer::StepSamples> Trainer::draw_samples(StepTimer& timer) {
     timer.lap("gen");
   }
   cut_mini_batches(kept.shards, options_.mini_batch_prompts);
-  if (const runtime::Status referred = refer(kept, timer); !referred.ok()) return referred;
   return kept;
 }
 
@@ -131,11 +140,11 @@ Result<Trainer::StepSamples> Trainer::draw_round(std::int64_t round, StepTimer& 
   return samples;
 }
 
-// Scoring goes on while the reference computes, so that a scorer that waits (for a server, for one that hangs) costs less. With dynamic sampling the reference waits for
-// what is kept.
+// Scoring goes on while the reference computes, so that a scorer that waits (for a server, for one that hangs) costs less. With dynamic sampling and a sample store the
+// reference waits for what is trained on.
 runtime::Status Trainer::score(StepSamples& samples, const std::vector<RewardReport>& greedy, StepTimer& timer) {
   const auto scoring = reward_.call(&RewardActor::score, split(samples.batches), split(samples.tasks));
-  if (!options_.filter_groups.enabled) {
+  if (!refers_later()) {
     if (runtime::Status referred = refer(samples, timer); !referred.ok()) return referred;
   }
   auto reports = runtime_.gather(scoring);
@@ -150,7 +159,7 @@ runtime::Status Trainer::score(StepSamples& samples, const std::vector<RewardRep
   if (std::none_of(samples.reports.begin(), samples.reports.end(), is_incomplete)) return {};
   if (options_.filter_groups.enabled) return {};  // another prompt takes the place of one that lacks a score
   if (runtime::Status status = leave_out_unscored(samples); !status.ok()) return status;
-  return refer(samples, timer);  // again, of what is left
+  return refers_later() ? runtime::Status() : refer(samples, timer);  // again, of what is left
 }
 
 // The rewards that GDPO compares one by one.

@@ -90,6 +90,7 @@ Status Trainer::start_all() {
   profiler_ = StepProfiler(std::move(*profile));
   state_.kl_coefficient = options_.kl_control.coefficient;
   alarms_ = Alarms(options_.alarms);
+  sample_store_ = SampleStore(options_.sample_store);
   Result<FolderLock> lock = FolderLock::acquire(options_.folder);
   if (!lock.ok()) return lock.status();
   folder_lock_ = std::move(*lock);
@@ -189,7 +190,7 @@ Status Trainer::open_data(std::int64_t workers) {
 
 // What the reward workers would find wrong with the first answers, as far as it is known without loading what scores.
 Status Trainer::check_rewards() const {
-  const Result<std::unique_ptr<RewardFunction>> reward = RewardFunction::from_config(reward_config_, /*workers=*/1, /*start=*/false, reward_model_loader(/*threads=*/1));
+  const Result<std::unique_ptr<RewardFunction>> reward = RewardFunction::from_config(reward_config_, /*workers=*/1, /*start=*/false, reward_model_loader({}));
   if (!reward.ok()) return reward.status();
   for (const PromptFeed* feed : {feed_.get(), validation_feed_.get()}) {
     if (feed == nullptr) continue;

@@ -42,15 +42,16 @@ at::Tensor to_device(std::span<const T> host, at::ScalarType type, at::Device de
       .to(device, type, /*non_blocking=*/false, /*copy=*/true);
 }
 
-// Rows are cut by their number alone, and each block is one thread's, so that the bits are the same on any number of threads.
+// On a CPU rows are cut by their number alone, and each block is one thread's, so that the bits are the same on any number of threads.
 std::vector<at::Tensor> linear_bf16(kernel::ThreadPool& pool, const at::Tensor& x, std::span<const Linear> layers) {
   constexpr std::int64_t kRowsLeast = 64;
   const at::Tensor factor = as_factor(x);
+  const std::vector<Block> blocks = x.device().is_cpu() ? cut(x.size(0), kRowsLeast) : std::vector<Block>{{0, x.size(0)}};
   std::vector<at::Tensor> outputs;
   for (const Linear& layer : layers) {
     const at::Tensor weight = as_factor(layer.weight).t();
     at::Tensor y = like(x, {x.size(0), weight.size(1)});
-    for_blocks(pool, cut(x.size(0), kRowsLeast), [&](const Block& block) {
+    for_blocks(pool, blocks, [&](const Block& block) {
       at::Tensor rows = y.narrow(0, block.first, block.count);
       rows.copy_(at::mm(factor.narrow(0, block.first, block.count), weight));
       if (layer.bias.defined()) rows.add_(layer.bias);

@@ -34,6 +34,8 @@ class LoraAdapter {
   static runtime::Result<LoraAdapter> load(const ModelConfig& model, const std::filesystem::path& folder);
 
   LoraAdapter clone() const { return {config_, modules_, parameters_.clone()}; }
+  /// The same there; a copy in any case.
+  LoraAdapter to(at::Device device) const { return {config_, modules_, parameters_.to(device)}; }
 
   /// Writes such a folder, with fp32 safetensors. Errors: as save_model_folder.
   runtime::Status save(const std::filesystem::path& folder) const;

@@ -105,6 +105,8 @@ const LoraAdapter* Transformer::adapter(const std::string& name) const {
 
 Status Transformer::add_adapter(const std::string& name, LoraAdapter adapter) {
   if (name.empty()) return runtime::invalid_argument("an adapter needs a name");
+  const at::Device device = parameters_.arena().device();
+  if (adapter.parameters().arena().device() != device) adapter = adapter.to(device);
   if (!adapters_.emplace(name, std::move(adapter)).second) return runtime::invalid_argument("there is an adapter called " + name + " already");
   return {};
 }
@@ -210,7 +212,10 @@ Result<Outputs> Transformer::outputs(const PackedBatch& batch, const OutputOptio
     const forward::RowsPtr rows = rows_of(batch);
     const at::Tensor hidden = hidden_states(rows);
     Outputs out;
-    if (options.logprobs) out.logprobs = logprobs_of(hidden, *rows, batch, *options.logprobs);
+    if (options.logprobs) {
+      const TokenLogprobs there = logprobs_of(hidden, *rows, batch, *options.logprobs);
+      out.logprobs = {there.logprobs_N.to(at::kCPU), there.entropy_N.defined() ? there.entropy_N.to(at::kCPU) : there.entropy_N};
+    }
     if (options.heads.empty()) return out;
     at::Tensor read = of_tokens(hidden, *rows);
     if (options.last_tokens_only) {
@@ -219,7 +224,7 @@ Result<Outputs> Transformer::outputs(const PackedBatch& batch, const OutputOptio
       read = ops::select_rows(hidden, last);
     }
     const at::Tensor normed = graph_->last_norm(read);
-    for (const std::string& name : options.heads) out.heads.push_back(graph_->head(*find_head(name), normed));
+    for (const std::string& name : options.heads) out.heads.push_back(graph_->head(*find_head(name), normed).to(at::kCPU));
     return out;
   });
 }

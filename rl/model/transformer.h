@@ -45,6 +45,7 @@ struct OutputOptions {
   bool last_tokens_only = false;           // heads are read at the last token of each sequence rather than at every token
 };
 
+/// On the host, where losses are computed, wherever the model is.
 struct Outputs {
   TokenLogprobs logprobs;        // undefined unless asked for
   std::vector<at::Tensor> heads;  // as asked for: [T, outputs], or [B, outputs] at last tokens; they carry the graph

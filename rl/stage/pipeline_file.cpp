@@ -37,12 +37,14 @@ PipelineStage* find_stage(PipelineFile& pipeline, std::string_view name) {
   return found == pipeline.stages.end() ? nullptr : &*found;
 }
 
-// Puts the keys of a config file before those that are there.
+// Puts the keys of a config file before those that are there; its folder is not the stage's.
 Status add_config_file(PipelineStage& stage, const fs::path& file, const std::string& origin) {
   const Result<std::vector<YamlEntry>> entries = read_yaml_file(file);
   if (!entries.ok()) return entries.status().with_context(origin + ": config");
   std::vector<PipelineKey> keys;
-  for (const YamlEntry& entry : *entries) keys.push_back({entry.key, entry.value, file.string() + ":" + std::to_string(entry.line)});
+  for (const YamlEntry& entry : *entries) {
+    if (entry.key != kFolderKey) keys.push_back({entry.key, entry.value, file.string() + ":" + std::to_string(entry.line)});
+  }
   stage.keys.insert(stage.keys.begin(), keys.begin(), keys.end());
   return {};
 }

@@ -3,6 +3,7 @@
 #include <xxhash.h>
 
 #include <ATen/ops/copy.h>
+#include <ATen/ops/empty_like.h>
 
 #include <algorithm>
 #include <cmath>
@@ -67,8 +68,16 @@ std::vector<ArenaRange> decayed_ranges(std::span<const ParameterSpec> specs, boo
 Learner::Learner(std::unique_ptr<Transformer> model, std::unique_ptr<Communicator> communicator, const LearnerOptions& options)
     : model_(std::move(model)), communicator_(std::move(communicator)), options_(options) {
   model_->enable_gradients();
+  const at::Tensor& arena = model_->trained_parameters().arena();
+  if (!arena.device().is_cpu()) {
+    host_weights_ = arena.to(at::kCPU);
+    host_gradients_ = at::empty_like(host_weights_);
+  }
   reset_optimizer();
 }
+
+// On the host.
+const at::Tensor& Learner::weights() const { return host_weights_.defined() ? host_weights_ : model_->trained_parameters().arena(); }
 
 void Learner::reset_optimizer() {
   const Parameters& parameters = model_->trained_parameters();
@@ -82,7 +91,8 @@ void Learner::reset_optimizer() {
 }
 
 Result<OptimizerReport> Learner::apply(double learning_rate) {
-  const std::span<float> gradients = elements(model_->gradients().arena());
+  if (host_gradients_.defined()) host_gradients_.copy_(model_->gradients().arena());
+  const std::span<float> gradients = elements(host_gradients_.defined() ? host_gradients_ : model_->gradients().arena());
   if (communicator_->size() > 1) {
     const Status reduced = communicator_->all_reduce_sum(gradients);
     if (!reduced.ok()) return reduced;
@@ -97,8 +107,8 @@ Result<OptimizerReport> Learner::apply(double learning_rate) {
   if (!report.skipped) {
     const profile::Span span("optimizer step");
     const double scale = clip_factor(report.grad_norm, options_.grad_norm_max);
-    optimizer_->step(model_->pool(), elements(model_->trained_parameters().arena()), gradients, static_cast<float>(learning_rate),
-                     static_cast<float>(scale));
+    optimizer_->step(model_->pool(), elements(weights()), gradients, static_cast<float>(learning_rate), static_cast<float>(scale));
+    if (host_weights_.defined()) model_->trained_parameters().arena().copy_(host_weights_);
   }
   const profile::Span span("zero gradients");
   model_->zero_gradients();
@@ -106,7 +116,7 @@ Result<OptimizerReport> Learner::apply(double learning_rate) {
 }
 
 std::uint64_t Learner::weights_checksum() const {
-  const at::Tensor& arena = model_->trained_parameters().arena();
+  const at::Tensor& arena = weights();
   return XXH3_64bits(arena.const_data_ptr<float>(), static_cast<std::size_t>(arena.numel()) * sizeof(float));
 }
 
@@ -146,6 +156,7 @@ Status Learner::load_weights(const std::filesystem::path& folder) {
 
 Status Learner::load(const std::filesystem::path& folder) {
   if (const Status status = load_weights(folder); !status.ok()) return status;
+  if (host_weights_.defined()) host_weights_.copy_(model_->trained_parameters().arena());
 
   const Result<nlohmann::ordered_json> state = read_checkpoint_json(folder, kOptimizerFile);
   if (!state.ok()) return state.status();

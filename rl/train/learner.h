@@ -45,6 +45,7 @@ std::vector<ArenaRange> decayed_ranges(std::span<const ParameterSpec> specs, boo
 std::vector<ArenaMatrix> hidden_matrices(std::span<const ParameterSpec> specs);
 
 /// Data-parallel training of one Transformer: of all its weights, or of the adapter that is in use. Invariant: after apply() all ranks hold the same bits.
+/// Where the model is on another device than the CPU, its optimizer and its state stay on the host: gradients come over, weights go back (Ren et al. 2021, "ZeRO-Offload").
 /// A resource; one thread at a time.
 class Learner {
  public:
@@ -89,6 +90,7 @@ class Learner {
 
  private:
   const LoraAdapter* adapter() const;
+  const at::Tensor& weights() const;
   LearnerState state() const;
   runtime::Status load_weights(const std::filesystem::path& folder);
 
@@ -96,6 +98,9 @@ class Learner {
   std::unique_ptr<Communicator> communicator_;
   LearnerOptions options_;
   std::unique_ptr<Optimizer> optimizer_;
+  // Where the model is on another device, what the optimizer works on: the weights and the gradients on the host, of the arena's size.
+  at::Tensor host_weights_;
+  at::Tensor host_gradients_;
 };
 
 }  // namespace rl

@@ -16,7 +16,7 @@ namespace {
 using runtime::Result;
 using runtime::Status;
 
-Parameters copy_of_model(const LearnerState& state) { return state.adapter != nullptr ? Parameters::zeros(std::vector<ParameterSpec>()) : state.model.clone(); }
+Parameters copy_of_model(const LearnerState& state) { return state.adapter != nullptr ? Parameters::zeros(std::vector<ParameterSpec>()) : state.model.to(at::kCPU); }
 
 }  // namespace
 
@@ -43,7 +43,7 @@ Result<std::vector<std::filesystem::path>> write_learner(const LearnerState& sta
 
 LearnerSnapshot::LearnerSnapshot(const LearnerState& state)
     : config_(state.config), model_(copy_of_model(state)), optimizer_name_(state.optimizer_name), optimizer_steps_(state.optimizer_steps) {
-  if (state.adapter != nullptr) adapter_ = state.adapter->clone();
+  if (state.adapter != nullptr) adapter_ = state.adapter->to(at::kCPU);
   for (const OptimizerState& part : state.optimizer) {
     optimizer_names_.push_back(part.name);
     optimizer_values_.push_back(at::from_blob(part.values.data(), {static_cast<std::int64_t>(part.values.size())}, at::kFloat).clone());

@@ -137,6 +137,9 @@ Result<TrainerOptions> TrainerOptions::from_config(const Config& config) {
     }
   }
   if (const Status algorithm = read_algorithm(config, options); !algorithm.ok()) return algorithm;
+  const Result<SampleStoreOptions> store = SampleStoreOptions::from_config(config);
+  if (!store.ok()) return store.status();
+  options.sample_store = *store;
   if (options.estimator == AdvantageEstimator::kRemax && options.reward_scaling.enabled()) {
     return config.out_of_range(options.reward_scaling.baseline ? "algorithm.reward_baseline" : "algorithm.normalize_reward",
                                "false with algorithm.adv_estimator=remax, whose baseline is the greedy response");

@@ -14,6 +14,7 @@
 #include "rl/config/config.h"
 #include "rl/train/alarms.h"
 #include "rl/train/early_stop.h"
+#include "rl/train/sample_store.h"
 #include "runtime/core/result.h"
 
 namespace rl {
@@ -57,6 +58,7 @@ struct TrainerOptions {
   bool kl_loss = false;
   KlControllerOptions kl_control;        // of the KL in the reward
   FilterGroupsOptions filter_groups;
+  SampleStoreOptions sample_store;
   std::optional<PfPpoOptions> pf_ppo;
   RewardScalingOptions reward_scaling;
   bool mask_truncated = false;           // responses that the length limit cut do not count

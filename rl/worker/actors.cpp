@@ -39,6 +39,7 @@ Result<std::unique_ptr<PolicyActor>> PolicyActor::create(runtime::Runtime& runti
   if (!options.ok()) return options.status();
   options->model = spec.model;
   options->threads = spec.threads;
+  options->device = spec.device;
   if (options->adapter) {
     options->adapter->folder = spec.adapter;
     options->adapter->lora.base_model = spec.model_name;
@@ -109,6 +110,7 @@ Result<std::unique_ptr<CriticActor>> CriticActor::create(runtime::Runtime& runti
   if (!options.ok()) return options.status();
   options->model = spec.model;
   options->threads = spec.threads;
+  options->device = spec.device;
   Result<std::unique_ptr<Communicator>> communicator = join_group(runtime, spec);
   if (!communicator.ok()) return communicator.status();
   Result<std::unique_ptr<CriticWorker>> worker = CriticWorker::create(*options, std::move(*communicator));
@@ -150,6 +152,7 @@ Result<std::unique_ptr<ReferenceActor>> ReferenceActor::create(runtime::Runtime&
   Result<std::unique_ptr<ReferenceWorker>> worker = ReferenceWorker::create({.model = spec.model,
                                                                              .adapter = spec.adapter,
                                                                              .threads = spec.threads,
+                                                                             .device = spec.device,
                                                                              .temperature = policy->training.temperature,
                                                                              .micro_batch = policy->micro_batch,
                                                                              .penalty = *penalty,
@@ -170,7 +173,7 @@ Result<Referenced> ReferenceActor::score(const RolloutBatch& batch) {
 Result<std::unique_ptr<RewardActor>> RewardActor::create(runtime::Runtime& runtime, const WorkerSpec& spec) {
   const Result<Config> config = parse_config(spec);
   if (!config.ok()) return config.status();
-  Result<RewardWorker> worker = RewardWorker::create(*config, spec.model, spec.size, spec.threads);
+  Result<RewardWorker> worker = RewardWorker::create(*config, spec.model, spec.size, {.threads = spec.threads, .device = spec.device});
   if (!worker.ok()) return worker.status();
   return std::make_unique<RewardActor>(runtime, std::move(*worker));
 }

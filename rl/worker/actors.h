@@ -30,8 +30,9 @@ struct WorkerSpec {
   std::int32_t rank = 0;
   std::int32_t size = 1;
   std::int32_t threads = 1;
+  std::string device = {};  // where its model computes, see find_device()
 
-  auto fields() { return std::tie(config, model, model_name, adapter, group, rank, size, threads); }
+  auto fields() { return std::tie(config, model, model_name, adapter, group, rank, size, threads, device); }
 };
 
 /// A step's samples of one worker: the controller passes the reference on and reads the summary.

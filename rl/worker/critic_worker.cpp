@@ -25,7 +25,7 @@ Result<std::unique_ptr<CriticWorker>> CriticWorker::create(const CriticOptions& 
     return runtime::invalid_argument(options.model.string() + ": a model with heads beside its output layer cannot be made into a critic; give another critic.model.path");
   }
   Result<std::unique_ptr<Transformer>> model =
-      Transformer::load(with_task(std::move(*config), ModelTask::kTokenClassification), options.model, options.seed, {.threads = options.threads});
+      Transformer::load(with_task(std::move(*config), ModelTask::kTokenClassification), options.model, options.seed, {.threads = options.threads, .device = options.device});
   if (!model.ok()) return model.status();
   return std::unique_ptr<CriticWorker>(new CriticWorker(options, std::move(*model), std::move(communicator)));
 }

@@ -122,8 +122,12 @@ Result<PolicyObjective> PolicyObjective::from_config(const Config& config) {
                           .kl_coefficient = read.get_float(policy_loss + "ppo_kl_coef")};
   objective.sapo = {.tau_positive = read.get_float(actor + "tau_pos"), .tau_negative = read.get_float(actor + "tau_neg")};
   const std::optional<double> dro_beta = read.find_float(policy_loss + "dro_beta");
-  const std::string loss = read.get_string(actor + "policy_loss.loss_mode");
-  const std::string mode = read.get_string(actor + "loss_agg_mode");
+  std::string loss = read.get_string(actor + "policy_loss.loss_mode");
+  std::string mode = read.get_string(actor + "loss_agg_mode");
+  // What verl's earlier releases called some of their values.
+  if (read.find_bool(actor + "use_gpg_loss") == true && !config.is_set(policy_loss + "loss_mode")) loss = "gpg";
+  const std::optional<bool> token_level = read.find_bool(actor + "use_token_level_loss");
+  if (token_level && !config.is_set(actor + "loss_agg_mode")) mode = *token_level ? "token-mean" : "seq-mean-token-mean";
   const std::string estimator = read.get_string(actor + "kl_loss_type");
   if (!read.status().ok()) return read.status();
   const Result<PolicyLossMode> loss_mode = parse_loss_mode(loss);

@@ -58,6 +58,7 @@ struct SharedCriticOptions {
 struct CriticOptions {
   std::filesystem::path model;  // a Hugging Face folder or .gguf file
   int threads = 1;              // of this worker
+  std::string device = {};      // see find_device()
   ValueObjective objective;
   EstimateOptions estimates;
   LearnerOptions learner;
@@ -74,6 +75,7 @@ struct CriticOptions {
 struct PolicyOptions {
   std::filesystem::path model;  // a Hugging Face folder or .gguf file
   int threads = 1;              // of this worker
+  std::string device = {};      // see find_device()
   SamplingOptions training;
   SamplingOptions validation;
   bool deterministic_rollouts = true;  // EngineOptions::deterministic

@@ -71,7 +71,7 @@ Result<std::unique_ptr<Transformer>> load_policy(const PolicyOptions& options) {
     config = with_head(std::move(*config), value_head());
     if (!config.ok()) return config.status();
   }
-  Result<std::unique_ptr<Transformer>> model = Transformer::load(std::move(*config), options.model, options.critic ? options.critic->seed : 0, {.threads = options.threads});
+  Result<std::unique_ptr<Transformer>> model = Transformer::load(std::move(*config), options.model, options.critic ? options.critic->seed : 0, {.threads = options.threads, .device = options.device});
   if (!model.ok() || !options.adapter) return model;
   const Status used = use_adapter(**model, *options.adapter);
   if (!used.ok()) return used;

@@ -20,6 +20,7 @@ Result<std::unique_ptr<PreferenceActor>> PreferenceActor::create(runtime::Runtim
   PreferenceWorkerOptions options{.model = spec.model,
                                   .reference = {},
                                   .threads = spec.threads,
+                                  .device = spec.device,
                                   .objective = *objective,
                                   .learner = stage->learner,
                                   .micro_batch = stage->micro_batch,

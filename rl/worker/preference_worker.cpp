@@ -68,13 +68,13 @@ at::Tensor token_counts(const Ragged<std::int32_t>& responses, std::int64_t firs
 }
 
 Result<std::unique_ptr<Transformer>> load_model(const PreferenceWorkerOptions& options) {
-  if (!options.objective.is_reward_model()) return Transformer::load(options.model, {.threads = options.threads});
+  if (!options.objective.is_reward_model()) return Transformer::load(options.model, {.threads = options.threads, .device = options.device});
   Result<ModelConfig> config = ModelConfig::load(options.model);
   if (!config.ok()) return config.status();
   if (!config->output_heads.empty() && config->task == ModelTask::kCausalLm) {
     return runtime::invalid_argument(options.model.string() + ": a model with heads beside its output layer cannot be made into a reward model; give another model.path");
   }
-  return Transformer::load(with_task(std::move(*config), ModelTask::kSequenceClassification), options.model, options.seed, {.threads = options.threads});
+  return Transformer::load(with_task(std::move(*config), ModelTask::kSequenceClassification), options.model, options.seed, {.threads = options.threads, .device = options.device});
 }
 
 }  // namespace
@@ -95,7 +95,7 @@ Result<std::unique_ptr<PreferenceWorker>> PreferenceWorker::create(const Prefere
   }
   std::unique_ptr<Transformer> reference;
   if (refers && (!options.adapter || !options.reference.empty())) {
-    Result<std::unique_ptr<Transformer>> frozen = Transformer::load(options.reference.empty() ? options.model : options.reference, {.threads = options.threads});
+    Result<std::unique_ptr<Transformer>> frozen = Transformer::load(options.reference.empty() ? options.model : options.reference, {.threads = options.threads, .device = options.device});
     if (!frozen.ok()) return frozen.status().with_context("the reference");
     if ((*frozen)->config().vocab_size != (*model)->config().vocab_size) return runtime::invalid_argument("preference.reference_path: a model with another vocabulary than model.path");
     reference = std::move(*frozen);

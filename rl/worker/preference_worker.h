@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <memory>
+#include <string>
 #include <optional>
 #include <tuple>
 #include <vector>
@@ -22,6 +23,7 @@ struct PreferenceWorkerOptions {
   std::filesystem::path model;
   std::filesystem::path reference;  // empty: the model that training begins with
   int threads = 1;
+  std::string device = {};  // see find_device()
   PreferenceObjective objective;
   LearnerOptions learner;
   MicroBatchLimits micro_batch;           // a pair counts as one row

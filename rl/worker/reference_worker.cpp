@@ -16,7 +16,7 @@ using runtime::Result;
 
 Result<std::unique_ptr<ReferenceWorker>> ReferenceWorker::create(const ReferenceOptions& options) {
   at::set_num_threads(options.threads);
-  Result<std::unique_ptr<Transformer>> model = Transformer::load(options.model, {.threads = options.threads});
+  Result<std::unique_ptr<Transformer>> model = Transformer::load(options.model, {.threads = options.threads, .device = options.device});
   if (!model.ok()) return model.status();
   if (!options.adapter.empty()) {
     const runtime::Status used = use_adapter(**model, {.lora = {}, .folder = options.adapter});

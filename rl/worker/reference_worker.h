@@ -3,6 +3,7 @@
 
 #include <filesystem>
 #include <memory>
+#include <string>
 #include <tuple>
 #include <vector>
 
@@ -18,6 +19,7 @@ struct ReferenceOptions {
   std::filesystem::path model;
   std::filesystem::path adapter = {};  // a folder as PEFT saves it; empty: none
   int threads = 1;
+  std::string device = {};  // see find_device()
   float temperature = 1.0F;     // that of the rollout
   MicroBatchLimits micro_batch;
   KlPenalty penalty{.estimator = KlEstimator::kK1};  // of the KL in the reward

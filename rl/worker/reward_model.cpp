@@ -72,7 +72,7 @@ Result<std::vector<std::int32_t>> RewardModelText::encode_chat(ordered_json mess
   return ids;
 }
 
-Result<std::unique_ptr<RewardModelScorer>> RewardModelScorer::create(const std::filesystem::path& model, int threads, bool start) {
+Result<std::unique_ptr<RewardModelScorer>> RewardModelScorer::create(const std::filesystem::path& model, const TransformerOptions& options, bool start) {
   Result<ModelConfig> config = ModelConfig::load(model);
   if (!config.ok()) return config.status();
   if (const Status head = check_head(*config, model); !head.ok()) return head;
@@ -80,8 +80,8 @@ Result<std::unique_ptr<RewardModelScorer>> RewardModelScorer::create(const std::
   if (!text.ok()) return text.status();
   std::unique_ptr<Transformer> loaded;
   if (start) {
-    at::set_num_threads(threads);
-    Result<std::unique_ptr<Transformer>> weights = Transformer::load(model, {.threads = threads});
+    at::set_num_threads(options.threads);
+    Result<std::unique_ptr<Transformer>> weights = Transformer::load(model, options);
     if (!weights.ok()) return weights.status();
     loaded = std::move(*weights);
   }
@@ -139,9 +139,9 @@ Result<std::vector<double>> RewardModelScorer::score_ids(const std::vector<std::
   return scores;
 }
 
-RewardModelLoader reward_model_loader(int threads) {
-  return [threads](const std::filesystem::path& model, bool start) -> Result<std::unique_ptr<Scorer>> {
-    Result<std::unique_ptr<RewardModelScorer>> scorer = RewardModelScorer::create(model, threads, start);
+RewardModelLoader reward_model_loader(const TransformerOptions& options) {
+  return [options](const std::filesystem::path& model, bool start) -> Result<std::unique_ptr<Scorer>> {
+    Result<std::unique_ptr<RewardModelScorer>> scorer = RewardModelScorer::create(model, options, start);
     if (!scorer.ok()) return scorer.status();
     return std::unique_ptr<Scorer>(std::move(*scorer));
   };

@@ -43,7 +43,7 @@ class RewardModelText {
 class RewardModelScorer : public Scorer {
  public:
   /// Without `start` the weights are not read, and only check_row() may be called. kInvalidArgument: a model without such a head. Else those of Transformer::load.
-  static runtime::Result<std::unique_ptr<RewardModelScorer>> create(const std::filesystem::path& model, int threads, bool start);
+  static runtime::Result<std::unique_ptr<RewardModelScorer>> create(const std::filesystem::path& model, const TransformerOptions& options, bool start);
 
   /// A conversation that is longer than the model can read has no score.
   runtime::Result<ScoredBatch> score(std::span<const ScoreRequest> requests) override;
@@ -62,6 +62,6 @@ class RewardModelScorer : public Scorer {
 };
 
 /// How RewardFunction::from_config comes by reward models; the loader that workers give it.
-RewardModelLoader reward_model_loader(int threads);
+RewardModelLoader reward_model_loader(const TransformerOptions& options);
 
 }  // namespace rl

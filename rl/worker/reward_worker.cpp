@@ -21,10 +21,10 @@ runtime::Status check(const RolloutBatch& batch, const std::vector<RewardTask>& 
 
 }  // namespace
 
-Result<RewardWorker> RewardWorker::create(const Config& config, const std::filesystem::path& model, std::int64_t workers, int threads) {
+Result<RewardWorker> RewardWorker::create(const Config& config, const std::filesystem::path& model, std::int64_t workers, const TransformerOptions& options) {
   Result<Tokenizer> tokenizer = Tokenizer::load(model);
   if (!tokenizer.ok()) return tokenizer.status();
-  Result<std::unique_ptr<RewardFunction>> reward = RewardFunction::from_config(config, workers, /*start=*/true, reward_model_loader(threads));
+  Result<std::unique_ptr<RewardFunction>> reward = RewardFunction::from_config(config, workers, /*start=*/true, reward_model_loader(options));
   if (!reward.ok()) return reward.status();
   return RewardWorker(std::move(*tokenizer), std::move(*reward));
 }

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "rl/config/config.h"
+#include "rl/model/transformer.h"
 #include "rl/reward/reward_function.h"
 #include "rl/text/tokenizer.h"
 #include "rl/train/rollout_batch.h"
@@ -18,8 +19,8 @@ namespace rl {
 /// One call at a time.
 class RewardWorker {
  public:
-  /// Loads the tokenizer of `model` and makes the reward of `reward.*`, whose processes `workers` share; a reward model computes on `threads`. Errors: theirs.
-  static runtime::Result<RewardWorker> create(const Config& config, const std::filesystem::path& model, std::int64_t workers, int threads);
+  /// Loads the tokenizer of `model` and makes the reward of `reward.*`, whose processes `workers` share; `options` are of a reward model. Errors: theirs.
+  static runtime::Result<RewardWorker> create(const Config& config, const std::filesystem::path& model, std::int64_t workers, const TransformerOptions& options);
 
   RewardWorker(Tokenizer tokenizer, std::unique_ptr<RewardFunction> reward) : tokenizer_(std::move(tokenizer)), reward_(std::move(reward)) {}
 

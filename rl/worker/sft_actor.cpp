@@ -18,7 +18,7 @@ Result<std::unique_ptr<SftActor>> SftActor::create(runtime::Runtime& runtime, co
   if (!stage.ok()) return stage.status();
   const Result<std::optional<TeacherOptions>> teacher = TeacherOptions::from_config(*config);
   if (!teacher.ok()) return teacher.status();
-  SftWorkerOptions options{.model = spec.model, .threads = spec.threads, .learner = stage->learner, .micro_batch = stage->micro_batch, .adapter = stage->adapter, .recompute_layers = stage->recompute_layers, .bf16 = stage->bf16, .teacher = *teacher};
+  SftWorkerOptions options{.model = spec.model, .threads = spec.threads, .device = spec.device, .learner = stage->learner, .micro_batch = stage->micro_batch, .adapter = stage->adapter, .recompute_layers = stage->recompute_layers, .bf16 = stage->bf16, .teacher = *teacher};
   if (options.adapter) {
     options.adapter->folder = spec.adapter;
     options.adapter->lora.base_model = spec.model_name;

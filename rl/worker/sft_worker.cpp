@@ -43,7 +43,7 @@ Result<std::optional<TeacherOptions>> TeacherOptions::from_config(const Config& 
 
 Result<std::unique_ptr<SftWorker>> SftWorker::create(const SftWorkerOptions& options, std::unique_ptr<Communicator> communicator) {
   at::set_num_threads(options.threads);  // backward's matrix products
-  Result<std::unique_ptr<Transformer>> model = Transformer::load(options.model, {.threads = options.threads});
+  Result<std::unique_ptr<Transformer>> model = Transformer::load(options.model, {.threads = options.threads, .device = options.device});
   if (!model.ok()) return model.status();
   if (options.adapter) {
     const Status used = use_adapter(**model, *options.adapter);
@@ -51,7 +51,7 @@ Result<std::unique_ptr<SftWorker>> SftWorker::create(const SftWorkerOptions& opt
   }
   std::unique_ptr<SftWorker> worker(new SftWorker(options, std::move(*model), std::move(communicator)));
   if (!options.teacher) return worker;
-  Result<std::unique_ptr<Transformer>> teacher = Transformer::load(options.teacher->model, {.threads = options.threads});
+  Result<std::unique_ptr<Transformer>> teacher = Transformer::load(options.teacher->model, {.threads = options.threads, .device = options.device});
   if (!teacher.ok()) return teacher.status().with_context("distillation.teacher.path");
   worker->teacher_ = std::move(*teacher);
   return worker;

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <memory>
+#include <string>
 #include <optional>
 #include <tuple>
 #include <vector>
@@ -30,6 +31,7 @@ struct TeacherOptions {
 struct SftWorkerOptions {
   std::filesystem::path model;
   int threads = 1;
+  std::string device = {};  // see find_device()
   LearnerOptions learner;
   MicroBatchLimits micro_batch;
   std::optional<AdapterOptions> adapter;  // nothing: all weights are trained

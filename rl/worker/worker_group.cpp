@@ -34,10 +34,8 @@ Result<SlotOptions> SlotOptions::from_config(const Config& config) {
     return runtime::invalid_argument("trainer.n_gpus_per_node: must be at least 1, got " + std::to_string(options.per_node));
   }
   if (cpus && *cpus < 1) return runtime::invalid_argument("trainer.cpus_per_worker: must be at least 1, got " + std::to_string(*cpus));
-  // Known but verl's default: a CPU machine runs it on CPUs.
-  if (device == "cuda" && config.is_set("trainer.device")) {
-    return runtime::unimplemented("trainer.device=cuda: training runs on CPUs in this version; leave the key out");
-  }
+  // verl's default is cuda: unless it is set, a CPU machine runs it on CPUs. Accelerators that verl knows and LibTorch does not run on CPUs, too.
+  if (device && config.is_set("trainer.device") && *device != "npu") options.device = *device;
   options.cpus_per_worker = static_cast<double>(cpus.value_or(0));
   return options;
 }
@@ -52,7 +50,7 @@ Result<WorkerSlots> reserve_slots(runtime::Runtime& runtime, const SlotOptions& 
   if (static_cast<std::int64_t>(cpus.size()) < options.nodes) return too_few_nodes(options.nodes, cpus.size());
   std::sort(cpus.begin(), cpus.end(), std::greater<>());
 
-  WorkerSlots slots{.group = runtime::GroupId::random(), .nodes = options.nodes, .per_node = options.per_node, .cpus = options.cpus_per_worker};
+  WorkerSlots slots{.group = runtime::GroupId::random(), .nodes = options.nodes, .per_node = options.per_node, .cpus = options.cpus_per_worker, .device = options.device};
   if (slots.cpus == 0) {
     // All workers get the same, so the node with the fewest decides. Workers without a whole core share one. CPUs that another job holds
     // now count, too: the reservation waits for them.
@@ -63,11 +61,13 @@ Result<WorkerSlots> reserve_slots(runtime::Runtime& runtime, const SlotOptions& 
     }
     slots.cpus = share >= 1.0 ? std::floor(share) : std::floor(share * 100.0) / 100.0;
   }
-  const runtime::ResourceMap bundle{{"CPU", slots.cpus * static_cast<double>(slots.per_node)}};
+  runtime::ResourceMap bundle{{"CPU", slots.cpus * static_cast<double>(slots.has_gpus() ? 1 : slots.per_node)}};
+  if (slots.has_gpus()) bundle["GPU"] = 1;
+  const bool spread = options.nodes > 1 && (!slots.has_gpus() || slots.per_node == 1);
   const runtime::GroupSpec spec{.group = slots.group,
                                 .name = "",
-                                .strategy = options.nodes > 1 ? runtime::GroupStrategy::kStrictSpread : runtime::GroupStrategy::kPack,
-                                .bundles = std::vector<runtime::ResourceMap>(static_cast<std::size_t>(options.nodes), bundle)};
+                                .strategy = spread ? runtime::GroupStrategy::kStrictSpread : runtime::GroupStrategy::kPack,
+                                .bundles = std::vector<runtime::ResourceMap>(static_cast<std::size_t>(slots.has_gpus() ? slots.size() : options.nodes), bundle)};
   const Result<runtime::GroupState> placed = runtime.create_placement_group(spec);
   if (!placed.ok()) return placed.status().with_context("reserving slots for the workers");
   slots.group = placed->spec.group;

@@ -13,23 +13,31 @@
 
 namespace rl {
 
-/// Slots for workers: `nodes` bundles of a placement group, each on a node of its own, `per_node` slots of `cpus` each.
+/// Slots for workers: `nodes` bundles of a placement group, each on a node of its own, `per_node` slots of `cpus` each. With CUDA a bundle a slot, so that what shares the
+/// slot shares its GPU.
 /// Roles that share the slots (colocated) take turns, so that only one of them needs to reserve the CPUs.
 struct WorkerSlots {
   runtime::GroupId group;
   std::int64_t nodes = 1;
   std::int64_t per_node = 1;
   double cpus = 1.0;  // of one slot
+  std::string device = {};  // where workers compute, see find_device()
 
   std::int64_t size() const { return nodes * per_node; }
+  bool has_gpus() const { return device.starts_with("cuda"); }
+  std::uint32_t bundle_of(std::int64_t rank) const { return static_cast<std::uint32_t>(has_gpus() ? rank : rank / per_node); }
   std::int32_t threads() const { return cpus >= 2.0 ? static_cast<std::int32_t>(cpus) : 1; }
 };
 
-/// How many workers where; read from `trainer.nnodes`, `trainer.n_gpus_per_node` and `trainer.cpus_per_worker`.
+/// Roles that share a slot at most: policy, critic, reference, reward.
+inline constexpr double kRolesMax = 4;
+
+/// How many workers where; read from `trainer.nnodes`, `trainer.n_gpus_per_node`, `trainer.cpus_per_worker` and `trainer.device`.
 struct SlotOptions {
   std::int64_t nodes = 1;
   std::int64_t per_node = 1;   // workers on each
   double cpus_per_worker = 0;  // 0: the CPUs of a node shared evenly
+  std::string device = {};     // see find_device(); with CUDA each worker has a GPU of its own, which all roles of its slot share
 
   static runtime::Result<SlotOptions> from_config(const Config& config);
 };
@@ -52,11 +60,13 @@ class WorkerGroup {
     std::vector<WorkerSpec> specs;
     spec.size = static_cast<std::int32_t>(slots.size());
     spec.threads = slots.threads();
+    spec.device = slots.device;
     for (std::int64_t rank = 0; rank < slots.size(); ++rank) {
       runtime::ActorOptions member;
       member.cpus = reserves ? slots.cpus : 0.0;
+      if (slots.has_gpus()) member.gpus = 1.0 / kRolesMax;
       member.threads = static_cast<std::uint32_t>(slots.threads());
-      member.bundle = runtime::BundleSlot{slots.group, static_cast<std::uint32_t>(rank / slots.per_node)};
+      member.bundle = runtime::BundleSlot{slots.group, slots.bundle_of(rank)};
       // Two roles and the kernels' own pool take turns on a slot: a waiting OpenMP thread must sleep, not spin.
       member.env = {{"OMP_WAIT_POLICY", "PASSIVE"}};
       if constexpr (requires { &T::write_snapshot; }) member.concurrency_groups = {{kSavingCalls, 1}};

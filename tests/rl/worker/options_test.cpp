@@ -108,7 +108,8 @@ TEST(SlotOptions, OneWorkerANodeUnlessToldOtherwise) {
   EXPECT_EQ(options->per_node, 1);
   EXPECT_EQ(SlotOptions::from_config(config({"trainer.nnodes=2", "trainer.n_gpus_per_node=3"}))->per_node, 3);
   EXPECT_FALSE(SlotOptions::from_config(config({"trainer.nnodes=0"})).ok());
-  EXPECT_EQ(SlotOptions::from_config(config({"trainer.device=cuda"})).status().code(), runtime::ErrorCode::kUnimplemented);
+  EXPECT_EQ(options->device, "") << "verl's default is cuda, a machine of CPUs has none";
+  EXPECT_EQ(SlotOptions::from_config(config({"trainer.device=cuda"}))->device, "cuda");
 }
 
 TEST(WorkerSlots, AWorkerHasAtLeastOneThread) {
@@ -120,6 +121,9 @@ TEST(WorkerSlots, AWorkerHasAtLeastOneThread) {
   slots.nodes = 2;
   slots.per_node = 4;
   EXPECT_EQ(slots.size(), 8);
+  EXPECT_EQ(slots.bundle_of(5), 1U) << "a bundle a node";
+  slots.device = "cuda";
+  EXPECT_EQ(slots.bundle_of(5), 5U) << "a bundle a GPU";
 }
 
 }  // namespace

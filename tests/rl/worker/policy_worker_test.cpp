@@ -71,7 +71,7 @@ class PolicyWorkerTest : public ::testing::Test {
   }
 
   static RewardWorker reward() {
-    return *RewardWorker::create(*Config::load({std::nullopt, {"reward.rule=letters"}}), folder_, 1, 1);
+    return *RewardWorker::create(*Config::load({std::nullopt, {"reward.rule=letters"}}), folder_, 1, {.threads = 1});
   }
 
   // A whole GRPO step of `ranks` workers over prompts 0..7, in mini-batches of 4. Returns their weights' checksums and summed metrics.

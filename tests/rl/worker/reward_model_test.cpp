@@ -79,7 +79,7 @@ TEST(RewardModel, GivesTransformersNumberWhateverItStandsBeside) {
     ASSERT_TRUE(reference.is_object());
     support::TemporaryFolder folder;
     ASSERT_NO_FATAL_FAILURE(write_classifier(reference, folder.path()));
-    const auto scorer = RewardModelScorer::create(folder.path(), 1, true);
+    const auto scorer = RewardModelScorer::create(folder.path(), {.threads = 1}, true);
     ASSERT_TRUE(scorer.ok()) << scorer.status().to_string();
     const Ids ids = reference["input_ids"];
     const auto alone = (*scorer)->score_ids({ids});
@@ -149,7 +149,7 @@ TEST(RewardModel, ReadsABeginningOnceWhetherTheTemplateWritesItOrTheTokenizer) {
 TEST(RewardModel, WhatItCannotReadHasNoScore) {
   support::TemporaryFolder folder;
   ASSERT_NO_FATAL_FAILURE(write_toy_classifier(folder.path(), ModelTask::kTokenClassification));
-  const auto scorer = RewardModelScorer::create(folder.path(), 1, true);
+  const auto scorer = RewardModelScorer::create(folder.path(), {.threads = 1}, true);
   ASSERT_TRUE(scorer.ok()) << scorer.status().to_string();
   const std::vector<ScoreRequest> requests{request("ab", std::string(100, 'a')), request("ab", "c"), request(json::array({{{"role", "user"}}}), "c")};
   const auto batch = (*scorer)->score(requests);
@@ -164,12 +164,12 @@ TEST(RewardModel, WhatItCannotReadHasNoScore) {
 TEST(RewardModel, AModelWithoutAHeadIsNone) {
   support::TemporaryFolder folder;
   ASSERT_TRUE(make_toy_model(folder.path(), {.layers = 1, .hidden_size = 32, .intermediate_size = 32}).ok());
-  const auto scorer = RewardModelScorer::create(folder.path(), 1, /*start=*/false);
+  const auto scorer = RewardModelScorer::create(folder.path(), {.threads = 1}, /*start=*/false);
   ASSERT_FALSE(scorer.ok());
   EXPECT_NE(scorer.status().message().find("this is no reward model"), std::string::npos);
 
   ASSERT_NO_FATAL_FAILURE(write_toy_classifier(folder.path()));
-  const auto unstarted = RewardModelScorer::create(folder.path(), 1, /*start=*/false);
+  const auto unstarted = RewardModelScorer::create(folder.path(), {.threads = 1}, /*start=*/false);
   ASSERT_TRUE(unstarted.ok()) << unstarted.status().to_string();
   EXPECT_TRUE((*unstarted)->check_row(request("ab", "")).ok());
   EXPECT_NE((*unstarted)->check_row(request(json::array({{{"role", "user"}, {"content", "a"}}}), "")).message().find("chat_template.jinja"), std::string::npos);

@@ -1,0 +1,86 @@
+// The engine and the trainer's pass on a device: the numbers of the CPU, and no tensor where it must not be.
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "rl/model/device.h"
+#include "stand_in.h"
+#include "tests/rl/model/fixtures.h"
+#include "tests/rl/rollout/tiny_model.h"
+
+namespace rl {
+namespace {
+
+using testing::engine_logprobs;
+using testing::make_engine;
+using testing::sampled_requests;
+using testing::tiny_model;
+using testing::trainer_logprobs;
+
+constexpr double kNear = 1e-4;
+
+double largest_difference(const std::vector<float>& a, const std::vector<float>& b) {
+  EXPECT_EQ(a.size(), b.size());
+  double largest = 0;
+  for (std::size_t i = 0; i < std::min(a.size(), b.size()); ++i) {
+    const double apart = std::fabs(double{a[i]} - double{b[i]});
+    largest = std::isnan(apart) ? std::numeric_limits<double>::infinity() : std::max(largest, apart);
+  }
+  return largest;
+}
+
+class EngineDevice : public testing::DeviceTest {};
+
+TEST_F(EngineDevice, GeneratesWithTheNumbersOfTheCpu) {
+  int checked = 0;
+  for (const std::filesystem::path& folder : testing::model_cases()) {
+    SCOPED_TRACE(folder.filename().string());
+    auto here = Transformer::load(folder);
+    if (!here.ok() && here.status().code() == runtime::ErrorCode::kUnimplemented) continue;
+    ASSERT_TRUE(here.ok()) << here.status().to_string();
+    if ((*here)->config().task != ModelTask::kCausalLm) continue;
+    auto there = Transformer::load(folder, {.device = testing::kStandIn});
+    ASSERT_TRUE(there.ok()) << there.status().to_string();
+    std::vector<Request> requests = sampled_requests(3, 3, {.prompt_max = 12, .new_max = 5, .n_max = 2, .vocab = static_cast<std::int32_t>((*here)->config().vocab_size)});
+    for (Request& request : requests) request.sampling.prompt_logprobs = true;
+    EngineOptions options{.step_tokens_max = 11, .device = testing::kStandIn};
+    options.cache.bytes_max = 16 * make_engine(**here)->cache().block_bytes();  // the fallback copies all of it for every operation on it
+    const auto engine = make_engine(**there, options);
+    const auto completions = engine->generate(requests);
+    ASSERT_TRUE(completions.ok()) << completions.status().to_string();
+    for (const Completion& completion : *completions) ASSERT_TRUE(completion.status.ok()) << completion.status.to_string();
+    EXPECT_LE(largest_difference(engine_logprobs(*completions), trainer_logprobs(**here, requests, *completions)), kNear);
+    ++checked;
+  }
+  EXPECT_GE(checked, 2);
+}
+
+TEST_F(EngineDevice, EverySamplerAndPreemptionRuns) {
+  const auto source = tiny_model(6);
+  const auto device = find_device(testing::kStandIn);
+  ASSERT_TRUE(device.ok());
+  const Transformer model(testing::tiny_config(), source->parameters().to(*device));
+  std::vector<Request> requests = sampled_requests(6, 2, {.prompt_max = 30, .new_max = 12});
+  for (std::size_t i = 0; i < requests.size(); ++i) {
+    SamplingParams& sampling = requests[i].sampling;
+    requests[i].prompt_ids.insert(requests[i].prompt_ids.begin(), 20, 9);
+    if (i == 0) sampling.temperature = 0.0F;
+    if (i == 1) sampling.top_k = 7;
+    if (i == 2) sampling.top_p = 0.9F;
+    if (i == 3) sampling.repetition_penalty = 1.2F;
+    if (i == 4) sampling.top_logprobs = 3;
+  }
+  for (const Preemption preemption : {Preemption::kRecompute, Preemption::kSwap}) {
+    EngineOptions options{.sequences_max = 6, .step_tokens_max = 50, .device = testing::kStandIn, .preemption = preemption};
+    options.cache.bytes_max = 8 * make_engine(*source)->cache().block_bytes();
+    const auto engine = make_engine(model, options);
+    const auto completions = engine->generate(requests);
+    ASSERT_TRUE(completions.ok()) << completions.status().to_string();
+    for (const Completion& completion : *completions) EXPECT_TRUE(completion.status.ok()) << completion.status.to_string();
+    EXPECT_GT(engine->stats().preemptions, 0);
+    EXPECT_EQ(engine->cache().free_blocks(), engine->cache().blocks());
+  }
+}
+
+}  // namespace
+}  // namespace rl

@@ -1,0 +1,148 @@
+// Workers whose models are on a device: what they learn there is what they learn on the CPU.
+#include <ATen/TensorOperators.h>
+
+#include <cmath>
+#include <filesystem>
+#include <vector>
+
+#include "rl/data/prompt_builder.h"
+#include "rl/data/toy.h"
+#include "rl/model/lora.h"
+#include "rl/text/tokenizer.h"
+#include "rl/train/toy_model.h"
+#include "rl/worker/critic_worker.h"
+#include "rl/worker/policy_worker.h"
+#include "rl/worker/reference_worker.h"
+#include "stand_in.h"
+#include "tests/support/temporary_folder.h"
+
+namespace rl {
+namespace {
+
+constexpr std::int64_t kSamples = 4;
+constexpr std::int64_t kPrompts = 3;
+
+class WorkerDevice : public testing::DeviceTest {
+ protected:
+  WorkerDevice() { EXPECT_TRUE(make_toy_model(model(), {.layers = 2, .hidden_size = 32, .intermediate_size = 64}).ok()); }
+
+  std::filesystem::path model() const { return folder_.file("model"); }
+
+  PolicyOptions options(const std::string& device) const {
+    PolicyOptions options;
+    options.model = model();
+    options.device = device;
+    options.training = {.samples = kSamples, .response_tokens_max = 6};
+    options.micro_batch.tokens_max = 60;
+    options.positions_max = 48;
+    options.objective.use_kl_loss = true;
+    options.objective.entropy_coefficient = 0.01;
+    return options;
+  }
+
+  static std::unique_ptr<PolicyWorker> make(const PolicyOptions& options) {
+    auto worker = PolicyWorker::create(options, make_single_communicator());
+    EXPECT_TRUE(worker.ok()) << worker.status().to_string();
+    return worker.ok() ? std::move(*worker) : nullptr;
+  }
+
+  PromptBatch prompts() const {
+    const Tokenizer tokenizer = *Tokenizer::load(model());
+    const Dataset data = make_toy_dataset({.task = ToyTask::kCopy, .rows = 64, .letters = 4, .length = 2});
+    const auto builder = PromptBuilder::create(tokenizer, {});
+    PromptBatch batch;
+    for (std::int64_t row = 0; row < kPrompts; ++row) {
+      batch.ids.append(*builder->ids(data.row(row)));
+      batch.seeds.push_back(static_cast<std::uint64_t>(row));
+    }
+    return batch;
+  }
+
+  // One mini-batch of everything, with advantages that differ.
+  static UpdatePlan plan(const RolloutBatch& batch) {
+    UpdatePlan plan;
+    plan.learning_rate = 1e-2;
+    for (std::int64_t i = 0; i < batch.samples(); ++i) plan.advantages.push_back(i % 2 == 0 ? 1.0F : -0.5F);
+    plan.mini_batches = {{.first_sample = 0, .last_sample = batch.samples(), .tokens_total = static_cast<std::int64_t>(batch.responses.values.size()), .samples_total = batch.samples()}};
+    return plan;
+  }
+
+  static void expect_near(const Metrics& there, const Metrics& here) {
+    ASSERT_EQ(there.size(), here.size());
+    for (const auto& [name, value] : here) EXPECT_NEAR(there.at(name), value, 1e-4 + 1e-3 * std::fabs(value)) << name;
+  }
+
+  support::TemporaryFolder folder_;
+};
+
+TEST_F(WorkerDevice, APolicyTakesTheStepsThatItTakesOnTheCpu) {
+  const auto here = make(options("")), there = make(options(testing::kStandIn));
+  ASSERT_TRUE(here && there);
+  EXPECT_FALSE(there->learner().model().parameters().arena().device().is_cpu());
+  const auto batch = here->generate(prompts(), false);
+  ASSERT_TRUE(batch.ok()) << batch.status().to_string();
+  auto reference = ReferenceWorker::create({.model = model(), .device = testing::kStandIn});
+  ASSERT_TRUE(reference.ok()) << reference.status().to_string();
+  const auto scores = (*reference)->score(*batch);
+  ASSERT_TRUE(scores.ok()) << scores.status().to_string();
+  const auto expected = here->logprobs(*batch), found = there->logprobs(*batch);
+  ASSERT_TRUE(expected.ok() && found.ok()) << found.status().to_string();
+  for (std::size_t i = 0; i < expected->size(); ++i) {
+    EXPECT_NEAR((*found)[i], (*expected)[i], 1e-4);
+    EXPECT_NEAR(scores->logprobs[i], (*expected)[i], 1e-4);
+  }
+  for (int step = 0; step < 2; ++step) {
+    const auto of_here = here->update(*batch, scores->logprobs, plan(*batch)), of_there = there->update(*batch, scores->logprobs, plan(*batch));
+    ASSERT_TRUE(of_here.ok()) << of_here.status().to_string();
+    ASSERT_TRUE(of_there.ok()) << of_there.status().to_string();
+    expect_near(*of_there, *of_here);
+  }
+  // Two steps at this rate move a weight by up to 0.02; Adam turns the last digits of small gradients into whole steps, so few weights may differ more.
+  const at::Tensor apart = (there->learner().model().parameters().arena().cpu() - here->learner().model().parameters().arena()).abs();
+  EXPECT_LT(apart.mean().item<float>(), 1e-4F);
+}
+
+TEST_F(WorkerDevice, WhatWasLearnedThereIsSavedAndReadAgain) {
+  const auto there = make(options(testing::kStandIn));
+  const auto here = make(options(""));
+  ASSERT_TRUE(here && there);
+  const auto batch = here->generate(prompts(), false);
+  ASSERT_TRUE(batch.ok());
+  const std::vector<float> reference(batch->logprobs.size(), -1.0F);
+  const std::uint64_t before = there->weights_checksum();
+  ASSERT_TRUE(there->update(*batch, reference, plan(*batch)).ok());
+  EXPECT_NE(there->weights_checksum(), before);
+  const LearnerSnapshot snapshot = there->snapshot();
+  ASSERT_TRUE(there->save(folder_.file("saved")).ok());
+  ASSERT_TRUE(there->write(snapshot, folder_.file("snapshot")).ok());
+  ASSERT_TRUE(there->update(*batch, reference, plan(*batch)).ok());
+  const std::uint64_t after = there->weights_checksum();
+  for (const char* name : {"saved", "snapshot"}) {
+    const auto again = make(options(testing::kStandIn));
+    const auto status = again->load(folder_.file(name));
+    ASSERT_TRUE(status.ok()) << status.to_string();
+    ASSERT_TRUE(again->update(*batch, reference, plan(*batch)).ok());
+    EXPECT_EQ(again->weights_checksum(), after) << name;
+  }
+}
+
+TEST_F(WorkerDevice, AnAdapterLearnsThere) {
+  PolicyOptions with_adapter = options(testing::kStandIn);
+  with_adapter.adapter = AdapterOptions{};
+  with_adapter.adapter->lora.rank = 4;
+  with_adapter.adapter->lora.target_modules = {"q_proj", "v_proj"};
+  const auto there = make(with_adapter);
+  ASSERT_TRUE(there);
+  const auto batch = make(options(""))->generate(prompts(), false);
+  ASSERT_TRUE(batch.ok());
+  const std::vector<float> reference(batch->logprobs.size(), -1.0F);
+  const std::uint64_t before = there->weights_checksum();
+  const auto learned = there->update(*batch, reference, plan(*batch));
+  ASSERT_TRUE(learned.ok()) << learned.status().to_string();
+  EXPECT_NE(there->weights_checksum(), before);
+  ASSERT_TRUE(there->save(folder_.file("saved")).ok());
+  EXPECT_TRUE(std::filesystem::exists(folder_.file("saved/lora_adapter/adapter_model.safetensors")));
+}
+
+}  // namespace
+}  // namespace rl
