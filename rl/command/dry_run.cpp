@@ -137,7 +137,7 @@ Status print_memory(const Config& config, const TrainerOptions& trainer, const P
   const std::int64_t longest = std::min(measured ? data->prompt_tokens + responses : policy.positions_max, model->max_position_embeddings);
   const std::int64_t limit = policy.micro_batch.samples_max > 0 ? policy.micro_batch.samples_max * longest : std::max(policy.micro_batch.tokens_max, longest);
   const std::int64_t forward = std::min(limit, share * longest);
-  MemoryOptions options{.forward_tokens = rows_computed(forward / longest, trainer.samples_per_prompt, longest, responses), .output_tokens = forward * std::min(responses, longest) / longest, .sequences = share, .positions = longest, .recompute_layers = policy.recompute_layers};
+  MemoryOptions options{.forward_tokens = rows_computed(forward / longest, trainer.samples_per_prompt, longest, responses), .output_tokens = forward * std::min(responses, longest) / longest, .sequences = share, .positions = longest, .recompute_layers = policy.recompute_layers, .bf16 = policy.bf16};
   if (policy.adapter) {
     const Result<LoraAdapter> adapter = policy.adapter->folder.empty() ? LoraAdapter::create(*model, policy.adapter->lora, 0) : LoraAdapter::load(*model, policy.adapter->folder);
     if (!adapter.ok()) return adapter.status();
@@ -153,7 +153,12 @@ Status print_memory(const Config& config, const TrainerOptions& trainer, const P
   const bool copies = trainer.save_interval > 0 && trainer.async_save;
   if (copies) roles.front().parts.push_back({"checkpoint being written", kSnapshotBytes * trained});
   if (trainer.uses_critic()) {
-    roles.push_back({"critic", workers, training_memory(*model, scoring)});
+    MemoryOptions learning = scoring;
+    const Result<CriticOptions> critic = CriticOptions::from_config(config);
+    if (!critic.ok()) return critic.status();
+    learning.recompute_layers = critic->recompute_layers;
+    learning.bf16 = critic->bf16;
+    roles.push_back({"critic", workers, training_memory(*model, learning)});
     if (copies) roles.back().parts.push_back({"checkpoint being written", kSnapshotBytes * weight_elements(*model)});
   }
   if (trainer.uses_reference()) roles.push_back({"reference", workers, scoring_memory(*model, scoring)});

@@ -49,7 +49,7 @@ Status print_memory(const StageSetup& setup, const Stage& stage, std::ostream& o
   const std::int64_t longest = std::min(options.tokens_max, model->max_position_embeddings);
   const std::int64_t limit = options.micro_batch.samples_max > 0 ? options.micro_batch.samples_max * longest : std::max(options.micro_batch.tokens_max, longest);
   const std::int64_t forward = std::min(limit, share * longest);
-  MemoryOptions memory{.forward_tokens = forward, .output_tokens = forward, .sequences = 0, .positions = longest};
+  MemoryOptions memory{.forward_tokens = forward, .output_tokens = forward, .sequences = 0, .positions = longest, .recompute_layers = options.recompute_layers, .bf16 = options.bf16};
   if (options.adapter) {
     const Result<LoraAdapter> adapter = options.adapter->folder.empty() ? LoraAdapter::create(*model, options.adapter->lora, 0) : LoraAdapter::load(*model, options.adapter->folder);
     if (!adapter.ok()) return adapter.status();

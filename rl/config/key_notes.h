@@ -11,7 +11,7 @@ inline constexpr std::string_view kSpeed = "a speed setting: the result does not
 inline constexpr std::string_view kEngine = "an option of another inference engine";
 inline constexpr std::string_view kProfiler = "of other profilers: global_profiler.steps writes a Chrome trace of all roles and ranks";
 inline constexpr std::string_view kRolloutLogs = "of another inference engine's logs: what a rollout did is in the run's metrics and profiles";
-inline constexpr std::string_view kFp32 = "everything is computed in fp32";
+inline constexpr std::string_view kFp32 = "weights, sums, optimizer and rollouts are fp32; fsdp_config.dtype=bfloat16 multiplies in bf16";
 inline constexpr std::string_view kNoCode = "no code that comes with a model is ever run";
 inline constexpr std::string_view kMoe = "mixtures of experts are not built yet";
 inline constexpr std::string_view kQuantised = "quantised training and rollout are not built yet";

@@ -60,6 +60,7 @@ constexpr KeyAlias kAliases[] = {
     {"model.lora.rank", "model.lora_rank"},
     {"optim.warmup_style", "optim.lr_scheduler_type"},
     {"data.chat_template", "model.custom_chat_template"},
+    {"profile.steps", "global_profiler.steps"},
     {"trainer.max_steps", "trainer.total_training_steps"},
     {"trainer.max_actor_ckpt_to_keep", "trainer.max_ckpt_to_keep"},
     {"num_train_epochs", "trainer.total_epochs"},

@@ -22,7 +22,9 @@
 #include <map>
 
 #include "rl/kernel/kernel.h"
+#include "rl/model/bf16_products.h"
 #include "rl/model/by_aten.h"
+#include "rl/model/parallel.h"
 #include "rl/model/quantized_weights.h"
 #include "rl/model/shared_beginnings.h"
 #include "rl/profile/recorder.h"
@@ -38,6 +40,25 @@ template <class T>
 at::Tensor to_device(std::span<const T> host, at::ScalarType type, at::Device device) {
   return at::from_blob(const_cast<T*>(host.data()), {static_cast<std::int64_t>(host.size())}, at::TensorOptions().dtype(type))
       .to(device, type, /*non_blocking=*/false, /*copy=*/true);
+}
+
+// On a CPU rows are cut by their number alone, and each block is one thread's, so that the bits are the same on any number of threads.
+std::vector<at::Tensor> linear_bf16(kernel::ThreadPool& pool, const at::Tensor& x, std::span<const Linear> layers) {
+  constexpr std::int64_t kRowsLeast = 64;
+  const at::Tensor factor = as_factor(x);
+  const std::vector<Block> blocks = x.device().is_cpu() ? cut(x.size(0), kRowsLeast) : std::vector<Block>{{0, x.size(0)}};
+  std::vector<at::Tensor> outputs;
+  for (const Linear& layer : layers) {
+    const at::Tensor weight = as_factor(layer.weight).t();
+    at::Tensor y = like(x, {x.size(0), weight.size(1)});
+    for_blocks(pool, blocks, [&](const Block& block) {
+      at::Tensor rows = y.narrow(0, block.first, block.count);
+      rows.copy_(at::mm(factor.narrow(0, block.first, block.count), weight));
+      if (layer.bias.defined()) rows.add_(layer.bias);
+    });
+    outputs.push_back(std::move(y));
+  }
+  return outputs;
 }
 
 // ATen's version of kernel::rope.
@@ -156,6 +177,7 @@ at::Tensor embedding(kernel::ThreadPool& pool, const at::Tensor& table, std::spa
 std::vector<at::Tensor> linear(kernel::ThreadPool& pool, const at::Tensor& x, std::span<const Linear> layers) {
   const profile::Span span("linear");
   std::vector<at::Tensor> outputs;
+  if (Bf16Products::in_use()) return linear_bf16(pool, x, layers);
   if (!by_kernels(x)) {
     for (const Linear& layer : layers) outputs.push_back(layer.bias.defined() ? at::addmm(layer.bias, x, layer.weight.t()) : at::mm(x, layer.weight.t()));
     return outputs;

@@ -18,6 +18,7 @@
 #include <functional>
 
 #include "rl/model/autograd.h"
+#include "rl/model/bf16_products.h"
 #include "rl/model/ops.h"
 #include "rl/model/parallel.h"
 
@@ -35,23 +36,39 @@ constexpr std::int64_t kRowsLeast = 64;
 
 at::Tensor rows_of(const at::Tensor& t, const Block& block) { return t.narrow(0, block.first, block.count); }
 
-// sum_i dy_i W_i over some rows.
-at::Tensor input_gradient(std::span<const Linear> layers, const std::vector<at::Tensor>& dys, const Block& block) {
+// What is multiplied in a backward pass: gradients of outputs, and weights. Rounded once, not for each block.
+struct Factors {
+  std::vector<at::Tensor> dys;
+  std::vector<at::Tensor> weights;
+
+  Factors(std::span<const Linear> layers, const std::vector<at::Tensor>& grads) {
+    for (const at::Tensor& grad : grads) dys.push_back(as_factor(grad));
+    for (const Linear& layer : layers) weights.push_back(as_factor(layer.weight.value));
+  }
+};
+
+// sum_i dy_i W_i over some rows, fp32.
+at::Tensor input_gradient(const Factors& factors, const Block& block) {
   at::Tensor dx;
-  for (std::size_t i = 0; i < layers.size(); ++i) {
-    if (!dys[i].defined()) continue;
-    if (dx.defined()) {
-      dx.addmm_(rows_of(dys[i], block), layers[i].weight.value);
+  for (std::size_t i = 0; i < factors.weights.size(); ++i) {
+    const at::Tensor& dy = factors.dys[i];
+    const at::Tensor& weight = factors.weights[i];
+    if (!dy.defined()) continue;
+    if (!dx.defined()) {
+      dx = at::mm(rows_of(dy, block), weight).to(at::kFloat);
+    } else if (weight.scalar_type() == at::kFloat) {
+      dx.addmm_(rows_of(dy, block), weight);
     } else {
-      dx = at::mm(rows_of(dys[i], block), layers[i].weight.value);
+      dx.add_(at::mm(rows_of(dy, block), weight));
     }
   }
   return dx;
 }
 
 // dW += dy^T x and db += sum of dy, for everything that is trained.
-void add_weight_gradients(kernel::ThreadPool& pool, const at::Tensor& x, std::span<const Linear> layers,
-                          const std::vector<at::Tensor>& dys) {
+void add_weight_gradients(kernel::ThreadPool& pool, const at::Tensor& x_rows, std::span<const Linear> layers, const std::vector<at::Tensor>& dys,
+                          const Factors& factors) {
+  const at::Tensor x = as_factor(x_rows);
   std::vector<std::function<void()>> tasks;
   for (std::size_t i = 0; i < layers.size(); ++i) {
     if (!dys[i].defined()) continue;
@@ -60,8 +77,9 @@ void add_weight_gradients(kernel::ThreadPool& pool, const at::Tensor& x, std::sp
     }
     if (!layers[i].weight.trained()) continue;
     for (const Block& block : cut(layers[i].weight.value.size(0), kRowsLeast)) {
-      tasks.emplace_back([grad = rows_of(layers[i].weight.grad, block), dy = dys[i].narrow(1, block.first, block.count), &x]() mutable {
-        grad.addmm_(dy.t(), x);
+      tasks.emplace_back([grad = rows_of(layers[i].weight.grad, block), dy = factors.dys[i].narrow(1, block.first, block.count), &x]() mutable {
+        if (x.scalar_type() == at::kFloat) grad.addmm_(dy.t(), x);
+        else grad.add_(at::mm(dy.t(), x));
       });
     }
   }
@@ -169,9 +187,10 @@ std::vector<at::Tensor> linear(kernel::ThreadPool& pool, const at::Tensor& x, st
   if (!autograd::needed({x})) return y;
   autograd::connect("linear backward", y, {x}, [&pool, x = x.detach(), layers = std::vector<Linear>(layers.begin(), layers.end())](const auto& grads) {
     const std::vector<at::Tensor> dys = contiguous(grads);
+    const Factors factors(layers, dys);
     at::Tensor dx = at::empty(x.sizes(), x.options());
-    for_blocks(pool, cut(x.size(0), kRowsLeast), [&](const Block& block) { rows_of(dx, block).copy_(input_gradient(layers, dys, block)); });
-    add_weight_gradients(pool, x, layers, dys);
+    for_blocks(pool, cut(x.size(0), kRowsLeast), [&](const Block& block) { rows_of(dx, block).copy_(input_gradient(factors, block)); });
+    add_weight_gradients(pool, x, layers, dys, factors);
     return std::vector<at::Tensor>{dx};
   });
   return y;
@@ -190,6 +209,7 @@ std::vector<at::Tensor> norm_linear(kernel::ThreadPool& pool, const at::Tensor& 
   if (!autograd::needed({x})) return y;
   autograd::connect("norm and linear backward", y, {x}, [&pool, x = x.detach(), moments = inner.moments, norm, layers = std::vector<Linear>(layers.begin(), layers.end())](const auto& grads) {
     const std::vector<at::Tensor> dys = contiguous(grads);
+    const Factors factors(layers, dys);
     const std::vector<Block> blocks = cut(x.size(0), kRowsLeast);
     at::Tensor dx = at::empty(x.sizes(), x.options());
     at::Tensor y = at::empty(x.sizes(), x.options());  // the normed rows, computed again rather than kept
@@ -200,10 +220,10 @@ std::vector<at::Tensor> norm_linear(kernel::ThreadPool& pool, const at::Tensor& 
       at::Tensor y_rows = rows_of(y, block);
       at::mul_out(y_rows, n, scale);
       if (norm.bias.value.defined()) y_rows.add_(norm.bias.value);
-      norm_backward_rows(norm, scale, n, rows_of(moments, block), input_gradient(layers, dys, block), rows_of(dx, block), sums, &block - blocks.data());
+      norm_backward_rows(norm, scale, n, rows_of(moments, block), input_gradient(factors, block), rows_of(dx, block), sums, &block - blocks.data());
     });
     add_partial_sums(norm, sums);
-    add_weight_gradients(pool, y, layers, dys);
+    add_weight_gradients(pool, y, layers, dys, factors);
     return std::vector<at::Tensor>{dx};
   });
   return y;
@@ -283,14 +303,15 @@ at::Tensor activate_linear(kernel::ThreadPool& pool, forward::Activation activat
   if (!autograd::needed({gate, up})) return y;
   const auto backward = [&pool, activation, gate = gate.detach(), up = up.defined() ? up.detach() : at::Tensor(), down](const auto& grads) {
     const std::vector<at::Tensor> dys = contiguous(grads);
+    const Factors factors(std::span(&down, 1), dys);
     at::Tensor product = at::empty(gate.sizes(), gate.options());  // computed again rather than kept
     at::Tensor d_gate = at::empty(gate.sizes(), gate.options());
     at::Tensor d_up = up.defined() ? at::empty(gate.sizes(), gate.options()) : at::Tensor();
     for_blocks(pool, cut(gate.size(0), kRowsLeast), [&](const Block& block) {
-      activate_backward_rows(activation, rows_of(gate, block), rows_if(up, block), at::mm(rows_of(dys[0], block), down.weight.value), rows_of(d_gate, block), rows_if(d_up, block),
+      activate_backward_rows(activation, rows_of(gate, block), rows_if(up, block), input_gradient(factors, block), rows_of(d_gate, block), rows_if(d_up, block),
                              rows_of(product, block));
     });
-    add_weight_gradients(pool, product, std::span(&down, 1), dys);
+    add_weight_gradients(pool, product, std::span(&down, 1), dys, factors);
     return up.defined() ? std::vector<at::Tensor>{d_gate, d_up} : std::vector<at::Tensor>{d_gate};
   };
   if (up.defined()) autograd::connect("activate and linear backward", y, {gate, up}, backward);

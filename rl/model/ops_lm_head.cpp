@@ -10,6 +10,7 @@
 #include <memory>
 
 #include "rl/model/autograd.h"
+#include "rl/model/bf16_products.h"
 #include "rl/model/ops.h"
 #include "rl/model/parallel.h"
 
@@ -29,6 +30,7 @@ struct Chunk {
 struct Head {
   at::Tensor x;  // [N, I]
   Linear layer;
+  at::Tensor factor;  // the weight as it is multiplied
   std::vector<std::int32_t> targets;
   LmHeadOptions options;
   std::vector<Chunk> chunks;
@@ -41,7 +43,7 @@ struct OutputGradients {
 };
 
 at::Tensor logits_of(kernel::ThreadPool& pool, const Head& head, std::int64_t first, std::int64_t rows) {
-  const at::Tensor logits = forward::linear(pool, head.x.narrow(0, first, rows), forward::Linear{head.layer.weight.value, head.layer.bias.value});
+  const at::Tensor logits = forward::linear(pool, head.x.narrow(0, first, rows), forward::Linear{head.factor, head.layer.bias.value});
   forward::softcap_(pool, logits, head.options.softcap);
   return logits;
 }
@@ -79,13 +81,18 @@ void backward_chunk(kernel::ThreadPool& pool, const Head& head, const Chunk& chu
                        {part(grads.d_logprob), part(grads.d_entropy)});
     if (slope.defined()) d_logits.mul_(slope);
     at::Tensor dx_rows = dx.narrow(0, chunk.first + block.first, block.count);
-    at::mm_out(dx_rows, d_logits, head.layer.weight.value);
+    if (head.factor.scalar_type() == at::kFloat) at::mm_out(dx_rows, d_logits, head.factor);
+    else dx_rows.copy_(at::mm(d_logits.to(head.factor.scalar_type()), head.factor));
   });
   if (head.layer.bias.trained()) at::Tensor(head.layer.bias.grad).add_(logits.sum(0));
   if (!head.layer.weight.trained()) return;
-  const at::Tensor x = head.x.narrow(0, chunk.first, chunk.rows);
+  const at::Tensor x = as_factor(head.x.narrow(0, chunk.first, chunk.rows));
+  const at::Tensor d_logits = as_factor(logits);
   for_blocks(pool, cut(head.layer.weight.value.size(0), kRowsLeast), [&](const Block& block) {
-    head.layer.weight.grad.narrow(0, block.first, block.count).addmm_(logits.narrow(1, block.first, block.count).t(), x);
+    at::Tensor grad = head.layer.weight.grad.narrow(0, block.first, block.count);
+    const at::Tensor dy = d_logits.narrow(1, block.first, block.count).t();
+    if (x.scalar_type() == at::kFloat) grad.addmm_(dy, x);
+    else grad.add_(at::mm(dy, x));
   });
 }
 
@@ -106,7 +113,7 @@ at::Tensor backward(kernel::ThreadPool& pool, Head& head, const OutputGradients&
 std::pair<at::Tensor, at::Tensor> lm_head_logprobs(kernel::ThreadPool& pool, const at::Tensor& x, const Linear& layer,
                                                    std::span<const std::int32_t> targets, const LmHeadOptions& options) {
   const bool build = autograd::needed({x});
-  auto head = std::make_shared<Head>(Head{x.detach(), layer, {targets.begin(), targets.end()}, options, {}});
+  auto head = std::make_shared<Head>(Head{x.detach(), layer, as_factor(layer.weight.value), {targets.begin(), targets.end()}, options, {}});
   std::vector<at::Tensor> outputs = {at::empty({x.size(0)}, head->x.options())};
   if (options.with_entropy) outputs.push_back(at::empty({x.size(0)}, head->x.options()));
   {

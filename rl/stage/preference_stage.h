@@ -17,6 +17,7 @@ class PreferenceStage : public Stage {
   runtime::Status open(const StageSetup& setup) override;
   std::int64_t batches_per_epoch() const override { return feed_->rows().batches_per_epoch(); }
   runtime::Status start(runtime::Runtime& runtime, const WorkerSlots& slots) override;
+  std::vector<ProfiledGroup> profiled_groups() const override { return {profiled("worker", workers_)}; }
   runtime::Result<Metrics> step(double learning_rate) override;
   std::int64_t epoch() const override { return feed_->rows().epoch(); }
   bool validates() const override { return validation_feed_ != nullptr; }

@@ -10,6 +10,7 @@
 #include "rl/config/config.h"
 #include "rl/stage/stage_options.h"
 #include "rl/watch/metrics.h"
+#include "rl/worker/step_profiler.h"
 #include "rl/worker/worker_group.h"
 #include "runtime/core/result.h"
 #include "runtime/runtime.h"
@@ -42,6 +43,9 @@ class Stage {
 
   /// Starts the workers on these slots.
   virtual runtime::Status start(runtime::Runtime& runtime, const WorkerSlots& slots) = 0;
+
+  /// The workers, for a profile; after start().
+  virtual std::vector<ProfiledGroup> profiled_groups() const = 0;
 
   /// Draws the next batch and takes one optimizer step on it. Returns "train/..." of it: train/loss, train/grad_norm, and as train/global_tokens how many
   /// tokens went through the model. Denominators are those of the whole batch, so that its numbers do not depend on how many workers there are.

@@ -42,6 +42,8 @@ Result<StageOptions> StageOptions::from_config(const Config& config) {
   options.seed = static_cast<std::uint64_t>(seed);
   options.shuffle_seed = static_cast<std::uint64_t>(read.find_int("data.seed").value_or(seed));
   options.shuffle = read.get_bool("data.shuffle");
+  options.recompute_layers = read.get_bool("model.enable_gradient_checkpointing");
+  options.bf16 = is_bf16(read.get_string("engine.dtype"));
   if (!read.status().ok()) return read.status();
   for (const char* key : {"data.train_batch_size", "data.max_length", "data.micro_batch_size_per_gpu", "data.max_token_len_per_gpu", "trainer.total_epochs"}) {
     if (config.get_int(key).value_or(1) < 1) return config.out_of_range(key, "at least 1");

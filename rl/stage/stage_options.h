@@ -36,6 +36,8 @@ struct StageOptions {
   MicroBatchLimits micro_batch;
   LearnerOptions learner;
   std::optional<AdapterOptions> adapter;  // nothing: all weights are trained
+  bool recompute_layers = false;         // see RecomputeLayers
+  bool bf16 = false;                     // see Bf16Products
 
   std::int64_t epochs = 1;
   std::optional<std::int64_t> steps;  // overrides epochs

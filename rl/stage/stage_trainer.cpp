@@ -63,6 +63,8 @@ Result<std::unique_ptr<StageTrainer>> StageTrainer::create(runtime::Runtime& run
   std::error_code error;
   options->folder = fs::absolute(options->folder, error);
   if (error) return runtime::errno_status(error.value(), "trainer.default_local_dir");
+  Result<ProfileOptions> profile = ProfileOptions::from_config(config, options->folder);
+  if (!profile.ok()) return profile.status();
   Result<FolderLock> lock = FolderLock::acquire(options->folder);
   if (!lock.ok()) return lock.status();
   Result<fs::path> model = resolve_model(config, "model.path", options->seed);
@@ -71,6 +73,7 @@ Result<std::unique_ptr<StageTrainer>> StageTrainer::create(runtime::Runtime& run
   StageSetup setup{.config = config, .options = std::move(*options), .model = std::move(*model), .workers = slot_options->nodes * slot_options->per_node};
   std::unique_ptr<StageTrainer> trainer(new StageTrainer(std::move(setup), std::move(stage)));
   trainer->folder_lock_ = std::move(*lock);
+  trainer->profiler_ = StepProfiler(std::move(*profile));
   const StageOptions& kept = trainer->setup_.options;
   const Result<std::optional<fs::path>> checkpoint = checkpoint_to_resume(kept);
   if (!checkpoint.ok()) return checkpoint.status();
@@ -114,6 +117,14 @@ bool StageTrainer::due(const StageInterval& interval) const {
 }
 
 Result<Metrics> StageTrainer::step() {
+  const std::int64_t number = steps_done_ + 1;
+  profiler_.before(number, [this] { return stage_->profiled_groups(); });
+  Result<Metrics> metrics = take_step();
+  if (metrics.ok()) profiler_.after(number);
+  return metrics;
+}
+
+Result<Metrics> StageTrainer::take_step() {
   StepTimer timer;
   const double rate = learning_rate(lr_schedule_, steps_done_);
   Result<Metrics> metrics = stage_->step(rate);
@@ -135,6 +146,12 @@ Result<Metrics> StageTrainer::step() {
 }
 
 Status StageTrainer::fit() {
+  const Status trained = train();
+  profiler_.finish();
+  return trained;
+}
+
+Status StageTrainer::train() {
   Status save_failure;
   double seconds_saving = 0.0;  // of the checkpoint before a step
   while (steps_done_ < total_steps_) {

@@ -43,6 +43,8 @@ class StageTrainer {
   StageTrainer(StageSetup setup, std::unique_ptr<Stage> stage) : setup_(std::move(setup)), stage_(std::move(stage)) {}
 
   runtime::Result<Metrics> step();
+  runtime::Result<Metrics> take_step();
+  runtime::Status train();
   runtime::Status open_logs();
   runtime::Status save_checkpoint();
   runtime::Status load_checkpoint(const std::filesystem::path& folder);
@@ -53,6 +55,7 @@ class StageTrainer {
   FolderLock folder_lock_;
   LrScheduleOptions lr_schedule_;
   MetricLogger logger_;
+  StepProfiler profiler_;
   std::function<void(const StepRecord&)> on_step_;
   std::int64_t steps_done_ = 0;
   std::int64_t total_steps_ = 0;

@@ -62,6 +62,9 @@ std::vector<MemoryPart> training_memory(const ModelConfig& config, const MemoryO
   // What enters each layer, and the inside of the one that backward is at.
   const std::int64_t token = options.recompute_layers ? kept / config.layers + config.layers * config.hidden_size * kElement : kept;
   parts.push_back({"activations", options.forward_tokens * token + logit_bytes(config, options)});
+  // The output layer's weight while its log-probs are known and not yet gone back through, and what a layer's products round: its weights, its rows.
+  const std::int64_t widest = std::max(config.intermediate_size, config.heads * config.head_dim);
+  if (options.bf16) parts.push_back({"bf16 copies", (config.vocab_size * config.hidden_size + 2 * widest * config.hidden_size + 2 * options.forward_tokens * widest) * 2});
   return parts;
 }
 

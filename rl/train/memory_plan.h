@@ -32,6 +32,7 @@ struct MemoryOptions {
   std::int64_t sequences = 0;            // generated together by one worker
   std::int64_t positions = 0;            // of a sequence
   bool recompute_layers = false;         // in backward
+  bool bf16 = false;                     // see Bf16Products
 };
 
 /// Elements of the arena of all weights.

@@ -145,6 +145,8 @@ Result<std::unique_ptr<ReferenceActor>> ReferenceActor::create(runtime::Runtime&
   if (!policy.ok()) return policy.status();
   const Result<std::string> name = config->get_string("algorithm.kl_penalty");
   if (!name.ok()) return name.status();
+  const Result<std::string> dtype = config->get_string("actor_rollout_ref.ref.fsdp_config.dtype");
+  if (!dtype.ok()) return dtype.status();
   const Result<KlPenalty> penalty = parse_kl_penalty(*name);
   if (!penalty.ok()) return penalty.status().with_context("algorithm.kl_penalty");
   Result<std::unique_ptr<ReferenceWorker>> worker = ReferenceWorker::create({.model = spec.model,
@@ -153,7 +155,8 @@ Result<std::unique_ptr<ReferenceActor>> ReferenceActor::create(runtime::Runtime&
                                                                              .device = spec.device,
                                                                              .temperature = policy->training.temperature,
                                                                              .micro_batch = policy->micro_batch,
-                                                                             .penalty = *penalty});
+                                                                             .penalty = *penalty,
+                                                                             .bf16 = is_bf16(*dtype)});
   if (!worker.ok()) return worker.status();
   return std::make_unique<ReferenceActor>(runtime, std::move(*worker));
 }

@@ -4,7 +4,9 @@
 
 #include <utility>
 
+#include "rl/model/bf16_products.h"
 #include "rl/model/head.h"
+#include "rl/model/recompute_layers.h"
 #include "rl/worker/reference_worker.h"
 
 namespace rl {
@@ -30,6 +32,7 @@ Result<std::unique_ptr<CriticWorker>> CriticWorker::create(const CriticOptions& 
 
 Result<TokenEstimates> CriticWorker::estimate(const RolloutBatch& batch, std::span<const float> reference_logprobs, const EstimateTask& task) {
   if (const Status valid = batch.validate(); !valid.ok()) return valid;
+  const Bf16Products bf16(options_.bf16);
   Result<std::vector<float>> values = response_values(learner_.model(), head_, batch, options_.micro_batch);
   if (!values.ok()) return values.status();
   return estimate_tokens(batch, std::move(*values), reference_logprobs, task, options_.estimates);
@@ -42,6 +45,8 @@ Result<Metrics> CriticWorker::update(const RolloutBatch& batch, const TokenEstim
   if (!valid.ok()) return valid;
   const UpdateLoop loop{.epochs = options_.epochs, .micro_batch = options_.micro_batch, .learning_rate = plan.learning_rate, .role = "critic"};
   return run_updates(learner_, batch, plan.mini_batches, loop, [&](const MiniBatch& mini_batch, std::int64_t first, std::int64_t last, Metrics& metrics) -> Status {
+    const RecomputeLayers recompute(options_.recompute_layers);
+    const Bf16Products bf16(options_.bf16);
     const PackedBatch packed = pack_samples(batch, first, last);
     const Result<at::Tensor> head_T = learner_.model().head(packed, head_);
     if (!head_T.ok()) return head_T.status();

@@ -122,10 +122,14 @@ Result<std::optional<SharedCriticOptions>> SharedCriticOptions::from_config(cons
   return std::optional(options);
 }
 
+bool is_bf16(const std::string& dtype) { return dtype == "bfloat16" || dtype == "bf16"; }
+
 Result<CriticOptions> CriticOptions::from_config(const Config& config) {
   ConfigReader read(config);
   CriticOptions options;
   options.epochs = read.get_int("critic.ppo_epochs");
+  options.recompute_layers = read.get_bool("critic.model.enable_gradient_checkpointing");
+  options.bf16 = is_bf16(read.get_string("critic.fsdp.dtype"));
   options.seed = static_cast<std::uint64_t>(read.find_int("trainer.seed").value_or(0));
   const std::int64_t mini_batch = read.get_int("critic.ppo_mini_batch_size");
   const std::int64_t actors = read.get_int("actor_rollout_ref.actor.ppo_mini_batch_size");
@@ -162,6 +166,7 @@ Result<PolicyOptions> PolicyOptions::from_config(const Config& config) {
   const std::int64_t rollout_response_tokens = read.get_int(rollout + "response_length");
   options.model = read.get_string("actor_rollout_ref.model.path");
   options.recompute_layers = read.get_bool("actor_rollout_ref.model.enable_gradient_checkpointing");
+  options.bf16 = is_bf16(read.get_string(actor + "fsdp_config.dtype"));
   if (!read.status().ok()) return read.status();
 
   options.positions_max = prompt_tokens_max + options.training.response_tokens_max;

@@ -64,6 +64,8 @@ struct CriticOptions {
   LearnerOptions learner;
   std::int64_t epochs = 1;      // passes over a step's samples
   MicroBatchLimits micro_batch;
+  bool recompute_layers = false;  // see RecomputeLayers
+  bool bf16 = false;              // see Bf16Products
   std::uint64_t seed = 0;       // of the head's first weights, where the model has none
 
   /// From `critic.*` and `algorithm.*`, without the model. kInvalidArgument: a value out of range, by key.
@@ -83,6 +85,7 @@ struct PolicyOptions {
   std::int64_t epochs = 1;      // passes over a step's samples
   MicroBatchLimits micro_batch;
   bool recompute_layers = false;   // see RecomputeLayers
+  bool bf16 = false;               // in training and scoring: see Bf16Products
   std::int64_t positions_max = 0;  // tokens of prompt and response together
   std::optional<AdapterOptions> adapter;      // nothing: all weights are trained
   std::optional<SharedCriticOptions> critic;  // nothing: none on the policy's backbone
@@ -98,6 +101,9 @@ inline constexpr const char* kStageRole = "";  // a stage trains one thing: `opt
 
 /// `<role>.optim` and `<role>.grad_clip`; of a stage `optim` and `optim.clip_grad`. kInvalidArgument: a value out of range, by key.
 runtime::Result<LearnerOptions> learner_from_config(const Config& config, const std::string& role);
+
+/// Whether the numbers that a `dtype` key names are bf16.
+bool is_bf16(const std::string& dtype);
 
 /// `<role>.ppo_micro_batch_size_per_gpu`, or a limit in tokens without. kInvalidArgument: out of range.
 runtime::Result<MicroBatchLimits> micro_batch_from_config(const Config& config, const std::string& role);

@@ -5,11 +5,13 @@
 #include <ATen/ops/from_blob.h>
 
 #include <algorithm>
+#include <cmath>
 #include <string>
 #include <utility>
 
 #include "rl/algo/masked.h"
 #include "rl/algo/token_advantage.h"
+#include "rl/model/bf16_products.h"
 #include "rl/model/head.h"
 #include "rl/model/recompute_layers.h"
 #include "rl/model/save.h"
@@ -50,6 +52,13 @@ std::vector<float> token_advantages(const RolloutBatch& batch, const UpdatePlan&
     advantages.insert(advantages.end(), static_cast<std::size_t>(batch.responses.row_size(sample)), plan.advantages[static_cast<std::size_t>(sample)]);
   }
   return advantages;
+}
+
+// How far the tokens' probabilities lie apart.
+double mean_difference(std::span<const float> a, std::span<const float> b) {
+  double sum = 0.0;
+  for (std::size_t i = 0; i < a.size(); ++i) sum += std::abs(std::exp(static_cast<double>(a[i])) - std::exp(static_cast<double>(b[i])));
+  return a.empty() ? 0.0 : sum / static_cast<double>(a.size());
 }
 
 // The model with what training puts on it: a critic's head, an adapter.
@@ -139,6 +148,7 @@ Result<TokenEstimates> PolicyWorker::estimate(const RolloutBatch& batch, std::sp
   if (const Status valid = batch.validate(); !valid.ok()) return valid;
   if (options_.estimates.estimator != AdvantageEstimator::kGae) return estimate_tokens(batch, {}, reference_logprobs, task, options_.estimates);
   if (!options_.critic) return runtime::invalid_argument("estimate: this policy has no critic on its backbone");
+  const Bf16Products bf16(options_.bf16);
   Result<std::vector<float>> values = response_values(learner_.model(), value_head().name, batch, options_.micro_batch);
   if (!values.ok()) return values.status();
   return estimate_tokens(batch, std::move(*values), reference_logprobs, task, options_.estimates);
@@ -149,13 +159,19 @@ struct PolicyWorker::Update {
   std::span<const float> reference_logprobs;
   const UpdatePlan& plan;
   const TokenEstimates& estimates;
+  std::vector<float> own_logprobs;  // of the responses, where they are computed in another precision than they were drawn in; else empty
   std::vector<float> chosen;  // per response token: 1 where covariant_tokens() chose; else empty
 };
 
 Result<Metrics> PolicyWorker::update(const RolloutBatch& batch, std::span<const float> reference_logprobs, const UpdatePlan& plan, const TokenEstimates& estimates) {
   const Status valid = check_update(batch, reference_logprobs, plan, estimates, options_);
   if (!valid.ok()) return valid;
-  Update update{batch, reference_logprobs, plan, estimates, {}};
+  Update update{batch, reference_logprobs, plan, estimates, {}, {}};
+  if (options_.bf16) {
+    Result<std::vector<float>> own = logprobs(batch);
+    if (!own.ok()) return own.status();
+    update.own_logprobs = std::move(*own);
+  }
   if (options_.objective.chooses_tokens() && !plan.critic_only) {
     const auto choice = options_.objective.mode == PolicyLossMode::kClipCov ? CovarianceChoice::kClip : CovarianceChoice::kKl;
     Result<std::vector<float>> chosen =
@@ -164,13 +180,16 @@ Result<Metrics> PolicyWorker::update(const RolloutBatch& batch, std::span<const 
     update.chosen = std::move(*chosen);
   }
   const UpdateLoop loop{.epochs = options_.epochs, .micro_batch = options_.micro_batch, .learning_rate = plan.learning_rate, .role = "actor"};
-  return run_updates(learner_, batch, plan.mini_batches, loop, [&](const MiniBatch& mini_batch, std::int64_t first, std::int64_t last, Metrics& metrics) {
-    return accumulate(update, mini_batch, first, last, metrics);
+  Result<Metrics> metrics = run_updates(learner_, batch, plan.mini_batches, loop, [&](const MiniBatch& mini_batch, std::int64_t first, std::int64_t last, Metrics& part) {
+    return accumulate(update, mini_batch, first, last, part);
   });
+  if (metrics.ok() && options_.bf16) (*metrics)["training/rollout_probs_diff_mean"] = mean_difference(batch.logprobs, update.own_logprobs) / learner_.communicator().size();
+  return metrics;
 }
 
 Status PolicyWorker::accumulate(const Update& update, const MiniBatch& mini_batch, std::int64_t first, std::int64_t last, Metrics& metrics) {
   const RecomputeLayers recompute(options_.recompute_layers);
+  const Bf16Products bf16(options_.bf16);
   const PackedBatch packed = pack_samples(update.batch, first, last);
   OutputOptions wanted;
   if (!update.plan.critic_only) wanted.logprobs = LogprobOptions{.temperature = options_.training.temperature, .with_entropy = true};
@@ -194,7 +213,7 @@ at::Tensor PolicyWorker::policy_loss(const Update& update, const MiniBatch& mini
   const std::vector<std::int64_t> lengths = response_lengths(batch, first, last);
   ObjectiveInputs inputs{.logprobs_BT = pad_rows(outputs.logprobs_N, lengths),
                          .entropy_BT = pad_rows(outputs.entropy_N, lengths),
-                         .old_logprobs_BT = padded_rows(batch.logprobs, batch, first, last),
+                         .old_logprobs_BT = padded_rows(update.own_logprobs.empty() ? batch.logprobs : update.own_logprobs, batch, first, last),
                          .reference_BT = {},
                          .advantages_BT = {},
                          .mask_BT = length_mask(lengths),
@@ -220,6 +239,7 @@ Result<Metrics> PolicyWorker::supervise(const DemonstrationBatch& batch, std::in
   for (std::int64_t i = 0; i < batch.prompts.rows(); ++i) lengths.push_back(batch.prompts.row_size(i) + batch.responses.row_size(i));
   const std::vector<std::int64_t> cuts = plan_micro_batches(lengths, options_.micro_batch);
   double loss_sum = 0.0;
+  const Bf16Products bf16(options_.bf16);
   for (std::size_t k = 0; k + 1 < cuts.size(); ++k) {
     PackedBatch packed;
     for (std::int64_t i = cuts[k]; i < cuts[k + 1]; ++i) {
@@ -257,6 +277,7 @@ Result<std::vector<std::filesystem::path>> PolicyWorker::with_tokenizer(Result<s
 Result<std::vector<float>> PolicyWorker::logprobs(const RolloutBatch& batch) {
   const Status valid = batch.validate();
   if (!valid.ok()) return valid;
+  const Bf16Products bf16(options_.bf16);
   return response_logprobs(learner_.model(), batch, options_.training.temperature, options_.micro_batch);
 }
 

@@ -25,6 +25,8 @@ Result<std::unique_ptr<PreferenceActor>> PreferenceActor::create(runtime::Runtim
                                   .learner = stage->learner,
                                   .micro_batch = stage->micro_batch,
                                   .adapter = stage->adapter,
+                                  .recompute_layers = stage->recompute_layers,
+                                  .bf16 = stage->bf16,
                                   .seed = stage->seed};
   if (options.adapter) {
     options.adapter->folder = spec.adapter;
@@ -40,6 +42,16 @@ Result<std::unique_ptr<PreferenceActor>> PreferenceActor::create(runtime::Runtim
   Result<std::unique_ptr<PreferenceWorker>> worker = PreferenceWorker::create(options, std::move(*communicator));
   if (!worker.ok()) return worker.status();
   return std::make_unique<PreferenceActor>(std::move(*worker));
+}
+
+Result<Metrics> PreferenceActor::update(const PreferenceBatch& batch, const PreferenceTotals& totals, double learning_rate) {
+  const CallSpan span("update");
+  return worker_->update(batch, totals, learning_rate);
+}
+
+Result<Metrics> PreferenceActor::evaluate(const PreferenceBatch& batch, const PreferenceTotals& totals, std::int64_t batch_rows) {
+  const CallSpan span("evaluate");
+  return worker_->evaluate(batch, totals, batch_rows);
 }
 
 Result<std::vector<std::string>> PreferenceActor::save(const std::string& folder) { return as_text(worker_->save(folder)); }

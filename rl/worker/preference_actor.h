@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "rl/worker/actor_profile.h"
 #include "rl/worker/actors.h"
 #include "rl/worker/preference_worker.h"
 #include "runtime/runtime.h"
@@ -22,11 +23,13 @@ class PreferenceActor {
 
   explicit PreferenceActor(std::unique_ptr<PreferenceWorker> worker) : worker_(std::move(worker)) {}
 
-  runtime::Result<Metrics> update(const PreferenceBatch& batch, const PreferenceTotals& totals, double learning_rate) { return worker_->update(batch, totals, learning_rate); }
-  runtime::Result<Metrics> evaluate(const PreferenceBatch& batch, const PreferenceTotals& totals, std::int64_t batch_rows) { return worker_->evaluate(batch, totals, batch_rows); }
+  runtime::Result<Metrics> update(const PreferenceBatch& batch, const PreferenceTotals& totals, double learning_rate);
+  runtime::Result<Metrics> evaluate(const PreferenceBatch& batch, const PreferenceTotals& totals, std::int64_t batch_rows);
   /// Paths travel as text.
   runtime::Result<std::vector<std::string>> save(const std::string& folder);
   runtime::Status load(const std::string& folder) { return worker_->load(folder); }
+  profile::ProfileStarted begin_profile(const profile::ProfileRequest& request) { return begin_actor_profile(request); }
+  profile::Recording end_profile() { return end_actor_profile(); }
 
  private:
   std::unique_ptr<PreferenceWorker> worker_;

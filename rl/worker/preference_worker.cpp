@@ -12,7 +12,9 @@
 #include <array>
 #include <utility>
 
+#include "rl/model/bf16_products.h"
 #include "rl/model/head.h"
+#include "rl/model/recompute_layers.h"
 #include "rl/model/save.h"
 #include "rl/worker/update_loop.h"
 
@@ -165,6 +167,8 @@ Result<at::Tensor> PreferenceWorker::reward_loss(const PreferenceBatch& batch, s
 }
 
 Result<Metrics> PreferenceWorker::pass(const PreferenceBatch& batch, const PreferenceTotals& totals, std::int64_t batch_rows, bool learn) {
+  const RecomputeLayers recompute(options_.recompute_layers);
+  const Bf16Products bf16(options_.bf16);
   const Result<Reference> reference = refer(batch);
   if (!reference.ok()) return reference.status();
   double kl = 0.0;

@@ -28,6 +28,8 @@ struct PreferenceWorkerOptions {
   LearnerOptions learner;
   MicroBatchLimits micro_batch;           // a pair counts as one row
   std::optional<AdapterOptions> adapter;  // nothing: all weights are trained
+  bool recompute_layers = false;         // see RecomputeLayers
+  bool bf16 = false;                     // see Bf16Products
   std::uint64_t seed = 0;                 // of a reward model's first head
 };
 

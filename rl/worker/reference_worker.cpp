@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "rl/model/bf16_products.h"
 #include "rl/worker/policy_options.h"
 
 namespace rl {
@@ -27,6 +28,7 @@ Result<std::unique_ptr<ReferenceWorker>> ReferenceWorker::create(const Reference
 Result<ReferenceScores> ReferenceWorker::score(const RolloutBatch& batch) {
   const runtime::Status valid = batch.validate();
   if (!valid.ok()) return valid;
+  const Bf16Products bf16(options_.bf16);
   Result<std::vector<float>> logprobs = response_logprobs(*model_, batch, options_.temperature, options_.micro_batch);
   if (!logprobs.ok()) return logprobs.status();
   ReferenceScores scores{.logprobs = std::move(*logprobs), .kl_penalties = {}};

@@ -23,6 +23,7 @@ struct ReferenceOptions {
   float temperature = 1.0F;     // that of the rollout
   MicroBatchLimits micro_batch;
   KlPenalty penalty{.estimator = KlEstimator::kK1};  // of the KL in the reward
+  bool bf16 = false;            // see Bf16Products
 };
 
 /// What the reference says of a RolloutBatch.

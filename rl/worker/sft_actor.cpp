@@ -18,7 +18,7 @@ Result<std::unique_ptr<SftActor>> SftActor::create(runtime::Runtime& runtime, co
   if (!stage.ok()) return stage.status();
   const Result<std::optional<TeacherOptions>> teacher = TeacherOptions::from_config(*config);
   if (!teacher.ok()) return teacher.status();
-  SftWorkerOptions options{.model = spec.model, .threads = spec.threads, .device = spec.device, .learner = stage->learner, .micro_batch = stage->micro_batch, .adapter = stage->adapter, .teacher = *teacher};
+  SftWorkerOptions options{.model = spec.model, .threads = spec.threads, .device = spec.device, .learner = stage->learner, .micro_batch = stage->micro_batch, .adapter = stage->adapter, .recompute_layers = stage->recompute_layers, .bf16 = stage->bf16, .teacher = *teacher};
   if (options.adapter) {
     options.adapter->folder = spec.adapter;
     options.adapter->lora.base_model = spec.model_name;
@@ -31,14 +31,21 @@ Result<std::unique_ptr<SftActor>> SftActor::create(runtime::Runtime& runtime, co
 }
 
 Result<Metrics> SftActor::update(const SupervisedBatch& batch, std::int64_t tokens_total, double learning_rate) {
+  const CallSpan span("update");
   return with_peak_memory(worker_->update(batch, tokens_total, learning_rate));
+}
+
+Result<SupervisedSums> SftActor::evaluate(const SupervisedBatch& batch) {
+  const CallSpan span("evaluate");
+  return worker_->evaluate(batch);
 }
 
 Result<std::vector<std::string>> SftActor::save(const std::string& folder) { return as_text(worker_->save(folder)); }
 
 void register_stage_actors(runtime::Runtime& runtime) {
-  runtime.register_actor<SftActor>(SftActor::kName, &SftActor::update, &SftActor::evaluate, &SftActor::save, &SftActor::load);
-  runtime.register_actor<PreferenceActor>(PreferenceActor::kName, &PreferenceActor::update, &PreferenceActor::evaluate, &PreferenceActor::save, &PreferenceActor::load);
+  runtime.register_actor<SftActor>(SftActor::kName, &SftActor::update, &SftActor::evaluate, &SftActor::save, &SftActor::load, &SftActor::begin_profile, &SftActor::end_profile);
+  runtime.register_actor<PreferenceActor>(PreferenceActor::kName, &PreferenceActor::update, &PreferenceActor::evaluate, &PreferenceActor::save, &PreferenceActor::load, &PreferenceActor::begin_profile,
+                                          &PreferenceActor::end_profile);
 }
 
 }  // namespace rl

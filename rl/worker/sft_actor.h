@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "rl/worker/actor_profile.h"
 #include "rl/worker/actors.h"
 #include "rl/worker/sft_worker.h"
 #include "runtime/runtime.h"
@@ -23,10 +24,12 @@ class SftActor {
   explicit SftActor(std::unique_ptr<SftWorker> worker) : worker_(std::move(worker)) {}
 
   runtime::Result<Metrics> update(const SupervisedBatch& batch, std::int64_t tokens_total, double learning_rate);
-  runtime::Result<SupervisedSums> evaluate(const SupervisedBatch& batch) { return worker_->evaluate(batch); }
+  runtime::Result<SupervisedSums> evaluate(const SupervisedBatch& batch);
   /// Paths travel as text.
   runtime::Result<std::vector<std::string>> save(const std::string& folder);
   runtime::Status load(const std::string& folder) { return worker_->load(folder); }
+  profile::ProfileStarted begin_profile(const profile::ProfileRequest& request) { return begin_actor_profile(request); }
+  profile::Recording end_profile() { return end_actor_profile(); }
 
  private:
   std::unique_ptr<SftWorker> worker_;

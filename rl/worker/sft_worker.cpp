@@ -9,6 +9,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "rl/model/bf16_products.h"
+#include "rl/model/recompute_layers.h"
 #include "rl/model/save.h"
 #include "rl/model/target_logits.h"
 #include "rl/model/transformer.h"
@@ -97,6 +99,8 @@ Status SftWorker::pass_with_teacher(const PackedBatch& packed, double scale, Sup
 Result<SupervisedSums> SftWorker::passes(const SupervisedBatch& batch, double scale) {
   if (const Status valid = batch.validate(); !valid.ok()) return valid;
   const std::vector<std::int64_t> cuts = plan_micro_batches(sequence_lengths(batch), options_.micro_batch);
+  const RecomputeLayers recompute(options_.recompute_layers);
+  const Bf16Products bf16(options_.bf16);
   SupervisedSums sums{.loss = 0.0, .kl = 0.0, .tokens = batch.learned_tokens()};
   for (std::size_t k = 0; k + 1 < cuts.size(); ++k) {
     const PackedBatch packed = pack_supervised(batch, cuts[k], cuts[k + 1]);

@@ -35,6 +35,8 @@ struct SftWorkerOptions {
   LearnerOptions learner;
   MicroBatchLimits micro_batch;
   std::optional<AdapterOptions> adapter;  // nothing: all weights are trained
+  bool recompute_layers = false;         // see RecomputeLayers
+  bool bf16 = false;                     // see Bf16Products
   std::optional<TeacherOptions> teacher;  // nothing: the data alone
 };
 

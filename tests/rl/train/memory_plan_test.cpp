@@ -51,6 +51,13 @@ TEST(MemoryPlan, AnAdapterAloneHasGradients) {
   EXPECT_GT(bytes_of(parts, "activations"), bytes_of(training_memory(small_config(), {.forward_tokens = 10}), "activations"));
 }
 
+TEST(MemoryPlan, ProductsInBf16NeedCopiesOfTheirFactors) {
+  const ModelConfig config = small_config();
+  const auto parts = training_memory(config, {.forward_tokens = 10, .bf16 = true});
+  EXPECT_EQ(bytes_of(parts, "bf16 copies"), 2 * (32 * 8 + 2 * 16 * 8 + 2 * 10 * 16));
+  EXPECT_EQ(bytes_of(training_memory(config, {.forward_tokens = 10}), "bf16 copies"), -1);
+}
+
 TEST(MemoryPlan, LayersComputedAgainKeepWhatEntersThem) {
   const ModelConfig config = small_config();
   const auto activations = [&](bool recompute) { return bytes_of(training_memory(config, {.forward_tokens = 10, .recompute_layers = recompute}), "activations"); };

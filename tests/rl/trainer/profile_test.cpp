@@ -111,6 +111,17 @@ TEST_F(ProfileTest, ATraceThatCannotBeWrittenIsAWarning) {
   EXPECT_EQ(numbers(folder_ / "run").size(), 2u);
 }
 
+TEST_F(ProfileTest, StagesHaveThemToo) {
+  const std::string dpo = STARLING_BIN_DIR "/starling-rl dpo data.dataset_name=toy data.toy.letters=4 data.toy.length=2 data.train_batch_size=8 data.max_length=64 model.path=" + model() +
+                          " trainer.n_gpus_per_node=2 trainer.cpus_per_worker=1 trainer.total_training_steps=2 trainer.default_local_dir=" + (folder_ / "run").string() +
+                          " engine.dtype=bfloat16 model.enable_gradient_checkpointing=true \"profile=steps[2]\"";
+  const Outcome run = shell("exec " + dpo);
+  ASSERT_EQ(run.code, 0) << run.output;
+  const Trace trace = parse(folder_ / "run" / "profile" / "step_2.trace.json");
+  EXPECT_EQ(names_of(trace), (std::set<std::string>{"controller", "worker 0", "worker 1"}));
+  for (const char* name : {"step 2", "update", "recomputed layer backward", "all-reduce", "aten::mm"}) EXPECT_TRUE(trace.names.contains(name)) << name;
+}
+
 TEST_F(ProfileTest, StepsMustBeSteps) {
   const Outcome run = train("global_profiler.steps=[0]");
   EXPECT_NE(run.code, 0);

@@ -185,6 +185,33 @@ TEST_F(CriticWorkerTest, TwoWorkersTakeTheStepOfOne) {
   EXPECT_LT(((a - b).norm() / a.norm()).item<double>(), 1e-4);
 }
 
+TEST_F(CriticWorkerTest, LayersComputedAgainGiveTheSameBits) {
+  CriticOptions recompute = options();
+  recompute.recompute_layers = true;
+  const RolloutBatch batch = samples();
+  const auto kept = make(options());
+  const auto again = make(recompute);
+  const auto estimates = kept->estimate(batch, {}, {kScores});
+  ASSERT_TRUE(kept->update(batch, *estimates, {{}, {{0, 4, 10, 4}}, 1e-2, {}, false}).ok());
+  ASSERT_TRUE(again->update(batch, *estimates, {{}, {{0, 4, 10, 4}}, 1e-2, {}, false}).ok());
+  EXPECT_EQ(kept->learner().weights_checksum(), again->learner().weights_checksum());
+}
+
+TEST_F(CriticWorkerTest, InBf16ValuesAreNearThoseInFp32) {
+  CriticOptions bf16 = options();
+  bf16.bf16 = true;
+  const RolloutBatch batch = samples();
+  const auto exact = make(options());
+  const auto rounded = make(bf16);
+  const auto values = exact->estimate(batch, {}, {kScores})->values;
+  const auto near = rounded->estimate(batch, {}, {kScores})->values;
+  EXPECT_NE(values, near);
+  for (std::size_t i = 0; i < values.size(); ++i) EXPECT_NEAR(values[i], near[i], 0.02) << i;
+  const auto metrics = rounded->update(batch, *rounded->estimate(batch, {}, {kScores}), {{}, {{0, 4, 10, 4}}, 1e-2, {}, false});
+  ASSERT_TRUE(metrics.ok()) << metrics.status().to_string();
+  EXPECT_GT(metrics->at("critic/grad_norm"), 0.0);
+}
+
 TEST_F(CriticWorkerTest, RefusesEstimatesOfAnotherBatch) {
   const auto critic = make(options());
   EXPECT_EQ(critic->update(samples(), {}, {{}, {{0, 4, 10, 4}}, 1e-2, {}, false}).status().code(), runtime::ErrorCode::kInvalidArgument);

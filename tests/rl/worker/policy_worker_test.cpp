@@ -204,6 +204,20 @@ TEST_F(PolicyWorkerTest, LayersComputedAgainGiveTheSameBits) {
   EXPECT_EQ(step(1, recompute).checksums, step(1, options()).checksums);
 }
 
+// The ratio of a first step is that of a policy to itself, though its responses were drawn in fp32.
+TEST_F(PolicyWorkerTest, InBf16AStepIsNearThatInFp32) {
+  PolicyOptions bf16 = options();
+  bf16.bf16 = true;
+  const StepResult exact = step(1, options());
+  const StepResult rounded = step(2, bf16);
+  EXPECT_EQ(rounded.checksums[0], rounded.checksums[1]);
+  EXPECT_NE(rounded.checksums[0], exact.checksums[0]);
+  EXPECT_GT(rounded.metrics.at("training/rollout_probs_diff_mean"), 0.0);
+  EXPECT_LT(rounded.metrics.at("training/rollout_probs_diff_mean"), 0.01);
+  EXPECT_FALSE(exact.metrics.contains("training/rollout_probs_diff_mean"));
+  EXPECT_NEAR(rounded.metrics.at("actor/grad_norm"), exact.metrics.at("actor/grad_norm"), 0.05 * exact.metrics.at("actor/grad_norm"));
+}
+
 TEST_F(PolicyWorkerTest, MicroBatchesDoNotChangeTheStep) {
   PolicyOptions whole = options();
   whole.micro_batch = {};
