@@ -35,7 +35,8 @@ Result<Metrics> Trainer::step() {
   const double critic_rate = learning_rate(critic_lr_schedule_, steps_done_);
   const bool policy_waits = options_.estimator == AdvantageEstimator::kGae && steps_done_ + 1 < options_.critic_warmup;
   const auto response_tokens = select(samples->summaries, &RolloutSummary::response_tokens);
-  const auto mini_batches = plan_mini_batches(samples->shards, samples->samples_of, response_tokens, credit->use);
+  const auto learned_tokens = select(samples->summaries, &RolloutSummary::learned_tokens);
+  const auto mini_batches = plan_mini_batches(samples->shards, samples->samples_of, learned_tokens, credit->use);
   const auto advantages = cut_like(credit->advantages, samples->scores);
   std::vector<UpdatePlan> plans;
   std::vector<UpdatePlan> critic_plans;
@@ -68,6 +69,8 @@ Result<Metrics> Trainer::step() {
                               .advantages = credit->advantages,
                               .prompt_tokens = join<std::int64_t>(select(samples->summaries, &RolloutSummary::prompt_tokens)),
                               .response_tokens = join<std::int64_t>(response_tokens),
+                              .learned_tokens = join<std::int64_t>(learned_tokens),
+                              .turns = join<std::int64_t>(select(samples->summaries, &RolloutSummary::turns)),
                               .stopped = join<std::uint8_t>(select(samples->summaries, &RolloutSummary::stopped)),
                               .prompt_tokens_max = options_.prompt_tokens_max};
   metrics.merge(sample_metrics(scalars));

@@ -47,7 +47,7 @@ std::vector<float> token_advantages(const RolloutBatch& batch, const UpdatePlan&
   for (const float advantage : estimates.advantages) advantages.push_back(static_cast<float>((advantage - plan.scaling.mean) * plan.scaling.scale));
   if (!estimates.empty()) return advantages;
   for (std::int64_t sample = 0; sample < batch.samples(); ++sample) {
-    advantages.insert(advantages.end(), static_cast<std::size_t>(batch.responses.row_size(sample)), plan.advantages[static_cast<std::size_t>(sample)]);
+    advantages.insert(advantages.end(), static_cast<std::size_t>(batch.learned_tokens(sample)), plan.advantages[static_cast<std::size_t>(sample)]);
   }
   return advantages;
 }
@@ -191,7 +191,7 @@ Status PolicyWorker::accumulate(const Update& update, const MiniBatch& mini_batc
 at::Tensor PolicyWorker::policy_loss(const Update& update, const MiniBatch& mini_batch, std::int64_t first, std::int64_t last, const TokenLogprobs& outputs,
                                      Metrics& metrics) const {
   const RolloutBatch& batch = update.batch;
-  const std::vector<std::int64_t> lengths = response_lengths(batch, first, last);
+  const std::vector<std::int64_t> lengths = learned_lengths(batch, first, last);
   ObjectiveInputs inputs{.logprobs_BT = pad_rows(outputs.logprobs_N, lengths),
                          .entropy_BT = pad_rows(outputs.entropy_N, lengths),
                          .old_logprobs_BT = padded_rows(batch.logprobs, batch, first, last),

@@ -41,7 +41,7 @@ class PolicyWorker {
   runtime::Result<TokenEstimates> estimate(const RolloutBatch& batch, std::span<const float> reference_logprobs, const EstimateTask& task);
 
   /// PPO's policy update: options.epochs passes over the mini-batches, an optimizer step each. `reference_logprobs` belong to
-  /// batch.responses.values, and are empty unless the objective has a KL loss. Advantages are the plan's, per sample, or a critic's, per token; a
+  /// the learned tokens, and are empty unless the objective has a KL loss. Advantages are the plan's, per sample, or a critic's, per token; a
   /// critic on this backbone learns its returns in the same passes, so that its gradient reaches the backbone.
   /// Returns "actor/..." (and "critic/...") metrics as this worker's part of the step's means: summed over the workers they are the whole.
   /// kInvalidArgument: sizes that do not fit. Others: those of Learner::apply.
@@ -51,7 +51,7 @@ class PolicyWorker {
   /// Returns "sft/..." metrics, parts as in update().
   runtime::Result<Metrics> supervise(const DemonstrationBatch& batch, std::int64_t tokens_total, double learning_rate);
 
-  /// Log-probabilities of batch.responses.values under the present weights, at the training temperature.
+  /// Log-probabilities of the learned tokens under the present weights, at the training temperature.
   runtime::Result<std::vector<float>> logprobs(const RolloutBatch& batch);
 
   /// Collective; see Learner::check_equal_weights.
