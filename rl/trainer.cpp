@@ -46,6 +46,7 @@ Result<Metrics> Trainer::step() {
   }
   Metrics metrics = credit->metrics;
   metrics.merge(reward_metrics(samples->reports));
+  metrics.insert(samples->draw_metrics.begin(), samples->draw_metrics.end());
   if (!critic_.empty()) {
     const auto learned = critic_.fetch(&CriticActor::update, split(samples->batches), split(credit->estimates), split(critic_plans));
     if (!learned.ok()) return learned.status();

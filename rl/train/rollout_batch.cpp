@@ -37,7 +37,7 @@ runtime::Status RolloutBatch::validate() const {
     return runtime::invalid_argument("rollout batch: a mask that is not of the responses' tokens");
   }
   if (prompt_of.size() != samples || stopped.size() != samples || static_cast<std::int64_t>(logprobs.size()) != learned_before(responses.rows()) ||
-      (!lengths_max.empty() && lengths_max.size() != samples) || (!notes.empty() && notes.size() != samples)) {
+      (!lengths_max.empty() && lengths_max.size() != samples) || (!turns.empty() && turns.size() != samples) || (!notes.empty() && notes.size() != samples)) {
     return runtime::invalid_argument("rollout batch: sizes differ");
   }
   for (std::size_t sample = 0; sample < samples; ++sample) {
@@ -62,6 +62,7 @@ void append_sample(RolloutBatch& to, const RolloutBatch& from, std::int64_t samp
   to.logprobs.insert(to.logprobs.end(), begin, begin + from.learned_tokens(sample));
   to.stopped.push_back(from.stopped[at]);
   if (!from.lengths_max.empty()) to.lengths_max.push_back(from.lengths_max[at]);
+  if (!from.turns.empty()) to.turns.push_back(from.turns[at]);
   if (!from.notes.empty()) to.notes.push_back(from.notes[at]);
   if (!masked) return;
   const std::span<const std::uint8_t> mask = from.mask_of(sample);
@@ -79,6 +80,7 @@ RolloutSummary summarize(const RolloutBatch& batch) {
     summary.learned_tokens.push_back(batch.learned_tokens(sample));
   }
   summary.stopped = batch.stopped;
+  summary.turns = batch.turns;
   return summary;
 }
 

@@ -48,8 +48,9 @@ struct Ragged {
 struct PromptBatch {
   Ragged<std::int32_t> ids;
   std::vector<std::uint64_t> seeds;  // of each prompt's samples: the same whichever worker draws them
+  std::vector<std::string> contexts = {};  // [prompts]: JSON, what a conversation of several turns needs to know of its row (see conversation_context()); or empty
 
-  auto fields() { return std::tie(ids, seeds); }
+  auto fields() { return std::tie(ids, seeds, contexts); }
   bool operator==(const PromptBatch&) const = default;
 };
 
@@ -64,6 +65,7 @@ struct RolloutBatch {
   /// Of responses.values: 1 where the policy chose the token, 0 where a tool or a user wrote it in between (verl's response_mask). Empty: the policy chose all of them. Tokens with a 0
   /// are read and never learned: numbers per token (log-probabilities, values, advantages) are of the learned ones alone, end to end.
   std::vector<std::uint8_t> response_mask = {};
+  std::vector<std::int64_t> turns = {};  // [samples]: messages of the conversation as verl counts them, the prompt's as one; or empty
   std::vector<std::string> notes = {};  // [samples]: JSON, what a scorer is told of the sample in extra_info (turns, rewards of tools); or empty
 
   std::int64_t samples() const { return responses.rows(); }
@@ -78,7 +80,7 @@ struct RolloutBatch {
   /// kInvalidArgument: sizes that do not fit together, an index out of range.
   runtime::Status validate() const;
 
-  auto fields() { return std::tie(prompts, prompt_of, responses, logprobs, stopped, lengths_max, response_mask, notes); }
+  auto fields() { return std::tie(prompts, prompt_of, responses, logprobs, stopped, lengths_max, response_mask, turns, notes); }
   bool operator==(const RolloutBatch&) const = default;
 };
 
@@ -116,7 +118,7 @@ struct RolloutSummary {
   std::vector<std::uint8_t> stopped;          // [samples]
   double seconds = 0.0;                       // of generation, on the worker
   std::map<std::string, double> metrics = {};  // of generation, to be summed over workers: what became of calls of tools
-  std::vector<std::int64_t> turns = {};        // [samples]: messages of the conversation as verl counts them; or empty
+  std::vector<std::int64_t> turns = {};        // [samples]: RolloutBatch::turns
 
   auto fields() { return std::tie(prompt_tokens, response_tokens, learned_tokens, stopped, seconds, metrics, turns); }
   bool operator==(const RolloutSummary&) const = default;

@@ -7,6 +7,7 @@
 #include <span>
 #include <vector>
 
+#include "rl/agent/agent_loop.h"
 #include "rl/rollout/engine.h"
 #include "rl/train/batch_plan.h"
 #include "rl/train/communicator.h"
@@ -35,6 +36,9 @@ class PolicyWorker {
 
   /// One greedy response to each prompt: what ReMax compares the samples with. Errors: as generate().
   runtime::Result<RolloutBatch> generate_greedy(const PromptBatch& prompts);
+
+  /// Of the samples drawn since this was asked last: what became of calls of tools. Empty without several turns.
+  Metrics take_draw_metrics() { return agent_ ? agent_->take_metrics() : Metrics(); }
 
   /// Advantages of the samples' tokens: by the critic on this backbone, or from rewards alone where options.estimates names such an estimator.
   /// kInvalidArgument: GAE, and options.critic is nothing; those of estimate_tokens.
@@ -74,6 +78,7 @@ class PolicyWorker {
 
   runtime::Result<std::vector<std::filesystem::path>> with_tokenizer(runtime::Result<std::vector<std::filesystem::path>> files, const std::filesystem::path& folder) const;
   runtime::Result<RolloutBatch> draw(const PromptBatch& prompts, const SamplingOptions& how);
+  runtime::Result<RolloutBatch> converse(const PromptBatch& prompts, const Request& like);
 
   struct Update;  // what one update() goes through
 
@@ -84,6 +89,7 @@ class PolicyWorker {
 
   PolicyOptions options_;
   Learner learner_;
+  std::unique_ptr<AgentLoop> agent_;  // null: each sample is one turn
   std::unique_ptr<Engine> engine_;
 };
 
