@@ -190,9 +190,11 @@ Result<Metrics> Trainer::validate() {
   if (!rounds.ok()) return rounds.status();
   std::vector<ValidatedPrompt> validated;
   std::vector<SampleText> texts;
+  std::vector<double> turns;
   for (const StepPrompts& prompts : *rounds) {
     const auto generated = policy_.fetch(&PolicyActor::generate, split(prompts.batches), true);
     if (!generated.ok()) return generated.status();
+    for (const Generated& part : *generated) turns.insert(turns.end(), part.summary.turns.begin(), part.summary.turns.end());
     const auto batches = select(*generated, &Generated::batch);
     const auto reports = reward_.fetch(&RewardActor::score, split(batches), split(prompts.tasks));
     if (!reports.ok()) return reports.status();
@@ -221,7 +223,9 @@ Result<Metrics> Trainer::validate() {
   }
   if (first_samples_.empty()) first_samples_ = texts;
   last_samples_ = std::move(texts);
-  return validation_metrics(validated);
+  Metrics metrics = validation_metrics(validated);
+  add_distribution(metrics, "val-aux/num_turns", turns);
+  return metrics;
 }
 
 }  // namespace rl

@@ -15,6 +15,7 @@ inline constexpr std::string_view kNoCode = "no code that comes with a model is 
 inline constexpr std::string_view kMoe = "mixtures of experts are not built yet";
 inline constexpr std::string_view kQuantised = "quantised training and rollout are not built yet";
 inline constexpr std::string_view kPython = "Python code runs as a reward or a tool: reward.custom_reward_function.path, multi_turn.tool_config_path";
+inline constexpr std::string_view kAgentLoops = "agent loops and servers of one's own are classes inside verl: tools and users are classes here, by multi_turn.tool_config_path and interaction_config_path";
 inline constexpr std::string_view kRouting = "the engine and the trainer compute the same bits, so that they choose the same experts";
 inline constexpr std::string_view kSameLogprobs = "the engine and the trainer compute the same bits: every weight is 1, and no sample is rejected";
 inline constexpr std::string_view kRewardModelPlace = "the reward model runs with the reward workers, on the policy's slots";
