@@ -13,6 +13,16 @@ class AheadTest : public TrainerTest {
     for (const std::string& line : numbers(folder_ / name)) read.push_back(nlohmann::json::parse(line)["data"]);
     return read;
   }
+  // Processes of actors.
+  std::vector<pid_t> workers() const {
+    std::vector<pid_t> found;
+    for (const auto& entry : fs::directory_iterator("/proc")) {
+      const std::string environment = read(entry.path() / "environ");
+      if (environment.find(sessions_.string()) == std::string::npos || environment.find("STARLING_WORKER=") == std::string::npos) continue;
+      found.push_back(static_cast<pid_t>(std::stol(entry.path().filename().string())));
+    }
+    return found;
+  }
   Outcome run(const std::string& name, const std::string& options) const {
     return train("actor_rollout_ref.hybrid_engine=False trainer.default_local_dir=" + (folder_ / name).string() + " " + options);
   }
@@ -55,28 +65,33 @@ TEST_F(AheadTest, HowManyWorkersDrawChangesNoNumber) {
 }
 
 TEST_F(AheadTest, AWorkerThatIsKilledEndsTheRunWithAnError) {
-  const std::string command = train_command("actor_rollout_ref.hybrid_engine=False trainer.total_training_steps=100000 trainer.default_local_dir=" + (folder_ / "run").string());
-  const pid_t pid = ::fork();
-  if (pid == 0) {
-    const std::string quiet = "exec " + command + " >" + (folder_ / "output").string() + " 2>&1";
-    ::execl("/bin/sh", "sh", "-c", quiet.c_str(), nullptr);
-    ::_exit(127);
+  std::string told;
+  for (const std::size_t index : {0U, 1U, 2U}) {  // a policy, a reward, and the one that draws
+    const fs::path folder = folder_ / ("run" + std::to_string(index));
+    const std::string command = train_command("actor_rollout_ref.hybrid_engine=False trainer.total_training_steps=100000 trainer.default_local_dir=" + folder.string());
+    const pid_t pid = ::fork();
+    if (pid == 0) {
+      const std::string quiet = "exec " + command + " >" + (folder_ / "output").string() + " 2>&1";
+      ::execl("/bin/sh", "sh", "-c", quiet.c_str(), nullptr);
+      ::_exit(127);
+    }
+    int status = 0;
+    while (numbers(folder).size() < 3 && ::waitpid(pid, &status, WNOHANG) == 0) ::usleep(20'000);
+    const std::vector<pid_t> found = workers();
+    ASSERT_EQ(found.size(), 3U) << processes();
+    ::kill(found[index], SIGKILL);
+    bool ended = false;
+    for (int wait = 0; wait < 600 && !ended; ++wait) {
+      ended = ::waitpid(pid, &status, WNOHANG) == pid;
+      if (!ended) ::usleep(100'000);
+    }
+    if (!ended) ::kill(pid, SIGKILL);
+    ASSERT_TRUE(ended) << "it hangs: " << read(folder_ / "output");
+    EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) != 0);
+    told += read(folder_ / "output");
+    for (int wait = 0; wait < 100 && !processes().empty(); ++wait) ::usleep(100'000);
   }
-  int status = 0;
-  while (numbers(folder_ / "run").size() < 3 && ::waitpid(pid, &status, WNOHANG) == 0) ::usleep(20'000);
-  // Either the policy or the worker that draws.
-  const pid_t victim = busiest_worker();
-  ASSERT_GT(victim, 0);
-  ::kill(victim, SIGKILL);
-  bool ended = false;
-  for (int wait = 0; wait < 600 && !ended; ++wait) {
-    ended = ::waitpid(pid, &status, WNOHANG) == pid;
-    if (!ended) ::usleep(100'000);
-  }
-  if (!ended) ::kill(pid, SIGKILL);
-  ASSERT_TRUE(ended) << "it hangs: " << read(folder_ / "output");
-  EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) != 0);
-  for (int wait = 0; wait < 100 && !processes().empty(); ++wait) ::usleep(100'000);
+  EXPECT_NE(told.find("the workers that draw samples: "), std::string::npos) << told;
 }
 
 }  // namespace
