@@ -102,6 +102,21 @@ class Trainer {
     std::int64_t prompts_drawn = 0;  // in all rounds
   };
 
+  // A round of generation.
+  struct Drawn {
+    StepPrompts prompts;
+    std::vector<Generated> generated;  // by worker
+  };
+
+  // A step's samples, which are being drawn while the step before is trained.
+  struct Ahead {
+    std::int64_t step = 0;
+    nlohmann::json position;  // in the data, before its prompts
+    StepPrompts prompts;
+    std::vector<runtime::ObjectRef<Generated>> generated;  // by worker
+    std::vector<Generated> restored;                       // instead, from a checkpoint
+  };
+
   // How much each response, or each of its tokens, is to be made more or less likely.
   struct Credit {
     std::vector<float> advantages;                              // per sample; empty where each token has its own
@@ -129,6 +144,8 @@ class Trainer {
   runtime::Status check_rewards() const;
   WorkerSpec spec(const std::string& role, const std::filesystem::path& model) const;
   runtime::Status start_policy(const WorkerSlots& slots);
+  WorkerSpec policy_spec() const;
+  runtime::Status start_rollouts();
   runtime::Status start_critic();
   runtime::Status start_reward();
   runtime::Status start_reference();
@@ -140,6 +157,11 @@ class Trainer {
   runtime::Result<StepSamples> draw_samples(StepTimer& timer);
   runtime::Result<StepSamples> draw_informative(StepTimer& timer);
   runtime::Result<StepSamples> draw_round(std::int64_t round, StepTimer& timer);
+  runtime::Result<Drawn> draw_now(std::int64_t round);
+  runtime::Result<Drawn> draw_ahead(StepTimer& timer);
+  runtime::Status begin_ahead(std::int64_t step);
+  static runtime::Result<std::vector<SavedGroup>> fetch_ahead(runtime::Runtime& runtime, const Ahead& ahead);
+  runtime::Status restore_ahead(const std::filesystem::path& file, std::int64_t step);
   runtime::Status score(StepSamples& samples, const std::vector<RewardReport>& greedy, StepTimer& timer);
   runtime::Status refer(StepSamples& samples, StepTimer& timer);
   bool refers_later() const { return options_.filter_groups.enabled || options_.sample_store.enabled; }
@@ -176,8 +198,10 @@ class Trainer {
   std::filesystem::path critic_model_;
   std::optional<std::filesystem::path> adapter_;  // the LoRA adapter that training begins with, empty for a new one; nothing: all weights are trained
   std::filesystem::path model_;  // what training starts from, and what the reference stays at
+  SlotOptions policy_slots_;
   WorkerSlots slots_;
   WorkerGroup<PolicyActor> policy_;
+  WorkerGroup<PolicyActor> rollouts_;      // empty unless samples are drawn by workers of their own
   WorkerGroup<CriticActor> critic_;        // empty unless the critic has a model of its own
   WorkerGroup<ReferenceActor> reference_;  // empty unless the objective needs one
   WorkerGroup<RewardActor> reward_;
@@ -191,6 +215,8 @@ class Trainer {
   std::vector<runtime::ObjectRef<std::vector<float>>> no_logprobs_;  // per worker, an empty list: what methods get that need none
   std::vector<runtime::ObjectRef<TokenEstimates>> no_estimates_;
   runtime::ObjectRef<RolloutBatch> no_samples_;
+  std::optional<Ahead> ahead_;
+  std::uint64_t weights_published_ = 0;
   RunState state_;
   SampleStore sample_store_;
   Alarms alarms_{AlarmOptions{}};

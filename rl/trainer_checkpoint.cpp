@@ -17,6 +17,7 @@ constexpr const char* kStateFile = "trainer.json";
 constexpr const char* kPolicyFolder = "actor";  // verl's names for them
 constexpr const char* kCriticFolder = "critic";
 constexpr const char* kSamplesFile = "samples.bin";
+constexpr const char* kAheadFile = "ahead.bin";
 constexpr std::int64_t kStateFormat = 1;
 
 // What a checkpoint is made from once the workers have their copies; owns all of it, for the thread that writes.
@@ -27,6 +28,7 @@ struct Saving {
   std::optional<runtime::ActorHandle<CriticActor>> critic;
   nlohmann::ordered_json state;
   std::optional<SampleStore> samples;
+  std::function<Result<std::vector<SavedGroup>>()> ahead;  // fetches what was drawn for the next step; or empty
 };
 
 // Stored samples with their tokens. Those that went with a node are left out.
@@ -70,6 +72,13 @@ Result<fs::path> write_checkpoint(Saving saving) {
     if (!stored.ok()) return stored;
     expected.push_back(kSamplesFile);
   }
+  if (saving.ahead) {
+    const Result<std::vector<SavedGroup>> ahead = saving.ahead();
+    if (!ahead.ok()) return ahead.status();
+    const Status stored = write_file_atomically(saving.writer.folder() / kAheadFile, encode_groups(*ahead));
+    if (!stored.ok()) return stored;
+    expected.push_back(kAheadFile);
+  }
   return saving.writer.commit(expected);
 }
 
@@ -80,7 +89,7 @@ nlohmann::ordered_json Trainer::state_json() const {
           {"step", steps_done_},
           {"epoch", epoch_},
           {"seed", options_.seed},
-          {"data_position", feed_->position()},
+          {"data_position", ahead_ ? ahead_->position : feed_->position()},
           {"kl_coefficient", state_.kl_coefficient},
           {"rewards", {{"steps", state_.rewards.steps}, {"mean", state_.rewards.mean}, {"square", state_.rewards.square}}},
           {"early_stop", state_.early_stop.to_json()},
@@ -93,7 +102,8 @@ Status Trainer::begin_checkpoint(bool best) {
   const std::string step = "checkpoint of step " + std::to_string(steps_done_);
   Result<CheckpointWriter> writer = CheckpointWriter::begin(options_.folder, steps_done_);
   if (!writer.ok()) return writer.status().with_context(step);
-  Saving saving{runtime_, std::move(*writer), policy_.leader(), {}, state_json(), {}};
+  Saving saving{runtime_, std::move(*writer), policy_.leader(), {}, state_json(), {}, {}};
+  if (ahead_) saving.ahead = [&runtime = runtime_, ahead = *ahead_] { return fetch_ahead(runtime, ahead); };
   if (options_.sample_store.enabled) saving.samples = sample_store_;
   Status copied = runtime_.get(saving.policy.call(&PolicyActor::take_snapshot));
   if (copied.ok() && !critic_.empty()) {
@@ -173,6 +183,7 @@ Status Trainer::restore(const fs::path& folder) {
   if (status.ok()) status = policy_.fetch(&PolicyActor::load, (folder / kPolicyFolder).string());
   if (status.ok() && !critic_.empty()) status = critic_.fetch(&CriticActor::load, (folder / kCriticFolder).string());
   if (status.ok() && options_.sample_store.enabled) status = restore_samples(folder / kSamplesFile);
+  if (status.ok() && !rollouts_.empty()) status = restore_ahead(folder / kAheadFile, *integer("step") + 1);
   if (!status.ok()) return status.with_context("resuming from " + folder.string());
   steps_done_ = *integer("step");
   epoch_ = *integer("epoch");

@@ -109,11 +109,19 @@ Result<Trainer::StepSamples> Trainer::draw_informative(StepTimer& timer) {
 }
 
 // Each policy worker draws samples for its prompts; they stay where they were drawn.
-Result<Trainer::StepSamples> Trainer::draw_round(std::int64_t round, StepTimer& timer) {
+Result<Trainer::Drawn> Trainer::draw_now(std::int64_t round) {
   Result<StepPrompts> prompts = feed_->next(steps_done_ + 1, round);
   if (!prompts.ok()) return prompts.status();
-  const auto generated = policy_.fetch(&PolicyActor::generate, split(prompts->batches), false);
+  auto generated = policy_.fetch(&PolicyActor::generate, split(prompts->batches), false);
   if (!generated.ok()) return generated.status();
+  return Drawn{std::move(*prompts), std::move(*generated)};
+}
+
+Result<Trainer::StepSamples> Trainer::draw_round(std::int64_t round, StepTimer& timer) {
+  Result<Drawn> drawn = rollouts_.empty() ? draw_now(round) : draw_ahead(timer);
+  if (!drawn.ok()) return drawn.status();
+  StepPrompts* const prompts = &drawn->prompts;
+  const std::vector<Generated>* const generated = &drawn->generated;
   StepSamples samples;
   samples.shards = std::move(prompts->shards);
   samples.batches = select(*generated, &Generated::batch);

@@ -118,11 +118,18 @@ Status Trainer::start_all() {
   if (status.ok()) status = check_rewards();
   if (!status.ok()) return status;
 
-  const Result<WorkerSlots> slots = reserve_slots(runtime_, *slot_options);
+  policy_slots_ = *slot_options;
+  SlotOptions policy_slots = policy_slots_;
+  if (options_.rollout_workers) {
+    policy_slots.beside_nodes = options_.rollout_workers->nodes;
+    policy_slots.beside_per_node = options_.rollout_workers->per_node;
+  }
+  const Result<WorkerSlots> slots = reserve_slots(runtime_, policy_slots);
   if (!slots.ok()) return slots.status();
   slots_ = *slots;
   std::future<Status> reward = std::async(std::launch::async, [this] { return start_reward(); });
   status = start_policy(*slots);
+  if (status.ok() && options_.rollout_workers) status = start_rollouts();
   if (status.ok() && options_.uses_critic()) status = start_critic();
   const Status reward_status = reward.get();
   if (status.ok()) status = reward_status;
@@ -220,14 +227,18 @@ WorkerSpec Trainer::spec(const std::string& role, const fs::path& model) const {
   return {.config = config_.to_json().dump(), .model = model.string(), .model_name = model.string(), .adapter = {}, .group = role + "-" + slots_.group.hex(), .rank = 0, .size = 1, .threads = 1};
 }
 
-Status Trainer::start_policy(const WorkerSlots& slots) {
+WorkerSpec Trainer::policy_spec() const {
   WorkerSpec policy_spec = spec("policy", model_);
   policy_spec.adapter = adapter_.value_or(fs::path()).string();
   // A hub's snapshot is found again by its name, anywhere.
   const Result<std::string> given = config_.get_string("actor_rollout_ref.model.path");
   std::error_code ignored;
   if (given.ok() && *given != kToyModelName && !fs::exists(*given, ignored)) policy_spec.model_name = *given;
-  auto policy = WorkerGroup<PolicyActor>::spawn(runtime_, slots, /*reserves=*/true, policy_spec);
+  return policy_spec;
+}
+
+Status Trainer::start_policy(const WorkerSlots& slots) {
+  auto policy = WorkerGroup<PolicyActor>::spawn(runtime_, slots, /*reserves=*/true, policy_spec());
   if (!policy.ok()) return policy.status();
   policy_ = std::move(*policy);
   LOG(info, "policy: {} worker(s) on {} node(s), {} thread(s) each", slots.size(), slots.nodes, slots.threads());

@@ -162,6 +162,11 @@ Status print_memory(const Config& config, const TrainerOptions& trainer, const P
     if (copies) roles.back().parts.push_back({"checkpoint being written", kSnapshotBytes * weight_elements(*model)});
   }
   if (trainer.uses_reference()) roles.push_back({"reference", workers, scoring_memory(*model, scoring)});
+  if (trainer.rollout_workers) {
+    std::vector<MemoryPart> parts = training_memory(*model, options);
+    std::erase_if(parts, [](const MemoryPart& part) { return part.name == "optimizer" || part.name == "activations"; });
+    roles.push_back({"rollout (generates a step ahead)", trainer.rollout_workers->size(), std::move(parts)});
+  }
   out << "memory of each process, at its peak:\n";
   roles.push_back({"reward", workers, reward_memory(config, share * longest, longest, out)});
   std::int64_t all = 0;

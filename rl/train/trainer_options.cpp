@@ -150,6 +150,10 @@ Result<TrainerOptions> TrainerOptions::from_config(const Config& config) {
   const Result<EarlyStopOptions> early_stop = EarlyStopOptions::from_config(config);
   if (!early_stop.ok()) return early_stop.status();
   options.early_stop = *early_stop;
+  const std::int64_t policy_workers = read.get_int("trainer.nnodes") * read.find_int("trainer.n_gpus_per_node").value_or(1);
+  const Result<std::optional<RolloutWorkersOptions>> rollout_workers = RolloutWorkersOptions::from_config(config, policy_workers);
+  if (!rollout_workers.ok()) return rollout_workers.status();
+  options.rollout_workers = *rollout_workers;
   const Result<AlarmOptions> alarms = AlarmOptions::from_config(config);
   if (!alarms.ok()) return alarms.status();
   options.alarms = *alarms;

@@ -44,6 +44,7 @@ Result<std::unique_ptr<PolicyActor>> PolicyActor::create(runtime::Runtime& runti
     options->adapter->folder = spec.adapter;
     options->adapter->lora.base_model = spec.model_name;
   }
+  if (spec.generates_only) options->learner.optimizer = OptimizerKind::kSgd;
   Result<std::unique_ptr<Communicator>> communicator = join_group(runtime, spec);
   if (!communicator.ok()) return communicator.status();
   Result<std::unique_ptr<PolicyWorker>> worker = PolicyWorker::create(*options, std::move(*communicator));
@@ -204,7 +205,7 @@ runtime::Runtime& training_runtime() {
 
 void register_training_actors(runtime::Runtime& runtime) {
   registered_runtime = &runtime;
-  runtime.register_actor<PolicyActor>(PolicyActor::kName, &PolicyActor::generate, &PolicyActor::generate_greedy, &PolicyActor::gather, &PolicyActor::estimate, &PolicyActor::update, &PolicyActor::supervise,
+  runtime.register_actor<PolicyActor>(PolicyActor::kName, &PolicyActor::generate, &PolicyActor::generate_greedy, &PolicyActor::publish_weights, &PolicyActor::generate_with, &PolicyActor::gather, &PolicyActor::estimate, &PolicyActor::update, &PolicyActor::supervise,
                                       &PolicyActor::check_weights, &PolicyActor::weights_checksum, &PolicyActor::save, &PolicyActor::load,
                                       &PolicyActor::reset_optimizer, &PolicyActor::take_snapshot, &PolicyActor::begin_profile, &PolicyActor::end_profile,
                                       runtime::method(&PolicyActor::write_snapshot, {.concurrency_group = kSavingCalls}));

@@ -16,6 +16,7 @@
 #include "rl/worker/policy_worker.h"
 #include "rl/worker/reference_worker.h"
 #include "rl/worker/reward_worker.h"
+#include "rl/worker/weight_channel.h"
 #include "runtime/runtime.h"
 
 namespace rl {
@@ -31,8 +32,9 @@ struct WorkerSpec {
   std::int32_t size = 1;
   std::int32_t threads = 1;
   std::string device = {};  // where its model computes, see find_device()
+  bool generates_only = false;  // a policy that is never trained: its optimizer has no state
 
-  auto fields() { return std::tie(config, model, model_name, adapter, group, rank, size, threads, device); }
+  auto fields() { return std::tie(config, model, model_name, adapter, group, rank, size, threads, device, generates_only); }
 };
 
 /// A step's samples of one worker: the controller passes the reference on and reads the summary.
@@ -85,6 +87,10 @@ class PolicyActor {
 
   runtime::Result<Generated> generate(const PromptBatch& prompts, bool validation);
   runtime::Result<Generated> generate_greedy(const PromptBatch& prompts);
+  /// Gives the cluster the weights of now under that name, see WeightPublisher; versions grow.
+  runtime::Status publish_weights(const std::string& name, std::uint64_t version);
+  /// As generate(), by published weights of at least that version, which it waits for.
+  runtime::Result<Generated> generate_with(const PromptBatch& prompts, const std::string& name, std::uint64_t version);
   /// `kept` and the samples of `prompts` (rows of `fresh`) behind it, as one batch: how a step's samples are gathered from several rounds.
   runtime::Result<Generated> gather(const RolloutBatch& kept, const RolloutBatch& fresh, const std::vector<std::int64_t>& prompts);
   runtime::Result<Estimated> estimate(const RolloutBatch& batch, const std::vector<float>& reference_logprobs, const EstimateTask& task);
@@ -107,6 +113,7 @@ class PolicyActor {
 
   runtime::Runtime& runtime_;
   std::unique_ptr<PolicyWorker> worker_;
+  std::unique_ptr<WeightReceiver> receiver_;  // of a worker that generates for another
   SnapshotSlot snapshot_;
 };
 

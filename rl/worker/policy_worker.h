@@ -73,6 +73,10 @@ class PolicyWorker {
 
   const Learner& learner() const { return learner_; }
 
+  /// Where its weights come from a policy elsewhere: what a WeightReceiver writes into, and what is told when it has; between two calls.
+  Transformer& model() { return learner_.model(); }
+  void weights_changed(std::uint64_t version) { engine_->weights_changed(version); }
+
  private:
   PolicyWorker(const PolicyOptions& options, std::unique_ptr<Transformer> model, std::unique_ptr<Communicator> communicator);
 

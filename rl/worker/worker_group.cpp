@@ -14,9 +14,9 @@ double node_cpus(const runtime::NodeInfo& node) {
   return found == node.resources.end() ? 0.0 : found->second;
 }
 
-runtime::Status too_few_nodes(std::int64_t wanted, std::size_t there) {
-  return runtime::resource_exhausted("trainer.nnodes=" + std::to_string(wanted) + ", but the cluster has " + std::to_string(there) +
-                                     " node(s) with CPUs: start more with `starling start --address ADDRESS`, or set trainer.nnodes");
+runtime::Status too_few_nodes(const std::string& key, std::int64_t wanted, std::size_t there) {
+  return runtime::resource_exhausted(key + "=" + std::to_string(wanted) + ", but the cluster has " + std::to_string(there) +
+                                     " node(s) with CPUs: start more with `starling start --address ADDRESS`, or set " + key);
 }
 
 }  // namespace
@@ -47,14 +47,15 @@ Result<WorkerSlots> reserve_slots(runtime::Runtime& runtime, const SlotOptions& 
   for (const runtime::NodeInfo& node : cluster->nodes) {
     if (node.alive && node_cpus(node) > 0) cpus.push_back(node_cpus(node));
   }
-  if (static_cast<std::int64_t>(cpus.size()) < options.nodes) return too_few_nodes(options.nodes, cpus.size());
+  if (static_cast<std::int64_t>(cpus.size()) < options.nodes) return too_few_nodes(options.nodes_key, options.nodes, cpus.size());
   std::sort(cpus.begin(), cpus.end(), std::greater<>());
 
   WorkerSlots slots{.group = runtime::GroupId::random(), .nodes = options.nodes, .per_node = options.per_node, .cpus = options.cpus_per_worker, .device = options.device};
   if (slots.cpus == 0) {
     // All workers get the same, so the node with the fewest decides. Workers without a whole core share one. CPUs that another job holds
     // now count, too: the reservation waits for them.
-    const double share = cpus[static_cast<std::size_t>(options.nodes) - 1] / static_cast<double>(options.per_node);
+    const bool shared = static_cast<std::int64_t>(cpus.size()) < options.nodes + options.beside_nodes;
+    const double share = cpus[static_cast<std::size_t>(options.nodes) - 1] / static_cast<double>(options.per_node + (shared ? options.beside_per_node : 0));
     if (share < 0.01) {
       return runtime::invalid_argument("trainer.n_gpus_per_node=" + std::to_string(options.per_node) +
                                        ": a node has too few CPUs for so many workers (at least a hundredth of one each)");

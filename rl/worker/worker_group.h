@@ -38,6 +38,10 @@ struct SlotOptions {
   std::int64_t per_node = 1;   // workers on each
   double cpus_per_worker = 0;  // 0: the CPUs of a node shared evenly
   std::string device = {};     // see find_device(); with CUDA each worker has a GPU of its own, which all roles of its slot share
+  // Workers with slots of their own in the same run: where there are too few nodes for both, a node's CPUs are shared evenly with them.
+  std::int64_t beside_nodes = 0;
+  std::int64_t beside_per_node = 0;
+  std::string nodes_key = "trainer.nnodes";  // what sets nodes, for messages
 
   static runtime::Result<SlotOptions> from_config(const Config& config);
 };
@@ -80,6 +84,7 @@ class WorkerGroup {
   }
 
   std::size_t size() const { return actors_.size(); }
+  const runtime::ActorHandle<T>& member(std::size_t rank) const { return actors_[rank]; }
   bool empty() const { return actors_.empty(); }
 
   /// Starts the method on every member and returns at once: one reference a rank, to pass on or to fetch().

@@ -35,7 +35,7 @@ TEST(ScriptKeys, WhatChangesNothingPassesAndItsOppositeDoesNot) {
   EXPECT_NE(refusal("actor_rollout_ref.ref.fsdp_config.qat.enable=True").find("quantised"), std::string::npos);
   EXPECT_NE(refusal("trainer.v1.sampler.custom_sampler.path=s.py").find("Python code"), std::string::npos);
   // Following a suggestion from another section would change the run.
-  for (const char* asynchronous : {"rollout.nnodes=1", "async_training.staleness_threshold=0.1"}) {
+  for (const char* asynchronous : {"rollout.total_rollout_steps=1", "async_training.staleness_threshold=0.1"}) {
     EXPECT_NE(refusal(asynchronous).find("generation beside training"), std::string::npos) << refusal(asynchronous);
     EXPECT_EQ(refusal(asynchronous).find("did you mean"), std::string::npos) << asynchronous;
   }

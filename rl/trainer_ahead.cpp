@@ -1,0 +1,141 @@
+// One step off: workers of their own draw the next step's samples while this one is trained.
+#include <algorithm>
+#include <fstream>
+#include <iterator>
+#include <utility>
+
+#include "rl/train/sample_store.h"
+#include "rl/train/worker_lists.h"
+#include "rl/trainer.h"
+#include "runtime/core/log.h"
+
+namespace rl {
+
+namespace {
+
+using runtime::ObjectRef;
+using runtime::Result;
+using runtime::split;
+using runtime::Status;
+
+}  // namespace
+
+Status Trainer::start_rollouts() {
+  SlotOptions options{.nodes = options_.rollout_workers->nodes,
+                      .per_node = options_.rollout_workers->per_node,
+                      .cpus_per_worker = policy_slots_.cpus_per_worker,
+                      .device = policy_slots_.device,
+                      .beside_nodes = policy_slots_.nodes,
+                      .beside_per_node = policy_slots_.per_node,
+                      .nodes_key = "rollout.nnodes"};
+  const Result<WorkerSlots> slots = reserve_slots(runtime_, options);
+  if (!slots.ok()) return slots.status().with_context("workers that draw samples");
+  WorkerSpec rollout_spec = policy_spec();
+  rollout_spec.group = "rollout-" + slots->group.hex();
+  rollout_spec.generates_only = true;
+  auto rollouts = WorkerGroup<PolicyActor>::spawn(runtime_, *slots, /*reserves=*/true, rollout_spec);
+  if (!rollouts.ok()) return rollouts.status();
+  rollouts_ = std::move(*rollouts);
+  LOG(info, "rollouts: {} worker(s) on {} node(s), {} thread(s) each; samples are one step old", slots->size(), slots->nodes, slots->threads());
+  return {};
+}
+
+// By the weights of now. Which worker draws what changes no sample.
+Status Trainer::begin_ahead(std::int64_t step) {
+  Ahead ahead{.step = step, .position = feed_->position(), .prompts = {}, .generated = {}, .restored = {}};
+  Result<StepPrompts> prompts = feed_->next(step);
+  if (!prompts.ok()) return prompts.status();
+  ahead.prompts = std::move(*prompts);
+  const std::string name = "weights-" + slots_.group.hex();
+  const Status published = runtime_.get(policy_.leader().call(&PolicyActor::publish_weights, name, ++weights_published_));
+  if (!published.ok()) return published;
+  for (std::size_t worker = 0; worker < policy_.size(); ++worker) {
+    const auto& rollout = rollouts_.member(worker % rollouts_.size());
+    ahead.generated.push_back(rollout.call(&PolicyActor::generate_with, ahead.prompts.batches[worker], name, weights_published_));
+  }
+  ahead_ = std::move(ahead);
+  return {};
+}
+
+Result<Trainer::Drawn> Trainer::draw_ahead(StepTimer& timer) {
+  const std::int64_t step = steps_done_ + 1;
+  if (!ahead_) {
+    if (const Status begun = begin_ahead(step); !begun.ok()) return begun;
+  }
+  Ahead now = std::move(*ahead_);
+  ahead_.reset();
+  Drawn drawn{std::move(now.prompts), std::move(now.restored)};
+  if (drawn.generated.empty()) {
+    auto generated = runtime_.gather(now.generated);
+    if (!generated.ok()) return generated.status().with_context("the workers that draw samples");
+    drawn.generated = std::move(*generated);
+  }
+  timer.lap("gen");
+  if (step < total_steps_) {
+    if (const Status begun = begin_ahead(step + 1); !begun.ok()) return begun;
+    timer.lap("sync_rollout_weights");  // verl's name for it
+  }
+  return drawn;
+}
+
+// The samples in the order of the step's prompts, whichever workers have them: another number of workers can go on with them. Called by the thread that writes.
+Result<std::vector<SavedGroup>> Trainer::fetch_ahead(runtime::Runtime& runtime, const Ahead& ahead) {
+  std::vector<Generated> generated = ahead.restored;
+  if (generated.empty()) {
+    auto gathered = runtime.gather(ahead.generated);
+    if (!gathered.ok()) return gathered.status();
+    generated = std::move(*gathered);
+  }
+  std::size_t prompts = 0;
+  for (const PromptShard& shard : ahead.prompts.shards) prompts += shard.prompts.size();
+  std::vector<SavedGroup> saved(prompts);
+  for (std::size_t worker = 0; worker < generated.size(); ++worker) {
+    const Result<RolloutBatch> batch = runtime.get(generated[worker].batch);
+    if (!batch.ok()) return batch.status();
+    const std::vector<std::int64_t>& numbers = ahead.prompts.shards[worker].prompts;
+    for (std::size_t i = 0; i < numbers.size(); ++i) {
+      const std::int64_t row[] = {static_cast<std::int64_t>(i)};
+      Result<RolloutBatch> alone = append_prompts({}, *batch, row);
+      if (!alone.ok()) return alone.status();
+      const auto samples = static_cast<std::size_t>(alone->samples());
+      // They have no scores yet.
+      saved[static_cast<std::size_t>(numbers[i])] = {.batch = std::move(*alone), .step = ahead.step, .uses = 0, .task = {}, .scores = std::vector<double>(samples), .baselines = {}, .components = {}};
+    }
+  }
+  return saved;
+}
+
+Status Trainer::restore_ahead(const std::filesystem::path& file, std::int64_t step) {
+  ahead_.reset();
+  std::ifstream in(file, std::ios::binary);
+  if (!in) {
+    LOG(info, "{}: the checkpoint has no samples that were drawn ahead; the next step's are drawn by its weights", file.string());
+    return {};
+  }
+  const std::string bytes{std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>()};
+  const Result<std::vector<SavedGroup>> saved = decode_groups(bytes);
+  if (!saved.ok()) return saved.status().with_context(file.string());
+  Ahead ahead{.step = step, .position = feed_->position(), .prompts = {}, .generated = {}, .restored = {}};
+  Result<StepPrompts> prompts = feed_->next(step);
+  if (!prompts.ok()) return prompts.status();
+  ahead.prompts = std::move(*prompts);
+  for (const PromptShard& shard : ahead.prompts.shards) {
+    RolloutBatch batch;
+    for (const std::int64_t number : shard.prompts) {
+      const auto at = static_cast<std::size_t>(number);
+      const std::int64_t row[] = {0};
+      const bool fits = at < saved->size() && (*saved)[at].step == step && (*saved)[at].batch.samples() == options_.samples_per_prompt;
+      if (!fits) return runtime::invalid_argument(file.string() + ": has other samples than step " + std::to_string(step) + " needs: data.train_batch_size and rollout.n must stay as they were");
+      Result<RolloutBatch> more = append_prompts(batch, (*saved)[at].batch, row);
+      if (!more.ok()) return more.status().with_context(file.string());
+      batch = std::move(*more);
+    }
+    Result<ObjectRef<RolloutBatch>> ref = runtime_.put(batch);
+    if (!ref.ok()) return ref.status();
+    ahead.restored.push_back({.batch = std::move(*ref), .summary = summarize(batch)});
+  }
+  ahead_ = std::move(ahead);
+  return {};
+}
+
+}  // namespace rl

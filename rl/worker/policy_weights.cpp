@@ -1,0 +1,30 @@
+// Weights on their way from a policy that trains to one that only generates; see weight_channel.h.
+#include <chrono>
+#include <utility>
+
+#include "rl/worker/actors.h"
+
+namespace rl {
+
+using runtime::Result;
+using runtime::Status;
+
+namespace {
+
+// A version is published before it is asked for: what takes longer has been lost.
+constexpr std::chrono::minutes kArrival{5};
+
+}  // namespace
+
+Status PolicyActor::publish_weights(const std::string& name, std::uint64_t version) { return WeightPublisher(runtime_, name).publish(worker_->learner().model(), version); }
+
+Result<Generated> PolicyActor::generate_with(const PromptBatch& prompts, const std::string& name, std::uint64_t version) {
+  if (!receiver_) receiver_ = std::make_unique<WeightReceiver>(runtime_, name, worker_->model());
+  const std::uint64_t before = receiver_->version();
+  const Status arrived = receiver_->wait(version, kArrival);
+  if (!arrived.ok()) return arrived;
+  if (receiver_->version() != before) worker_->weights_changed(receiver_->version());
+  return generate(prompts, /*validation=*/false);
+}
+
+}  // namespace rl

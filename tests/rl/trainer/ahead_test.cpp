@@ -1,0 +1,98 @@
+// Whole runs whose samples are drawn by workers of their own, one step ahead.
+#include <csignal>
+
+#include "tests/rl/trainer/trainer_fixture.h"
+
+namespace rl {
+namespace {
+
+class AheadTest : public TrainerTest {
+ protected:
+  std::vector<nlohmann::json> steps(const std::string& name) const {
+    std::vector<nlohmann::json> read;
+    for (const std::string& line : numbers(folder_ / name)) read.push_back(nlohmann::json::parse(line)["data"]);
+    return read;
+  }
+  // Processes of actors.
+  std::vector<pid_t> workers() const {
+    std::vector<pid_t> found;
+    for (const auto& entry : fs::directory_iterator("/proc")) {
+      const std::string environment = read(entry.path() / "environ");
+      if (environment.find(sessions_.string()) == std::string::npos || environment.find("STARLING_WORKER=") == std::string::npos) continue;
+      found.push_back(static_cast<pid_t>(std::stol(entry.path().filename().string())));
+    }
+    return found;
+  }
+  Outcome run(const std::string& name, const std::string& options) const {
+    return train("actor_rollout_ref.hybrid_engine=False trainer.default_local_dir=" + (folder_ / name).string() + " " + options);
+  }
+};
+
+TEST_F(AheadTest, SamplesAreThoseOfTheWeightsBeforeTheLastUpdate) {
+  const Outcome ahead = run("ahead", "trainer.total_training_steps=4 rollout.nnodes=1 rollout.n_gpus_per_node=1");
+  ASSERT_EQ(ahead.code, 0) << ahead.output;
+  EXPECT_NE(ahead.output.find("samples are one step old"), std::string::npos) << ahead.output;
+  ASSERT_EQ(train("trainer.total_training_steps=4 trainer.default_local_dir=" + (folder_ / "turns").string()).code, 0);
+  const auto old = steps("ahead"), fresh = steps("turns");
+  ASSERT_EQ(old.size(), 4U);
+  ASSERT_EQ(fresh.size(), 4U);
+  EXPECT_EQ(old[0], fresh[0]) << "both draw the first samples by the weights that training begins with";
+  EXPECT_EQ(fresh[1]["actor/ppo_kl"].get<double>(), 0.0);
+  for (std::size_t i = 1; i < old.size(); ++i) EXPECT_NE(old[i]["actor/ppo_kl"].get<double>(), 0.0) << "step " << i + 1 << " trains on samples of other weights";
+}
+
+TEST_F(AheadTest, ARunThatIsTakenUpGoesOnWithTheSameNumbers) {
+  const std::string options = "trainer.save_freq=2 actor_rollout_ref.actor.use_kl_loss=true trainer.total_training_steps=6 ";
+  const Outcome whole = run("whole", options);
+  ASSERT_EQ(whole.code, 0) << whole.output;
+  ASSERT_TRUE(fs::exists(folder_ / "whole" / "global_step_4" / "ahead.bin"));
+  const Outcome rest = run("rest", options + "trainer.resume_mode=resume_path trainer.resume_from_path=" + (folder_ / "whole" / "global_step_4").string());
+  ASSERT_EQ(rest.code, 0) << rest.output;
+  const auto all = numbers(folder_ / "whole"), last = numbers(folder_ / "rest");
+  ASSERT_EQ(all.size(), 6U);
+  EXPECT_EQ(std::vector<std::string>(all.end() - 2, all.end()), last);
+  const fs::path model = fs::path("global_step_6") / "actor" / "huggingface" / "model.safetensors";
+  EXPECT_EQ(read(folder_ / "whole" / model), read(folder_ / "rest" / model));
+}
+
+TEST_F(AheadTest, HowManyWorkersDrawChangesNoNumber) {
+  const std::string options = "trainer.total_training_steps=3 trainer.n_gpus_per_node=2 ";
+  const Outcome one = run("one", options);
+  ASSERT_EQ(one.code, 0) << one.output;
+  const Outcome two = run("two", options + "rollout.n_gpus_per_node=2");
+  ASSERT_EQ(two.code, 0) << two.output;
+  EXPECT_EQ(numbers(folder_ / "one"), numbers(folder_ / "two"));
+}
+
+TEST_F(AheadTest, AWorkerThatIsKilledEndsTheRunWithAnError) {
+  std::string told;
+  for (const std::size_t index : {0U, 1U, 2U}) {  // a policy, a reward, and the one that draws
+    const fs::path folder = folder_ / ("run" + std::to_string(index));
+    const std::string command = train_command("actor_rollout_ref.hybrid_engine=False trainer.total_training_steps=100000 trainer.default_local_dir=" + folder.string());
+    const pid_t pid = ::fork();
+    if (pid == 0) {
+      const std::string quiet = "exec " + command + " >" + (folder_ / "output").string() + " 2>&1";
+      ::execl("/bin/sh", "sh", "-c", quiet.c_str(), nullptr);
+      ::_exit(127);
+    }
+    int status = 0;
+    while (numbers(folder).size() < 3 && ::waitpid(pid, &status, WNOHANG) == 0) ::usleep(20'000);
+    const std::vector<pid_t> found = workers();
+    ASSERT_EQ(found.size(), 3U) << processes();
+    ::kill(found[index], SIGKILL);
+    bool ended = false;
+    for (int wait = 0; wait < 600 && !ended; ++wait) {
+      ended = ::waitpid(pid, &status, WNOHANG) == pid;
+      if (!ended) ::usleep(100'000);
+    }
+    if (!ended) ::kill(pid, SIGKILL);
+    ASSERT_TRUE(ended) << "it hangs: " << read(folder_ / "output");
+    EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) != 0);
+    told += read(folder_ / "output");
+    for (int wait = 0; wait < 100 && !processes().empty(); ++wait) ::usleep(100'000);
+  }
+  EXPECT_NE(told.find("the workers that draw samples: "), std::string::npos) << told;
+}
+
+}  // namespace
+}  // namespace rl
