@@ -19,7 +19,11 @@ runtime::Status write_rollout_dump(const RolloutDump& dump, const std::vector<Sa
     if (!sample.tokens.empty()) {
       line["tokens"] = sample.tokens;
       line["logprobs"] = sample.logprobs;
-      if (!advantages.empty()) line["advantages"] = std::vector<float>(sample.tokens.size(), advantages[i]);
+      if (!advantages.empty()) {
+        std::vector<float> of_tokens(sample.tokens.size(), advantages[i]);
+        for (std::size_t token = 0; token < sample.mask.size(); ++token) of_tokens[token] *= static_cast<float>(sample.mask[token]);
+        line["advantages"] = of_tokens;
+      }
       if (!sample.mask.empty()) line["response_mask"] = sample.mask;
     }
     out << line.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) << '\n';

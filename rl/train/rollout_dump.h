@@ -17,7 +17,7 @@ struct RolloutDump {
   bool append = false;           // go on with a file of the same step, rather than replace it
 };
 
-/// A line a sample: {"input", "output", "gts", "score", "step"}, and where the samples have them "tokens" (texts that make up the output), their "logprobs" and "advantages":
+/// A line a sample: {"input", "output", "gts", "score", "step"}, and where the samples have them "tokens" (texts that make up the output), their "logprobs", "advantages" and "response_mask":
 /// what `starling report` colours. `advantages`: one a sample, or none. Bytes that are no UTF-8 become U+FFFD. Errors: the folder or file cannot be written, with its name.
 runtime::Status write_rollout_dump(const RolloutDump& dump, const std::vector<SampleText>& samples, const std::vector<float>& advantages = {});
 

@@ -101,6 +101,18 @@ TEST(Report, IsOnePageThatNeedsNothingElse) {
   }
 }
 
+TEST(Report, TokensOfToolsHaveNoColour) {
+  const TemporaryFolder folder;
+  write_run(folder.path());
+  std::ofstream(folder.path() / "rollouts" / "1.jsonl") << R"({"input":"a","output":"ask ding fine","score":1,"tokens":["ask "," ding "," fine"],"logprobs":[-1,0,-1],"advantages":[1,0,1],"response_mask":[1,0,1]})" << "\n";
+  const auto run = read_run(folder.path(), folder.path() / "rollouts");
+  ASSERT_TRUE(run.ok()) << run.status().to_string();
+  const auto page = report_html(*run, {});
+  ASSERT_TRUE(page.ok()) << page.status().to_string();
+  EXPECT_NE(page->find("a tool or a user wrote it'> ding </span>"), std::string::npos);
+  EXPECT_EQ(count(*page, "class='tok'"), 2u);
+}
+
 TEST(Report, ShowsTheStepsThatAreAskedFor) {
   const TemporaryFolder folder;
   write_run(folder.path());

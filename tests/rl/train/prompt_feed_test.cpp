@@ -93,6 +93,30 @@ TEST_F(PromptFeedTest, APromptThatIsTooLongIsFoundAtTheStart) {
   EXPECT_TRUE(open(config({"data.max_prompt_length=4", "data.truncation=left"})).ok());
 }
 
+TEST_F(PromptFeedTest, RowsSayWhatConversationsNeedToKnow) {
+  const fs::path file = folder_ / "rows.jsonl";
+  const std::string row = R"({"prompt": [{"role": "user", "content": "sort ba"}], "extra_info": {"index": 3, "tools_kwargs": {"t": {}}, "tool_selection": ["t"]}, "agent_name": ")";
+  const auto feed = [&](const std::string& agent, bool conversations) {
+    std::ofstream(file) << row + agent + "\"}\n";
+    const Config of_file = config({"data.dataset_name=null", "data.train_files=" + file.string()});
+    const auto dataset = dataset_options(of_file, Split::kTrain);
+    EXPECT_TRUE(dataset.ok()) << dataset.status().to_string();
+    PromptFeedOptions options{.model = folder_};
+    options.conversations = conversations;
+    return PromptFeed::create(of_file, **dataset, options);
+  };
+  const auto talks = feed("tool_agent", true);
+  ASSERT_TRUE(talks.ok()) << talks.status().to_string();
+  const auto prompts = (*talks)->next(1);
+  ASSERT_TRUE(prompts.ok());
+  EXPECT_EQ(prompts->batches[0].contexts, (std::vector<std::string>{R"({"messages":[{"role":"user","content":"sort ba"}],"tools_kwargs":{"t":{}},"tool_selection":["t"],"agent_name":"tool_agent"})"}));
+  const auto silent = feed("single_turn_agent", false);
+  ASSERT_TRUE(silent.ok()) << silent.status().to_string();
+  EXPECT_TRUE((*silent)->next(1)->batches[0].contexts.empty());
+  EXPECT_NE(feed("tool_agent", false).status().message().find("multi_turn.enable=true"), std::string::npos);
+  EXPECT_EQ(feed("swe_agent", true).status().code(), runtime::ErrorCode::kUnimplemented);
+}
+
 TEST_F(PromptFeedTest, SaysWhenABatchIsLargerThanTheData) {
   const auto feed = open(config(), 11);
   ASSERT_FALSE(feed.ok());

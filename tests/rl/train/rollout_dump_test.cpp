@@ -33,6 +33,13 @@ TEST_F(RolloutDumpTest, HasALineForEachSample) {
   EXPECT_EQ(read[0], nlohmann::json({{"input", "two\nlines"}, {"output", "\"yes\""}, {"gts", "yes"}, {"score", 0.5}, {"step", 3}}));
 }
 
+TEST_F(RolloutDumpTest, TokensOfToolsHaveNoAdvantage) {
+  const SampleText sample{.prompt = "a", .response = "bcd", .ground_truth = "", .score = 1, .tokens = {"b", "c", "d"}, .logprobs = {-0.5F, 0, -2.0F}, .mask = {1, 0, 1}};
+  ASSERT_TRUE(write_rollout_dump({folder_, 1}, {sample}, {0.25F}).ok());
+  EXPECT_EQ(lines(1)[0]["advantages"], nlohmann::json({0.25, 0.0, 0.25}));
+  EXPECT_EQ(lines(1)[0]["response_mask"], nlohmann::json({1, 0, 1}));
+}
+
 TEST_F(RolloutDumpTest, TokensHaveTheirLogprobsAndTheSamplesAdvantage) {
   const SampleText sample{.prompt = "a", .response = "bc", .ground_truth = "", .score = 1, .tokens = {"b", "c"}, .logprobs = {-0.5F, -2.0F}};
   ASSERT_TRUE(write_rollout_dump({folder_, 1}, {sample}, {0.25F}).ok());

@@ -34,6 +34,17 @@ TEST(SampleMetrics, AdvantagesAreWeighedByTheTokensThatHaveThem) {
   EXPECT_DOUBLE_EQ(metrics.at("critic/returns/min"), -1.0);
 }
 
+TEST(SampleMetrics, TokensOfToolsAreLengthButHaveNoAdvantage) {
+  SampleScalars samples = four_samples();
+  samples.learned_tokens = {1, 1, 2, 2};
+  samples.turns = {2, 4, 4, 6};
+  const Metrics metrics = sample_metrics(samples);
+  EXPECT_DOUBLE_EQ(metrics.at("critic/advantages/mean"), 0.0);  // (-1 * 1 + 1 * 1) / 6
+  EXPECT_DOUBLE_EQ(metrics.at("response_length/mean"), 2.5);
+  EXPECT_DOUBLE_EQ(metrics.at("num_turns/mean"), 4.0);
+  EXPECT_DOUBLE_EQ(metrics.at("num_turns/max"), 6.0);
+}
+
 TEST(SampleMetrics, PromptsAtTheLimitAreCounted) {
   SampleScalars samples = four_samples();
   samples.prompt_tokens_max = 20;
