@@ -7,22 +7,17 @@ case "${1:-}" in
   -h | --help) sed -n '2,4s/^# \{0,1\}//p' "$0"; exit 0 ;;
   "") echo "error: name a folder" >&2; exit 2 ;;
 esac
-folder=$1 rows=${2:-2000} largest=${3:-9} seed=${4:-1}
-mkdir -p "$folder"
-pairs() {
-  awk -v rows="$1" -v largest="$largest" -v state="$2" '
+folder=$1
+"$(dirname "$0")/../arithmetic/make_data.sh" "$@" > /dev/null
+for split in train test; do
+  awk -v state="${4:-1}" '
     function below(n) { state = (state * 16807) % 2147483647; return state % n }
-    BEGIN {
-      for (i = 0; i < 8; ++i) below(2)
-      for (i = 0; i < rows; ++i) {
-        a = below(largest + 1); b = below(largest + 1)
-        if (below(2)) { sign = "+"; answer = a + b }
-        else { if (a < b) { t = a; a = b; b = t } sign = "-"; answer = a - b }
-        off = 1 + below(3); wrong = answer >= off && below(2) ? answer - off : answer + off
-        printf "{\"prompt\": [{\"role\": \"user\", \"content\": \"What is %d %s %d? Answer with the number only.\"}], \"chosen\": \"%d\", \"rejected\": \"%d\"}\n", a, sign, b, answer, wrong
-      }
-    }'
-}
-pairs "$rows" "$((seed * 2 + 1))" > "$folder/train.jsonl"
-pairs "$(((rows + 9) / 10))" "$((seed * 2 + 1000002))" > "$folder/test.jsonl"
+    {
+      match($0, /"response": "[0-9]+"/); answer = substr($0, RSTART + 13, RLENGTH - 14) + 0
+      match($0, /"prompt": \[[^]]*\]/); prompt = substr($0, RSTART, RLENGTH)
+      off = 1 + below(3); wrong = answer >= off && below(2) ? answer - off : answer + off
+      printf "{%s, \"chosen\": \"%d\", \"rejected\": \"%d\"}\n", prompt, answer, wrong
+    }' "$folder/$split.jsonl" > "$folder/$split.pairs"
+  mv "$folder/$split.pairs" "$folder/$split.jsonl"
+done
 echo "$folder/train.jsonl $folder/test.jsonl"

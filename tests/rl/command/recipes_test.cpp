@@ -2,8 +2,11 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cstdio>
 #include <cstdlib>
 #include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
@@ -81,6 +84,24 @@ TEST_F(RecipeTest, LetterCountingsAnswersAreRight) {
   };
   EXPECT_EQ(scores(recipe, count), std::vector<double>(200, 1.0));
   EXPECT_EQ(scores(recipe, [&](const DataRow& row) { return count(row) + "1"; }), std::vector<double>(200, 0.0));
+}
+
+TEST_F(RecipeTest, PairsHaveARightAndAWrongAnswerToTheSameSum) {
+  make("preferences/make_data.sh");
+  std::ifstream file(folder_.file("data/train.jsonl"));
+  int rows = 0;
+  for (std::string line; std::getline(file, line); ++rows) {
+    const auto row = nlohmann::json::parse(line);
+    const std::string question = row["prompt"][0]["content"];
+    int a = 0, b = 0;
+    char sign = 0;
+    ASSERT_EQ(std::sscanf(question.c_str(), "What is %d %c %d?", &a, &sign, &b), 3) << question;
+    const int right = sign == '+' ? a + b : a - b;
+    EXPECT_EQ(row["chosen"], std::to_string(right)) << question;
+    const int off = std::abs(std::stoi(row["rejected"].get<std::string>()) - right);
+    EXPECT_TRUE(off >= 1 && off <= 3) << line;
+  }
+  EXPECT_EQ(rows, 200);
 }
 
 TEST_F(RecipeTest, Gsm8ksFormIsReadAndScoredByBothRecipes) {
