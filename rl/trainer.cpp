@@ -33,7 +33,8 @@ Result<Metrics> Trainer::take_step() {
   const double critic_rate = learning_rate(critic_lr_schedule_, steps_done_);
   const bool policy_waits = options_.estimator == AdvantageEstimator::kGae && steps_done_ + 1 < options_.critic_warmup;
   const auto response_tokens = select(samples->summaries, &RolloutSummary::response_tokens);
-  const auto mini_batches = plan_mini_batches(samples->shards, samples->samples_of, response_tokens, credit->use);
+  const auto learned_tokens = select(samples->summaries, &RolloutSummary::learned_tokens);
+  const auto mini_batches = plan_mini_batches(samples->shards, samples->samples_of, learned_tokens, credit->use);
   const auto advantages = cut_like(credit->advantages, samples->scores);
   std::vector<UpdatePlan> plans;
   std::vector<UpdatePlan> critic_plans;
@@ -43,7 +44,7 @@ Result<Metrics> Trainer::take_step() {
   }
   Metrics metrics = credit->metrics;
   metrics.merge(reward_metrics(samples->reports));
-  metrics.insert(samples->store_metrics.begin(), samples->store_metrics.end());
+  metrics.insert(samples->draw_metrics.begin(), samples->draw_metrics.end());
   if (!critic_.empty()) {
     const auto learned = critic_.fetch(&CriticActor::update, split(samples->batches), split(credit->estimates), split(critic_plans));
     if (!learned.ok()) return learned.status();
@@ -67,6 +68,8 @@ Result<Metrics> Trainer::take_step() {
                               .advantages = credit->advantages,
                               .prompt_tokens = join<std::int64_t>(select(samples->summaries, &RolloutSummary::prompt_tokens)),
                               .response_tokens = join<std::int64_t>(response_tokens),
+                              .learned_tokens = join<std::int64_t>(learned_tokens),
+                              .turns = join<std::int64_t>(select(samples->summaries, &RolloutSummary::turns)),
                               .stopped = join<std::uint8_t>(select(samples->summaries, &RolloutSummary::stopped)),
                               .prompt_tokens_max = options_.prompt_tokens_max};
   metrics.merge(sample_metrics(scalars));
@@ -186,9 +189,11 @@ Result<Metrics> Trainer::validate() {
   if (!rounds.ok()) return rounds.status();
   std::vector<ValidatedPrompt> validated;
   std::vector<SampleText> texts;
+  std::vector<double> turns;
   for (const StepPrompts& prompts : *rounds) {
     const auto generated = policy_.fetch(&PolicyActor::generate, split(prompts.batches), true);
     if (!generated.ok()) return generated.status();
+    for (const Generated& part : *generated) turns.insert(turns.end(), part.summary.turns.begin(), part.summary.turns.end());
     const auto batches = select(*generated, &Generated::batch);
     const auto reports = reward_.fetch(&RewardActor::score, split(batches), split(prompts.tasks));
     if (!reports.ok()) return reports.status();
@@ -217,7 +222,9 @@ Result<Metrics> Trainer::validate() {
   }
   if (first_samples_.empty()) first_samples_ = texts;
   last_samples_ = std::move(texts);
-  return validation_metrics(validated);
+  Metrics metrics = validation_metrics(validated);
+  add_distribution(metrics, "val-aux/num_turns", turns);
+  return metrics;
 }
 
 }  // namespace rl

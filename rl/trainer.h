@@ -96,10 +96,10 @@ class Trainer {
     std::vector<std::vector<std::vector<double>>> components;  // per sample, GDPO's rewards by their keys; else empty
     std::vector<Referenced> references;                     // empty where nothing needs them
     std::vector<RewardReport> reports;                      // of all rounds
+    Metrics draw_metrics;                                   // of all rounds, workers and calls: what became of tools
     std::int64_t epoch = 0;
     std::int64_t rounds = 0;         // of generation
     std::int64_t prompts_drawn = 0;  // in all rounds
-    Metrics store_metrics;           // of the sample store
   };
 
   // How much each response, or each of its tokens, is to be made more or less likely.

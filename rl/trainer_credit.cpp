@@ -41,12 +41,12 @@ Result<Trainer::Credit> Trainer::assign_credit(const StepSamples& samples) {
       for (std::size_t k = 0; k < components.size(); ++k) components[k].push_back(static_cast<float>(of_sample[k]));
     }
     credit.advantages = gdpo_advantages(components, options_.gdpo_weights, sample_groups(samples.shards, samples.samples_of),
-                                        join<std::int64_t>(select(samples.summaries, &RolloutSummary::response_tokens)), options_.normalize_by_std);
+                                        join<std::int64_t>(select(samples.summaries, &RolloutSummary::learned_tokens)), options_.normalize_by_std);
     return credit;
   }
   if (!is_per_token(options_.estimator)) {
     credit.advantages = response_advantages(options_.estimator, join<float>(credit.rewards), sample_groups(samples.shards, samples.samples_of),
-                                            join<std::int64_t>(select(samples.summaries, &RolloutSummary::response_tokens)), options_.normalize_by_std);
+                                            join<std::int64_t>(select(samples.summaries, &RolloutSummary::learned_tokens)), options_.normalize_by_std);
     return credit;
   }
   std::vector<EstimateTask> tasks;
@@ -87,7 +87,7 @@ runtime::Status Trainer::penalize(const StepSamples& samples, Credit& credit) {
     if (penalties.size() != credit.rewards[worker].size()) return runtime::internal_error("the reference scored another number of samples");
     for (std::size_t i = 0; i < penalties.size(); ++i) {
       credit.rewards[worker][i] -= state_.kl_coefficient * penalties[i];
-      kl_sum += penalties[i] / static_cast<double>(samples.summaries[worker].response_tokens[i]);
+      kl_sum += penalties[i] / static_cast<double>(samples.summaries[worker].learned_tokens[i]);
       ++count;
     }
   }

@@ -64,11 +64,11 @@ Status Trainer::mix_replayed(StepSamples& samples) {
   const auto wanted = static_cast<std::int64_t>(std::lround(options_.sample_store.replay_ratio * static_cast<double>(count_prompts(samples.shards))));
   const std::uint64_t seed = options_.seed ^ (0xD1B54A32D192ED03ULL * static_cast<std::uint64_t>(step));
   std::vector<StoredGroup> drawn = sample_store_.draw(step, wanted, seed);
-  samples.store_metrics = sample_store_.metrics(step);
+  samples.draw_metrics.merge(sample_store_.metrics(step));
   double age = 0.0;
   for (const StoredGroup& group : drawn) age += static_cast<double>(step - group.step);
-  samples.store_metrics["sample_store/replayed"] = static_cast<double>(drawn.size());
-  samples.store_metrics["sample_store/replayed_age_mean"] = drawn.empty() ? 0.0 : age / static_cast<double>(drawn.size());
+  samples.draw_metrics["sample_store/replayed"] = static_cast<double>(drawn.size());
+  samples.draw_metrics["sample_store/replayed_age_mean"] = drawn.empty() ? 0.0 : age / static_cast<double>(drawn.size());
   std::vector<std::vector<StoredGroup>> of_worker(policy_.size());
   for (std::size_t i = 0; i < drawn.size(); ++i) of_worker[i % of_worker.size()].push_back(std::move(drawn[i]));
   sample_store_.add(std::move(fresh));

@@ -99,6 +99,7 @@ Result<Trainer::StepSamples> Trainer::draw_informative(StepTimer& timer) {
       }
     }
     kept.prompts_drawn += fresh->prompts_drawn;
+    kept.draw_metrics = sum_metrics({kept.draw_metrics, fresh->draw_metrics});
     kept.rounds = round + 1;
     kept.epoch = fresh->epoch;
     timer.lap("gen");
@@ -117,6 +118,7 @@ Result<Trainer::StepSamples> Trainer::draw_round(std::int64_t round, StepTimer& 
   samples.shards = std::move(prompts->shards);
   samples.batches = select(*generated, &Generated::batch);
   samples.summaries = select(*generated, &Generated::summary);
+  samples.draw_metrics = sum_metrics(select(samples.summaries, &RolloutSummary::metrics));
   samples.epoch = prompts->epoch;
   samples.rounds = 1;
   samples.prompts_drawn = count_prompts(samples.shards);

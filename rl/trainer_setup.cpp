@@ -7,6 +7,7 @@
 #include <future>
 #include <utility>
 
+#include "rl/agent/tool_host.h"
 #include "rl/model/model_config.h"
 #include "rl/reward/reward_function.h"
 #include "rl/train/learner.h"
@@ -146,6 +147,14 @@ Status Trainer::open_data(std::int64_t workers) {
                                  .shuffle = options_.shuffle,
                                  .shuffle_seed = options_.shuffle_seed,
                                  .with_prompts = !reward_models(config_).empty()};
+  const Result<std::optional<AgentOptions>> agent = AgentOptions::from_config(config_);
+  if (!agent.ok()) return agent.status();
+  if (*agent) {
+    Result<nlohmann::ordered_json> tools = tool_schemas(**agent);
+    if (!tools.ok()) return tools.status();
+    feed_options.tools = std::move(*tools);
+    feed_options.conversations = true;
+  }
   Result<std::unique_ptr<PromptFeed>> feed = PromptFeed::create(config_, **train, feed_options);
   if (!feed.ok()) return feed.status();
   feed_ = std::move(*feed);

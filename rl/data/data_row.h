@@ -25,6 +25,7 @@ struct DataRow {
   nlohmann::ordered_json extra;         // verl's `extra_info`, or null
   std::optional<std::string> response;  // a demonstration, for supervised steps
   std::string where;                    // "train.jsonl:12" or "toy:7", for messages
+  std::string agent_name = {};        // the loop that the row asks for; empty: the configured one
   std::optional<Preference> preference = {};  // of rows that are read as preferences
 
   bool is_chat() const { return prompt.is_array(); }

@@ -144,6 +144,15 @@ Result<Dataset> Dataset::load(const DatasetOptions& options) {
 }
 
 Status Dataset::read_all(const DatasetOptions& options) {
+  if (!options.python.empty()) {
+    const Status status = read_python_rows(options.python, options.files, options.rows_max, [&](RawRow raw) {
+      Result<DataRow> row = map_row(raw, options.mapping);
+      if (row.ok()) rows_.push_back(std::move(*row));
+      return row.status();
+    });
+    if (status.ok() && !rows_.empty()) block_rows_.assign(1, {static_cast<std::int64_t>(rows_.size())});
+    return status;
+  }
   std::vector<RawRow> messages;
   for (const std::string& file : options.files) {
     const std::size_t before = rows_.size();
@@ -196,6 +205,17 @@ Result<std::optional<DatasetOptions>> dataset_options(const Config& config, Spli
   options.rows_max = read.get_int(train ? "data.train_max_samples" : "data.val_max_samples");
   const std::int64_t seed = read.find_int("data.seed").value_or(read.find_int("trainer.seed").value_or(0));
   if (!read.status().ok()) return read.status();
+  const std::optional<std::string> python = read.find_string("data.custom_cls.path");
+  if (python && !python->empty()) {
+    options.python = {.path = *python, .name = read.find_string("data.custom_cls.name").value_or(""), .model = read.find_string("actor_rollout_ref.model.path").value_or(""), .config = {}};
+    if (options.python.name.empty()) return config.out_of_range("data.custom_cls.name", "the name of a class in data.custom_cls.path");
+    if (const auto* section = config.find("data")) options.python.config = *section;
+    options.streaming = false;
+    options.weights.clear();
+    // Its rows have verl's columns, whatever the files have.
+    options.mapping.prompt = "prompt";
+    options.mapping.prompt_template.clear();
+  }
   if (options.window_rows < 1) return config.out_of_range("data.shuffle_window", "must be at least 1");
   if (const auto* toy = config.find("data.toy")) options.toy = *toy;
   // Validation on a built-in set means other rows of the same task, and few of them.

@@ -10,6 +10,7 @@
 
 #include "rl/config/config.h"
 #include "rl/data/data_row.h"
+#include "rl/data/python_dataset.h"
 #include "rl/data/row_mapping.h"
 #include "rl/data/sample_order.h"
 #include "runtime/core/result.h"
@@ -30,6 +31,7 @@ struct DatasetOptions {
   bool streaming = false;                // read rows when they are needed, not all at once
   std::int64_t window_rows = 65536;      // of which so many are shuffled among each other
   nlohmann::ordered_json toy;            // the `data.toy` section
+  PythonDataset python = {};             // a class that reads the files instead
 };
 
 /// Rows in memory, or read when they are asked for, in file order. A value; copies of a streamed one share what they hold, and are used by one thread.

@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include "rl/data/tool_selection.h"
+
 namespace rl {
 
 using runtime::invalid_argument;
@@ -73,7 +75,7 @@ Result<std::string> PromptBuilder::text(const DataRow& row, bool asks) const {
   nlohmann::ordered_json variables = nlohmann::ordered_json::object();
   for (const auto& [name, text] : tokenizer_->special_token_texts()) variables[name] = text;
   variables["messages"] = row.prompt;
-  variables["tools"] = nullptr;
+  variables["tools"] = options_.tools.empty() ? nlohmann::ordered_json() : selected_tools(options_.tools, row.extra);
   variables["documents"] = nullptr;
   variables["add_generation_prompt"] = asks;
   for (const auto& [name, value] : options_.template_variables.items()) variables[name] = value;

@@ -27,6 +27,7 @@ struct PromptOptions {
   bool filter_overlong = false;                                                  // drop rows over the limit before training starts
   std::string chat_template;                                                     // overrides the model's own when not empty
   nlohmann::ordered_json template_variables = nlohmann::ordered_json::object();  // `data.apply_chat_template_kwargs`
+  nlohmann::ordered_json tools = nullptr;  // schemas of tools that the model may call
 
   /// From `data.*` and `actor_rollout_ref.model.custom_chat_template`.
   static runtime::Result<PromptOptions> from_config(const Config& config);

@@ -221,6 +221,7 @@ Result<DataRow> map_row(const RawRow& row, const RowMapping& mapping) {
   into.ground_truth = std::move(*truth);
   if (const ordered_json* source = find(row.value, mapping.data_source)) into.data_source = json_as_text(*source);
   if (const ordered_json* extra = find(row.value, "extra_info")) into.extra = *extra;
+  if (const ordered_json* agent = find(row.value, "agent_name"); agent != nullptr && agent->is_string()) into.agent_name = agent->get<std::string>();
   const std::string response_key = mapping.response.empty() ? "response" : mapping.response;
   const ordered_json* response = find(row.value, response_key);
   if (response == nullptr && !mapping.response.empty()) return no_column(row, mapping.response, mapping.messages.empty() ? "data.columns.response" : "data.response_key");

@@ -19,6 +19,17 @@ void PackedBatch::append(std::span<const std::int32_t> sequence, std::int64_t fi
   for (std::int64_t i = begin + first_target; i < tokens(); ++i) targets.push_back(i);
 }
 
+void PackedBatch::append(std::span<const std::int32_t> sequence, std::int64_t first_target, std::span<const std::uint8_t> mask) {
+  CHECK(first_target >= 1);
+  CHECK(static_cast<std::int64_t>(sequence.size()) == first_target + static_cast<std::int64_t>(mask.size()));
+  const std::int64_t begin = tokens();
+  ids.insert(ids.end(), sequence.begin(), sequence.end());
+  cu_seqlens.push_back(tokens());
+  for (std::size_t i = 0; i < mask.size(); ++i) {
+    if (mask[i] != 0) targets.push_back(begin + first_target + static_cast<std::int64_t>(i));
+  }
+}
+
 runtime::Status PackedBatch::validate(std::int64_t vocab_size, std::int64_t positions_max) const {
   using runtime::invalid_argument;
   if (cu_seqlens.empty() || cu_seqlens.front() != 0 || cu_seqlens.back() != tokens()) {

@@ -21,6 +21,9 @@ struct PackedBatch {
   /// token) to its end. A prompt followed by a response passes the prompt's length.
   void append(std::span<const std::int32_t> sequence, std::int64_t first_target = 1);
 
+  /// The same for those tokens from `first_target` on that have a 1 in `mask`, which has as many as there are such tokens.
+  void append(std::span<const std::int32_t> sequence, std::int64_t first_target, std::span<const std::uint8_t> mask);
+
   std::int64_t tokens() const { return static_cast<std::int64_t>(ids.size()); }
   std::int64_t sequences() const { return static_cast<std::int64_t>(cu_seqlens.size()) - 1; }
 

@@ -125,6 +125,10 @@ std::string tokens_html(const RolloutSample& sample) {
   std::string html;
   for (std::size_t i = 0; i < sample.tokens.size(); ++i) {
     std::string style, title;
+    if (!sample.mask.empty() && sample.mask[i] == 0) {
+      html += "<span class='dim' title='not the policy&#39;s: a tool or a user wrote it'>" + html_text(sample.tokens[i]) + "</span>";
+      continue;
+    }
     if (!sample.logprobs.empty()) {
       style += "--p:" + tint(sample.logprobs[i], 6.0) + ";";  // e^-6: one in four hundred
       title += "log-probability " + axis_number(sample.logprobs[i]);

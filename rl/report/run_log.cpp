@@ -59,9 +59,10 @@ RolloutSample read_sample(const json& object) {
     const auto found = object.find(key);
     return found == object.end() || found->is_null() ? "" : found->is_string() ? found->get<std::string>() : found->dump();
   };
-  RolloutSample sample{.input = text("input"), .output = text("output"), .expected = text("gts"), .score = number_or_nan(object.at("score")), .tokens = object.value("tokens", std::vector<std::string>()), .logprobs = numbers(object, "logprobs"), .advantages = numbers(object, "advantages")};
+  RolloutSample sample{.input = text("input"), .output = text("output"), .expected = text("gts"), .score = number_or_nan(object.at("score")), .tokens = object.value("tokens", std::vector<std::string>()), .logprobs = numbers(object, "logprobs"), .advantages = numbers(object, "advantages"), .mask = numbers(object, "response_mask")};
   if (sample.logprobs.size() != sample.tokens.size()) sample.logprobs.clear();
   if (sample.advantages.size() != sample.tokens.size()) sample.advantages.clear();
+  if (sample.mask.size() != sample.tokens.size()) sample.mask.clear();
   return sample;
 }
 

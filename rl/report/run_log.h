@@ -20,6 +20,7 @@ struct RolloutSample {
   std::vector<std::string> tokens;  // texts that make up `output`
   std::vector<double> logprobs;     // natural, as sampled
   std::vector<double> advantages;
+  std::vector<double> mask;         // 0: a tool or a user wrote the token; empty: the policy chose all
 };
 
 struct StepSamples {

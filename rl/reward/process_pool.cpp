@@ -43,12 +43,19 @@ struct ProcessPool::Run {
     bool done = false;
   };
 
-  const std::vector<json>& calls;
-  ScoreCounts& counts;
-  std::vector<PoolAnswer> answers{calls.size()};
-  std::vector<Call> states{calls.size()};
-  std::deque<std::size_t> waiting{};
-  std::size_t open = calls.size();
+  std::vector<json> calls;
+  ScoreCounts counts;
+  std::vector<PoolAnswer> answers;
+  std::vector<Call> states;
+  std::deque<std::size_t> waiting;
+  std::vector<std::size_t> finished;  // not yet taken
+  std::size_t open = 0;
+
+  void finish(std::size_t call) {
+    states[call].done = true;
+    finished.push_back(call);
+    --open;
+  }
 };
 
 ProcessPool::ProcessPool(ProcessPoolOptions options) : options_(std::move(options)) {}
@@ -62,7 +69,7 @@ Result<std::unique_ptr<ProcessPool>> ProcessPool::create(ProcessPoolOptions opti
   Status status = pool->start_child();
   if (!status.ok()) return status;
   while (!pool->children_.empty() && !pool->children_.front()->ready) {
-    pool->wait(nullptr);
+    pool->wait(nullptr, std::chrono::seconds(1));
     pool->handle(nullptr);
   }
   if (pool->children_.empty()) return pool->start_failure_;
@@ -108,18 +115,62 @@ Status ProcessPool::start_child() {
 }
 
 Result<std::vector<PoolAnswer>> ProcessPool::run(const std::vector<json>& calls, ScoreCounts& counts) {
-  Run run{calls, counts};
-  for (std::size_t i = 0; i < calls.size(); ++i) run.waiting.push_back(i);
-  lines_shown_ = 0;
-  failed_starts_ = 0;
-  while (run.open > 0) {
-    assign(run);
-    if (options_.overtake && run.waiting.empty()) overtake(run);
-    if (children_.empty()) return start_failure_;
-    wait(&run);
-    handle(&run);
+  run_.reset();
+  for (const json& call : calls) submit(call);
+  while (open() > 0) {
+    if (const Status status = work(std::chrono::seconds(1)); !status.ok()) return status;
   }
-  // What still runs is a try whose call has its answer from another: nobody needs it.
+  if (!run_) return std::vector<PoolAnswer>();
+  drop_overtaken(run_->counts);
+  counts.add(run_->counts);
+  return std::move(std::exchange(run_, nullptr)->answers);
+}
+
+std::size_t ProcessPool::submit(json call) {
+  if (!run_ || (run_->open == 0 && run_->finished.empty())) {
+    const ScoreCounts counts = take_counts();
+    run_ = std::make_unique<Run>();
+    run_->counts = counts;
+    lines_shown_ = 0;
+    failed_starts_ = 0;
+  }
+  run_->calls.push_back(std::move(call));
+  run_->answers.emplace_back();
+  run_->states.emplace_back();
+  run_->waiting.push_back(run_->calls.size() - 1);
+  ++run_->open;
+  return run_->calls.size() - 1;
+}
+
+Status ProcessPool::work(std::chrono::milliseconds wait_max) {
+  if (open() == 0) return {};
+  assign(*run_);
+  if (options_.overtake && run_->waiting.empty()) overtake(*run_);
+  if (children_.empty()) {
+    run_.reset();
+    return start_failure_;
+  }
+  wait(run_.get(), wait_max);
+  handle(run_.get());
+  return {};
+}
+
+std::vector<std::pair<std::size_t, PoolAnswer>> ProcessPool::take_finished() {
+  std::vector<std::pair<std::size_t, PoolAnswer>> finished;
+  if (!run_) return finished;
+  for (const std::size_t call : std::exchange(run_->finished, {})) {
+    finished.emplace_back(call, std::move(run_->answers[call]));
+    run_->calls[call] = nullptr;
+  }
+  return finished;
+}
+
+std::size_t ProcessPool::open() const { return run_ ? run_->open : 0; }
+
+ScoreCounts ProcessPool::take_counts() { return run_ ? std::exchange(run_->counts, {}) : ScoreCounts(); }
+
+// What still runs is a try whose call has its answer from another: nobody needs it.
+void ProcessPool::drop_overtaken(ScoreCounts& counts) {
   for (std::size_t i = children_.size(); i-- > 0;) {
     if (!children_[i]->call) continue;
     show_output(*children_[i], /*all=*/true);
@@ -128,7 +179,6 @@ Result<std::vector<PoolAnswer>> ProcessPool::run(const std::vector<json>& calls,
     const Status status = start_child();  // so that it has loaded by the next run
     if (!status.ok()) start_failure_ = status;
   }
-  return std::move(run.answers);
 }
 
 void ProcessPool::remember(Clock::duration taken) {
@@ -212,7 +262,7 @@ ProcessPool::Clock::time_point ProcessPool::next_deadline(const Run* run) const 
   return next;
 }
 
-void ProcessPool::wait(const Run* run) {
+void ProcessPool::wait(const Run* run, std::chrono::milliseconds wait_max) {
   std::vector<pollfd> watched;
   for (const auto& child : children_) {
     const WorkerProcess& process = *child->process;
@@ -221,7 +271,7 @@ void ProcessPool::wait(const Run* run) {
     watched.push_back({process.death(), POLLIN, 0});
   }
   const auto left = std::chrono::ceil<std::chrono::milliseconds>(next_deadline(run) - Clock::now()).count();
-  ::poll(watched.data(), watched.size(), static_cast<int>(std::clamp<std::int64_t>(left, 0, 1000)));
+  ::poll(watched.data(), watched.size(), static_cast<int>(std::clamp<std::int64_t>(left, 0, wait_max.count())));
 }
 
 void ProcessPool::handle(Run* run) {
@@ -274,9 +324,8 @@ void ProcessPool::take_answer(Run* run, Child& child, const std::string& line) {
     run->answers[call].message = std::move(message);
     return fail_try(*run, call, ScoreFailure::kError, why);
   }
-  state.done = true;
-  --run->open;
   run->answers[call] = {std::move(message), ScoreFailure::kNone, ""};
+  run->finish(call);
 }
 
 void ProcessPool::fail_try(Run& run, std::size_t call, ScoreFailure failure, const std::string& why) {
@@ -286,10 +335,9 @@ void ProcessPool::fail_try(Run& run, std::size_t call, ScoreFailure failure, con
   if (state.tries <= options_.retries) {
     run.waiting.push_back(call);
   } else if (state.running == 0) {
-    state.done = true;
-    --run.open;
     run.answers[call].failure = failure;
     run.answers[call].why = why;
+    run.finish(call);
   }
 }
 

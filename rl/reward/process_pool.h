@@ -14,6 +14,7 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "rl/reward/scorer.h"
@@ -56,6 +57,22 @@ class ProcessPool {
   /// has failed `retries` + 1 times. Failures, where no child can be started any more: as create().
   runtime::Result<std::vector<PoolAnswer>> run(const std::vector<nlohmann::json>& calls, ScoreCounts& counts);
 
+  // -- Call by call: submit(), work() while open(), take_finished(). Not between the beginning and the end of run().
+
+  /// A call to be done beside the others. Returns its number, counted from 0 since nothing was open.
+  std::size_t submit(nlohmann::json call);
+
+  /// Gives calls to processes and takes their answers; waits for something to happen, at most so long. Failures: as run().
+  runtime::Status work(std::chrono::milliseconds wait_max);
+
+  /// Calls that have an answer or failed since this was asked last, by number.
+  std::vector<std::pair<std::size_t, PoolAnswer>> take_finished();
+
+  std::size_t open() const;  // calls without an answer
+
+  /// What went wrong since this was asked last.
+  ScoreCounts take_counts();
+
   std::size_t processes() const { return children_.size(); }
 
  private:
@@ -70,7 +87,8 @@ class ProcessPool {
   void assign(Run& run);
   bool give(Run& run, std::size_t call);
   void overtake(Run& run);
-  void wait(const Run* run);
+  void wait(const Run* run, std::chrono::milliseconds wait_max);
+  void drop_overtaken(ScoreCounts& counts);
   void handle(Run* run);
   void take_answer(Run* run, Child& child, const std::string& line);
   void end_child(Run* run, Child& child, ScoreFailure failure, const std::string& why);
@@ -83,6 +101,7 @@ class ProcessPool {
   ProcessPoolOptions options_;
   std::unique_ptr<Child> original_;  // what children are copies of; null: each starts by itself
   std::vector<std::unique_ptr<Child>> children_;
+  std::unique_ptr<Run> run_;  // the calls since nothing was open
   std::vector<double> call_seconds_;  // of the last calls, a ring
   std::size_t calls_answered_ = 0;
   Clock::duration slow_after_ = std::chrono::seconds(1);  // until more is known

@@ -82,7 +82,7 @@ Result<std::unique_ptr<ProcessScorer>> ProcessScorer::python(const fs::path& fil
   if (!found.ok()) return found;
   const char* interpreter = runtime::environment_variable("STARLING_PYTHON");
   ProcessPoolOptions options = pool_options(limits);
-  options.command = {interpreter != nullptr && *interpreter != 0 ? interpreter : "python3", "-c", kPythonWorker};
+  options.command = {interpreter != nullptr && *interpreter != 0 ? interpreter : "python3", "-c", std::string(kPythonServer) + kPythonScorer};
   options.setup = {{"path", file.string()}, {"name", function}, {"kwargs", kwargs.is_object() ? kwargs : nlohmann::ordered_json::object()}, {"memory_bytes", limits.memory_bytes}};
   options.name = "reward python";
   options.copies = true;

@@ -2,7 +2,7 @@
 
 namespace rl {
 
-const char* const kPythonWorker = R"python(
+const char* const kPythonServer = R"python(
 import fcntl, importlib.util, json, math, os, resource, signal, socket, sys
 
 sys.dont_write_bytecode = True  # nothing is left beside a user's files
@@ -26,60 +26,6 @@ def answer(message):
 def trace():
     import traceback  # takes its time, and most processes never need it
     return "".join(traceback.format_exception(*sys.exc_info()))[-4000:]
-
-
-def number(value):
-    """A float, or None: numpy's and torch's scalars count as numbers, bool too."""
-    if isinstance(value, (str, bytes, list, tuple, dict)) or value is None:
-        return None
-    try:
-        return float(value)
-    except (TypeError, ValueError):
-        return None
-
-
-def judge(result):
-    extra = {}
-    if isinstance(result, dict):
-        if "score" not in result:
-            return {"invalid": "returned a dict without 'score'; it has " + ", ".join(repr(key) for key in list(result)[:8])}
-        for key, value in result.items():
-            value = number(value) if key != "score" else None
-            if value is not None and math.isfinite(value):
-                extra[str(key)] = value
-        result = result["score"]
-    elif isinstance(result, (tuple, list)) and result:
-        result = result[0]  # as verl does
-    score = number(result)
-    if score is None:
-        return {"invalid": f"returned {result!r:.100} of type {type(result).__name__}, not a number"}
-    if not math.isfinite(score):
-        return {"invalid": f"returned {score}, which is no finite number"}
-    return {"score": score, "extra": extra}
-
-
-def load(setup):
-    if setup["memory_bytes"] > 0:
-        resource.setrlimit(resource.RLIMIT_AS, (setup["memory_bytes"], setup["memory_bytes"]))
-    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    path = setup["path"]
-    if not os.path.isfile(path):
-        return None, f"there is no file {path}"
-    sys.path.append(os.path.dirname(os.path.abspath(path)))
-    try:
-        spec = importlib.util.spec_from_file_location("custom_module", path)
-        if spec is None:
-            return None, f"{path} is no Python file"
-        module = importlib.util.module_from_spec(spec)
-        sys.modules["custom_module"] = module
-        spec.loader.exec_module(module)
-    except BaseException:
-        return None, f"{path} cannot be loaded:\n{trace()}"
-    function = getattr(module, setup["name"], None)
-    if not callable(function):
-        names = [name for name, value in vars(module).items() if callable(value) and getattr(value, "__module__", "") == "custom_module"]
-        return None, f"{path} has no function '{setup['name']}'" + (f"; it has {', '.join(names)}" if names else "")
-    return function, ""
 
 
 def find_clone():
@@ -144,11 +90,19 @@ def make_copies(clone):
     forget_chance()
 
 
-def main():
+def limit(setup):
+    if setup["memory_bytes"] > 0:
+        resource.setrlimit(resource.RLIMIT_AS, (setup["memory_bytes"], setup["memory_bytes"]))
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+
+
+def serve(load, handle):
+    """load(setup) gives what is loaded once, or None, and what is wrong with it; handle(setup, loaded, request) an answer, or an exception."""
     connect()
     setup = json.loads(requests.readline())
-    function, problem = load(setup)
-    if function is None:
+    limit(setup)
+    loaded, problem = load(setup)
+    if loaded is None:
         return answer({"fatal": problem})
     clone = find_clone() if setup["copies"] else None
     answer({"ready": True, "copies": clone is not None})
@@ -156,19 +110,74 @@ def main():
         make_copies(clone)
         answer({"ready": True})
     for line in requests:
-        request = json.loads(line)
         try:
-            result = judge(function(data_source=request["data_source"], solution_str=request["solution_str"], ground_truth=request["ground_truth"],
-                                    extra_info=request["extra_info"], **setup["kwargs"]))
+            result = handle(setup, loaded, json.loads(line))
         except (SystemExit, KeyboardInterrupt):
             raise
         except BaseException as error:
             result = {"error": f"{type(error).__name__}: {error}"[:500], "traceback": trace()}
         sys.stdout.flush()
         answer(result)
+)python";
+
+const char* const kPythonScorer = R"python(
+def number(value):
+    """A float, or None: numpy's and torch's scalars count as numbers, bool too."""
+    if isinstance(value, (str, bytes, list, tuple, dict)) or value is None:
+        return None
+    try:
+        return float(value)
+    except (TypeError, ValueError):
+        return None
 
 
-main()
+def judge(result):
+    extra = {}
+    if isinstance(result, dict):
+        if "score" not in result:
+            return {"invalid": "returned a dict without 'score'; it has " + ", ".join(repr(key) for key in list(result)[:8])}
+        for key, value in result.items():
+            value = number(value) if key != "score" else None
+            if value is not None and math.isfinite(value):
+                extra[str(key)] = value
+        result = result["score"]
+    elif isinstance(result, (tuple, list)) and result:
+        result = result[0]  # as verl does
+    score = number(result)
+    if score is None:
+        return {"invalid": f"returned {result!r:.100} of type {type(result).__name__}, not a number"}
+    if not math.isfinite(score):
+        return {"invalid": f"returned {score}, which is no finite number"}
+    return {"score": score, "extra": extra}
+
+
+def load(setup):
+    path = setup["path"]
+    if not os.path.isfile(path):
+        return None, f"there is no file {path}"
+    sys.path.append(os.path.dirname(os.path.abspath(path)))
+    try:
+        spec = importlib.util.spec_from_file_location("custom_module", path)
+        if spec is None:
+            return None, f"{path} is no Python file"
+        module = importlib.util.module_from_spec(spec)
+        sys.modules["custom_module"] = module
+        spec.loader.exec_module(module)
+    except BaseException:
+        return None, f"{path} cannot be loaded:\n{trace()}"
+    function = getattr(module, setup["name"], None)
+    if not callable(function):
+        names = [name for name, value in vars(module).items() if callable(value) and getattr(value, "__module__", "") == "custom_module"]
+        return None, f"{path} has no function '{setup['name']}'" + (f"; it has {', '.join(names)}" if names else "")
+    return function, ""
+
+
+def score(setup, function, request):
+    return judge(function(data_source=request["data_source"], solution_str=request["solution_str"], ground_truth=request["ground_truth"],
+                          extra_info=request["extra_info"], **setup["kwargs"]))
+
+
+serve(load, score)
 )python";
 
 }  // namespace rl

@@ -1,9 +1,12 @@
-// The Python program that a scoring process runs.
+// The Python programs that child processes run.
 #pragma once
 
 namespace rl {
 
-/// Given to python3 -c. Speaks the protocol of ProcessPool over descriptor 3, loads the user's file once and calls its function per request.
-extern const char* const kPythonWorker;
+/// What every child program of Python has: the protocol of ProcessPool over descriptor 3, and serve(load, handle). A program is given to python3 -c behind it.
+extern const char* const kPythonServer;
+
+/// Loads the user's file once and calls its function per request.
+extern const char* const kPythonScorer;
 
 }  // namespace rl

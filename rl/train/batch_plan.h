@@ -42,7 +42,7 @@ struct SampleUse {
   bool operator==(const SampleUse&) const = default;
 };
 
-/// Mini-batches of every worker. `response_tokens[w]` are the lengths of worker w's samples, `samples_per_prompt` of each prompt; `uses[w]` how much they
+/// Mini-batches of every worker. `response_tokens[w]` are how many tokens of worker w's samples are learned, `samples_per_prompt` of each prompt; `uses[w]` how much they
 /// count (no uses: all alike).
 std::vector<std::vector<MiniBatch>> plan_mini_batches(const std::vector<PromptShard>& shards, std::int64_t samples_per_prompt,
                                                       std::span<const std::vector<std::int64_t>> response_tokens, std::span<const SampleUse> uses = {});

@@ -19,14 +19,34 @@ std::uint64_t mix(std::uint64_t seed, std::uint64_t step, std::uint64_t prompt) 
   return SplitMix(second ^ prompt).next();
 }
 
+// That the loop which the row asks for is one that there is.
+runtime::Status check_agent(const DataRow& row, bool conversations) {
+  if (row.agent_name.empty() || row.agent_name == "single_turn_agent" || (conversations && row.agent_name == "tool_agent")) return {};
+  if (row.agent_name == "tool_agent") {
+    return runtime::invalid_argument(row.where + ": its agent_name is tool_agent: set actor_rollout_ref.rollout.multi_turn.enable=true, with the tools in multi_turn.tool_config_path");
+  }
+  return runtime::unimplemented(row.where + ": its agent_name is " + row.agent_name + ", and there are single_turn_agent and tool_agent: agent loops of one's own are classes of verl's, which is not run here");
+}
+
 }  // namespace
+
+std::string conversation_context(const DataRow& row) {
+  using nlohmann::ordered_json;
+  ordered_json context = {{"messages", row.is_chat() ? row.prompt : ordered_json::array({{{"role", "user"}, {"content", row.prompt}}})}};
+  for (const char* key : {"tools_kwargs", "interaction_kwargs", "tool_selection"}) {
+    if (row.extra.is_object() && row.extra.contains(key)) context[key] = row.extra[key];
+  }
+  if (!row.agent_name.empty()) context["agent_name"] = row.agent_name;
+  return context.dump(-1, ' ', false, ordered_json::error_handler_t::replace);
+}
 
 Result<std::unique_ptr<PromptFeed>> PromptFeed::create(const Config& config, const DatasetOptions& dataset, const PromptFeedOptions& options) {
   Result<Tokenizer> tokenizer = Tokenizer::load(options.model);
   if (!tokenizer.ok()) return tokenizer.status();
   std::unique_ptr<PromptFeed> feed(new PromptFeed(options, std::move(*tokenizer)));
-  const Result<PromptOptions> prompt_options = PromptOptions::from_config(config);
+  Result<PromptOptions> prompt_options = PromptOptions::from_config(config);
   if (!prompt_options.ok()) return prompt_options.status();
+  prompt_options->tools = options.tools;
   Result<PromptBuilder> builder = PromptBuilder::create(feed->tokenizer_, *prompt_options);
   if (!builder.ok()) return builder.status();
   feed->builder_ = std::move(*builder);
@@ -40,6 +60,7 @@ Result<std::unique_ptr<PromptFeed>> PromptFeed::create(const Config& config, con
   for (std::int64_t row = 0; row < std::min(feed->rows(), kRowsCheckedMax); ++row) {
     const Result<DataRow> read = feed->dataset().read(row);
     if (!read.ok()) return read.status();
+    if (const runtime::Status known = check_agent(*read, options.conversations); !known.ok()) return known;
     const auto ids = feed->builder_->ids(*read);
     if (!ids.ok()) return ids.status();
     if (options.context > 0 && static_cast<std::int64_t>(ids->size()) >= options.context) {
@@ -64,6 +85,7 @@ Result<StepPrompts> PromptFeed::make(const std::vector<std::int64_t>& rows, std:
       const Result<std::vector<std::int32_t>> ids = builder_->ids(*row);
       if (!ids.ok()) return ids.status();
       batch.ids.append(*ids);
+      if (options_.conversations) batch.contexts.push_back(conversation_context(*row));
       batch.seeds.push_back(mix(options_.sampling_seed, step, static_cast<std::uint64_t>(first + index)));
       tasks.push_back({row->data_source, row->ground_truth, row->where, row->extra.is_null() ? std::string() : row->extra.dump(), options_.with_prompts ? row->prompt.dump() : std::string()});
     }

@@ -39,8 +39,14 @@ struct PromptFeedOptions {
   std::uint64_t sampling_seed = 0;  // of the responses
   bool shuffle = true;
   std::uint64_t shuffle_seed = 0;
+  nlohmann::ordered_json tools = nullptr;  // schemas of the tools that prompts tell of
+  bool conversations = false;              // PromptBatch::contexts, for several turns
   bool with_prompts = false;  // RewardTask::prompt, for a reward model
 };
+
+/// What PromptBatch::contexts has of a row: its messages, what its `extra_info` says to tools and users (tools_kwargs, interaction_kwargs, tool_selection), and the loop that it asks for
+/// (agent_name).
+std::string conversation_context(const DataRow& row);
 
 /// Reads, orders, renders and encodes prompts. Its position is saved with checkpoints. Not thread-safe; stays where it is made.
 class PromptFeed {

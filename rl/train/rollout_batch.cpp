@@ -1,6 +1,7 @@
 #include "rl/train/rollout_batch.h"
 
 #include <algorithm>
+#include <cstddef>
 
 namespace rl {
 
@@ -13,28 +14,73 @@ bool Ragged<T>::consistent() const {
 template bool Ragged<std::int32_t>::consistent() const;
 template bool Ragged<std::uint8_t>::consistent() const;
 
+std::int64_t RolloutBatch::learned_before(std::int64_t sample) const {
+  const std::int64_t before = responses.offsets[static_cast<std::size_t>(sample)];
+  return response_mask.empty() ? before : std::count(response_mask.begin(), response_mask.begin() + before, std::uint8_t{1});
+}
+
+std::int64_t RolloutBatch::learned_tokens(std::int64_t sample) const {
+  const std::span<const std::uint8_t> mask = mask_of(sample);
+  return response_mask.empty() ? responses.row_size(sample) : std::count(mask.begin(), mask.end(), std::uint8_t{1});
+}
+
+std::span<const std::uint8_t> RolloutBatch::mask_of(std::int64_t sample) const {
+  if (response_mask.empty()) return {};
+  return std::span(response_mask).subspan(static_cast<std::size_t>(responses.offsets[static_cast<std::size_t>(sample)]), static_cast<std::size_t>(responses.row_size(sample)));
+}
+
 runtime::Status RolloutBatch::validate() const {
   const auto samples = static_cast<std::size_t>(responses.rows());
   if (!prompts.consistent() || !responses.consistent()) return runtime::invalid_argument("rollout batch: row offsets are inconsistent");
-  if (prompt_of.size() != samples || stopped.size() != samples || logprobs.size() != responses.values.size() ||
-      (!lengths_max.empty() && lengths_max.size() != samples)) {
+  const bool masked = !response_mask.empty();
+  if (masked && (response_mask.size() != responses.values.size() || std::any_of(response_mask.begin(), response_mask.end(), [](std::uint8_t mark) { return mark > 1; }))) {
+    return runtime::invalid_argument("rollout batch: a mask that is not of the responses' tokens");
+  }
+  if (prompt_of.size() != samples || stopped.size() != samples || static_cast<std::int64_t>(logprobs.size()) != learned_before(responses.rows()) ||
+      (!lengths_max.empty() && lengths_max.size() != samples) || (!turns.empty() && turns.size() != samples) || (!notes.empty() && notes.size() != samples)) {
     return runtime::invalid_argument("rollout batch: sizes differ");
   }
   for (std::size_t sample = 0; sample < samples; ++sample) {
     if (prompt_of[sample] < 0 || prompt_of[sample] >= prompts.rows()) return runtime::invalid_argument("rollout batch: a prompt is missing");
     if (responses.row_size(static_cast<std::int64_t>(sample)) == 0) return runtime::invalid_argument("rollout batch: an empty response");
     if (prompts.row_size(prompt_of[sample]) == 0) return runtime::invalid_argument("rollout batch: an empty prompt");
+    if (masked && learned_tokens(static_cast<std::int64_t>(sample)) == 0) return runtime::invalid_argument("rollout batch: a response without a token of the policy's");
   }
   return {};
 }
+
+namespace {
+
+// Adds a sample of `from` to `to`, as an answer to its prompt `prompt`; the sample's log-probs begin at `first`. Masks are written out as soon as one of both has one.
+void append_sample(RolloutBatch& to, const RolloutBatch& from, std::int64_t sample, std::int64_t first, std::int32_t prompt) {
+  const auto at = static_cast<std::size_t>(sample);
+  if (to.response_mask.empty() && !from.response_mask.empty()) to.response_mask.assign(to.responses.values.size(), 1);
+  const bool masked = !to.response_mask.empty() || !from.response_mask.empty();
+  to.prompt_of.push_back(prompt);
+  to.responses.append(from.responses.row(sample));
+  const auto begin = from.logprobs.begin() + first;
+  to.logprobs.insert(to.logprobs.end(), begin, begin + from.learned_tokens(sample));
+  to.stopped.push_back(from.stopped[at]);
+  if (!from.lengths_max.empty()) to.lengths_max.push_back(from.lengths_max[at]);
+  if (!from.turns.empty()) to.turns.push_back(from.turns[at]);
+  if (!from.notes.empty()) to.notes.push_back(from.notes[at]);
+  if (!masked) return;
+  const std::span<const std::uint8_t> mask = from.mask_of(sample);
+  to.response_mask.insert(to.response_mask.end(), mask.begin(), mask.end());
+  to.response_mask.resize(to.responses.values.size(), 1);
+}
+
+}  // namespace
 
 RolloutSummary summarize(const RolloutBatch& batch) {
   RolloutSummary summary;
   for (std::int64_t sample = 0; sample < batch.samples(); ++sample) {
     summary.prompt_tokens.push_back(batch.prompts.row_size(batch.prompt_of[static_cast<std::size_t>(sample)]));
     summary.response_tokens.push_back(batch.responses.row_size(sample));
+    summary.learned_tokens.push_back(batch.learned_tokens(sample));
   }
   summary.stopped = batch.stopped;
+  summary.turns = batch.turns;
   return summary;
 }
 
@@ -59,15 +105,8 @@ runtime::Result<RolloutBatch> append_prompts(const RolloutBatch& kept, const Rol
     if (prompt < 0 || prompt >= fresh.prompts.rows()) return runtime::invalid_argument("rollout batch: prompt " + std::to_string(prompt) + " is not there");
     const auto row = static_cast<std::int32_t>(all.prompts.rows());
     all.prompts.append(fresh.prompts.row(prompt));
-    for (std::int64_t sample = 0; sample < fresh.samples(); ++sample) {
-      const auto at = static_cast<std::size_t>(sample);
-      if (fresh.prompt_of[at] != prompt) continue;
-      all.prompt_of.push_back(row);
-      all.responses.append(fresh.responses.row(sample));
-      const auto logprobs = std::span(fresh.logprobs).subspan(static_cast<std::size_t>(fresh.responses.offsets[at]), static_cast<std::size_t>(fresh.responses.row_size(sample)));
-      all.logprobs.insert(all.logprobs.end(), logprobs.begin(), logprobs.end());
-      all.stopped.push_back(fresh.stopped[at]);
-      if (!fresh.lengths_max.empty()) all.lengths_max.push_back(fresh.lengths_max[at]);
+    for (std::int64_t sample = 0, first = 0; sample < fresh.samples(); first += fresh.learned_tokens(sample++)) {
+      if (fresh.prompt_of[static_cast<std::size_t>(sample)] == prompt) append_sample(all, fresh, sample, first, row);
     }
   }
   return all;
@@ -81,15 +120,9 @@ runtime::Result<RolloutBatch> without_samples(const RolloutBatch& batch, const s
   }
   RolloutBatch kept;
   kept.prompts = batch.prompts;
-  for (std::int64_t sample = 0; sample < batch.samples(); ++sample) {
+  for (std::int64_t sample = 0, first = 0; sample < batch.samples(); first += batch.learned_tokens(sample++)) {
     const auto i = static_cast<std::size_t>(sample);
-    if (left_out[i] != 0) continue;
-    kept.prompt_of.push_back(batch.prompt_of[i]);
-    kept.responses.append(batch.responses.row(sample));
-    const auto begin = batch.logprobs.begin() + batch.responses.offsets[i];
-    kept.logprobs.insert(kept.logprobs.end(), begin, begin + batch.responses.row_size(sample));
-    kept.stopped.push_back(batch.stopped[i]);
-    if (!batch.lengths_max.empty()) kept.lengths_max.push_back(batch.lengths_max[i]);
+    if (left_out[i] == 0) append_sample(kept, batch, sample, first, batch.prompt_of[i]);
   }
   return kept;
 }

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <span>
 #include <string>
 #include <tuple>
@@ -47,8 +48,9 @@ struct Ragged {
 struct PromptBatch {
   Ragged<std::int32_t> ids;
   std::vector<std::uint64_t> seeds;  // of each prompt's samples: the same whichever worker draws them
+  std::vector<std::string> contexts = {};  // [prompts]: JSON, what a conversation of several turns needs to know of its row (see conversation_context()); or empty
 
-  auto fields() { return std::tie(ids, seeds); }
+  auto fields() { return std::tie(ids, seeds, contexts); }
   bool operator==(const PromptBatch&) const = default;
 };
 
@@ -57,16 +59,28 @@ struct RolloutBatch {
   Ragged<std::int32_t> prompts;
   std::vector<std::int32_t> prompt_of;  // [samples]: row in `prompts`
   Ragged<std::int32_t> responses;       // [samples]; never empty rows
-  std::vector<float> logprobs;          // of responses.values, under the policy and temperature that drew them
+  std::vector<float> logprobs;          // of the learned tokens of the responses, under the policy and temperature that drew them
   std::vector<std::uint8_t> stopped;    // [samples]: 1 when a stop token ended the response, 0 when the length limit did
   std::vector<std::int64_t> lengths_max = {};  // [samples]: Completion::length_max, so that everybody computes with the same angles; or empty
+  /// Of responses.values: 1 where the policy chose the token, 0 where a tool or a user wrote it in between (verl's response_mask). Empty: the policy chose all of them. Tokens with a 0
+  /// are read and never learned: numbers per token (log-probabilities, values, advantages) are of the learned ones alone, end to end.
+  std::vector<std::uint8_t> response_mask = {};
+  std::vector<std::int64_t> turns = {};  // [samples]: messages of the conversation as verl counts them, the prompt's as one; or empty
+  std::vector<std::string> notes = {};  // [samples]: JSON, what a scorer is told of the sample in extra_info (turns, rewards of tools); or empty
 
   std::int64_t samples() const { return responses.rows(); }
+
+  /// Tokens of the response that are learned; and of all responses before it, which is where its numbers per token begin.
+  std::int64_t learned_tokens(std::int64_t sample) const;
+  std::int64_t learned_before(std::int64_t sample) const;
+
+  /// The response's part of response_mask; empty where all of it is learned.
+  std::span<const std::uint8_t> mask_of(std::int64_t sample) const;
 
   /// kInvalidArgument: sizes that do not fit together, an index out of range.
   runtime::Status validate() const;
 
-  auto fields() { return std::tie(prompts, prompt_of, responses, logprobs, stopped, lengths_max); }
+  auto fields() { return std::tie(prompts, prompt_of, responses, logprobs, stopped, lengths_max, response_mask, turns, notes); }
   bool operator==(const RolloutBatch&) const = default;
 };
 
@@ -89,20 +103,24 @@ struct SampleText {
   std::string ground_truth;
   double score = 0.0;
   std::vector<std::string> tokens = {};  // texts that make up the response: what each of its tokens added; special ones add nothing
-  std::vector<float> logprobs = {};      // of each
+  std::vector<float> logprobs = {};      // of each; 0 of one that is not learned
+  std::vector<std::uint8_t> mask = {};   // of each: RolloutBatch::response_mask, or empty
 
-  auto fields() { return std::tie(prompt, response, ground_truth, score, tokens, logprobs); }
+  auto fields() { return std::tie(prompt, response, ground_truth, score, tokens, logprobs, mask); }
   bool operator==(const SampleText&) const = default;
 };
 
 /// What the controller learns about a RolloutBatch: scalars per sample.
 struct RolloutSummary {
   std::vector<std::int64_t> prompt_tokens;    // [samples]
-  std::vector<std::int64_t> response_tokens;  // [samples]
+  std::vector<std::int64_t> response_tokens;  // [samples]; all that follow the prompt
+  std::vector<std::int64_t> learned_tokens;   // [samples]; those of them that are learned
   std::vector<std::uint8_t> stopped;          // [samples]
   double seconds = 0.0;                       // of generation, on the worker
+  std::map<std::string, double> metrics = {};  // of generation, to be summed over workers: what became of calls of tools
+  std::vector<std::int64_t> turns = {};        // [samples]: RolloutBatch::turns
 
-  auto fields() { return std::tie(prompt_tokens, response_tokens, stopped, seconds); }
+  auto fields() { return std::tie(prompt_tokens, response_tokens, learned_tokens, stopped, seconds, metrics, turns); }
   bool operator==(const RolloutSummary&) const = default;
 };
 

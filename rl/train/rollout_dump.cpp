@@ -20,6 +20,7 @@ runtime::Status write_rollout_dump(const RolloutDump& dump, const std::vector<Sa
       line["tokens"] = sample.tokens;
       line["logprobs"] = sample.logprobs;
       if (!advantages.empty()) line["advantages"] = std::vector<float>(sample.tokens.size(), advantages[i]);
+      if (!sample.mask.empty()) line["response_mask"] = sample.mask;
     }
     out << line.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) << '\n';
   }

@@ -27,12 +27,14 @@ Metrics sample_metrics(const SampleScalars& samples) {
   if (!samples.advantages.empty()) {
     add_distribution(metrics, "critic/advantages", as_doubles(samples.advantages));
     double sum = 0.0;
-    for (std::size_t i = 0; i < samples.advantages.size(); ++i) sum += samples.advantages[i] * static_cast<double>(samples.response_tokens[i]);
-    metrics["critic/advantages/mean"] = sum / std::max(1.0, total(samples.response_tokens));
+    const std::vector<std::int64_t>& tokens = samples.learned_tokens.empty() ? samples.response_tokens : samples.learned_tokens;
+    for (std::size_t i = 0; i < samples.advantages.size(); ++i) sum += samples.advantages[i] * static_cast<double>(tokens[i]);
+    metrics["critic/advantages/mean"] = sum / std::max(1.0, total(tokens));
     for (const char* what : {"mean", "max", "min"}) metrics[std::string("critic/returns/") + what] = metrics[std::string("critic/advantages/") + what];
   }
   add_distribution(metrics, "response_length", as_doubles(samples.response_tokens));
   add_distribution(metrics, "prompt_length", as_doubles(samples.prompt_tokens));
+  add_distribution(metrics, "num_turns", as_doubles(samples.turns));
   if (!samples.stopped.empty()) {
     const auto cut = std::count(samples.stopped.begin(), samples.stopped.end(), std::uint8_t{0});
     metrics["response_length/clip_ratio"] = static_cast<double>(cut) / static_cast<double>(samples.stopped.size());

@@ -18,6 +18,8 @@ struct SampleScalars {
   std::vector<float> advantages;
   std::vector<std::int64_t> prompt_tokens;
   std::vector<std::int64_t> response_tokens;
+  std::vector<std::int64_t> learned_tokens = {};  // those of them that the policy chose; empty: all
+  std::vector<std::int64_t> turns = {};           // messages of each conversation; or empty
   std::vector<std::uint8_t> stopped;
   std::int64_t prompt_tokens_max = 0;  // the limit of prompts; 0: unknown
 
@@ -25,7 +27,7 @@ struct SampleScalars {
 };
 
 /// critic/score/..., critic/rewards/..., critic/advantages/... (the mean over tokens), critic/returns/... (equal to them), response_length/... (with clip_ratio:
-/// the share of responses that the length limit cut), response_length_non_aborted/..., response/aborted_ratio, prompt_length/... (clip_ratio: the share
+/// the share of responses that the length limit cut), num_turns/... where conversations have several, response_length_non_aborted/..., response/aborted_ratio, prompt_length/... (clip_ratio: the share
 /// of prompts as long as the limit).
 Metrics sample_metrics(const SampleScalars& samples);
 

@@ -55,6 +55,7 @@ Result<Generated> PolicyActor::publish(const Result<RolloutBatch>& batch, double
   if (!batch.ok()) return batch.status();
   Generated generated{.batch = {}, .summary = summarize(*batch)};
   generated.summary.seconds = seconds;
+  generated.summary.metrics = worker_->take_draw_metrics();
   Result<runtime::ObjectRef<RolloutBatch>> ref = runtime_.put(*batch);
   if (!ref.ok()) return ref.status();
   generated.batch = std::move(*ref);

@@ -21,8 +21,8 @@ struct Tokens {
 };
 
 Result<Tokens> covariances_of(const RolloutBatch& batch, std::span<const float> advantages, const MiniBatch& mini_batch, Communicator& communicator) {
-  Tokens tokens{.first = static_cast<std::size_t>(batch.responses.offsets[static_cast<std::size_t>(mini_batch.first_sample)]), .covariances = {}};
-  const auto last = static_cast<std::size_t>(batch.responses.offsets[static_cast<std::size_t>(mini_batch.last_sample)]);
+  Tokens tokens{.first = static_cast<std::size_t>(batch.learned_before(mini_batch.first_sample)), .covariances = {}};
+  const auto last = static_cast<std::size_t>(batch.learned_before(mini_batch.last_sample));
   std::vector<double> sums(3, 0.0);  // tokens, advantages, log-probs
   for (std::size_t i = tokens.first; i < last; ++i) {
     sums[0] += 1.0;
@@ -46,9 +46,11 @@ std::vector<double> draws(const RolloutBatch& batch, const MiniBatch& mini_batch
     std::uint64_t said = 0;
     const auto hear = [&](std::int32_t id) { said = SplitMix(said ^ static_cast<std::uint32_t>(id)).next(); };
     for (const std::int32_t id : batch.prompts.row(batch.prompt_of[static_cast<std::size_t>(sample)])) hear(id);
-    for (const std::int32_t id : batch.responses.row(sample)) {
-      hear(id);
-      drawn.push_back(static_cast<double>(said >> 11) * 0x1.0p-53);
+    const std::span<const std::uint8_t> mask = batch.mask_of(sample);
+    const auto response = batch.responses.row(sample);
+    for (std::size_t i = 0; i < response.size(); ++i) {
+      hear(response[i]);
+      if (mask.empty() || mask[i] != 0) drawn.push_back(static_cast<double>(said >> 11) * 0x1.0p-53);
     }
   }
   return drawn;

@@ -5,6 +5,8 @@
 #include <string>
 #include <utility>
 
+#include "rl/data/prompt_builder.h"
+
 namespace rl {
 namespace {
 
@@ -202,6 +204,13 @@ Result<PolicyOptions> PolicyOptions::from_config(const Config& config) {
   const Result<MicroBatchLimits> micro_batch = micro_batch_from_config(config, kActorRole);
   if (!micro_batch.ok()) return micro_batch.status();
   options.micro_batch = *micro_batch;
+  Result<std::optional<AgentOptions>> agent = AgentOptions::from_config(config);
+  if (!agent.ok()) return agent.status();
+  options.agent = std::move(*agent);
+  Result<PromptOptions> prompts = PromptOptions::from_config(config);
+  if (!prompts.ok()) return prompts.status();
+  options.chat_template = std::move(prompts->chat_template);
+  options.template_variables = std::move(prompts->template_variables);
   Result<std::optional<AdapterOptions>> adapter = AdapterOptions::from_config(config);
   if (!adapter.ok()) return adapter.status();
   options.adapter = std::move(*adapter);

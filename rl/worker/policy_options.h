@@ -3,9 +3,11 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
 
+#include "rl/agent/agent_options.h"
 #include "rl/config/config.h"
 #include "rl/model/lora_config.h"
 #include "rl/train/batch_plan.h"
@@ -87,6 +89,9 @@ struct PolicyOptions {
   bool recompute_layers = false;   // see RecomputeLayers
   bool bf16 = false;               // in training and scoring: see Bf16Products
   std::int64_t positions_max = 0;  // tokens of prompt and response together
+  std::optional<AgentOptions> agent;          // nothing: each sample is one turn
+  std::string chat_template;                  // of several turns, in place of the model's own
+  nlohmann::ordered_json template_variables = nlohmann::ordered_json::object();  // of several turns
   std::optional<AdapterOptions> adapter;      // nothing: all weights are trained
   std::optional<SharedCriticOptions> critic;  // nothing: none on the policy's backbone
 

@@ -49,7 +49,7 @@ std::vector<float> token_advantages(const RolloutBatch& batch, const UpdatePlan&
   for (const float advantage : estimates.advantages) advantages.push_back(static_cast<float>((advantage - plan.scaling.mean) * plan.scaling.scale));
   if (!estimates.empty()) return advantages;
   for (std::int64_t sample = 0; sample < batch.samples(); ++sample) {
-    advantages.insert(advantages.end(), static_cast<std::size_t>(batch.responses.row_size(sample)), plan.advantages[static_cast<std::size_t>(sample)]);
+    advantages.insert(advantages.end(), static_cast<std::size_t>(batch.learned_tokens(sample)), plan.advantages[static_cast<std::size_t>(sample)]);
   }
   return advantages;
 }
@@ -92,6 +92,16 @@ Result<std::unique_ptr<PolicyWorker>> PolicyWorker::create(const PolicyOptions& 
   EngineOptions engine_options;
   engine_options.deterministic = options.deterministic_rollouts;
   engine_options.context_max = std::min(options.positions_max, transformer.config().max_position_embeddings);
+  if (options.agent) {
+    engine_options.prefix_caching = PrefixCaching::kKeep;  // while all wait for tools, too; draw() forgets it
+    Result<Tokenizer> tokenizer = Tokenizer::load(options.model);
+    if (!tokenizer.ok()) return tokenizer.status();
+    Result<TurnText> text = TurnText::create(std::move(*tokenizer), options.chat_template, options.template_variables);
+    if (!text.ok()) return text.status();
+    Result<std::unique_ptr<AgentLoop>> agent = AgentLoop::create(*options.agent, std::move(*text));
+    if (!agent.ok()) return agent.status();
+    worker->agent_ = std::move(*agent);
+  }
   Result<std::unique_ptr<Engine>> engine = Engine::create(transformer, engine_options);
   if (!engine.ok()) return engine.status();
   worker->engine_ = std::move(*engine);
@@ -113,19 +123,22 @@ Result<RolloutBatch> PolicyWorker::draw(const PromptBatch& prompts, const Sampli
   if (!prompts.ids.consistent() || static_cast<std::int64_t>(prompts.seeds.size()) != prompts.ids.rows()) {
     return runtime::invalid_argument("generate: a seed for each prompt is needed");
   }
+  const Request like{.prompt_ids = {},
+                     .n = how.samples,
+                     .sampling = {.temperature = how.temperature,
+                                  .top_p = how.top_p,
+                                  .top_k = how.top_k,
+                                  .repetition_penalty = how.repetition_penalty,
+                                  .max_new_tokens = how.response_tokens_max,
+                                  .min_new_tokens = how.response_tokens_min,
+                                  .ignore_eos = how.ignore_eos}};
+  if (agent_) return converse(prompts, like);
   std::vector<Request> requests;
   for (std::int64_t i = 0; i < prompts.ids.rows(); ++i) {
     const auto ids = prompts.ids.row(i);
-    requests.push_back({.prompt_ids = {ids.begin(), ids.end()},
-                        .n = how.samples,
-                        .sampling = {.temperature = how.temperature,
-                                     .top_p = how.top_p,
-                                     .top_k = how.top_k,
-                                     .repetition_penalty = how.repetition_penalty,
-                                     .max_new_tokens = how.response_tokens_max,
-                                     .min_new_tokens = how.response_tokens_min,
-                                     .seed = prompts.seeds[static_cast<std::size_t>(i)],
-                                     .ignore_eos = how.ignore_eos}});
+    Request& request = requests.emplace_back(like);
+    request.prompt_ids.assign(ids.begin(), ids.end());
+    request.sampling.seed = prompts.seeds[static_cast<std::size_t>(i)];
   }
   RolloutBatch batch;
   batch.prompts = prompts.ids;
@@ -141,6 +154,15 @@ Result<RolloutBatch> PolicyWorker::draw(const PromptBatch& prompts, const Sampli
     batch.lengths_max.push_back(completion.length_max);
     batch.stopped.push_back(completion.finish_reason == FinishReason::kStop ? 1 : 0);
   }
+  return batch;
+}
+
+// Between two calls the weights change, and with them what the engine's cache is worth.
+Result<RolloutBatch> PolicyWorker::converse(const PromptBatch& prompts, const Request& like) {
+  engine_->weights_changed(engine_->weight_version() + 1);
+  EngineTurns turns(*engine_);
+  Result<RolloutBatch> batch = agent_->run(turns, prompts, like);
+  engine_->weights_changed(engine_->weight_version());  // its memory is the update's now
   return batch;
 }
 
@@ -210,7 +232,7 @@ Status PolicyWorker::accumulate(const Update& update, const MiniBatch& mini_batc
 at::Tensor PolicyWorker::policy_loss(const Update& update, const MiniBatch& mini_batch, std::int64_t first, std::int64_t last, const TokenLogprobs& outputs,
                                      Metrics& metrics) const {
   const RolloutBatch& batch = update.batch;
-  const std::vector<std::int64_t> lengths = response_lengths(batch, first, last);
+  const std::vector<std::int64_t> lengths = learned_lengths(batch, first, last);
   ObjectiveInputs inputs{.logprobs_BT = pad_rows(outputs.logprobs_N, lengths),
                          .entropy_BT = pad_rows(outputs.entropy_N, lengths),
                          .old_logprobs_BT = padded_rows(update.own_logprobs.empty() ? batch.logprobs : update.own_logprobs, batch, first, last),

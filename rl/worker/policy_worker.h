@@ -7,6 +7,7 @@
 #include <span>
 #include <vector>
 
+#include "rl/agent/agent_loop.h"
 #include "rl/rollout/engine.h"
 #include "rl/train/batch_plan.h"
 #include "rl/train/communicator.h"
@@ -36,12 +37,15 @@ class PolicyWorker {
   /// One greedy response to each prompt: what ReMax compares the samples with. Errors: as generate().
   runtime::Result<RolloutBatch> generate_greedy(const PromptBatch& prompts);
 
+  /// Of the samples drawn since this was asked last: what became of calls of tools. Empty without several turns.
+  Metrics take_draw_metrics() { return agent_ ? agent_->take_metrics() : Metrics(); }
+
   /// Advantages of the samples' tokens: by the critic on this backbone, or from rewards alone where options.estimates names such an estimator.
   /// kInvalidArgument: GAE, and options.critic is nothing; those of estimate_tokens.
   runtime::Result<TokenEstimates> estimate(const RolloutBatch& batch, std::span<const float> reference_logprobs, const EstimateTask& task);
 
   /// PPO's policy update: options.epochs passes over the mini-batches, an optimizer step each. `reference_logprobs` belong to
-  /// batch.responses.values, and are empty unless the objective has a KL loss. Advantages are the plan's, per sample, or a critic's, per token; a
+  /// the learned tokens, and are empty unless the objective has a KL loss. Advantages are the plan's, per sample, or a critic's, per token; a
   /// critic on this backbone learns its returns in the same passes, so that its gradient reaches the backbone.
   /// Returns "actor/..." (and "critic/...") metrics as this worker's part of the step's means: summed over the workers they are the whole.
   /// kInvalidArgument: sizes that do not fit. Others: those of Learner::apply.
@@ -51,7 +55,7 @@ class PolicyWorker {
   /// Returns "sft/..." metrics, parts as in update().
   runtime::Result<Metrics> supervise(const DemonstrationBatch& batch, std::int64_t tokens_total, double learning_rate);
 
-  /// Log-probabilities of batch.responses.values under the present weights, at the training temperature.
+  /// Log-probabilities of the learned tokens under the present weights, at the training temperature.
   runtime::Result<std::vector<float>> logprobs(const RolloutBatch& batch);
 
   /// Collective; see Learner::check_equal_weights.
@@ -74,6 +78,7 @@ class PolicyWorker {
 
   runtime::Result<std::vector<std::filesystem::path>> with_tokenizer(runtime::Result<std::vector<std::filesystem::path>> files, const std::filesystem::path& folder) const;
   runtime::Result<RolloutBatch> draw(const PromptBatch& prompts, const SamplingOptions& how);
+  runtime::Result<RolloutBatch> converse(const PromptBatch& prompts, const Request& like);
 
   struct Update;  // what one update() goes through
 
@@ -84,6 +89,7 @@ class PolicyWorker {
 
   PolicyOptions options_;
   Learner learner_;
+  std::unique_ptr<AgentLoop> agent_;  // null: each sample is one turn
   std::unique_ptr<Engine> engine_;
 };
 

@@ -39,7 +39,7 @@ Result<ReferenceScores> ReferenceWorker::score(const RolloutBatch& batch) {
   const float* penalty = penalty_N.const_data_ptr<float>();
   for (std::int64_t sample = 0; sample < batch.samples(); ++sample) {
     double sum = 0.0;
-    for (std::int64_t i = 0; i < batch.responses.row_size(sample); ++i) sum += *penalty++;
+    for (std::int64_t i = 0, tokens_of = batch.learned_tokens(sample); i < tokens_of; ++i) sum += *penalty++;
     scores.kl_penalties.push_back(sum);
   }
   return scores;
@@ -61,7 +61,12 @@ PackedBatch pack_samples(const RolloutBatch& batch, std::int64_t first, std::int
     const auto response = batch.responses.row(sample);
     sequence.assign(prompt.begin(), prompt.end());
     sequence.insert(sequence.end(), response.begin(), response.end());
-    packed.append(sequence, static_cast<std::int64_t>(prompt.size()));
+    const std::span<const std::uint8_t> mask = batch.mask_of(sample);
+    if (mask.empty()) {
+      packed.append(sequence, static_cast<std::int64_t>(prompt.size()));
+    } else {
+      packed.append(sequence, static_cast<std::int64_t>(prompt.size()), mask);
+    }
     if (!batch.lengths_max.empty()) packed.rope_lengths.push_back(batch.lengths_max[static_cast<std::size_t>(sample)]);
   }
   return packed;
@@ -70,7 +75,7 @@ PackedBatch pack_samples(const RolloutBatch& batch, std::int64_t first, std::int
 Result<std::vector<float>> response_logprobs(const Transformer& model, const RolloutBatch& batch, float temperature, const MicroBatchLimits& limits) {
   const at::NoGradGuard no_grad;
   std::vector<float> logprobs;
-  logprobs.reserve(batch.responses.values.size());
+  logprobs.reserve(batch.logprobs.size());
   const std::vector<std::int64_t> cuts = plan_micro_batches(sample_lengths(batch), limits);
   for (std::size_t i = 0; i + 1 < cuts.size(); ++i) {
     const Result<TokenLogprobs> part = model.token_logprobs(pack_samples(batch, cuts[i], cuts[i + 1]), {.temperature = temperature});

@@ -28,7 +28,7 @@ struct ReferenceOptions {
 
 /// What the reference says of a RolloutBatch.
 struct ReferenceScores {
-  std::vector<float> logprobs;       // of responses.values
+  std::vector<float> logprobs;       // of the learned tokens
   std::vector<double> kl_penalties;  // [samples]: estimated KL to the reference, summed over the response's tokens
 
   auto fields() { return std::tie(logprobs, kl_penalties); }
@@ -50,7 +50,7 @@ class ReferenceWorker {
   std::unique_ptr<Transformer> model_;
 };
 
-/// Log-probabilities of batch.responses.values under `model`, without a graph, in micro-batches. Shared by both roles.
+/// Log-probabilities of the learned tokens under `model`, without a graph, in micro-batches. Shared by both roles.
 runtime::Result<std::vector<float>> response_logprobs(const Transformer& model, const RolloutBatch& batch, float temperature,
                                                       const MicroBatchLimits& limits);
 

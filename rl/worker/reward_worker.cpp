@@ -1,6 +1,7 @@
 #include "rl/worker/reward_worker.h"
 
 #include <algorithm>
+#include <nlohmann/json.hpp>
 #include <utility>
 
 #include "rl/worker/reward_model.h"
@@ -17,6 +18,15 @@ runtime::Status check(const RolloutBatch& batch, const std::vector<RewardTask>& 
     return runtime::invalid_argument("reward: " + std::to_string(tasks.size()) + " tasks for " + std::to_string(batch.prompts.rows()) + " prompts");
   }
   return {};
+}
+
+// extra_info with what is known of this one sample.
+std::string with_notes(const std::string& extra_info, const std::string& notes) {
+  nlohmann::ordered_json all = nlohmann::ordered_json::parse(extra_info, nullptr, /*allow_exceptions=*/false);
+  const nlohmann::ordered_json more = nlohmann::ordered_json::parse(notes, nullptr, /*allow_exceptions=*/false);
+  if (!all.is_object()) all = nlohmann::ordered_json::object();
+  if (more.is_object()) all.update(more);
+  return all.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
 }
 
 }  // namespace
@@ -39,7 +49,7 @@ Result<RewardReport> RewardWorker::score(const RolloutBatch& batch, const std::v
     requests.push_back({.data_source = task.data_source,
                         .response = tokenizer_.decode(batch.responses.row(sample), /*skip_special_tokens=*/true),
                         .ground_truth = task.ground_truth,
-                        .extra_info = task.extra_info,
+                        .extra_info = batch.notes.empty() ? task.extra_info : with_notes(task.extra_info, batch.notes[static_cast<std::size_t>(sample)]),
                         .where = task.where,
                         .prompt = task.prompt});
     lengths.push_back(batch.responses.row_size(sample));
@@ -55,6 +65,7 @@ Result<std::vector<SampleText>> RewardWorker::texts(const RolloutBatch& batch, c
   }
   std::vector<SampleText> texts;
   TokenStream stream(tokenizer_, /*skip_special_tokens=*/true);
+  auto next = batch.logprobs.begin();
   for (std::int64_t sample = 0; sample < std::min(count, batch.samples()); ++sample) {
     const std::int32_t prompt = batch.prompt_of[static_cast<std::size_t>(sample)];
     texts.push_back({.prompt = tokenizer_.decode(batch.prompts.row(prompt), /*skip_special_tokens=*/true),
@@ -65,8 +76,9 @@ Result<std::vector<SampleText>> RewardWorker::texts(const RolloutBatch& batch, c
     for (const std::int32_t id : batch.responses.row(sample)) tokens.push_back(stream.push(id));
     const std::string rest = stream.finish();
     if (!tokens.empty()) tokens.back() += rest;
-    const auto first = batch.logprobs.begin() + batch.responses.offsets[static_cast<std::size_t>(sample)];
-    texts.back().logprobs.assign(first, first + batch.responses.row_size(sample));
+    const std::span<const std::uint8_t> mask = batch.mask_of(sample);
+    texts.back().mask.assign(mask.begin(), mask.end());
+    for (std::size_t i = 0; i < tokens.size(); ++i) texts.back().logprobs.push_back(mask.empty() || mask[i] != 0 ? *next++ : 0.0F);
   }
   return texts;
 }

@@ -140,22 +140,22 @@ Result<ValueObjective> ValueObjective::from_config(const Config& config) {
   return objective;
 }
 
-std::vector<std::int64_t> response_lengths(const RolloutBatch& batch, std::int64_t first, std::int64_t last) {
+std::vector<std::int64_t> learned_lengths(const RolloutBatch& batch, std::int64_t first, std::int64_t last) {
   std::vector<std::int64_t> lengths;
-  for (std::int64_t sample = first; sample < last; ++sample) lengths.push_back(batch.responses.row_size(sample));
+  for (std::int64_t sample = first; sample < last; ++sample) lengths.push_back(batch.learned_tokens(sample));
   return lengths;
 }
 
 at::Tensor padded_rows(std::span<const float> per_token, const RolloutBatch& batch, std::int64_t first, std::int64_t last) {
-  const auto begin = static_cast<std::size_t>(batch.responses.offsets[static_cast<std::size_t>(first)]);
-  const auto end = static_cast<std::size_t>(batch.responses.offsets[static_cast<std::size_t>(last)]);
-  return pad_rows(borrowed(per_token.subspan(begin, end - begin)), response_lengths(batch, first, last)).clone();
+  const auto begin = static_cast<std::size_t>(batch.learned_before(first));
+  const auto end = static_cast<std::size_t>(batch.learned_before(last));
+  return pad_rows(borrowed(per_token.subspan(begin, end - begin)), learned_lengths(batch, first, last)).clone();
 }
 
 Result<std::vector<float>> response_values(const Transformer& model, const std::string& head, const RolloutBatch& batch, const MicroBatchLimits& limits) {
   const at::NoGradGuard no_grad;
   std::vector<float> values;
-  values.reserve(batch.responses.values.size());
+  values.reserve(batch.logprobs.size());
   const std::vector<std::int64_t> cuts = plan_micro_batches(sample_lengths(batch), limits);
   for (std::size_t i = 0; i + 1 < cuts.size(); ++i) {
     const PackedBatch packed = pack_samples(batch, cuts[i], cuts[i + 1]);
@@ -169,7 +169,7 @@ Result<std::vector<float>> response_values(const Transformer& model, const std::
 
 Result<TokenEstimates> estimate_tokens(const RolloutBatch& batch, std::vector<float> values, std::span<const float> reference_logprobs,
                                        const EstimateTask& task, const EstimateOptions& options) {
-  const std::size_t tokens = batch.responses.values.size();
+  const std::size_t tokens = batch.logprobs.size();
   const auto samples = static_cast<std::size_t>(batch.samples());
   const bool fits = values.size() == (options.estimator == AdvantageEstimator::kGae ? tokens : 0) && task.scores.size() == samples &&
                     task.baselines.size() == (options.estimator == AdvantageEstimator::kRemax ? samples : 0) &&
@@ -182,10 +182,11 @@ Result<TokenEstimates> estimate_tokens(const RolloutBatch& batch, std::vector<fl
     const at::Tensor penalty = kl_penalty(borrowed(batch.logprobs), borrowed(reference_logprobs), options.kl_penalty).contiguous();
     for (std::size_t i = 0; i < tokens; ++i) rewards[i] -= static_cast<float>(task.kl_coefficient) * penalty.const_data_ptr<float>()[i];
   }
-  for (std::size_t sample = 0; sample < samples; ++sample) {
-    rewards[static_cast<std::size_t>(batch.responses.offsets[sample + 1]) - 1] += static_cast<float>(task.scores[sample]);
+  const std::vector<std::int64_t> lengths = learned_lengths(batch, 0, batch.samples());
+  for (std::size_t sample = 0, end = 0; sample < samples; ++sample) {
+    end += static_cast<std::size_t>(lengths[sample]);
+    rewards[end - 1] += static_cast<float>(task.scores[sample]);
   }
-  const std::vector<std::int64_t> lengths = response_lengths(batch, 0, batch.samples());
   const Advantages advantages = token_advantages(pad_rows(borrowed(rewards), lengths), length_mask(lengths), lengths, estimates.values, task, options);
   estimates.advantages = unpadded(advantages.advantages_BT, lengths);
   estimates.returns = unpadded(advantages.returns_BT, lengths);
@@ -199,7 +200,7 @@ EstimateSummary summarize(const TokenEstimates& estimates) {
 }
 
 Status check_estimates(const RolloutBatch& batch, const TokenEstimates& estimates, bool with_critic) {
-  const std::size_t tokens = batch.responses.values.size();
+  const std::size_t tokens = batch.logprobs.size();
   const bool learns = !with_critic || (estimates.values.size() == tokens && estimates.returns.size() == tokens);
   if (learns && estimates.advantages.size() == tokens) return {};
   return runtime::invalid_argument("update: " + std::to_string(estimates.advantages.size()) + " advantages for " + std::to_string(tokens) + " tokens");
@@ -207,7 +208,7 @@ Status check_estimates(const RolloutBatch& batch, const TokenEstimates& estimate
 
 at::Tensor value_loss(const RolloutBatch& batch, std::int64_t first, std::int64_t last, const PackedBatch& packed, const at::Tensor& head_T,
                       const TokenEstimates& estimates, const at::Tensor& repeats_B, const MiniBatch& mini_batch, const ValueObjective& objective, Metrics& metrics) {
-  const std::vector<std::int64_t> lengths = response_lengths(batch, first, last);
+  const std::vector<std::int64_t> lengths = learned_lengths(batch, first, last);
   const at::Tensor mask_BT = length_mask(lengths);
   const at::Tensor values_BT = pad_rows(at_targets(head_T, packed), lengths);
   const ValueLoss loss = clipped_value_loss(values_BT, padded_rows(estimates.values, batch, first, last), padded_rows(estimates.returns, batch, first, last), objective.clip);

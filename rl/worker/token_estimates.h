@@ -25,7 +25,7 @@
 
 namespace rl {
 
-/// Of each of responses.values of a RolloutBatch; or empty, where no critic is used. A value that travels between actors.
+/// Of each learned token of a RolloutBatch; or empty, where no critic is used. A value that travels between actors.
 struct TokenEstimates {
   std::vector<float> values;      // what the critic predicted before its update, in units of reward; empty without a critic
   std::vector<float> returns;     // what it should have
@@ -104,11 +104,11 @@ struct ValueObjective {
   static runtime::Result<ValueObjective> from_config(const Config& config);
 };
 
-/// The critic's prediction at the token before each of batch.responses.values, without a graph, in micro-batches. `head` has one output.
+/// The critic's prediction at the token before each learned one, without a graph, in micro-batches. `head` has one output.
 runtime::Result<std::vector<float>> response_values(const Transformer& model, const std::string& head, const RolloutBatch& batch, const MicroBatchLimits& limits);
 
 /// Advantages of tokens by options.estimator: the scores stand on the last tokens. `values` are a critic's, and empty without one; `reference_logprobs`
-/// belong to batch.responses.values, and are empty unless a KL is taken off. kInvalidArgument: sizes that do not fit.
+/// belong to the learned tokens, and are empty unless a KL is taken off. kInvalidArgument: sizes that do not fit.
 runtime::Result<TokenEstimates> estimate_tokens(const RolloutBatch& batch, std::vector<float> values, std::span<const float> reference_logprobs,
                                                 const EstimateTask& task, const EstimateOptions& options);
 
@@ -122,10 +122,10 @@ runtime::Status check_estimates(const RolloutBatch& batch, const TokenEstimates&
 at::Tensor value_loss(const RolloutBatch& batch, std::int64_t first, std::int64_t last, const PackedBatch& packed, const at::Tensor& head_T,
                       const TokenEstimates& estimates, const at::Tensor& repeats_B, const MiniBatch& mini_batch, const ValueObjective& objective, Metrics& metrics);
 
-/// Samples [first, last) of numbers per response token, as rows padded with zeros.
+/// Samples [first, last) of numbers per learned token, as rows padded with zeros.
 at::Tensor padded_rows(std::span<const float> per_token, const RolloutBatch& batch, std::int64_t first, std::int64_t last);
 
-/// The lengths of responses [first, last).
-std::vector<std::int64_t> response_lengths(const RolloutBatch& batch, std::int64_t first, std::int64_t last);
+/// How many tokens of responses [first, last) are learned.
+std::vector<std::int64_t> learned_lengths(const RolloutBatch& batch, std::int64_t first, std::int64_t last);
 
 }  // namespace rl

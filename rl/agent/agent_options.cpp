@@ -1,0 +1,47 @@
+#include "rl/agent/agent_options.h"
+
+#include <cmath>
+#include <string>
+
+namespace rl {
+
+using runtime::Result;
+
+Result<std::optional<AgentOptions>> AgentOptions::from_config(const Config& config) {
+  const std::string rollout = "actor_rollout_ref.rollout.";
+  const std::string section = rollout + "multi_turn.";
+  ConfigReader read(config);
+  const bool enabled = read.get_bool(section + "enable");
+  const std::string loop = read.get_string(rollout + "agent.default_agent_loop");
+  if (!read.status().ok()) return read.status();
+  if (!enabled && loop != "tool_agent") return std::optional<AgentOptions>();
+  AgentOptions options;
+  options.tools = read.find_string(section + "tool_config_path").value_or("");
+  options.interactions = read.find_string(section + "interaction_config_path").value_or("");
+  options.assistant_turns_max = read.find_int(section + "max_assistant_turns").value_or(0);
+  options.user_turns_max = read.find_int(section + "max_user_turns").value_or(0);
+  options.parallel_calls_max = read.get_int(section + "max_parallel_calls");
+  options.answer_characters_max = read.get_int(section + "max_tool_response_length");
+  options.workers_max = read.get_int(section + "num_tool_workers");
+  const double timeout = read.get_float(section + "tool_timeout");
+  const std::int64_t memory = read.get_int(section + "tool_memory_limit_mb");
+  const std::string side = read.get_string(section + "tool_response_truncate_side");
+  const std::string format = read.get_string(section + "format");
+  if (!read.status().ok()) return read.status();
+  if (options.assistant_turns_max < 0) return config.out_of_range(section + "max_assistant_turns", "at least 1, or null");
+  if (options.user_turns_max < 0) return config.out_of_range(section + "max_user_turns", "at least 1, or null");
+  if (options.parallel_calls_max < 1) return config.out_of_range(section + "max_parallel_calls", "at least 1");
+  if (options.answer_characters_max < 1) return config.out_of_range(section + "max_tool_response_length", "at least 1");
+  if (options.workers_max < 1 || options.workers_max > 1024) return config.out_of_range(section + "num_tool_workers", "from 1 to 1024");
+  if (!(timeout >= 0.001 && timeout <= 86400)) return config.out_of_range(section + "tool_timeout", "seconds from 0.001 to 86400");
+  if (memory < 0 || memory > (1 << 24)) return config.out_of_range(section + "tool_memory_limit_mb", "at least 0 (no limit)");
+  options.timeout = std::chrono::milliseconds(std::llround(timeout * 1000));
+  options.memory_bytes = memory << 20;
+  options.truncate_side = side == "left" ? TruncateSide::kLeft : side == "right" ? TruncateSide::kRight : TruncateSide::kMiddle;
+  const Result<ToolFormat> parsed = parse_tool_format(format);
+  if (!parsed.ok()) return parsed.status().with_context(section + "format");
+  options.format = *parsed;
+  return std::optional<AgentOptions>(std::move(options));
+}
+
+}  // namespace rl
