@@ -217,6 +217,10 @@ Result<PolicyOptions> PolicyOptions::from_config(const Config& config) {
   Result<std::optional<SharedCriticOptions>> critic = SharedCriticOptions::from_config(config);
   if (!critic.ok()) return critic.status();
   options.critic = std::move(*critic);
+  // In bf16 the old log-probs are those of the present weights; of samples that are trained on again they are not.
+  if (options.bf16 && config.find_bool("sample_store.enable").value_or(std::nullopt).value_or(false)) {
+    return runtime::unimplemented(actor + "fsdp_config.dtype=bfloat16 with sample_store.enable=true: samples of earlier steps need the log-probs that they were drawn with; leave one of the two out");
+  }
   if (options.critic && options.adapter) {
     return runtime::unimplemented("actor_rollout_ref.model.custom_forward=true with lora_rank: an adapter leaves the model's own weights as they are, a head on it included; "
                                   "leave custom_forward out and the critic is a model of its own");

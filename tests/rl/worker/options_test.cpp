@@ -33,6 +33,15 @@ TEST(PolicyOptions, TakesVerlsDefaults) {
   EXPECT_GT(options->micro_batch.tokens_max, 0);
 }
 
+TEST(PolicyOptions, ReadsPrecision) {
+  EXPECT_FALSE(PolicyOptions::from_config(config())->bf16);
+  EXPECT_TRUE(PolicyOptions::from_config(config({"actor_rollout_ref.actor.fsdp_config.dtype=bfloat16"}))->bf16);
+  EXPECT_TRUE(CriticOptions::from_config(config({"critic.fsdp.dtype=bf16"}))->bf16);
+  EXPECT_TRUE(CriticOptions::from_config(config({"critic.model.enable_gradient_checkpointing=true"}))->recompute_layers);
+  const auto replayed = PolicyOptions::from_config(config({"actor_rollout_ref.actor.fsdp_config.dtype=bfloat16", "sample_store.enable=true"}));
+  EXPECT_EQ(replayed.status().code(), runtime::ErrorCode::kUnimplemented);
+}
+
 TEST(PolicyOptions, ReadsAdaptersAndSharedCritics) {
   EXPECT_FALSE(PolicyOptions::from_config(config())->adapter.has_value());
   EXPECT_FALSE(PolicyOptions::from_config(config())->critic.has_value());
