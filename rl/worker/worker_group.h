@@ -72,7 +72,8 @@ class WorkerGroup {
       member.threads = static_cast<std::uint32_t>(slots.threads());
       member.bundle = runtime::BundleSlot{slots.group, slots.bundle_of(rank)};
       // Two roles and the kernels' own pool take turns on a slot: a waiting OpenMP thread must sleep, not spin.
-      member.env = {{"OMP_WAIT_POLICY", "PASSIVE"}};
+      // MKL's products depend on where their operands happen to lie, unless it is told not to: two equal runs would differ in the last digits.
+      member.env = {{"OMP_WAIT_POLICY", "PASSIVE"}, {"MKL_CBWR", "AUTO,STRICT"}};
       if constexpr (requires { &T::write_snapshot; }) member.concurrency_groups = {{kSavingCalls, 1}};
       options.push_back(std::move(member));
       spec.rank = static_cast<std::int32_t>(rank);
