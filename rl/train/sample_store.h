@@ -32,8 +32,8 @@ struct SampleStoreOptions {
   std::int64_t uses_max = 1;            // how often a group is replayed
   ReplayOrder order = ReplayOrder::kUniform;
   double score_deviation_min = 0.0;     // groups whose scores deviate less (population) are not kept
-  std::optional<double> score_min;      // nor groups whose mean score is below
-  std::optional<double> score_max;      // or above
+  std::optional<double> score_min = {};  // nor groups whose mean score is below
+  std::optional<double> score_max = {};  // or above
 
   /// From `sample_store.*`. kInvalidArgument: a value out of range, by key.
   static runtime::Result<SampleStoreOptions> from_config(const Config& config);

@@ -2,6 +2,7 @@
 
 #include <ATen/ops/from_blob.h>
 
+#include <algorithm>
 #include <chrono>
 #include <utility>
 
@@ -43,9 +44,10 @@ Result<bool> WeightReceiver::take() {
     const std::lock_guard lock(mutex_);
     newest = std::exchange(arrived_, std::nullopt);
   }
-  if (!newest || newest->version <= version_) return false;
+  if (!newest || newest->version <= std::max(version_, refused_)) return false;
   const at::Tensor& arena = model_.trained_parameters().arena();
   if (static_cast<std::int64_t>(newest->weights.size()) != arena.numel()) {
+    refused_ = newest->version;
     return runtime::invalid_argument("weights " + name_ + ": version " + std::to_string(newest->version) + " has " + std::to_string(newest->weights.size()) +
                                      " numbers, this model trains " + std::to_string(arena.numel()) + ": both sides need the same model and adapter");
   }

@@ -60,6 +60,7 @@ class WeightReceiver {
   std::string name_;
   Transformer& model_;
   std::uint64_t version_ = 0;
+  std::uint64_t refused_ = 0;  // the newest that was of another model: two events may bring the same one
   std::mutex mutex_;
   std::condition_variable arrival_;
   std::optional<Arrived> arrived_;  // guarded by mutex_; the newest that was not taken

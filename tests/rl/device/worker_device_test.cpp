@@ -81,7 +81,7 @@ TEST_F(WorkerDevice, APolicyTakesTheStepsThatItTakesOnTheCpu) {
   EXPECT_FALSE(there->learner().model().parameters().arena().device().is_cpu());
   const auto batch = here->generate(prompts(), false);
   ASSERT_TRUE(batch.ok()) << batch.status().to_string();
-  auto reference = ReferenceWorker::create({.model = model(), .device = testing::kStandIn});
+  auto reference = ReferenceWorker::create({.model = model(), .device = testing::kStandIn, .micro_batch = {}});
   ASSERT_TRUE(reference.ok()) << reference.status().to_string();
   const auto scores = (*reference)->score(*batch);
   ASSERT_TRUE(scores.ok()) << scores.status().to_string();

@@ -47,7 +47,9 @@ class ProfileTest : public TrainerTest {
       EXPECT_LE(to, end + kRounding) << event;
       auto& stack = open[{event["pid"], event["tid"]}];
       while (!stack.empty() && stack.back().second <= from + kRounding) stack.pop_back();
-      if (!stack.empty()) EXPECT_LE(to, stack.back().second + kRounding) << event << " begins in another span and ends outside of it";
+      if (!stack.empty()) {
+        EXPECT_LE(to, stack.back().second + kRounding) << event << " begins in another span and ends outside of it";
+      }
       stack.emplace_back(from, to);
     }
     return trace;
