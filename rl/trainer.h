@@ -3,11 +3,13 @@
 #pragma once
 
 #include <cstdint>
+#include <deque>
 #include <filesystem>
 #include <functional>
 #include <future>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -106,15 +108,23 @@ class Trainer {
   struct Drawn {
     StepPrompts prompts;
     std::vector<Generated> generated;  // by worker
+    std::int64_t updates_since = 0;    // of the weights, since those that drew
   };
 
-  // A step's samples, which are being drawn while the step before is trained.
+  // A step's samples, which are being drawn while steps before it are trained.
   struct Ahead {
     std::int64_t step = 0;
+    std::int64_t weights = 0;  // steps that those which draw had learned from
     nlohmann::json position;  // in the data, before its prompts
     StepPrompts prompts;
     std::vector<runtime::ObjectRef<Generated>> generated;  // by worker
     std::vector<Generated> restored;                       // instead, from a checkpoint
+  };
+
+  // What workers that draw samples were given last.
+  struct PublishedWeights {
+    std::uint64_t version = 0;  // 0: nothing yet
+    std::int64_t step = 0;      // that they had learned from
   };
 
   // How much each response, or each of its tokens, is to be made more or less likely.
@@ -160,8 +170,11 @@ class Trainer {
   runtime::Result<Drawn> draw_now(std::int64_t round);
   runtime::Result<Drawn> draw_ahead(StepTimer& timer);
   runtime::Status begin_ahead(std::int64_t step);
+  runtime::Status fill_ahead(std::int64_t first);
   static runtime::Result<std::vector<SavedGroup>> fetch_ahead(runtime::Runtime& runtime, const Ahead& ahead);
+  static runtime::Result<std::vector<SavedGroup>> fetch_ahead(runtime::Runtime& runtime, const std::deque<Ahead>& ahead);
   runtime::Status restore_ahead(const std::filesystem::path& file, std::int64_t step);
+  runtime::Status restore_step(std::span<const SavedGroup> groups, std::int64_t step, const std::filesystem::path& file);
   runtime::Status score(StepSamples& samples, const std::vector<RewardReport>& greedy, StepTimer& timer);
   runtime::Status refer(StepSamples& samples, StepTimer& timer);
   bool refers_later() const { return options_.filter_groups.enabled || options_.sample_store.enabled; }
@@ -215,8 +228,8 @@ class Trainer {
   std::vector<runtime::ObjectRef<std::vector<float>>> no_logprobs_;  // per worker, an empty list: what methods get that need none
   std::vector<runtime::ObjectRef<TokenEstimates>> no_estimates_;
   runtime::ObjectRef<RolloutBatch> no_samples_;
-  std::optional<Ahead> ahead_;
-  std::uint64_t weights_published_ = 0;
+  std::deque<Ahead> ahead_;  // in the order of their steps
+  PublishedWeights published_;
   RunState state_;
   SampleStore sample_store_;
   Alarms alarms_{AlarmOptions{}};

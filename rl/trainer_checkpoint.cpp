@@ -89,7 +89,7 @@ nlohmann::ordered_json Trainer::state_json() const {
           {"step", steps_done_},
           {"epoch", epoch_},
           {"seed", options_.seed},
-          {"data_position", ahead_ ? ahead_->position : feed_->position()},
+          {"data_position", ahead_.empty() ? feed_->position() : ahead_.front().position},
           {"kl_coefficient", state_.kl_coefficient},
           {"rewards", {{"steps", state_.rewards.steps}, {"mean", state_.rewards.mean}, {"square", state_.rewards.square}}},
           {"early_stop", state_.early_stop.to_json()},
@@ -103,7 +103,7 @@ Status Trainer::begin_checkpoint(bool best) {
   Result<CheckpointWriter> writer = CheckpointWriter::begin(options_.folder, steps_done_);
   if (!writer.ok()) return writer.status().with_context(step);
   Saving saving{runtime_, std::move(*writer), policy_.leader(), {}, state_json(), {}, {}};
-  if (ahead_) saving.ahead = [&runtime = runtime_, ahead = *ahead_] { return fetch_ahead(runtime, ahead); };
+  if (!ahead_.empty()) saving.ahead = [&runtime = runtime_, ahead = ahead_] { return fetch_ahead(runtime, ahead); };
   if (options_.sample_store.enabled) saving.samples = sample_store_;
   Status copied = runtime_.get(saving.policy.call(&PolicyActor::take_snapshot));
   if (copied.ok() && !critic_.empty()) {

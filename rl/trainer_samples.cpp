@@ -114,7 +114,7 @@ Result<Trainer::Drawn> Trainer::draw_now(std::int64_t round) {
   if (!prompts.ok()) return prompts.status();
   auto generated = policy_.fetch(&PolicyActor::generate, split(prompts->batches), false);
   if (!generated.ok()) return generated.status();
-  return Drawn{std::move(*prompts), std::move(*generated)};
+  return Drawn{std::move(*prompts), std::move(*generated), 0};
 }
 
 Result<Trainer::StepSamples> Trainer::draw_round(std::int64_t round, StepTimer& timer) {
@@ -127,6 +127,7 @@ Result<Trainer::StepSamples> Trainer::draw_round(std::int64_t round, StepTimer& 
   samples.batches = select(*generated, &Generated::batch);
   samples.summaries = select(*generated, &Generated::summary);
   samples.draw_metrics = sum_metrics(select(samples.summaries, &RolloutSummary::metrics));
+  if (!rollouts_.empty()) samples.draw_metrics["training/off_policy/trajectory_staleness/mean"] = static_cast<double>(drawn->updates_since);
   samples.epoch = prompts->epoch;
   samples.rounds = 1;
   samples.prompts_drawn = count_prompts(samples.shards);

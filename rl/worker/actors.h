@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -89,7 +90,7 @@ class PolicyActor {
   runtime::Result<Generated> generate_greedy(const PromptBatch& prompts);
   /// Gives the cluster the weights of now under that name, see WeightPublisher; versions grow.
   runtime::Status publish_weights(const std::string& name, std::uint64_t version);
-  /// As generate(), by published weights of at least that version, which it waits for.
+  /// As generate(), by published weights of at least that version, which it waits for. Names may alternate; versions grow over all of them.
   runtime::Result<Generated> generate_with(const PromptBatch& prompts, const std::string& name, std::uint64_t version);
   /// `kept` and the samples of `prompts` (rows of `fresh`) behind it, as one batch: how a step's samples are gathered from several rounds.
   runtime::Result<Generated> gather(const RolloutBatch& kept, const RolloutBatch& fresh, const std::vector<std::int64_t>& prompts);
@@ -113,7 +114,7 @@ class PolicyActor {
 
   runtime::Runtime& runtime_;
   std::unique_ptr<PolicyWorker> worker_;
-  std::unique_ptr<WeightReceiver> receiver_;  // of a worker that generates for another
+  std::map<std::string, WeightReceiver> receivers_;  // by name; of a worker that generates for another
   SnapshotSlot snapshot_;
 };
 
