@@ -2,6 +2,7 @@
 #include <chrono>
 #include <utility>
 
+#include "rl/train/idle_thread.h"
 #include "rl/trainer.h"
 #include "rl/weights/atomic_file.h"
 #include "runtime/core/log.h"
@@ -112,6 +113,7 @@ Status Trainer::begin_checkpoint(bool best) {
   }
   if (!copied.ok()) return copied.with_context(step);
   saving_ = std::async(std::launch::async, [saving = std::move(saving), root = options_.folder, kept = options_.checkpoints_kept, number = steps_done_, best, step]() mutable -> Result<fs::path> {
+    give_way();
     Result<fs::path> folder = write_checkpoint(std::move(saving));
     if (!folder.ok()) return folder.status().with_context(step);
     const Status marked = best ? mark_best_checkpoint(root, number) : Status();

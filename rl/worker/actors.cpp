@@ -23,13 +23,6 @@ Result<Estimated> put_estimates(runtime::Runtime& runtime, const Result<TokenEst
   return Estimated{.estimates = std::move(*ref), .summary = summarize(*estimates)};
 }
 
-template <class Worker>
-Result<std::vector<std::string>> write_taken(const Worker& worker, SnapshotSlot& slot, const std::string& folder) {
-  const std::unique_ptr<LearnerSnapshot> snapshot = slot.take();
-  if (!snapshot) return runtime::internal_error("no snapshot was taken to be written");
-  return as_text(worker.write(*snapshot, folder));
-}
-
 }  // namespace
 
 Result<std::unique_ptr<PolicyActor>> PolicyActor::create(runtime::Runtime& runtime, const WorkerSpec& spec) {
@@ -102,7 +95,7 @@ Result<std::vector<std::string>> PolicyActor::save(const std::string& folder) {
 
 Result<std::vector<std::string>> PolicyActor::write_snapshot(const std::string& folder) {
   const CallSpan span("write_snapshot");
-  return write_taken(*worker_, snapshot_, folder);
+  return as_text(snapshot_.write(*worker_, folder));
 }
 
 Result<std::unique_ptr<CriticActor>> CriticActor::create(runtime::Runtime& runtime, const WorkerSpec& spec) {
@@ -137,7 +130,7 @@ Result<std::vector<std::string>> CriticActor::save(const std::string& folder) {
 
 Result<std::vector<std::string>> CriticActor::write_snapshot(const std::string& folder) {
   const CallSpan span("write_snapshot");
-  return write_taken(*worker_, snapshot_, folder);
+  return as_text(snapshot_.write(*worker_, folder));
 }
 
 Result<std::unique_ptr<ReferenceActor>> ReferenceActor::create(runtime::Runtime& runtime, const WorkerSpec& spec) {

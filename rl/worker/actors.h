@@ -17,6 +17,7 @@
 #include "rl/worker/policy_worker.h"
 #include "rl/worker/reference_worker.h"
 #include "rl/worker/reward_worker.h"
+#include "rl/worker/snapshot_slot.h"
 #include "rl/worker/weight_channel.h"
 #include "runtime/runtime.h"
 
@@ -54,28 +55,6 @@ struct Estimated {
   auto fields() { return std::tie(estimates, summary); }
 };
 
-/// The group of calls that run beside the others.
-inline constexpr const char* kSavingCalls = "saving";
-
-/// What take_snapshot() leaves for write_snapshot(), which runs on another thread.
-class SnapshotSlot {
- public:
-  void put(LearnerSnapshot snapshot) {
-    auto owned = std::make_unique<LearnerSnapshot>(std::move(snapshot));
-    const std::lock_guard lock(mutex_);
-    snapshot_ = std::move(owned);
-  }
-  /// Null where nothing was put since.
-  std::unique_ptr<LearnerSnapshot> take() {
-    const std::lock_guard lock(mutex_);
-    return std::move(snapshot_);
-  }
-
- private:
-  std::mutex mutex_;
-  std::unique_ptr<LearnerSnapshot> snapshot_;
-};
-
 /// One rank of the policy; see PolicyWorker for what its methods do and their errors.
 class PolicyActor {
  public:
@@ -102,7 +81,7 @@ class PolicyActor {
   /// Paths travel as text.
   runtime::Result<std::vector<std::string>> save(const std::string& folder);
   /// Saving in two parts: a copy is taken in the line of calls, so that it is of now; it is written beside the calls that follow, and forgotten.
-  void take_snapshot() { snapshot_.put(worker_->snapshot()); }
+  void take_snapshot() { snapshot_.take(*worker_); }
   runtime::Result<std::vector<std::string>> write_snapshot(const std::string& folder);
   runtime::Status load(const std::string& folder) { return worker_->load(folder); }
   void reset_optimizer() { worker_->reset_optimizer(); }
@@ -134,7 +113,7 @@ class CriticActor {
   /// Paths travel as text.
   runtime::Result<std::vector<std::string>> save(const std::string& folder);
   /// Saving in two parts: a copy is taken in the line of calls, so that it is of now; it is written beside the calls that follow, and forgotten.
-  void take_snapshot() { snapshot_.put(worker_->snapshot()); }
+  void take_snapshot() { snapshot_.take(*worker_); }
   runtime::Result<std::vector<std::string>> write_snapshot(const std::string& folder);
   runtime::Status load(const std::string& folder) { return worker_->load(folder); }
   profile::ProfileStarted begin_profile(const profile::ProfileRequest& request) { return begin_actor_profile(request); }

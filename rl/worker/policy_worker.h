@@ -65,7 +65,7 @@ class PolicyWorker {
   /// Writes what Learner::save does, and the tokenizer beside the model, so that the folder generates as it is.
   runtime::Result<std::vector<std::filesystem::path>> save(const std::filesystem::path& folder);
   /// The same as a copy, and written: see Learner::snapshot(). Written on any thread, while the worker is at work.
-  LearnerSnapshot snapshot() const { return learner_.snapshot(); }
+  void snapshot(std::unique_ptr<LearnerSnapshot>& into) const { learner_.snapshot(into); }
   runtime::Result<std::vector<std::filesystem::path>> write(const LearnerSnapshot& snapshot, const std::filesystem::path& folder) const;
   /// See Learner.
   runtime::Status load(const std::filesystem::path& folder) { return learner_.load(folder); }
