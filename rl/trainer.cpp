@@ -191,7 +191,7 @@ Result<Metrics> Trainer::validate() {
   std::vector<SampleText> texts;
   std::vector<double> turns;
   for (const StepPrompts& prompts : *rounds) {
-    const auto generated = policy_.fetch(&PolicyActor::generate, split(prompts.batches), true);
+    const auto generated = generate(prompts, /*validation=*/true);
     if (!generated.ok()) return generated.status();
     for (const Generated& part : *generated) turns.insert(turns.end(), part.summary.turns.begin(), part.summary.turns.end());
     const auto batches = select(*generated, &Generated::batch);

@@ -177,6 +177,7 @@ class Trainer {
   runtime::Result<StepSamples> draw_informative(StepTimer& timer);
   runtime::Result<StepSamples> draw_round(std::int64_t round, StepTimer& timer);
   runtime::Result<Drawn> draw_now(std::int64_t round);
+  runtime::Result<std::vector<Generated>> generate(const StepPrompts& prompts, bool validation);
   runtime::Result<Drawn> draw_ahead(StepTimer& timer);
   runtime::Status begin_ahead(std::int64_t step);
   runtime::Status fill_ahead(std::int64_t first);
@@ -231,6 +232,7 @@ class Trainer {
   WorkerGroup<CriticActor> critic_;        // empty unless the critic has a model of its own
   WorkerGroup<ReferenceActor> reference_;  // empty unless the objective needs one
   WorkerGroup<RewardActor> reward_;
+  bool scores_early_ = false;  // the reward begins while samples are drawn
   std::unique_ptr<PromptFeed> feed_;
   std::unique_ptr<PromptFeed> demonstration_feed_;  // null without a warm start
   std::unique_ptr<PromptFeed> validation_feed_;     // null without validation data

@@ -112,9 +112,17 @@ Result<Trainer::StepSamples> Trainer::draw_informative(StepTimer& timer) {
 Result<Trainer::Drawn> Trainer::draw_now(std::int64_t round) {
   Result<StepPrompts> prompts = feed_->next(steps_done_ + 1, round);
   if (!prompts.ok()) return prompts.status();
-  auto generated = policy_.fetch(&PolicyActor::generate, split(prompts->batches), false);
+  auto generated = generate(*prompts, /*validation=*/false);
   if (!generated.ok()) return generated.status();
   return Drawn{std::move(*prompts), std::move(*generated), 0};
+}
+
+// A reward that can begins with what is there while the rest is drawn, so that a scorer which hangs costs what is left of its time limit then.
+Result<std::vector<Generated>> Trainer::generate(const StepPrompts& prompts, bool validation) {
+  if (!scores_early_) return policy_.fetch(&PolicyActor::generate, split(prompts.batches), validation);
+  std::vector<runtime::ActorHandle<RewardActor>> rewards;
+  for (std::size_t worker = 0; worker < policy_.size(); ++worker) rewards.push_back(reward_.member(worker));
+  return policy_.fetch(&PolicyActor::generate_for, split(prompts.batches), validation, split(prompts.tasks), split(rewards));
 }
 
 Result<Trainer::StepSamples> Trainer::draw_round(std::int64_t round, StepTimer& timer) {

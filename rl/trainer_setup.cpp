@@ -262,6 +262,10 @@ Status Trainer::start_reward() {
   auto reward = WorkerGroup<RewardActor>::spawn(runtime_, slots_, /*reserves=*/false, reward_spec);
   if (!reward.ok()) return reward.status();
   reward_ = std::move(*reward);
+  const Result<bool> prepares = runtime_.get(reward_.leader().call(&RewardActor::prepares));
+  if (!prepares.ok()) return prepares.status();
+  // ReMax has another batch scored in between.
+  scores_early_ = *prepares && options_.estimator != AdvantageEstimator::kRemax;
   return {};
 }
 

@@ -47,6 +47,12 @@ Result<fs::path> find_host() {
   return runtime::not_found(std::string("reward.shared_library.path: the program ") + kName + ", which loads the library, is not beside this one: set STARLING_REWARD_HOST to where it is");
 }
 
+std::vector<json> calls_of(std::span<const ScoreRequest> requests) {
+  std::vector<json> calls;
+  for (const ScoreRequest& request : requests) calls.push_back(request_json(request));
+  return calls;
+}
+
 }  // namespace
 
 json request_json(const ScoreRequest& request) {
@@ -112,11 +118,11 @@ void ProcessScorer::tell_first(const std::string& kind, const std::string& text)
   if (told_.emplace(kind, true).second && told_.size() < 20) LOG(warn, "{}: {}", what_, text);
 }
 
+void ProcessScorer::prepare(std::span<const ScoreRequest> requests) { calls_.prepare(calls_of(requests)); }
+
 Result<ScoredBatch> ProcessScorer::score(std::span<const ScoreRequest> requests) {
-  std::vector<json> calls;
-  for (const ScoreRequest& request : requests) calls.push_back(request_json(request));
   ScoredBatch batch;
-  Result<std::vector<PoolAnswer>> answers = pool_->run(calls, batch.counts);
+  Result<std::vector<PoolAnswer>> answers = calls_.run(calls_of(requests), batch.counts);
   if (!answers.ok()) return answers.status().with_context(what_);
   for (std::size_t i = 0; i < requests.size(); ++i) {
     const PoolAnswer& answer = (*answers)[i];

@@ -6,7 +6,7 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
-#include "rl/reward/process_pool.h"
+#include "rl/reward/prepared_calls.h"
 #include "rl/reward/scorer.h"
 
 namespace rl {
@@ -31,13 +31,15 @@ class ProcessScorer : public Scorer {
   static runtime::Result<std::unique_ptr<ProcessScorer>> library(const std::filesystem::path& file, const ScoringLimits& limits);
 
   runtime::Result<ScoredBatch> score(std::span<const ScoreRequest> requests) override;
+  bool prepares() const override { return true; }
+  void prepare(std::span<const ScoreRequest> requests) override;
 
  private:
-  ProcessScorer(std::string what, std::unique_ptr<ProcessPool> pool) : what_(std::move(what)), pool_(std::move(pool)) {}
+  ProcessScorer(std::string what, std::unique_ptr<ProcessPool> pool) : what_(std::move(what)), calls_(std::move(pool)) {}
   void tell_first(const std::string& kind, const std::string& text);
 
   std::string what_;  // "compute_score of reward.py"
-  std::unique_ptr<ProcessPool> pool_;
+  PreparedCalls calls_;
   std::map<std::string, bool> told_;  // kinds of failures that the log has seen
 };
 

@@ -111,6 +111,14 @@ Result<RewardReport> RewardFunction::score(std::span<const ScoreRequest> request
   return report;
 }
 
+bool RewardFunction::prepares() const {
+  return std::any_of(parts_.begin(), parts_.end(), [](const Part& part) { return part.scorer && part.scorer->prepares(); });
+}
+
+void RewardFunction::prepare(std::span<const ScoreRequest> requests) {
+  for (const Part& part : parts_) part.scorer->prepare(requests);
+}
+
 Status RewardFunction::check_row(const ScoreRequest& row) const {
   for (const Part& part : parts_) {
     const Status status = part.scorer ? part.scorer->check_row(row) : Status();

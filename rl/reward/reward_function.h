@@ -54,6 +54,10 @@ class RewardFunction {
   /// `response_tokens` are the requests' lengths. kTaskFailed: a sample has no score and reward.on_failure=error; or none of many has one, whatever it says.
   runtime::Result<RewardReport> score(std::span<const ScoreRequest> requests, std::span<const std::int64_t> response_tokens);
 
+  /// See Scorer: of those parts that can.
+  bool prepares() const;
+  void prepare(std::span<const ScoreRequest> requests);
+
   runtime::Status check_row(const ScoreRequest& row) const;
 
  private:

@@ -70,6 +70,12 @@ class Scorer {
   /// (kInvalidArgument, with its `where`) or with all of them.
   virtual runtime::Result<ScoredBatch> score(std::span<const ScoreRequest> requests) = 0;
 
+  /// Whether prepare() does anything.
+  virtual bool prepares() const { return false; }
+
+  /// These will be among the requests of the next score(): may begin with them, and returns at once.
+  virtual void prepare(std::span<const ScoreRequest> requests) {}
+
   /// What can be known to be wrong with a row before there is a response to it.
   virtual runtime::Status check_row(const ScoreRequest& row) const { return {}; }
 };

@@ -393,6 +393,7 @@ runtime::Result<std::vector<Completion>> Engine::Impl::generate(std::span<const 
   if (paused_) return runtime::invalid_argument("generate: the engine is paused; resume() it first");
   EngineProgress progress;
   const RequestId first = next_id_;
+  progress.first = first;
   runtime::Status status;
   try {
     for (const Request& request : requests) submit(request, &progress);

@@ -22,6 +22,7 @@ struct EngineProgress {
   std::size_t finished = 0;          // completions
   std::size_t total = 0;             // completions asked for
   std::int64_t generated_tokens = 0;
+  RequestId first = 0;               // the request of the first in the list; the others follow, one by one
 };
 
 /// A token of the last step, as it came. Not of requests with beam search or best_of, whose tokens may yet be discarded.

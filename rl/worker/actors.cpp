@@ -63,6 +63,19 @@ Result<Generated> PolicyActor::generate(const PromptBatch& prompts, bool validat
   return publish(batch, std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count());
 }
 
+// Nobody waits for the reward here: what goes wrong there is told when the batch is scored.
+Result<Generated> PolicyActor::generate_for(const PromptBatch& prompts, bool validation, const std::vector<RewardTask>& tasks, const runtime::ActorHandle<RewardActor>& reward) {
+  const CallSpan span("generate");
+  if (static_cast<std::int64_t>(tasks.size()) != prompts.ids.rows()) return runtime::invalid_argument("generate: a task for each prompt is needed");
+  const auto begin = std::chrono::steady_clock::now();
+  const Result<RolloutBatch> batch = worker_->generate(prompts, validation, [&](std::span<const std::int32_t> prompt_of, const Ragged<std::int32_t>& responses) {
+    std::vector<RewardTask> of_each;
+    for (const std::int32_t prompt : prompt_of) of_each.push_back(tasks[static_cast<std::size_t>(prompt)]);
+    (void)reward.call(&RewardActor::prepare, responses, of_each);
+  });
+  return publish(batch, std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count());
+}
+
 Result<Generated> PolicyActor::generate_greedy(const PromptBatch& prompts) {
   const CallSpan span("generate_greedy");
   return publish(worker_->generate_greedy(prompts), 0.0);
@@ -210,14 +223,14 @@ runtime::Runtime& training_runtime() {
 
 void register_training_actors(runtime::Runtime& runtime) {
   registered_runtime = &runtime;
-  runtime.register_actor<PolicyActor>(PolicyActor::kName, &PolicyActor::generate, &PolicyActor::generate_greedy, &PolicyActor::generate_partially, &PolicyActor::publish_weights, &PolicyActor::generate_with, &PolicyActor::gather, &PolicyActor::estimate, &PolicyActor::update, &PolicyActor::supervise,
+  runtime.register_actor<PolicyActor>(PolicyActor::kName, &PolicyActor::generate, &PolicyActor::generate_for, &PolicyActor::generate_greedy, &PolicyActor::generate_partially, &PolicyActor::publish_weights, &PolicyActor::generate_with, &PolicyActor::gather, &PolicyActor::estimate, &PolicyActor::update, &PolicyActor::supervise,
                                       &PolicyActor::check_weights, &PolicyActor::weights_checksum, &PolicyActor::save, &PolicyActor::load,
                                       &PolicyActor::reset_optimizer, &PolicyActor::take_snapshot, &PolicyActor::begin_profile, &PolicyActor::end_profile,
                                       runtime::method(&PolicyActor::write_snapshot, {.concurrency_group = kSavingCalls}));
   runtime.register_actor<CriticActor>(CriticActor::kName, &CriticActor::estimate, &CriticActor::update, &CriticActor::check_weights, &CriticActor::save, &CriticActor::load, &CriticActor::take_snapshot, &CriticActor::begin_profile, &CriticActor::end_profile,
                                       runtime::method(&CriticActor::write_snapshot, {.concurrency_group = kSavingCalls}));
   runtime.register_actor<ReferenceActor>(ReferenceActor::kName, &ReferenceActor::score, &ReferenceActor::begin_profile, &ReferenceActor::end_profile);
-  runtime.register_actor<RewardActor>(RewardActor::kName, &RewardActor::score, &RewardActor::texts, &RewardActor::without, &RewardActor::begin_profile, &RewardActor::end_profile);
+  runtime.register_actor<RewardActor>(RewardActor::kName, &RewardActor::score, &RewardActor::prepares, &RewardActor::prepare, &RewardActor::texts, &RewardActor::without, &RewardActor::begin_profile, &RewardActor::end_profile);
 }
 
 }  // namespace rl

@@ -66,6 +66,8 @@ struct Estimated {
   auto fields() { return std::tie(estimates, summary); }
 };
 
+class RewardActor;
+
 /// One rank of the policy; see PolicyWorker for what its methods do and their errors.
 class PolicyActor {
  public:
@@ -77,6 +79,8 @@ class PolicyActor {
   PolicyActor(runtime::Runtime& runtime, std::unique_ptr<PolicyWorker> worker) : runtime_(runtime), worker_(std::move(worker)) {}
 
   runtime::Result<Generated> generate(const PromptBatch& prompts, bool validation);
+  /// The same, with a reward that hears of each response, and the task of its prompt, as soon as it is there; see RewardActor::prepare.
+  runtime::Result<Generated> generate_for(const PromptBatch& prompts, bool validation, const std::vector<RewardTask>& tasks, const runtime::ActorHandle<RewardActor>& reward);
   runtime::Result<Generated> generate_greedy(const PromptBatch& prompts);
   /// See PolicyWorker; `begun` is what the call before left over.
   runtime::Result<PartlyGenerated> generate_partially(const std::vector<BegunPrompt>& begun, const std::vector<PromptBatch>& fresh, const PartialPlan& plan, std::uint64_t version);
@@ -173,6 +177,8 @@ class RewardActor {
   RewardActor(runtime::Runtime& runtime, RewardWorker worker) : runtime_(runtime), worker_(std::move(worker)) {}
 
   runtime::Result<RewardReport> score(const RolloutBatch& batch, const std::vector<RewardTask>& tasks);
+  bool prepares() { return worker_.prepares(); }
+  void prepare(const Ragged<std::int32_t>& responses, const std::vector<RewardTask>& tasks) { worker_.prepare(responses, tasks); }
   runtime::Result<std::vector<SampleText>> texts(const RolloutBatch& batch, const std::vector<RewardTask>& tasks, const std::vector<double>& scores, std::int64_t count) {
     return worker_.texts(batch, tasks, scores, count);
   }

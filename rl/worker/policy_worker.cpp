@@ -108,7 +108,9 @@ Result<std::unique_ptr<PolicyWorker>> PolicyWorker::create(const PolicyOptions& 
   return worker;
 }
 
-Result<RolloutBatch> PolicyWorker::generate(const PromptBatch& prompts, bool validation) { return draw(prompts, validation ? options_.validation : options_.training); }
+Result<RolloutBatch> PolicyWorker::generate(const PromptBatch& prompts, bool validation, const OnFinished& on_finished) {
+  return draw(prompts, validation ? options_.validation : options_.training, on_finished);
+}
 
 Result<RolloutBatch> PolicyWorker::generate_greedy(const PromptBatch& prompts) {
   SamplingOptions greedy = options_.training;
@@ -145,7 +147,38 @@ static Status append_samples(RolloutBatch& batch, std::int32_t prompt, std::span
   return {};
 }
 
-Result<RolloutBatch> PolicyWorker::draw(const PromptBatch& prompts, const SamplingOptions& how) {
+namespace {
+
+// Gathers the tokens of a generate() as they come, and tells of responses that have come to their end.
+class FinishedResponses {
+ public:
+  FinishedResponses(const Engine& engine, std::size_t prompts, std::size_t samples, const PolicyWorker::OnFinished& tell)
+      : engine_(engine), samples_(samples), tell_(tell), begun_(prompts * samples) {}
+
+  void look(RequestId first) {
+    std::vector<std::int32_t> prompt_of;
+    Ragged<std::int32_t> responses;
+    for (const NewToken& token : engine_.new_tokens()) {
+      const std::size_t prompt = token.request - first;
+      std::vector<std::int32_t>& ids = begun_.at(prompt * samples_ + static_cast<std::size_t>(token.sample));
+      ids.push_back(token.id);
+      if (!token.last) continue;
+      prompt_of.push_back(static_cast<std::int32_t>(prompt));
+      responses.append(ids);
+    }
+    if (!prompt_of.empty()) tell_(prompt_of, responses);
+  }
+
+ private:
+  const Engine& engine_;
+  std::size_t samples_;
+  const PolicyWorker::OnFinished& tell_;
+  std::vector<std::vector<std::int32_t>> begun_;
+};
+
+}  // namespace
+
+Result<RolloutBatch> PolicyWorker::draw(const PromptBatch& prompts, const SamplingOptions& how, const OnFinished& on_finished) {
   if (!prompts.ids.consistent() || static_cast<std::int64_t>(prompts.seeds.size()) != prompts.ids.rows()) {
     return runtime::invalid_argument("generate: a seed for each prompt is needed");
   }
@@ -161,7 +194,16 @@ Result<RolloutBatch> PolicyWorker::draw(const PromptBatch& prompts, const Sampli
   RolloutBatch batch;
   batch.prompts = prompts.ids;
   if (requests.empty()) return batch;
-  const Result<std::vector<Completion>> completions = engine_->generate(requests);
+  Engine::OnStep on_step;
+  std::optional<FinishedResponses> finished;
+  if (on_finished) {
+    finished.emplace(*engine_, requests.size(), static_cast<std::size_t>(how.samples), on_finished);
+    on_step = [&](const EngineProgress& progress) {
+      finished->look(progress.first);
+      return true;
+    };
+  }
+  const Result<std::vector<Completion>> completions = engine_->generate(requests, on_step);
   if (!completions.ok()) return completions.status();
   for (const Completion& completion : *completions) {
     if (completion.finish_reason == FinishReason::kError) return completion.status.with_context("generating for prompt " + std::to_string(completion.request));

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <memory>
 #include <span>
 #include <vector>
@@ -48,7 +49,9 @@ class PolicyWorker {
 
   /// Samples for each prompt, by options.training or options.validation. Samples depend on weights, prompt and seed alone.
   /// kInvalidArgument: a prompt that leaves no room for a response, an id outside the vocabulary.
-  runtime::Result<RolloutBatch> generate(const PromptBatch& prompts, bool validation);
+  /// `on_finished` hears of responses, each with the row of its prompt, as soon as they are there; not with several turns.
+  using OnFinished = std::function<void(std::span<const std::int32_t> prompt_of, const Ragged<std::int32_t>& responses)>;
+  runtime::Result<RolloutBatch> generate(const PromptBatch& prompts, bool validation, const OnFinished& on_finished = nullptr);
 
   /// One greedy response to each prompt: what ReMax compares the samples with. Errors: as generate().
   runtime::Result<RolloutBatch> generate_greedy(const PromptBatch& prompts);
@@ -101,7 +104,7 @@ class PolicyWorker {
 
   runtime::Result<std::vector<std::filesystem::path>> with_tokenizer(runtime::Result<std::vector<std::filesystem::path>> files, const std::filesystem::path& folder) const;
   static Request request_like(const SamplingOptions& how);
-  runtime::Result<RolloutBatch> draw(const PromptBatch& prompts, const SamplingOptions& how);
+  runtime::Result<RolloutBatch> draw(const PromptBatch& prompts, const SamplingOptions& how, const OnFinished& on_finished = nullptr);
   runtime::Result<RolloutBatch> converse(const PromptBatch& prompts, const Request& like);
 
   struct Update;  // what one update() goes through

@@ -39,19 +39,31 @@ Result<RewardWorker> RewardWorker::create(const Config& config, const std::files
   return RewardWorker(std::move(*tokenizer), std::move(*reward));
 }
 
+ScoreRequest RewardWorker::request_of(const RewardTask& task, std::span<const std::int32_t> response) const {
+  return {.data_source = task.data_source,
+          .response = tokenizer_.decode(response, /*skip_special_tokens=*/true),
+          .ground_truth = task.ground_truth,
+          .extra_info = task.extra_info,
+          .where = task.where,
+          .prompt = task.prompt};
+}
+
+void RewardWorker::prepare(const Ragged<std::int32_t>& responses, const std::vector<RewardTask>& tasks) {
+  if (!responses.consistent() || responses.rows() != static_cast<std::int64_t>(tasks.size())) return;  // score() will say so
+  std::vector<ScoreRequest> requests;
+  for (std::int64_t i = 0; i < responses.rows(); ++i) requests.push_back(request_of(tasks[static_cast<std::size_t>(i)], responses.row(i)));
+  reward_->prepare(requests);
+}
+
 Result<RewardReport> RewardWorker::score(const RolloutBatch& batch, const std::vector<RewardTask>& tasks) {
   const runtime::Status valid = check(batch, tasks);
   if (!valid.ok()) return valid;
   std::vector<ScoreRequest> requests;
   std::vector<std::int64_t> lengths;
   for (std::int64_t sample = 0; sample < batch.samples(); ++sample) {
-    const RewardTask& task = tasks[static_cast<std::size_t>(batch.prompt_of[static_cast<std::size_t>(sample)])];
-    requests.push_back({.data_source = task.data_source,
-                        .response = tokenizer_.decode(batch.responses.row(sample), /*skip_special_tokens=*/true),
-                        .ground_truth = task.ground_truth,
-                        .extra_info = batch.notes.empty() ? task.extra_info : with_notes(task.extra_info, batch.notes[static_cast<std::size_t>(sample)]),
-                        .where = task.where,
-                        .prompt = task.prompt});
+    const auto at = static_cast<std::size_t>(sample);
+    ScoreRequest& request = requests.emplace_back(request_of(tasks[static_cast<std::size_t>(batch.prompt_of[at])], batch.responses.row(sample)));
+    if (!batch.notes.empty()) request.extra_info = with_notes(request.extra_info, batch.notes[at]);
     lengths.push_back(batch.responses.row_size(sample));
   }
   return reward_->score(requests, lengths);

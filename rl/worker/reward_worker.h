@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -28,10 +29,18 @@ class RewardWorker {
   /// says of a ground truth, with the row; else those of RewardFunction::score.
   runtime::Result<RewardReport> score(const RolloutBatch& batch, const std::vector<RewardTask>& tasks);
 
+  /// Whether prepare() does anything.
+  bool prepares() const { return reward_->prepares(); }
+
+  /// Begins to score responses, each with its task, that score() will be asked about: while others of the batch are drawn. Returns at once.
+  void prepare(const Ragged<std::int32_t>& responses, const std::vector<RewardTask>& tasks);
+
   /// The first `count` samples as text with their scores: special tokens left out. kInvalidArgument: sizes that do not fit.
   runtime::Result<std::vector<SampleText>> texts(const RolloutBatch& batch, const std::vector<RewardTask>& tasks, const std::vector<double>& scores, std::int64_t count) const;
 
  private:
+  ScoreRequest request_of(const RewardTask& task, std::span<const std::int32_t> response) const;
+
   Tokenizer tokenizer_;
   std::unique_ptr<RewardFunction> reward_;
 };

@@ -5,6 +5,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <fstream>
 #include <set>
@@ -299,6 +300,90 @@ def compute_score(data_source, solution_str, ground_truth, extra_info):
   while ((alive(scorer) || alive(grandchild)) && std::chrono::steady_clock::now() < limit) ::usleep(1000);
   EXPECT_FALSE(alive(scorer));
   EXPECT_FALSE(alive(grandchild));
+}
+
+// A function that writes down what it is called with.
+constexpr const char* kWritesDown = R"(
+import os, time
+def compute_score(data_source, solution_str, ground_truth, extra_info, log):
+    with open(log, "a") as file: file.write(solution_str + "\n")
+    if solution_str == "crash": os.abort()
+    if solution_str == "hang": time.sleep(1000)
+    return len(solution_str)
+)";
+
+class PreparedScores : public PythonScorer {
+ protected:
+  std::unique_ptr<ProcessScorer> make_writing() { return make(kWritesDown, {{"log", (folder_ / "log").string()}}); }
+  std::vector<std::string> calls() const {
+    std::vector<std::string> lines;
+    std::ifstream in(folder_ / "log");
+    for (std::string line; std::getline(in, line);) lines.push_back(line);
+    std::sort(lines.begin(), lines.end());
+    return lines;
+  }
+  void wait_for_calls(std::size_t count) const {
+    for (int i = 0; i < 2000 && calls().size() < count; ++i) ::usleep(10'000);
+  }
+  static std::vector<ScoreRequest> requests(const std::vector<std::string>& responses) {
+    std::vector<ScoreRequest> all;
+    for (const std::string& response : responses) all.push_back(request(response));
+    return all;
+  }
+};
+
+TEST_F(PreparedScores, AreThereWhenTheyAreAskedFor) {
+  const auto scorer = make_writing();
+  ASSERT_TRUE(scorer && scorer->prepares());
+  scorer->prepare(requests({"a", "bb"}));
+  scorer->prepare(requests({"bb", "crash"}));
+  wait_for_calls(5);  // a crash is tried again
+  const auto all = requests({"bb", "ccc", "crash", "a", "bb"});
+  const auto batch = scorer->score(all);
+  ASSERT_TRUE(batch.ok()) << batch.status().to_string();
+  for (const std::size_t i : {0U, 1U, 3U, 4U}) EXPECT_EQ(batch->scores[i].value, static_cast<double>(all[i].response.size()));
+  EXPECT_EQ(batch->scores[2].failure, ScoreFailure::kCrash);
+  EXPECT_EQ(batch->counts.crashes, 2);
+  EXPECT_EQ(batch->counts.retries, 1);
+  EXPECT_EQ(calls(), (std::vector<std::string>{"a", "bb", "bb", "ccc", "crash", "crash"})) << "nothing twice";
+  const auto again = scorer->score(requests({"a"}));
+  ASSERT_TRUE(again.ok());
+  EXPECT_EQ(again->scores[0].value, 1);
+  EXPECT_EQ(again->counts.crashes, 0);
+  EXPECT_EQ(calls().size(), 7U) << "what was prepared is used once";
+}
+
+TEST_F(PreparedScores, TimeLimitsPassBefore) {
+  limits_.timeout = std::chrono::milliseconds(300);
+  limits_.retries = 0;
+  const auto scorer = make_writing();
+  ASSERT_TRUE(scorer);
+  scorer->prepare(requests({"hang", "a"}));
+  wait_for_calls(2);
+  ::usleep(600'000);
+  const auto begin = std::chrono::steady_clock::now();
+  const auto batch = scorer->score(requests({"a", "hang"}));
+  ASSERT_TRUE(batch.ok());
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::milliseconds(290)) << "it waited for the time limit once more";
+  EXPECT_EQ(batch->scores[1].failure, ScoreFailure::kTimeout);
+  EXPECT_EQ(batch->counts.timeouts, 1);
+}
+
+TEST_F(PreparedScores, ThatNobodyAsksForAreForgotten) {
+  const auto scorer = make_writing();
+  ASSERT_TRUE(scorer);
+  scorer->prepare(requests({"a", "bb", "ccc", "dddd"}));
+  auto batch = scorer->score(requests({"bb"}));
+  ASSERT_TRUE(batch.ok());
+  ASSERT_EQ(batch->scores.size(), 1U);
+  EXPECT_EQ(batch->scores[0].value, 2);
+  scorer->prepare(requests({"e"}));
+  batch = scorer->score(requests({"a", "e"}));
+  ASSERT_TRUE(batch.ok());
+  EXPECT_EQ(batch->scores[0].value, 1);
+  EXPECT_EQ(batch->scores[1].value, 1);
+  scorer->prepare(requests({"hang"}));
+  wait_for_calls(6);  // it ends with the scorer
 }
 
 }  // namespace

@@ -182,6 +182,36 @@ TEST_F(PolicyWorkerTest, SamplesDependOnThePromptAndItsSeedAlone) {
   }
 }
 
+TEST_F(PolicyWorkerTest, TellsOfEachResponseWhileOthersAreDrawn) {
+  PolicyOptions long_ones = options();
+  long_ones.training.response_tokens_max = 20;
+  const auto worker = make(long_ones);
+  for (int round = 0; round < 2; ++round) {  // requests have other numbers the second time
+    std::vector<std::vector<std::vector<std::int32_t>>> told(3);
+    int calls = 0;
+    const auto batch = worker->generate(prompts(std::vector<std::int64_t>{3, 4, 5}), false, [&](std::span<const std::int32_t> prompt_of, const Ragged<std::int32_t>& responses) {
+      ++calls;
+      ASSERT_EQ(static_cast<std::int64_t>(prompt_of.size()), responses.rows());
+      for (std::size_t i = 0; i < prompt_of.size(); ++i) {
+        const auto row = responses.row(static_cast<std::int64_t>(i));
+        told.at(static_cast<std::size_t>(prompt_of[i])).emplace_back(row.begin(), row.end());
+      }
+    });
+    ASSERT_TRUE(batch.ok()) << batch.status().to_string();
+    EXPECT_GT(calls, 1) << "all at the end";
+    std::vector<std::vector<std::vector<std::int32_t>>> drawn(3);
+    for (std::int64_t sample = 0; sample < batch->samples(); ++sample) {
+      const auto row = batch->responses.row(sample);
+      drawn[static_cast<std::size_t>(batch->prompt_of[static_cast<std::size_t>(sample)])].emplace_back(row.begin(), row.end());
+    }
+    for (std::size_t prompt = 0; prompt < 3; ++prompt) {
+      std::sort(drawn[prompt].begin(), drawn[prompt].end());
+      std::sort(told[prompt].begin(), told[prompt].end());
+      EXPECT_EQ(told[prompt], drawn[prompt]);
+    }
+  }
+}
+
 TEST_F(PolicyWorkerTest, TwoWorkersTakeTheStepOfOne) {
   const StepResult one = step(1, options());
   const StepResult two = step(2, options());
