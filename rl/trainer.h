@@ -3,15 +3,18 @@
 #pragma once
 
 #include <cstdint>
+#include <deque>
 #include <filesystem>
 #include <functional>
 #include <future>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
 #include "rl/config/config.h"
+#include "rl/train/begun_rollouts.h"
 #include "rl/train/checkpoint.h"
 #include "rl/train/folder_lock.h"
 #include "rl/train/lr_schedule.h"
@@ -107,15 +110,31 @@ class Trainer {
   struct Drawn {
     StepPrompts prompts;
     std::vector<Generated> generated;  // by worker
+    std::int64_t updates_since = 0;    // of the weights, since those that drew
   };
 
-  // A step's samples, which are being drawn while the step before is trained.
+  // A step's samples, which are being drawn while steps before it are trained.
   struct Ahead {
     std::int64_t step = 0;
+    std::int64_t weights = 0;  // steps that those which draw had learned from
     nlohmann::json position;  // in the data, before its prompts
     StepPrompts prompts;
     std::vector<runtime::ObjectRef<Generated>> generated;  // by worker
     std::vector<Generated> restored;                       // instead, from a checkpoint
+  };
+
+  // Prompts whose responses are on their way while steps are trained.
+  struct PartialState {
+    std::int64_t steps_begun = 0;  // whose prompts have been begun
+    std::int64_t epoch = 0;
+    std::vector<std::vector<BegunTask>> tasks;                              // by worker, oldest first
+    std::vector<runtime::ObjectRef<std::vector<BegunPrompt>>> begun;        // by worker, the same prompts
+  };
+
+  // What workers that draw samples were given last.
+  struct PublishedWeights {
+    std::uint64_t version = 0;  // 0: nothing yet
+    std::int64_t step = 0;      // that they had learned from
   };
 
   // How much each response, or each of its tokens, is to be made more or less likely.
@@ -163,8 +182,15 @@ class Trainer {
   runtime::Result<Drawn> draw_now(std::int64_t round);
   runtime::Result<Drawn> draw_ahead(StepTimer& timer);
   runtime::Status begin_ahead(std::int64_t step);
+  runtime::Status fill_ahead(std::int64_t first);
   static runtime::Result<std::vector<SavedGroup>> fetch_ahead(runtime::Runtime& runtime, const Ahead& ahead);
+  static runtime::Result<std::string> encode_ahead(runtime::Runtime& runtime, const std::deque<Ahead>& ahead);
   runtime::Status restore_ahead(const std::filesystem::path& file, std::int64_t step);
+  runtime::Result<Drawn> draw_partially(Metrics& metrics);
+  runtime::Result<std::vector<std::vector<PromptBatch>>> begin_prompts(std::int64_t step);
+  static runtime::Result<std::string> encode_partial(runtime::Runtime& runtime, const PartialState& partial);
+  runtime::Status restore_partial(const std::filesystem::path& file, std::int64_t epoch);
+  runtime::Status restore_step(std::span<const SavedGroup> groups, std::int64_t step, const std::filesystem::path& file);
   runtime::Status score(StepSamples& samples, const std::vector<RewardReport>& greedy, StepTimer& timer);
   runtime::Status refer(StepSamples& samples, StepTimer& timer);
   bool refers_later() const { return options_.filter_groups.enabled || options_.sample_store.enabled; }
@@ -222,8 +248,9 @@ class Trainer {
   std::vector<runtime::ObjectRef<std::vector<float>>> no_logprobs_;  // per worker, an empty list: what methods get that need none
   std::vector<runtime::ObjectRef<TokenEstimates>> no_estimates_;
   runtime::ObjectRef<RolloutBatch> no_samples_;
-  std::optional<Ahead> ahead_;
-  std::uint64_t weights_published_ = 0;
+  std::deque<Ahead> ahead_;  // in the order of their steps
+  PublishedWeights published_;
+  PartialState partial_;
   RunState state_;
   SampleStore sample_store_;
   Alarms alarms_{AlarmOptions{}};

@@ -19,7 +19,8 @@ Status Trainer::choose_order(PromptFeedOptions& feed) const {
   const std::string key = feed.adaptive ? "data.adarft.enable" : "data.sampler.class_path";
   if (feed.adaptive && !feed.python_sampler.empty()) return runtime::invalid_argument("data.adarft.enable and data.sampler.class_path both say which rows come; leave one of the two out");
   // These draw before it is known what became of the rows before.
-  for (const auto& [other, is_on] : {std::pair("algorithm.filter_groups.enable=true", options_.filter_groups.enabled), std::pair("rollout.nnodes", options_.rollout_workers.has_value())}) {
+  for (const auto& [other, is_on] : {std::pair("algorithm.filter_groups.enable=true", options_.filter_groups.enabled), std::pair("actor_rollout_ref.hybrid_engine=false", options_.rollout_workers.has_value()),
+                                   std::pair("trainer.v1.trainer_mode", options_.partial_rollouts.has_value())}) {
     if (is_on) return runtime::unimplemented(key + " with " + other + ": prompts are drawn before the scores of those before them are known; leave one of the two out");
   }
   const nlohmann::ordered_json* weights = config_.find("data.train_weights");

@@ -114,19 +114,23 @@ Result<Trainer::Drawn> Trainer::draw_now(std::int64_t round) {
   if (!prompts.ok()) return prompts.status();
   auto generated = policy_.fetch(&PolicyActor::generate, split(prompts->batches), false);
   if (!generated.ok()) return generated.status();
-  return Drawn{std::move(*prompts), std::move(*generated)};
+  return Drawn{std::move(*prompts), std::move(*generated), 0};
 }
 
 Result<Trainer::StepSamples> Trainer::draw_round(std::int64_t round, StepTimer& timer) {
-  Result<Drawn> drawn = rollouts_.empty() ? draw_now(round) : draw_ahead(timer);
+  StepSamples samples;
+  Result<Drawn> drawn = options_.partial_rollouts ? draw_partially(samples.draw_metrics) : rollouts_.empty() ? draw_now(round) : draw_ahead(timer);
   if (!drawn.ok()) return drawn.status();
   StepPrompts* const prompts = &drawn->prompts;
   const std::vector<Generated>* const generated = &drawn->generated;
-  StepSamples samples;
   samples.shards = std::move(prompts->shards);
   samples.batches = select(*generated, &Generated::batch);
   samples.summaries = select(*generated, &Generated::summary);
-  samples.draw_metrics = sum_metrics(select(samples.summaries, &RolloutSummary::metrics));
+  samples.draw_metrics.merge(sum_metrics(select(samples.summaries, &RolloutSummary::metrics)));
+  if (!rollouts_.empty()) {
+    const std::vector<std::int64_t> drew(join<std::int64_t>(select(samples.summaries, &RolloutSummary::response_tokens)).size(), steps_done_ - drawn->updates_since);
+    add_staleness(samples.draw_metrics, {.oldest = drew, .newest = drew}, steps_done_);
+  }
   samples.epoch = prompts->epoch;
   samples.rows = std::move(prompts->rows);
   samples.rounds = 1;

@@ -84,6 +84,32 @@ runtime::Status Engine::Impl::validate_ids(const Request& request) const {
   return {};
 }
 
+runtime::Status Engine::Impl::validate_begun(const Request& request) const {
+  if (request.begun.empty()) return {};
+  const SamplingParams& sampling = request.sampling;
+  const bool plain = sampling.beam.width == 0 && request.best_of == 0 && sampling.stop_strings.empty() && !sampling.text && sampling.top_logprobs == 0 && !sampling.processed_logprobs &&
+                     !sampling.prompt_logprobs && sampling.prompt_top_logprobs == 0;
+  if (!plain) return runtime::invalid_argument("request: begun samples go with ids and their log-probabilities only: no beam search, best_of, stop strings, text, top, processed or prompt log-probabilities");
+  if (static_cast<std::int64_t>(request.begun.size()) != request.n) {
+    return runtime::invalid_argument("request: " + std::to_string(request.begun.size()) + " begun samples, n is " + std::to_string(request.n));
+  }
+  const std::int64_t room = std::min(sampling.max_new_tokens, context_max() - static_cast<std::int64_t>(request.prompt_ids.size()));
+  for (const BegunSample& sample : request.begun) {
+    std::int64_t versioned = 0;
+    for (const VersionRun& run : sample.weight_versions) versioned += run.tokens;
+    const auto tokens = static_cast<std::int64_t>(sample.ids.size());
+    if (sample.logprobs.size() != sample.ids.size() || versioned != tokens) return runtime::invalid_argument("request: begun sample: ids, log-probabilities and versions differ in number");
+    if (tokens > room || (tokens == room && !sample.finished)) {
+      return runtime::invalid_argument("request: begun sample: " + std::to_string(tokens) + " tokens leave nothing to draw of " + std::to_string(room));
+    }
+    if (sample.finished && tokens == 0) return runtime::invalid_argument("request: begun sample: it has finished without a token");
+    for (const std::int32_t id : sample.ids) {
+      if (id < 0 || id >= model_.config().vocab_size) return outside_vocabulary("begun", id, model_.config().vocab_size);
+    }
+  }
+  return {};
+}
+
 runtime::Status Engine::Impl::validate(const Request& request) const {
   const SamplingParams& sampling = request.sampling;
   const auto length = static_cast<std::int64_t>(request.prompt_ids.size());
@@ -109,6 +135,7 @@ runtime::Status Engine::Impl::validate(const Request& request) const {
                                        std::to_string(model_.config().vocab_size) + " tokens");
     }
   }
+  if (runtime::Status status = validate_begun(request); !status.ok()) return status;
   if (!options_.tokenizer && !sampling.stop_strings.empty()) return runtime::invalid_argument("request: stop_strings need a tokenizer: EngineOptions::tokenizer");
   if (!options_.tokenizer && sampling.text) return runtime::invalid_argument("request: text needs a tokenizer: EngineOptions::tokenizer");
   const std::int64_t room = context_max() - (sampling.max_new_tokens > 0 ? 1 : 0);
@@ -155,6 +182,7 @@ RequestId Engine::Impl::submit(Request request, EngineProgress* progress) {
     return id;
   }
   start(kept);
+  done_.clear();  // of one whose samples had all finished before
   return id;
 }
 
@@ -180,7 +208,27 @@ void Engine::Impl::start(RunningRequest& running) {
     sequence.stretch = model_.rope().stretch_of(length_max);
     sequence.beam = i;
   }
-  begin(running);
+  if (request.begun.empty()) begin(running);
+  else go_on(running);
+}
+
+// Each sample behind what there is of it: none of them waits for another to read the prompt, whose blocks those that come later find in the prefix cache.
+void Engine::Impl::go_on(RunningRequest& running) {
+  const Request& request = running.request;
+  for (std::size_t i = 0; i < running.sequences.size(); ++i) {
+    Sequence& sequence = *running.sequences[i];
+    const BegunSample& begun = request.begun[i];
+    sequence.tokens = request.prompt_ids;
+    sequence.tokens.insert(sequence.tokens.end(), begun.ids.begin(), begun.ids.end());
+    sequence.completion->ids = begun.ids;
+    sequence.completion->logprobs = begun.logprobs;
+    sequence.completion->weight_versions = begun.weight_versions;
+    if (!begun.finished) scheduler_.add(&sequence);
+  }
+  // Afterwards: with the last sample that ends the request does.
+  for (std::size_t i = 0; i < request.begun.size(); ++i) {
+    if (request.begun[i].finished) finish(*running.sequences[i], request.begun[i].stopped ? FinishReason::kStop : FinishReason::kLength);
+  }
 }
 
 // Puts the sequences that have not finished at the beginning of the prompt, which the first of them reads for all.

@@ -52,9 +52,11 @@ class Engine::Impl {
   std::int64_t context_max() const;
   runtime::Status validate(const Request& request) const;
   runtime::Status validate_ids(const Request& request) const;
+  runtime::Status validate_begun(const Request& request) const;
   std::int64_t rank_of(const Request& request) const;
   void start(RunningRequest& running);
   void begin(RunningRequest& running);
+  void go_on(RunningRequest& running);
   void restart(RunningRequest& running);
   void finish(Sequence& sequence, FinishReason reason, runtime::Status status = {});
   void finish_all(RunningRequest& running, FinishReason reason, const runtime::Status& status = {});

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "runtime/core/status.h"
@@ -73,6 +74,25 @@ struct SamplingParams {
   runtime::Status validate() const;
 };
 
+/// Tokens in a row that were chosen with the same weights.
+struct VersionRun {
+  std::uint64_t version = 0;
+  std::int64_t tokens = 0;
+  auto fields() { return std::tie(version, tokens); }
+  bool operator==(const VersionRun&) const = default;
+};
+
+/// A sample as far as it was drawn: what is known of an aborted Completion, to go on behind it in another engine, or with other weights.
+struct BegunSample {
+  std::vector<std::int32_t> ids;
+  std::vector<float> logprobs;               // of each
+  std::vector<VersionRun> weight_versions;   // of `ids`, in their order
+  bool finished = false;                     // nothing is to be drawn any more
+  bool stopped = false;                      // it finished by a stop token, rather than for its length
+  auto fields() { return std::tie(ids, logprobs, weight_versions, finished, stopped); }
+  bool operator==(const BegunSample&) const = default;
+};
+
 /// One prompt.
 struct Request {
   std::vector<std::int32_t> prompt_ids;  // not empty
@@ -81,6 +101,9 @@ struct Request {
   std::int64_t priority = 0;             // SchedulingPolicy::kPriority: larger first
   std::int64_t predicted_tokens = 0;     // SchedulingPolicy::kLongestFirst: how long the completion will likely be; 0: max_new_tokens
   SamplingParams sampling = {};
+  /// For each of the n samples what there is of it; or empty. What follows is drawn as if all of it were one request: the draw of a token goes by its place. Not with beam
+  /// search, best_of, stop strings, text, top log-probabilities, processed ones or those of the prompt.
+  std::vector<BegunSample> begun = {};
 };
 
 enum class FinishReason : std::uint8_t {
@@ -92,13 +115,6 @@ enum class FinishReason : std::uint8_t {
 
 /// "stop", "length", "aborted", "error".
 const char* to_string(FinishReason reason);
-
-/// Tokens in a row that were chosen with the same weights.
-struct VersionRun {
-  std::uint64_t version = 0;
-  std::int64_t tokens = 0;
-  bool operator==(const VersionRun&) const = default;
-};
 
 /// One sample of one request.
 struct Completion {

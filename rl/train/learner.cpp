@@ -134,6 +134,11 @@ const LoraAdapter* Learner::adapter() const { return model_->used_adapter().empt
 
 const char* Learner::weights_folder() const { return adapter() != nullptr ? kAdapterFolder : kModelFolder; }
 
+void Learner::snapshot(std::unique_ptr<LearnerSnapshot>& into) const {
+  if (into) into->retake(state());
+  else into = std::make_unique<LearnerSnapshot>(state());
+}
+
 LearnerState Learner::state() const {
   return {model_->config(), model_->parameters(), adapter(), optimizer_->state(), std::string(optimizer_->name()), optimizer_->steps()};
 }

@@ -79,8 +79,8 @@ class Learner {
   /// Writes what is trained and the optimizer's state into `folder`; see write_learner().
   runtime::Result<std::vector<std::filesystem::path>> save(const std::filesystem::path& folder) const { return write_learner(state(), folder); }
 
-  /// The same as a copy, to be written later.
-  LearnerSnapshot snapshot() const { return LearnerSnapshot(state()); }
+  /// The same as a copy, to be written later: in the memory of `into`, where there is one already.
+  void snapshot(std::unique_ptr<LearnerSnapshot>& into) const;
 
   /// Reads what save() wrote. kInvalidArgument: another architecture or adapter, a damaged file. On failure the weights are unspecified.
   runtime::Status load(const std::filesystem::path& folder);

@@ -50,6 +50,21 @@ LearnerSnapshot::LearnerSnapshot(const LearnerState& state)
   }
 }
 
+void LearnerSnapshot::retake(const LearnerState& state) {
+  bool fits = state.adapter == nullptr && !adapter_ && model_.arena().numel() == state.model.arena().numel() && optimizer_values_.size() == state.optimizer.size();
+  for (std::size_t i = 0; fits && i < optimizer_values_.size(); ++i) fits = optimizer_values_[i].numel() == static_cast<std::int64_t>(state.optimizer[i].values.size());
+  if (!fits) {
+    *this = LearnerSnapshot(state);
+    return;
+  }
+  model_.arena().copy_(state.model.arena());
+  for (std::size_t i = 0; i < optimizer_values_.size(); ++i) {
+    const std::span<float> values = state.optimizer[i].values;
+    optimizer_values_[i].copy_(at::from_blob(values.data(), {static_cast<std::int64_t>(values.size())}, at::kFloat));
+  }
+  optimizer_steps_ = state.optimizer_steps;
+}
+
 Result<std::vector<std::filesystem::path>> LearnerSnapshot::write(const std::filesystem::path& folder) const {
   std::vector<OptimizerState> optimizer;
   for (std::size_t i = 0; i < optimizer_names_.size(); ++i) {

@@ -41,8 +41,11 @@ runtime::Result<std::vector<std::filesystem::path>> write_learner(const LearnerS
 /// moments), until it is destroyed.
 class LearnerSnapshot {
  public:
-  /// Cost: one read and one write of that memory, on at::get_num_threads() threads.
+  /// Cost: one read and one write of that memory, on at::get_num_threads() threads; and that the system gives so much memory, which takes many times as long.
   explicit LearnerSnapshot(const LearnerState& state);
+
+  /// Becomes a copy of `state`, in the memory that it has. The same learner's as before.
+  void retake(const LearnerState& state);
 
   /// See write_learner(). Any thread; the learner may be at work meanwhile.
   runtime::Result<std::vector<std::filesystem::path>> write(const std::filesystem::path& folder) const;

@@ -36,6 +36,8 @@ Status read_algorithm(const Config& config, TrainerOptions& options) {
                         .horizon = read.get_float("algorithm.kl_ctrl.horizon")};
   options.filter_groups = {.enabled = read.get_bool("algorithm.filter_groups.enable"), .rounds_max = read.get_int("algorithm.filter_groups.max_num_gen_batches")};
   options.gen_batch_prompts = read.find_int("data.gen_batch_size").value_or(options.batch_prompts);
+  // There verl hands prompts on in pieces of gen_batch_size while others are trained on: here they come in whole steps.
+  if (read.get_string("trainer.v1.trainer_mode").ends_with("_async")) options.gen_batch_prompts = options.batch_prompts;
   options.reward_scaling = {.baseline = read.get_bool("algorithm.reward_baseline"),
                             .normalize = read.get_bool("algorithm.normalize_reward"),
                             .decay = read.get_float("algorithm.reward_decay")};
@@ -67,7 +69,7 @@ Status check_codapo(const Config& config, const TrainerOptions& options) {
   }
   if (!(options.codapo.weight_offset >= 0)) return config.out_of_range("algorithm.codapo_weight_offset", "at least 0");
   for (const auto& [key, is_on] : {std::pair("algorithm.filter_groups.enable", options.filter_groups.enabled), std::pair("sample_store.enable", options.sample_store.enabled),
-                                   std::pair("rollout.nnodes", options.rollout_workers.has_value())}) {
+                                   std::pair("actor_rollout_ref.hybrid_engine=false", options.rollout_workers.has_value()), std::pair("trainer.v1.trainer_mode", options.partial_rollouts.has_value())}) {
     if (is_on) return runtime::unimplemented(std::string("algorithm.adv_estimator=codapo with ") + key + ": every other step is of the prompts of the step before; leave " + key + " out");
   }
   return {};
@@ -167,6 +169,9 @@ Result<TrainerOptions> TrainerOptions::from_config(const Config& config) {
   const Result<std::optional<RolloutWorkersOptions>> rollout_workers = RolloutWorkersOptions::from_config(config, policy_workers);
   if (!rollout_workers.ok()) return rollout_workers.status();
   options.rollout_workers = *rollout_workers;
+  const Result<std::optional<PartialRolloutOptions>> partial_rollouts = PartialRolloutOptions::from_config(config);
+  if (!partial_rollouts.ok()) return partial_rollouts.status();
+  options.partial_rollouts = *partial_rollouts;
   options.codapo = {.top_k = read.find_int("algorithm.codapo_top_k").value_or(options.codapo.top_k),
                     .weight_offset = read.find_float("algorithm.codapo_weight_offset").value_or(options.codapo.weight_offset),
                     .accuracy_key = read.find_string("algorithm.codapo_accuracy_key").value_or(options.codapo.accuracy_key)};

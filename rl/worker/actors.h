@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -16,6 +17,7 @@
 #include "rl/worker/policy_worker.h"
 #include "rl/worker/reference_worker.h"
 #include "rl/worker/reward_worker.h"
+#include "rl/worker/snapshot_slot.h"
 #include "rl/worker/weight_channel.h"
 #include "runtime/runtime.h"
 
@@ -45,34 +47,23 @@ struct Generated {
   auto fields() { return std::tie(batch, summary); }
 };
 
+/// As Generated, of partial rollouts; see PartialBatch.
+struct PartlyGenerated {
+  Generated generated;
+  std::vector<std::int64_t> finished;
+  std::vector<std::int64_t> oldest;
+  std::vector<std::int64_t> newest;
+  runtime::ObjectRef<std::vector<BegunPrompt>> rest;
+
+  auto fields() { return std::tie(generated, finished, oldest, newest, rest); }
+};
+
 /// What a critic says of one worker's samples: the policy gets the reference, the controller reads the summary.
 struct Estimated {
   runtime::ObjectRef<TokenEstimates> estimates;
   EstimateSummary summary;
 
   auto fields() { return std::tie(estimates, summary); }
-};
-
-/// The group of calls that run beside the others.
-inline constexpr const char* kSavingCalls = "saving";
-
-/// What take_snapshot() leaves for write_snapshot(), which runs on another thread.
-class SnapshotSlot {
- public:
-  void put(LearnerSnapshot snapshot) {
-    auto owned = std::make_unique<LearnerSnapshot>(std::move(snapshot));
-    const std::lock_guard lock(mutex_);
-    snapshot_ = std::move(owned);
-  }
-  /// Null where nothing was put since.
-  std::unique_ptr<LearnerSnapshot> take() {
-    const std::lock_guard lock(mutex_);
-    return std::move(snapshot_);
-  }
-
- private:
-  std::mutex mutex_;
-  std::unique_ptr<LearnerSnapshot> snapshot_;
 };
 
 /// One rank of the policy; see PolicyWorker for what its methods do and their errors.
@@ -87,9 +78,11 @@ class PolicyActor {
 
   runtime::Result<Generated> generate(const PromptBatch& prompts, bool validation);
   runtime::Result<Generated> generate_greedy(const PromptBatch& prompts);
+  /// See PolicyWorker; `begun` is what the call before left over.
+  runtime::Result<PartlyGenerated> generate_partially(const std::vector<BegunPrompt>& begun, const std::vector<PromptBatch>& fresh, const PartialPlan& plan, std::uint64_t version);
   /// Gives the cluster the weights of now under that name, see WeightPublisher; versions grow.
   runtime::Status publish_weights(const std::string& name, std::uint64_t version);
-  /// As generate(), by published weights of at least that version, which it waits for.
+  /// As generate(), by published weights of at least that version, which it waits for. Names may alternate; versions grow over all of them.
   runtime::Result<Generated> generate_with(const PromptBatch& prompts, const std::string& name, std::uint64_t version);
   /// `kept` and the samples of `prompts` (rows of `fresh`) behind it, as one batch: how a step's samples are gathered from several rounds.
   runtime::Result<Generated> gather(const RolloutBatch& kept, const RolloutBatch& fresh, const std::vector<std::int64_t>& prompts);
@@ -101,7 +94,7 @@ class PolicyActor {
   /// Paths travel as text.
   runtime::Result<std::vector<std::string>> save(const std::string& folder);
   /// Saving in two parts: a copy is taken in the line of calls, so that it is of now; it is written beside the calls that follow, and forgotten.
-  void take_snapshot() { snapshot_.put(worker_->snapshot()); }
+  void take_snapshot() { snapshot_.take(*worker_); }
   runtime::Result<std::vector<std::string>> write_snapshot(const std::string& folder);
   runtime::Status load(const std::string& folder) { return worker_->load(folder); }
   void reset_optimizer() { worker_->reset_optimizer(); }
@@ -113,7 +106,7 @@ class PolicyActor {
 
   runtime::Runtime& runtime_;
   std::unique_ptr<PolicyWorker> worker_;
-  std::unique_ptr<WeightReceiver> receiver_;  // of a worker that generates for another
+  std::map<std::string, WeightReceiver> receivers_;  // by name; of a worker that generates for another
   SnapshotSlot snapshot_;
 };
 
@@ -133,7 +126,7 @@ class CriticActor {
   /// Paths travel as text.
   runtime::Result<std::vector<std::string>> save(const std::string& folder);
   /// Saving in two parts: a copy is taken in the line of calls, so that it is of now; it is written beside the calls that follow, and forgotten.
-  void take_snapshot() { snapshot_.put(worker_->snapshot()); }
+  void take_snapshot() { snapshot_.take(*worker_); }
   runtime::Result<std::vector<std::string>> write_snapshot(const std::string& folder);
   runtime::Status load(const std::string& folder) { return worker_->load(folder); }
   profile::ProfileStarted begin_profile(const profile::ProfileRequest& request) { return begin_actor_profile(request); }

@@ -32,7 +32,7 @@ class CriticWorker {
 
   /// See Learner.
   runtime::Result<std::vector<std::filesystem::path>> save(const std::filesystem::path& folder) { return learner_.save(folder); }
-  LearnerSnapshot snapshot() const { return learner_.snapshot(); }
+  void snapshot(std::unique_ptr<LearnerSnapshot>& into) const { learner_.snapshot(into); }
   runtime::Result<std::vector<std::filesystem::path>> write(const LearnerSnapshot& snapshot, const std::filesystem::path& folder) const { return snapshot.write(folder); }
   runtime::Status load(const std::filesystem::path& folder) { return learner_.load(folder); }
   runtime::Status check_weights() { return learner_.check_equal_weights(); }

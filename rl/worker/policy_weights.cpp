@@ -19,11 +19,11 @@ constexpr std::chrono::minutes kArrival{5};
 Status PolicyActor::publish_weights(const std::string& name, std::uint64_t version) { return WeightPublisher(runtime_, name).publish(worker_->learner().model(), version); }
 
 Result<Generated> PolicyActor::generate_with(const PromptBatch& prompts, const std::string& name, std::uint64_t version) {
-  if (!receiver_) receiver_ = std::make_unique<WeightReceiver>(runtime_, name, worker_->model());
-  const std::uint64_t before = receiver_->version();
-  const Status arrived = receiver_->wait(version, kArrival);
+  WeightReceiver& receiver = receivers_.try_emplace(name, runtime_, name, worker_->model()).first->second;
+  const std::uint64_t before = receiver.version();
+  const Status arrived = receiver.wait(version, kArrival);
   if (!arrived.ok()) return arrived;
-  if (receiver_->version() != before) worker_->weights_changed(receiver_->version());
+  if (receiver.version() != before) worker_->weights_changed(receiver.version());
   return generate(prompts, /*validation=*/false);
 }
 

@@ -112,9 +112,10 @@ TEST_F(WorkerDevice, WhatWasLearnedThereIsSavedAndReadAgain) {
   const std::uint64_t before = there->weights_checksum();
   ASSERT_TRUE(there->update(*batch, reference, plan(*batch)).ok());
   EXPECT_NE(there->weights_checksum(), before);
-  const LearnerSnapshot snapshot = there->snapshot();
+  std::unique_ptr<LearnerSnapshot> snapshot;
+  there->snapshot(snapshot);
   ASSERT_TRUE(there->save(folder_.file("saved")).ok());
-  ASSERT_TRUE(there->write(snapshot, folder_.file("snapshot")).ok());
+  ASSERT_TRUE(there->write(*snapshot, folder_.file("snapshot")).ok());
   ASSERT_TRUE(there->update(*batch, reference, plan(*batch)).ok());
   const std::uint64_t after = there->weights_checksum();
   for (const char* name : {"saved", "snapshot"}) {

@@ -20,6 +20,7 @@
 #include "rl/train/toy_model.h"
 #include "rl/worker/reference_worker.h"
 #include "rl/worker/reward_worker.h"
+#include "rl/worker/snapshot_slot.h"
 
 namespace rl {
 namespace {
@@ -321,6 +322,35 @@ TEST_F(PolicyWorkerTest, SavedAndLoadedItContinuesWithTheSameBits) {
   ASSERT_TRUE(loaded.ok()) << loaded.to_string();
   train(*resumed, 1);
   EXPECT_EQ(through->weights_checksum(), resumed->weights_checksum());
+}
+
+// The second copy is taken in the memory of the first, while the worker has learned more; what is written is of when it was taken.
+TEST_F(PolicyWorkerTest, WhatIsWrittenIsWhatWasTaken) {
+  const auto worker = make(options());
+  const auto train = [&](std::int64_t row) {
+    const auto batch = worker->generate(prompts(std::vector<std::int64_t>{row}), false);
+    const auto tokens = static_cast<std::int64_t>(batch->responses.values.size());
+    ASSERT_TRUE(worker->update(*batch, {}, {{1, -1, 1, -1}, {{0, 4, tokens, 4}}, 1e-2}).ok());
+  };
+  SnapshotSlot slot;
+  EXPECT_EQ(slot.write(*worker, folder_ / "nothing").status().code(), runtime::ErrorCode::kInternal);
+  for (const std::int64_t round : {0, 1, 2}) {
+    train(2 * round);
+    const std::uint64_t taken = worker->weights_checksum();
+    slot.take(*worker);
+    train(2 * round + 1);
+    const std::uint64_t later = worker->weights_checksum();
+    const fs::path folder = folder_ / ("taken" + std::to_string(round));
+    const auto files = slot.write(*worker, folder);
+    ASSERT_TRUE(files.ok()) << files.status().to_string();
+    EXPECT_EQ(slot.write(*worker, folder).status().code(), runtime::ErrorCode::kInternal) << "it was written";
+    const auto again = make(options());
+    ASSERT_TRUE(again->load(folder).ok());
+    EXPECT_EQ(again->weights_checksum(), taken);
+    const auto batch = again->generate(prompts(std::vector<std::int64_t>{2 * round + 1}), false);
+    ASSERT_TRUE(again->update(*batch, {}, {{1, -1, 1, -1}, {{0, 4, static_cast<std::int64_t>(batch->responses.values.size()), 4}}, 1e-2}).ok());
+    EXPECT_EQ(again->weights_checksum(), later) << "its optimizer's state is of then, too";
+  }
 }
 
 TEST_F(PolicyWorkerTest, ANonFiniteGradientIsSkipped) {
