@@ -230,7 +230,8 @@ Result<PolicyOptions> PolicyOptions::from_config(const Config& config) {
   }
   // In bf16 the old log-probs are those of the present weights; of samples that are trained on again they are not.
   const bool replays = read.find_bool("sample_store.enable").value_or(false);
-  const bool draws_first = read.find_bool("actor_rollout_ref.hybrid_engine").value_or(true) && read.find_string("trainer.v1.trainer_mode").value_or("sync") == "sync";
+  const std::string mode = read.find_string("trainer.v1.trainer_mode").value_or("sync");
+  const bool draws_first = read.find_bool("actor_rollout_ref.hybrid_engine").value_or(true) && (mode == "sync" || mode == "colocate_sync");
   options.samples_are_older = replays || !draws_first;
   if (!read.status().ok()) return read.status();
   if (options.bf16 && replays) {

@@ -168,6 +168,33 @@ TEST_F(TrainerTest, DynamicSamplingKeepsTheSamePromptsOnTwoWorkers) {
   }
 }
 
+// What is worked out over a mini-batch's prompts or a step's is the same however many workers have them.
+TEST_F(TrainerTest, EstimatorsDoNotDependOnTheNumberOfWorkers) {
+  const std::string actor = kActor;
+  for (const auto& [name, options] : std::vector<std::pair<std::string, std::string>>{
+           {"otb", "algorithm.adv_estimator=optimal_token_baseline"},
+           {"codapo", "algorithm.adv_estimator=codapo"},
+           {"disco", "algorithm.adv_estimator=disco " + actor + "policy_loss.loss_mode=disco reward.rule=exact sft.steps=100 sft.lr=5e-3"}}) {
+    SCOPED_TRACE(name);
+    std::vector<std::vector<nlohmann::json>> runs;
+    for (const char* workers : {"1", "2"}) {
+      const fs::path run_folder = folder_ / (name + workers);
+      const Outcome run = train(options + " " + actor + "ppo_mini_batch_size=2 trainer.total_training_steps=2 trainer.cpus_per_worker=1 trainer.n_gpus_per_node=" + workers +
+                                " trainer.default_local_dir=" + run_folder.string());
+      ASSERT_EQ(run.code, 0) << run.output;
+      runs.push_back(steps_of(run_folder));
+    }
+    ASSERT_EQ(runs[0].size(), runs[1].size());
+    for (std::size_t step = 0; step < runs[0].size(); ++step) {
+      for (const char* metric : {"critic/score/mean", "actor/grad_norm", "actor/pg_loss"}) {
+        if (!runs[0][step].contains(metric)) continue;
+        const double one = runs[0][step][metric].get<double>();
+        EXPECT_NEAR(one, runs[1][step][metric].get<double>(), 1e-6 + 2e-3 * std::abs(one)) << metric << " of step " << step + 1;
+      }
+    }
+  }
+}
+
 TEST_F(TrainerTest, ACheckpointOfAnotherOptimizerIsRefused) {
   Outcome run = train("trainer.total_training_steps=1 trainer.save_freq=1");
   ASSERT_EQ(run.code, 0) << run.output;

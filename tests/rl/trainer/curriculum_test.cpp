@@ -74,6 +74,26 @@ class Backwards(AbstractCurriculumSampler):
   EXPECT_EQ(position("whole", 4)["state"]["told"], nlohmann::json::parse("[[8, 9], [6, 7], [4, 5], [2, 3]]"));
 }
 
+// CoDaPO: every other step is of rows of the step before, and a run that was cut between the two goes on with them.
+TEST_F(CurriculumTest, CodapoResumesIntoItsSecondPhase) {
+  const std::string options = "algorithm.adv_estimator=codapo +algorithm.codapo_top_k=2 trainer.save_freq=1 ";
+  Outcome run = train(options + "trainer.total_training_steps=4 trainer.default_local_dir=" + (folder_ / "whole").string());
+  ASSERT_EQ(run.code, 0) << run.output;
+  for (const int steps : {1, 4}) {
+    run = train(options + "trainer.total_training_steps=" + std::to_string(steps) + " trainer.default_local_dir=" + (folder_ / "parts").string());
+    ASSERT_EQ(run.code, 0) << run.output;
+  }
+  EXPECT_NE(run.output.find("continuing after step 1"), std::string::npos) << run.output;
+  EXPECT_EQ(numbers(folder_ / "whole"), numbers(folder_ / "parts"));
+  const auto focus = [&](int step) { return nlohmann::json::parse(read(folder_ / "whole" / ("global_step_" + std::to_string(step)) / "trainer.json"))["focus"]; };
+  ASSERT_EQ(focus(1).size(), 4u);  // two rows, twice each
+  EXPECT_EQ(focus(1)[0], focus(1)[2]);
+  EXPECT_EQ(focus(1)[1], focus(1)[3]);
+  EXPECT_NE(focus(1)[0], focus(1)[1]);
+  EXPECT_EQ(focus(2).size(), 0u);
+  EXPECT_EQ(focus(3).size(), 4u);
+}
+
 TEST_F(CurriculumTest, TwoOrdersAtOnceAreRefused) {
   const Outcome run = run_on("+data.adarft.enable=true data.sampler.class_path=a.py data.sampler.class_name=A", "run", 1);
   EXPECT_EQ(run.code, 1);
