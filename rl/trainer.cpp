@@ -61,6 +61,7 @@ Result<Metrics> Trainer::take_step() {
     timer.lap("update_actor");
   }
 
+  if (const Status told = tell_order(*samples); !told.ok()) return told;
   ++steps_done_;
   epoch_ = samples->epoch;
   const SampleScalars scalars{.scores = join<double>(samples->scores),

@@ -96,7 +96,8 @@ class Trainer {
     std::vector<std::vector<std::int64_t>> samples_of;      // per prompt: how many samples it has
     std::vector<std::vector<double>> scores;                // per sample
     std::vector<std::vector<double>> baselines;             // per sample, ReMax's; else empty
-    std::vector<std::vector<std::vector<double>>> components;  // per sample, GDPO's rewards by their keys; else empty
+    std::vector<std::vector<std::vector<double>>> components;  // per sample, what the reward gives under component_keys(); else empty
+    std::vector<std::int64_t> rows;  // per prompt of the step: of the data set; of the last round
     std::vector<Referenced> references;                     // empty where nothing needs them
     std::vector<RewardReport> reports;                      // of all rounds
     Metrics draw_metrics;                                   // of all rounds, workers and calls: what became of tools
@@ -152,6 +153,7 @@ class Trainer {
     RewardStatistics rewards;
     BestSoFar early_stop;
     BestSoFar best;  // of what save_best goes by
+    std::vector<std::int64_t> focus;  // CoDaPO: rows of the data that the next step is of; empty: it takes the next ones
   };
 
   Trainer(runtime::Runtime& runtime, const Config& config) : runtime_(runtime), config_(config) {}
@@ -160,6 +162,7 @@ class Trainer {
   runtime::Status start();  // once; what it returned it returns again
   runtime::Status start_all();
   runtime::Status open_data(std::int64_t workers);
+  runtime::Status choose_order(PromptFeedOptions& feed) const;
   runtime::Status check_rewards() const;
   WorkerSpec spec(const std::string& role, const std::filesystem::path& model) const;
   runtime::Status start_policy(const WorkerSlots& slots);
@@ -195,9 +198,12 @@ class Trainer {
   runtime::Status mix_replayed(StepSamples& samples);
   runtime::Status append_replayed(StepSamples& samples, std::vector<std::vector<StoredGroup>> groups);
   runtime::Status restore_samples(const std::filesystem::path& folder);
+  std::vector<std::string> component_keys() const;
   runtime::Status take_components(StepSamples& samples) const;
+  runtime::Result<StepPrompts> next_prompts(std::int64_t step, std::int64_t round);
   runtime::Status leave_out_unscored(StepSamples& samples) const;
   runtime::Result<Credit> assign_credit(const StepSamples& samples);
+  std::vector<float> credit_by_value(const StepSamples& samples, const std::vector<std::int64_t>& groups, Credit& credit);
   void scale_rewards(Credit& credit);
   runtime::Status penalize(const StepSamples& samples, Credit& credit);
   std::vector<SampleUse> use_of(const StepSamples& samples) const;
@@ -205,6 +211,7 @@ class Trainer {
                     const std::vector<std::vector<double>>& scores, const std::vector<float>& advantages);
   void record(const StepRecord& record);
   runtime::Status train(std::int64_t last);
+  runtime::Status tell_order(const StepSamples& samples);
   void watch(const Metrics& metrics);
   bool is_best(const Metrics& metrics, bool validated);
   runtime::Status begin_checkpoint(bool best = false);

@@ -95,7 +95,8 @@ nlohmann::ordered_json Trainer::state_json() const {
           {"kl_coefficient", state_.kl_coefficient},
           {"rewards", {{"steps", state_.rewards.steps}, {"mean", state_.rewards.mean}, {"square", state_.rewards.square}}},
           {"early_stop", state_.early_stop.to_json()},
-          {"best", state_.best.to_json()}};
+          {"best", state_.best.to_json()},
+          {"focus", state_.focus}};
 }
 
 // All workers hold the same bits, so one of them copies and writes.
@@ -176,13 +177,20 @@ Status Trainer::restore(const fs::path& folder) {
     const auto found = of.find(key);
     return found != of.end() && found->is_number() ? found->get<double>() : otherwise;
   };
-  RunState run{.kl_coefficient = number(*state, "kl_coefficient", options_.kl_control.coefficient), .rewards = {}, .early_stop = {}, .best = {}};
+  RunState run{.kl_coefficient = number(*state, "kl_coefficient", options_.kl_control.coefficient), .rewards = {}, .early_stop = {}, .best = {}, .focus = {}};
   if (!options_.kl_control.adaptive) run.kl_coefficient = options_.kl_control.coefficient;
   if (const auto rewards = state->find("rewards"); rewards != state->end() && rewards->is_object()) {
     run.rewards = {.steps = static_cast<std::int64_t>(number(*rewards, "steps", 0.0)), .mean = number(*rewards, "mean", 0.0), .square = number(*rewards, "square", 0.0)};
   }
   if (const auto found = state->find("early_stop"); found != state->end()) run.early_stop = BestSoFar::from_json(*found);
   if (const auto found = state->find("best"); found != state->end()) run.best = BestSoFar::from_json(*found);
+  if (const auto found = state->find("focus"); found != state->end() && options_.estimator == AdvantageEstimator::kCodapo) {
+    for (const nlohmann::ordered_json& row : *found) {
+      const bool fits = row.is_number_integer() && row.get<std::int64_t>() >= 0 && row.get<std::int64_t>() < feed_->rows();
+      if (!fits) return runtime::invalid_argument((folder / kStateFile).string() + ": its \"focus\" names rows that the data does not have");
+      run.focus.push_back(row.get<std::int64_t>());
+    }
+  }
   Status status = feed_->resume(nlohmann::json((*state)["data_position"]));
   if (status.ok()) status = policy_.fetch(&PolicyActor::load, (folder / kPolicyFolder).string());
   if (status.ok() && !critic_.empty()) status = critic_.fetch(&CriticActor::load, (folder / kCriticFolder).string());

@@ -44,6 +44,14 @@ Result<Trainer::Credit> Trainer::assign_credit(const StepSamples& samples) {
                                         join<std::int64_t>(select(samples.summaries, &RolloutSummary::learned_tokens)), options_.normalize_by_std);
     return credit;
   }
+  if (options_.estimator == AdvantageEstimator::kDisco) {
+    credit.advantages = disco_labels(join<float>(samples.scores));
+    return credit;
+  }
+  if (options_.estimator == AdvantageEstimator::kCodapo) {
+    credit.advantages = credit_by_value(samples, sample_groups(samples.shards, samples.samples_of), credit);
+    return credit;
+  }
   if (!is_per_token(options_.estimator)) {
     credit.advantages = response_advantages(options_.estimator, join<float>(credit.rewards), sample_groups(samples.shards, samples.samples_of),
                                             join<std::int64_t>(select(samples.summaries, &RolloutSummary::learned_tokens)), options_.normalize_by_std);
@@ -60,8 +68,7 @@ Result<Trainer::Credit> Trainer::assign_credit(const StepSamples& samples) {
   EstimateSummary all;
   for (const Estimated& part : *estimated) all.add(part.summary);
   credit.estimates = select(*estimated, &Estimated::estimates);
-  // ReMax's baseline is all the normalisation that it has.
-  if (options_.estimator != AdvantageEstimator::kRemax) credit.scaling = AdvantageScaling::whitening(all.advantages);
+  if (is_whitened(options_.estimator)) credit.scaling = AdvantageScaling::whitening(all.advantages);
   credit.metrics.merge(all.metrics());
   return credit;
 }

@@ -110,7 +110,7 @@ Result<Trainer::StepSamples> Trainer::draw_informative(StepTimer& timer) {
 
 // Each policy worker draws samples for its prompts; they stay where they were drawn.
 Result<Trainer::Drawn> Trainer::draw_now(std::int64_t round) {
-  Result<StepPrompts> prompts = feed_->next(steps_done_ + 1, round);
+  Result<StepPrompts> prompts = next_prompts(steps_done_ + 1, round);
   if (!prompts.ok()) return prompts.status();
   auto generated = generate(*prompts, /*validation=*/false);
   if (!generated.ok()) return generated.status();
@@ -140,6 +140,7 @@ Result<Trainer::StepSamples> Trainer::draw_round(std::int64_t round, StepTimer& 
     add_staleness(samples.draw_metrics, {.oldest = drew, .newest = drew}, steps_done_);
   }
   samples.epoch = prompts->epoch;
+  samples.rows = std::move(prompts->rows);
   samples.rounds = 1;
   samples.prompts_drawn = count_prompts(samples.shards);
   timer.lap("gen");
@@ -184,22 +185,28 @@ runtime::Status Trainer::score(StepSamples& samples, const std::vector<RewardRep
   return refers_later() ? runtime::Status() : refer(samples, timer);  // again, of what is left
 }
 
-// The rewards that GDPO compares one by one.
+// What an estimator wants to know of the reward beside its score.
 runtime::Status Trainer::take_components(StepSamples& samples) const {
-  if (options_.estimator != AdvantageEstimator::kGdpo) return {};
+  const std::vector<std::string> keys = component_keys();
+  if (keys.empty()) return {};
+  const bool score_is_accuracy = options_.estimator == AdvantageEstimator::kCodapo && keys.front() == "acc";
   for (const RewardReport& report : samples.reports) {
     std::vector<std::vector<double>>& of_worker = samples.components.emplace_back(report.scores.size());
-    for (const std::string& key : options_.gdpo_keys) {
+    for (const std::string& key : keys) {
       const auto found = report.extra.find(key);
       for (std::size_t i = 0; i < report.scores.size(); ++i) {
         if (report.left_out[i] != 0) {
           of_worker[i].push_back(0.0);
           continue;
         }
+        if (found == report.extra.end() && score_is_accuracy) {
+          of_worker[i].push_back(report.scores[i]);
+          continue;
+        }
         if (found == report.extra.end() || std::isnan(found->second[i])) {
           std::string given;
           for (const auto& [name, values] : report.extra) given += (given.empty() ? "" : ", ") + name;
-          return runtime::invalid_argument("algorithm.gdpo_reward_keys: the reward gave no number '" + key + "' for a sample; it gives " + (given.empty() ? "a score alone: return a dictionary with one" : given));
+          return runtime::invalid_argument(std::string(options_.estimator == AdvantageEstimator::kGdpo ? "algorithm.gdpo_reward_keys" : "algorithm.codapo_accuracy_key") + ": the reward gave no number '" + key + "' for a sample; it gives " + (given.empty() ? "a score alone: return a dictionary with one" : given));
         }
         of_worker[i].push_back(found->second[i]);
       }

@@ -154,6 +154,7 @@ Status Trainer::open_data(std::int64_t workers) {
                                  .shuffle = options_.shuffle,
                                  .shuffle_seed = options_.shuffle_seed,
                                  .with_prompts = !reward_models(config_).empty()};
+  if (const Status chosen = choose_order(feed_options); !chosen.ok()) return chosen;
   const Result<std::optional<AgentOptions>> agent = AgentOptions::from_config(config_);
   if (!agent.ok()) return agent.status();
   if (*agent) {
@@ -166,7 +167,8 @@ Status Trainer::open_data(std::int64_t workers) {
   if (!feed.ok()) return feed.status();
   feed_ = std::move(*feed);
   if (feed_->rows_dropped() > 0) LOG(info, "left out {} prompts longer than data.max_prompt_length", feed_->rows_dropped());
-  total_steps_ = options_.steps.value_or(options_.epochs * feed_->batches_per_epoch());
+  const std::int64_t steps_a_batch = options_.estimator == AdvantageEstimator::kCodapo ? 2 : 1;
+  total_steps_ = options_.steps.value_or(options_.epochs * feed_->batches_per_epoch() * steps_a_batch);
   Result<LrScheduleOptions> schedule = lr_schedule_from_config(config_, kActorRole, total_steps_);
   if (!schedule.ok()) return schedule.status();
   lr_schedule_ = *schedule;
@@ -180,6 +182,8 @@ Status Trainer::open_data(std::int64_t workers) {
     const Result<std::optional<DatasetOptions>> demonstrations = dataset_options(config_, Split::kDemonstrations);
     if (!demonstrations.ok()) return demonstrations.status();
     PromptFeedOptions warm_options = feed_options;
+    warm_options.adaptive.reset();
+    warm_options.python_sampler = {};
     warm_options.batch_prompts = warm_options.mini_batch_prompts = options_.warm_start.batch_rows;
     warm_options.batch_key = "sft.train_batch_size";
     feed = PromptFeed::create(config_, **demonstrations, warm_options);
@@ -198,6 +202,8 @@ Status Trainer::open_data(std::int64_t workers) {
   feed_options.batch_prompts = std::min(batch->value_or(rows->size()), rows->size());
   feed_options.mini_batch_prompts = feed_options.batch_prompts;
   feed_options.shuffle = false;
+  feed_options.adaptive.reset();
+  feed_options.python_sampler = {};
   feed = PromptFeed::create(config_, **validation, feed_options);
   if (!feed.ok()) return feed.status().with_context("validation data");
   validation_feed_ = std::move(*feed);

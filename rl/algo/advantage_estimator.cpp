@@ -9,6 +9,8 @@ namespace rl {
 namespace {
 
 constexpr std::array kNames = {
+    std::pair{AdvantageEstimator::kCodapo, std::string_view("codapo")},
+    std::pair{AdvantageEstimator::kDisco, std::string_view("disco")},
     std::pair{AdvantageEstimator::kGae, std::string_view("gae")},
     std::pair{AdvantageEstimator::kGdpo, std::string_view("gdpo")},
     std::pair{AdvantageEstimator::kGpg, std::string_view("gpg")},
@@ -16,11 +18,13 @@ constexpr std::array kNames = {
     std::pair{AdvantageEstimator::kGrpo, std::string_view("grpo_vectorized")},  // verl's faster code for the same
     std::pair{AdvantageEstimator::kGrpoPassk, std::string_view("grpo_passk")},
     std::pair{AdvantageEstimator::kOpo, std::string_view("opo")},
+    std::pair{AdvantageEstimator::kOptimalTokenBaseline, std::string_view("optimal_token_baseline")},
     std::pair{AdvantageEstimator::kReinforcePlusPlus, std::string_view("reinforce_plus_plus")},
     std::pair{AdvantageEstimator::kReinforcePlusPlusBaseline, std::string_view("reinforce_plus_plus_baseline")},
     std::pair{AdvantageEstimator::kRemax, std::string_view("remax")},
     std::pair{AdvantageEstimator::kRloo, std::string_view("rloo")},
     std::pair{AdvantageEstimator::kRloo, std::string_view("rloo_vectorized")},
+    std::pair{AdvantageEstimator::kTirOptimalTokenBaseline, std::string_view("tir_optimal_token_baseline")},
 };
 
 }  // namespace
@@ -39,15 +43,26 @@ std::string_view to_string(AdvantageEstimator estimator) {
 }
 
 bool is_per_token(AdvantageEstimator estimator) {
-  return estimator == AdvantageEstimator::kGae || estimator == AdvantageEstimator::kReinforcePlusPlus || estimator == AdvantageEstimator::kRemax;
+  return estimator == AdvantageEstimator::kGae || estimator == AdvantageEstimator::kReinforcePlusPlus || estimator == AdvantageEstimator::kRemax || needs_probabilities(estimator);
 }
+
+bool needs_probabilities(AdvantageEstimator estimator) {
+  return estimator == AdvantageEstimator::kOptimalTokenBaseline || estimator == AdvantageEstimator::kTirOptimalTokenBaseline;
+}
+
+// Where a baseline was taken off, it is all the normalisation that there is.
+bool is_whitened(AdvantageEstimator estimator) { return estimator == AdvantageEstimator::kGae || estimator == AdvantageEstimator::kReinforcePlusPlus; }
 
 std::int64_t group_size_min(AdvantageEstimator estimator) {
   switch (estimator) {
     case AdvantageEstimator::kGrpoPassk:
     case AdvantageEstimator::kRloo:
     case AdvantageEstimator::kOpo:
-    case AdvantageEstimator::kReinforcePlusPlusBaseline: return 2;
+    case AdvantageEstimator::kReinforcePlusPlusBaseline:
+    case AdvantageEstimator::kOptimalTokenBaseline:
+    case AdvantageEstimator::kTirOptimalTokenBaseline:
+    case AdvantageEstimator::kCodapo:
+    case AdvantageEstimator::kDisco: return 2;
     // GRPO's and GPG's response alone keeps its score, in verl too.
     case AdvantageEstimator::kGrpo:
     case AdvantageEstimator::kGdpo:

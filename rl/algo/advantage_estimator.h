@@ -19,6 +19,10 @@ enum class AdvantageEstimator {
   kReinforcePlusPlus,          // "reinforce_plus_plus": discounted returns of tokens, whitened; arXiv:2501.03262
   kReinforcePlusPlusBaseline,  // "reinforce_plus_plus_baseline": against the group's mean, whitened; arXiv:2501.03262
   kRemax,                      // "remax": against the greedy response to the same prompt; arXiv:2310.10505
+  kOptimalTokenBaseline,       // "optimal_token_baseline": against the group's returns, token by token, weighted by how much each response's gradient varies
+  kTirOptimalTokenBaseline,    // "tir_optimal_token_baseline": the same, where tools speak in between: the k-th learned token against the k-th
+  kCodapo,                     // "codapo": as grpo, times how much there is to learn from the prompt; arXiv:2606.07950
+  kDisco,                      // "disco": right or wrong, for the policy loss of that name; arXiv:2505.12366
   kGae,                        // "gae": PPO's, from a critic's values; arXiv:1506.02438
 };
 
@@ -28,6 +32,12 @@ std::string_view to_string(AdvantageEstimator estimator);
 
 /// Whether advantages differ within a response: they are then worked out where its tokens are.
 bool is_per_token(AdvantageEstimator estimator);
+
+/// Whether advantages are worked out from the policy's probabilities, see Probabilities in token_estimates.h.
+bool needs_probabilities(AdvantageEstimator estimator);
+
+/// Whether advantages of tokens are whitened over the step, rather than used as they are.
+bool is_whitened(AdvantageEstimator estimator);
 
 /// The fewest responses to a prompt that give this estimator something to compare with.
 std::int64_t group_size_min(AdvantageEstimator estimator);

@@ -146,6 +146,12 @@ std::vector<float> gdpo_advantages(std::span<const std::vector<float>> component
   return whitened(std::move(sum), lengths);
 }
 
+std::vector<float> disco_labels(std::span<const float> scores) {
+  std::vector<float> labels;
+  for (const float score : scores) labels.push_back(score >= 1.0F ? 1.0F : score <= 0.0F ? -1.0F : 0.0F);
+  return labels;
+}
+
 std::vector<float> response_advantages(AdvantageEstimator estimator, std::span<const float> scores, Groups groups, std::span<const std::int64_t> lengths,
                                        bool normalize_by_std) {
   switch (estimator) {
@@ -158,6 +164,10 @@ std::vector<float> response_advantages(AdvantageEstimator estimator, std::span<c
     case AdvantageEstimator::kGdpo:
     case AdvantageEstimator::kReinforcePlusPlus:
     case AdvantageEstimator::kRemax:
+    case AdvantageEstimator::kOptimalTokenBaseline:
+    case AdvantageEstimator::kTirOptimalTokenBaseline:
+    case AdvantageEstimator::kCodapo:
+    case AdvantageEstimator::kDisco:
     case AdvantageEstimator::kGae: break;
   }
   runtime::check_failed(__FILE__, __LINE__, "advantages of tokens, or of several rewards");

@@ -221,6 +221,9 @@ Result<DataRow> map_row(const RawRow& row, const RowMapping& mapping) {
   into.ground_truth = std::move(*truth);
   if (const ordered_json* source = find(row.value, mapping.data_source)) into.data_source = json_as_text(*source);
   if (const ordered_json* extra = find(row.value, "extra_info")) into.extra = *extra;
+  const ordered_json* difficulty = find(row.value, "difficulty");
+  if (difficulty == nullptr) difficulty = find(into.extra, "difficulty");
+  if (difficulty != nullptr && difficulty->is_number()) into.difficulty = difficulty->get<double>();
   if (const ordered_json* agent = find(row.value, "agent_name"); agent != nullptr && agent->is_string()) into.agent_name = agent->get<std::string>();
   const std::string response_key = mapping.response.empty() ? "response" : mapping.response;
   const ordered_json* response = find(row.value, response_key);

@@ -434,13 +434,8 @@ at::Tensor Graph::logits(const at::Tensor& normed) const {
   return logits;
 }
 
-std::pair<at::Tensor, at::Tensor> Graph::logprobs(const at::Tensor& normed, std::span<const std::int32_t> targets, float temperature, bool with_entropy,
-                                                  std::int64_t rows_max, std::int64_t kept_bytes_max) const {
-  const ops::LmHeadOptions options{.temperature = temperature,
-                                   .softcap = static_cast<float>(config_.logit_softcap),
-                                   .with_entropy = with_entropy,
-                                   .rows_max = rows_max,
-                                   .kept_bytes_max = kept_bytes_max};
+ops::LmHeadOutputs Graph::logprobs(const at::Tensor& normed, std::span<const std::int32_t> targets, ops::LmHeadOptions options) const {
+  options.softcap = static_cast<float>(config_.logit_softcap);
   return ops::lm_head_logprobs(pool_, normed, weights_->lm_head, targets, options);
 }
 

@@ -12,6 +12,7 @@
 #include "rl/kernel/thread_pool.h"
 #include "rl/model/forward.h"
 #include "rl/model/model_config.h"
+#include "rl/model/ops.h"
 #include "rl/model/parameters.h"
 
 namespace rl {
@@ -50,9 +51,8 @@ class Graph {
   /// The same with a graph.
   at::Tensor trained_logits(const at::Tensor& normed) const;
 
-  /// Log-probabilities and entropies as ops::lm_head_logprobs.
-  std::pair<at::Tensor, at::Tensor> logprobs(const at::Tensor& normed, std::span<const std::int32_t> targets, float temperature, bool with_entropy,
-                                             std::int64_t rows_max, std::int64_t kept_bytes_max) const;
+  /// What ops::lm_head_logprobs gives for rows of last_norm(). Of the options the soft cap is the model's own.
+  ops::LmHeadOutputs logprobs(const at::Tensor& normed, std::span<const std::int32_t> targets, ops::LmHeadOptions options) const;
 
  private:
   struct Weights;

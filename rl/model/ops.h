@@ -72,13 +72,20 @@ struct LmHeadOptions {
   float temperature = 1.0F;
   float softcap = 0.0F;  // of the logits, before the temperature; 0: none
   bool with_entropy = false;
+  bool with_squares = false;
   std::int64_t rows_max = 256;       // logits alive at a time, in rows
   std::int64_t kept_bytes_max = 0;  // logits kept for backward; beyond this it computes them again
 };
 
-/// Log-probability of each row's target under softmax(linear(x) / temperature), and the entropy (undefined unless asked for).
+/// Of each row's distribution p = softmax(linear(x) / temperature); undefined unless asked for, but for the first.
+struct LmHeadOutputs {
+  at::Tensor logprob;  // of the target
+  at::Tensor entropy;
+  at::Tensor squares;  // the sum of p^2; a number without gradient
+};
+
 /// Never holds more logits than the options say.
-std::pair<at::Tensor, at::Tensor> lm_head_logprobs(kernel::ThreadPool& pool, const at::Tensor& x, const Linear& layer,
-                                                   std::span<const std::int32_t> targets, const LmHeadOptions& options);
+LmHeadOutputs lm_head_logprobs(kernel::ThreadPool& pool, const at::Tensor& x, const Linear& layer, std::span<const std::int32_t> targets,
+                               const LmHeadOptions& options);
 
 }  // namespace rl::ops

@@ -65,6 +65,11 @@ void logits_to_gradient(at::Tensor logits, const forward::RowLogprobs& out, cons
   if (temperature != 1.0F) logits.mul_(1.0F / temperature);
 }
 
+// The sum of p^2 = exp(2 z) / exp(2 log_normalizer), whose numerators add up to the normalizer of another softmax: that at half the temperature.
+at::Tensor sum_of_squares(kernel::ThreadPool& pool, const at::Tensor& logits, std::span<const std::int32_t> targets, float temperature, const at::Tensor& log_normalizer) {
+  return (forward::row_logprobs(pool, logits, targets, temperature / 2, /*with_entropy=*/false).log_normalizer - log_normalizer * 2).exp_();
+}
+
 at::Tensor rows_of(const at::Tensor& t, std::int64_t first, std::int64_t count) { return t.defined() ? t.narrow(0, first, count) : t; }
 
 void backward_chunk(kernel::ThreadPool& pool, const Head& head, const Chunk& chunk, at::Tensor logits, const OutputGradients& grads,
@@ -110,12 +115,13 @@ at::Tensor backward(kernel::ThreadPool& pool, Head& head, const OutputGradients&
 
 }  // namespace
 
-std::pair<at::Tensor, at::Tensor> lm_head_logprobs(kernel::ThreadPool& pool, const at::Tensor& x, const Linear& layer,
-                                                   std::span<const std::int32_t> targets, const LmHeadOptions& options) {
+LmHeadOutputs lm_head_logprobs(kernel::ThreadPool& pool, const at::Tensor& x, const Linear& layer, std::span<const std::int32_t> targets,
+                               const LmHeadOptions& options) {
   const bool build = autograd::needed({x});
   auto head = std::make_shared<Head>(Head{x.detach(), layer, as_factor(layer.weight.value), {targets.begin(), targets.end()}, options, {}});
   std::vector<at::Tensor> outputs = {at::empty({x.size(0)}, head->x.options())};
   if (options.with_entropy) outputs.push_back(at::empty({x.size(0)}, head->x.options()));
+  const at::Tensor squares = options.with_squares ? at::empty({x.size(0)}, head->x.options()) : at::Tensor();
   {
     c10::AutoGradMode off(false);
     const std::int64_t kept_rows = options.kept_bytes_max / (layer.weight.value.size(0) * static_cast<std::int64_t>(sizeof(float)));
@@ -124,10 +130,11 @@ std::pair<at::Tensor, at::Tensor> lm_head_logprobs(kernel::ThreadPool& pool, con
       chunk.first = first;
       chunk.rows = std::min(options.rows_max, x.size(0) - first);
       at::Tensor logits = logits_of(pool, *head, first, chunk.rows);
-      chunk.out = forward::row_logprobs(pool, logits, targets.subspan(static_cast<std::size_t>(first), static_cast<std::size_t>(chunk.rows)),
-                                        options.temperature, options.with_entropy);
+      const std::span<const std::int32_t> wanted = targets.subspan(static_cast<std::size_t>(first), static_cast<std::size_t>(chunk.rows));
+      chunk.out = forward::row_logprobs(pool, logits, wanted, options.temperature, options.with_entropy);
       outputs[0].narrow(0, first, chunk.rows).copy_(chunk.out.logprob);
       if (options.with_entropy) outputs[1].narrow(0, first, chunk.rows).copy_(chunk.out.entropy);
+      if (options.with_squares) squares.narrow(0, first, chunk.rows).copy_(sum_of_squares(pool, logits, wanted, options.temperature, chunk.out.log_normalizer));
       if (build && first + chunk.rows <= kept_rows) chunk.logits = std::move(logits);
       if (build) head->chunks.push_back(std::move(chunk));
     }
@@ -137,7 +144,7 @@ std::pair<at::Tensor, at::Tensor> lm_head_logprobs(kernel::ThreadPool& pool, con
       return std::vector<at::Tensor>{backward(pool, *head, {grads[0], grads.size() > 1 ? grads[1] : at::Tensor()})};
     });
   }
-  return {outputs[0], options.with_entropy ? outputs[1] : at::Tensor()};
+  return {outputs[0], options.with_entropy ? outputs[1] : at::Tensor(), squares};
 }
 
 }  // namespace rl::ops

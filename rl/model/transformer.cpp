@@ -202,8 +202,12 @@ TokenLogprobs Transformer::logprobs_of(const at::Tensor& hidden, const forward::
     targets.push_back(batch.ids[static_cast<std::size_t>(target)]);
   }
   const at::Tensor normed = graph_->last_norm(ops::select_rows(hidden, predicting));
-  auto [logprobs, entropy] = graph_->logprobs(normed, targets, options.temperature, options.with_entropy, options.logit_rows_max, options.kept_bytes_max);
-  return {std::move(logprobs), std::move(entropy)};
+  ops::LmHeadOutputs out = graph_->logprobs(normed, targets, {.temperature = options.temperature,
+                                                              .with_entropy = options.with_entropy,
+                                                              .with_squares = options.with_squares,
+                                                              .rows_max = options.logit_rows_max,
+                                                              .kept_bytes_max = options.kept_bytes_max});
+  return {std::move(out.logprob), std::move(out.entropy), std::move(out.squares)};
 }
 
 Result<Outputs> Transformer::outputs(const PackedBatch& batch, const OutputOptions& options) const {
@@ -214,7 +218,8 @@ Result<Outputs> Transformer::outputs(const PackedBatch& batch, const OutputOptio
     Outputs out;
     if (options.logprobs) {
       const TokenLogprobs there = logprobs_of(hidden, *rows, batch, *options.logprobs);
-      out.logprobs = {there.logprobs_N.to(at::kCPU), there.entropy_N.defined() ? there.entropy_N.to(at::kCPU) : there.entropy_N};
+      const auto on_host = [](const at::Tensor& t) { return t.defined() ? t.to(at::kCPU) : t; };
+      out.logprobs = {there.logprobs_N.to(at::kCPU), on_host(there.entropy_N), on_host(there.squares_N)};
     }
     if (options.heads.empty()) return out;
     at::Tensor read = of_tokens(hidden, *rows);

@@ -28,6 +28,7 @@ class Graph;
 struct LogprobOptions {
   float temperature = 1.0F;              // logits are divided by it, as in sampling; above 0
   bool with_entropy = false;             // also return the entropy of each next-token distribution
+  bool with_squares = false;             // and the sum of its squared probabilities
   std::int64_t logit_rows_max = 256;     // rows of [rows, vocab] logits computed at a time
   std::int64_t kept_bytes_max = 1 << 28;  // logits kept for backward up to this many bytes; beyond, backward computes them again
 };
@@ -36,6 +37,7 @@ struct LogprobOptions {
 struct TokenLogprobs {
   at::Tensor logprobs_N;  // fp32; carries the graph when gradients are on
   at::Tensor entropy_N;   // fp32, in nats; undefined unless asked for
+  at::Tensor squares_N = {};  // fp32, the sum of squared probabilities: how likely it is to draw one token twice; no graph; undefined unless asked for
 };
 
 /// What one pass over a batch is asked for. What shares a pass shares the backbone's memory, and one backward() goes through all of it.

@@ -105,7 +105,8 @@ void choose(Part& part, Kind kind, const at::Tensor& logits, std::span<const std
 
 bool fits_aten_sampler(const SampleRow& row) {
   const LogitsContext context{.params = row.params, .history = row.history, .generated = row.generated, .forbidden = row.forbidden};
-  return !context.changes_logits() && row.params->top_logprobs == 0 && !row.params->processed_logprobs;
+  const bool hot = row.params->first_temperature > 0.0F && row.generated == 0;
+  return !hot && !context.changes_logits() && row.params->top_logprobs == 0 && !row.params->processed_logprobs;
 }
 
 std::vector<SampledToken> sample_by_aten(const at::Tensor& logits, std::span<const std::int64_t> logit_rows, std::span<const SampleRow> rows) {

@@ -60,6 +60,8 @@ runtime::Status SamplingParams::validate() const {
   if (!(top_p > 0.0F && top_p <= 1.0F)) return bad("top_p is " + std::to_string(top_p) + "; above 0 and at most 1");
   if (!(min_p >= 0.0F && min_p <= 1.0F)) return bad("min_p is " + std::to_string(min_p) + "; from 0 to 1");
   if (!(repetition_penalty > 0.0F && std::isfinite(repetition_penalty))) return bad("repetition_penalty is " + std::to_string(repetition_penalty) + "; above 0");
+  if (!(first_temperature >= 0.0F && std::isfinite(first_temperature))) return bad("first_temperature is " + std::to_string(first_temperature) + "; 0 (as the others) or above");
+  if (first_top_k < 0) return bad("first_top_k is " + std::to_string(first_top_k) + "; a number of tokens, or 0 for all");
   if (top_k < -1) return bad("top_k is " + std::to_string(top_k) + "; a number of tokens, or 0 or -1 for all");
   for (const runtime::Status& status : {finite("presence_penalty", presence_penalty), finite("frequency_penalty", frequency_penalty),
                                         at_least_zero("max_new_tokens", max_new_tokens), at_least_zero("min_new_tokens", min_new_tokens),

@@ -47,6 +47,8 @@ struct SamplingParams {
   float temperature = 1.0F;  // divides the logits; 0: greedy (the largest logit, the smaller id among equals), else at least 1e-4
   float top_p = 1.0F;        // the smallest set of likeliest tokens whose probability reaches it; (0, 1]
   std::int64_t top_k = 0;    // only the k likeliest; 0 (or negative, as verl writes it): all
+  float first_temperature = 0.0F;  // above 0: the completion's first token is drawn at this temperature instead; its log-probability stays that at `temperature`; arXiv:2410.21236
+  std::int64_t first_top_k = 0;    // and from so many likeliest where top_k says all
   float min_p = 0.0F;        // only tokens at least this fraction as likely as the likeliest; 0: all
   float repetition_penalty = 1.0F;  // logits of tokens that the prompt or the completion holds are divided by it where positive, multiplied where negative; above 0
   float presence_penalty = 0.0F;    // taken off the logits of tokens that the completion holds

@@ -71,7 +71,7 @@ std::int32_t draw(std::span<const Candidate> candidates, double uniform) {
 }
 
 // The candidates that top-k and top-p leave, likeliest first.
-std::vector<Candidate> restrict_candidates(std::span<const float> weights, const SamplingParams& params) {
+std::vector<Candidate> restrict_candidates(std::span<const float> weights, const SamplingParams& params, std::int64_t top_k) {
   std::vector<Candidate> candidates;
   candidates.reserve(weights.size());
   // The likeliest weighs 1, and what top-k and top-p leave keeps its proportions, so that min-p may as well come first; but top-p counts all of the probability.
@@ -79,9 +79,9 @@ std::vector<Candidate> restrict_candidates(std::span<const float> weights, const
   for (std::size_t i = 0; i < weights.size(); ++i) {
     if (weights[i] > 0.0F && weights[i] >= lowest) candidates.push_back({weights[i], static_cast<std::int32_t>(i)});
   }
-  if (params.top_k > 0 && static_cast<std::size_t>(params.top_k) < candidates.size()) {
-    std::nth_element(candidates.begin(), candidates.begin() + params.top_k, candidates.end(), likelier);
-    candidates.resize(static_cast<std::size_t>(params.top_k));
+  if (top_k > 0 && static_cast<std::size_t>(top_k) < candidates.size()) {
+    std::nth_element(candidates.begin(), candidates.begin() + top_k, candidates.end(), likelier);
+    candidates.resize(static_cast<std::size_t>(top_k));
   }
   if (params.top_p >= 1.0F) {
     std::sort(candidates.begin(), candidates.end(), likelier);
@@ -90,12 +90,12 @@ std::vector<Candidate> restrict_candidates(std::span<const float> weights, const
   // Sort only as far as the nucleus reaches: usually a few dozen of the vocabulary. The total is summed in the order of ids, since
   // nth_element leaves an order of its own.
   double total = 0;
-  if (params.top_k > 0) std::sort(candidates.begin(), candidates.end(), likelier);
+  if (top_k > 0) std::sort(candidates.begin(), candidates.end(), likelier);
   for (const Candidate& candidate : candidates) total += double{candidate.weight};
   const double wanted = double{params.top_p} * total;
   double reached = 0;
   std::size_t kept = 0;
-  std::size_t sorted = params.top_k > 0 ? candidates.size() : 0;
+  std::size_t sorted = top_k > 0 ? candidates.size() : 0;
   while (kept < candidates.size() && (reached < wanted || kept == 0)) {
     if (kept == sorted) {
       sorted = std::min(candidates.size(), std::max<std::size_t>(64, sorted * 4));
@@ -116,6 +116,9 @@ float logprob_of(kernel::ThreadPool& alone, std::span<const float> logits, float
   return logprob;
 }
 
+// Whether the row's token is drawn at first_temperature.
+bool is_hot(const SampleRow& row) { return row.params->first_temperature > 0.0F && row.generated == 0; }
+
 struct Scratch {
   std::vector<float> processed;  // logits behind penalties, where there are any
   std::vector<float> weights;
@@ -130,8 +133,9 @@ SampledToken with_logprobs(kernel::ThreadPool& alone, const SampleRow& row, std:
   token.top = top_scores(alone, row.logits, temperature, params.top_logprobs);
   if (!params.processed_logprobs) return token;
   if (candidates.empty()) {
-    token.processed_logprob = logprob_of(alone, processed, temperature, id);
-    token.top_processed = top_scores(alone, processed, temperature, params.top_logprobs);
+    const float drawn_at = is_hot(row) ? params.first_temperature : temperature;
+    token.processed_logprob = logprob_of(alone, processed, drawn_at, id);
+    token.top_processed = top_scores(alone, processed, drawn_at, params.top_logprobs);
     return token;
   }
   double total = 0;
@@ -154,20 +158,22 @@ SampledToken sample_token(kernel::ThreadPool& alone, const SampleRow& row, Scrat
   }
   const std::int32_t best = argmax(logits);
   if (!std::isfinite(logits[static_cast<std::size_t>(best)])) return {};  // NaN, or everything is forbidden
-  if (params.temperature == 0.0F) return with_logprobs(alone, row, logits, {}, best);
+  const bool hot = is_hot(row);
+  if (params.temperature == 0.0F && !hot) return with_logprobs(alone, row, logits, {}, best);
   if (params.top_k == 1) return with_logprobs(alone, row, logits, std::array{Candidate{.weight = 1.0F, .id = best}}, best);
 
   const float maximum = logits[static_cast<std::size_t>(best)];
-  const float scale = 1.0F / params.temperature;
+  const float scale = 1.0F / (hot ? params.first_temperature : params.temperature);
   std::vector<float>& weights = scratch.weights;
   weights.resize(logits.size());
   for (std::size_t i = 0; i < logits.size(); ++i) weights[i] = (logits[i] - maximum) * scale;
   kernel::exp(alone, weights.data(), static_cast<std::int64_t>(weights.size()), weights.data());
   const double uniform = philox_uniform(params.seed, row.sample, row.position);
   if (!(weights[static_cast<std::size_t>(best)] > 0.0F)) return {};  // NaN, or nothing but -infinity
-  const bool restricted = params.top_k > 0 || params.top_p < 1.0F || params.min_p > 0.0F;
+  const std::int64_t top_k = hot && params.top_k <= 0 ? params.first_top_k : params.top_k;
+  const bool restricted = top_k > 0 || params.top_p < 1.0F || params.min_p > 0.0F;
   if (!restricted) return with_logprobs(alone, row, logits, {}, draw(std::span<const float>(weights), uniform));
-  const std::vector<Candidate> candidates = restrict_candidates(weights, params);
+  const std::vector<Candidate> candidates = restrict_candidates(weights, params, top_k);
   return with_logprobs(alone, row, logits, candidates, draw(candidates, uniform));
 }
 

@@ -54,7 +54,13 @@ Result<std::unique_ptr<PromptFeed>> PromptFeed::create(const Config& config, con
   if (!rows.ok()) return rows.status();
   Result<Dataset> kept = feed->builder_->filter(std::move(*rows), &feed->dropped_);
   if (!kept.ok()) return kept.status();
-  Result<RowFeed> batches = RowFeed::create(std::move(*kept), {.batch_rows = options.batch_prompts, .batch_key = options.batch_key, .shuffle = options.shuffle, .shuffle_seed = options.shuffle_seed});
+  std::unique_ptr<RowOrder> order;
+  if (options.adaptive || !options.python_sampler.empty()) {
+    Result<std::unique_ptr<RowOrder>> made = options.adaptive ? make_adaptive_order(*kept, *options.adaptive) : make_python_order(*kept, options.python_sampler);
+    if (!made.ok()) return made.status();
+    order = std::move(*made);
+  }
+  Result<RowFeed> batches = RowFeed::create(std::move(*kept), {.batch_rows = options.batch_prompts, .batch_key = options.batch_key, .shuffle = options.shuffle, .shuffle_seed = options.shuffle_seed}, std::move(order));
   if (!batches.ok()) return batches.status();
   feed->rows_ = std::move(*batches);
   for (std::int64_t row = 0; row < std::min(feed->rows(), kRowsCheckedMax); ++row) {
@@ -75,6 +81,7 @@ Result<std::unique_ptr<PromptFeed>> PromptFeed::create(const Config& config, con
 
 Result<StepPrompts> PromptFeed::make(const std::vector<std::int64_t>& rows, std::uint64_t step, std::int64_t first) const {
   StepPrompts prompts;
+  prompts.rows = rows;
   prompts.shards = shard_prompts(static_cast<std::int64_t>(rows.size()), options_.mini_batch_prompts, options_.workers);
   for (const PromptShard& shard : prompts.shards) {
     PromptBatch& batch = prompts.batches.emplace_back();
@@ -97,6 +104,12 @@ Result<StepPrompts> PromptFeed::next(std::int64_t step, std::int64_t round) {
   const Result<std::vector<std::int64_t>> rows = rows_->next();
   if (!rows.ok()) return rows.status();
   Result<StepPrompts> prompts = make(*rows, static_cast<std::uint64_t>(step), round * options_.batch_prompts);
+  if (prompts.ok()) prompts->epoch = rows_->epoch();
+  return prompts;
+}
+
+Result<StepPrompts> PromptFeed::of_rows(const std::vector<std::int64_t>& rows, std::int64_t step) const {
+  Result<StepPrompts> prompts = make(rows, static_cast<std::uint64_t>(step));
   if (prompts.ok()) prompts->epoch = rows_->epoch();
   return prompts;
 }

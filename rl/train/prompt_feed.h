@@ -7,11 +7,14 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <span>
 #include <vector>
 
 #include "rl/config/config.h"
+#include "rl/data/adaptive_order.h"
 #include "rl/data/dataset.h"
 #include "rl/data/prompt_builder.h"
+#include "rl/data/python_sampler.h"
 #include "rl/data/row_feed.h"
 #include "rl/text/tokenizer.h"
 #include "rl/train/batch_plan.h"
@@ -26,6 +29,7 @@ struct StepPrompts {
   std::vector<PromptBatch> batches;              // [workers]
   std::vector<std::vector<RewardTask>> tasks;    // [workers][prompts of the worker]
   std::int64_t epoch = 0;
+  std::vector<std::int64_t> rows = {};           // [prompts of the step]: of the data set
 };
 
 struct PromptFeedOptions {
@@ -39,6 +43,8 @@ struct PromptFeedOptions {
   std::uint64_t sampling_seed = 0;  // of the responses
   bool shuffle = true;
   std::uint64_t shuffle_seed = 0;
+  std::optional<AdaptiveOrderOptions> adaptive = {};  // a curriculum by difficulty, in place of shuffling
+  PythonSampler python_sampler = {};                  // a class that says which rows come
   nlohmann::ordered_json tools = nullptr;  // schemas of the tools that prompts tell of
   bool conversations = false;              // PromptBatch::contexts, for several turns
   bool with_prompts = false;  // RewardTask::prompt, for a reward model
@@ -62,6 +68,9 @@ class PromptFeed {
   /// The prompts of `step`, or of one more `round` of generation for it; both seed their samples. Errors: those of PromptBuilder::ids, with the row.
   runtime::Result<StepPrompts> next(std::int64_t step, std::int64_t round = 0);
 
+  /// As next(), of these rows of the data set; the position stays.
+  runtime::Result<StepPrompts> of_rows(const std::vector<std::int64_t>& rows, std::int64_t step) const;
+
   /// All rows in order, in batches like next()'s, for validation; seeds do not depend on a step.
   runtime::Result<std::vector<StepPrompts>> all() const;
 
@@ -72,6 +81,10 @@ class PromptFeed {
   std::int64_t rows() const { return rows_->rows(); }
   std::int64_t rows_dropped() const { return dropped_; }  // over the length limit
   std::int64_t batches_per_epoch() const { return rows_->batches_per_epoch(); }
+
+  /// What came of the rows of the last next(), for orders that follow it; see RowOrder.
+  bool learns() const { return rows_->learns(); }
+  runtime::Status learn(std::span<const RowOutcome> outcomes) { return rows_->learn(outcomes); }
 
   nlohmann::json position() const { return rows_->position(); }
   /// Continues at a saved position. kInvalidArgument: it belongs to other data.

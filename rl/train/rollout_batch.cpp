@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <numeric>
 
 namespace rl {
 
@@ -74,10 +75,14 @@ void append_sample(RolloutBatch& to, const RolloutBatch& from, std::int64_t samp
 
 RolloutSummary summarize(const RolloutBatch& batch) {
   RolloutSummary summary;
+  auto logprob = batch.logprobs.begin();
   for (std::int64_t sample = 0; sample < batch.samples(); ++sample) {
     summary.prompt_tokens.push_back(batch.prompts.row_size(batch.prompt_of[static_cast<std::size_t>(sample)]));
     summary.response_tokens.push_back(batch.responses.row_size(sample));
     summary.learned_tokens.push_back(batch.learned_tokens(sample));
+    const std::int64_t learned = summary.learned_tokens.back();
+    summary.mean_logprobs.push_back(learned == 0 ? 0.0F : static_cast<float>(std::accumulate(logprob, logprob + learned, 0.0) / static_cast<double>(learned)));
+    logprob += learned;
   }
   summary.stopped = batch.stopped;
   summary.turns = batch.turns;

@@ -119,8 +119,9 @@ struct RolloutSummary {
   double seconds = 0.0;                       // of generation, on the worker
   std::map<std::string, double> metrics = {};  // of generation, to be summed over workers: what became of calls of tools
   std::vector<std::int64_t> turns = {};        // [samples]: RolloutBatch::turns
+  std::vector<float> mean_logprobs = {};       // [samples]: of the learned tokens
 
-  auto fields() { return std::tie(prompt_tokens, response_tokens, learned_tokens, stopped, seconds, metrics, turns); }
+  auto fields() { return std::tie(prompt_tokens, response_tokens, learned_tokens, stopped, seconds, metrics, turns, mean_logprobs); }
   bool operator==(const RolloutSummary&) const = default;
 };
 

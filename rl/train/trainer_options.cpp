@@ -62,6 +62,19 @@ Status read_algorithm(const Config& config, TrainerOptions& options) {
   return {};
 }
 
+// CoDaPO's second phase is of prompts that the first has seen.
+Status check_codapo(const Config& config, const TrainerOptions& options) {
+  if (options.codapo.top_k < 1 || options.codapo.top_k > options.batch_prompts) {
+    return config.out_of_range("algorithm.codapo_top_k", "from 1 to data.train_batch_size, " + std::to_string(options.batch_prompts));
+  }
+  if (!(options.codapo.weight_offset >= 0)) return config.out_of_range("algorithm.codapo_weight_offset", "at least 0");
+  for (const auto& [key, is_on] : {std::pair("algorithm.filter_groups.enable", options.filter_groups.enabled), std::pair("sample_store.enable", options.sample_store.enabled),
+                                   std::pair("actor_rollout_ref.hybrid_engine=false", options.rollout_workers.has_value()), std::pair("trainer.v1.trainer_mode", options.partial_rollouts.has_value())}) {
+    if (is_on) return runtime::unimplemented(std::string("algorithm.adv_estimator=codapo with ") + key + ": every other step is of the prompts of the step before; leave " + key + " out");
+  }
+  return {};
+}
+
 // Steps between two of something; below 1, which false stands for: never.
 std::int64_t interval(const Config& config, const char* key) {
   const nlohmann::ordered_json* value = config.find(key);
@@ -159,6 +172,13 @@ Result<TrainerOptions> TrainerOptions::from_config(const Config& config) {
   const Result<std::optional<PartialRolloutOptions>> partial_rollouts = PartialRolloutOptions::from_config(config);
   if (!partial_rollouts.ok()) return partial_rollouts.status();
   options.partial_rollouts = *partial_rollouts;
+  options.codapo = {.top_k = read.find_int("algorithm.codapo_top_k").value_or(options.codapo.top_k),
+                    .weight_offset = read.find_float("algorithm.codapo_weight_offset").value_or(options.codapo.weight_offset),
+                    .accuracy_key = read.find_string("algorithm.codapo_accuracy_key").value_or(options.codapo.accuracy_key)};
+  if (!read.status().ok()) return read.status();
+  if (options.estimator == AdvantageEstimator::kCodapo) {
+    if (const Status fits = check_codapo(config, options); !fits.ok()) return fits;
+  }
   const Result<AlarmOptions> alarms = AlarmOptions::from_config(config);
   if (!alarms.ok()) return alarms.status();
   options.alarms = *alarms;

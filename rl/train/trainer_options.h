@@ -40,6 +40,13 @@ struct PfPpoOptions {
   double weight_pow = 2.0;
 };
 
+/// CoDaPO: every other step is of the prompts of the step before that have most to teach.
+struct CodapoOptions {
+  std::int64_t top_k = 4;            // so many of them
+  double weight_offset = 0.1;        // what a prompt counts that has nothing to teach
+  std::string accuracy_key = "acc";  // what the reward gives beside its score: 1 is right
+};
+
 enum class ResumeMode { kAuto, kDisable, kPath };
 
 struct TrainerOptions {
@@ -55,6 +62,7 @@ struct TrainerOptions {
   std::string critic_model;              // kGae: a folder or a hub name; empty: the policy's
   std::vector<std::string> gdpo_keys;    // kGdpo: what the reward gives that is compared by itself
   std::vector<double> gdpo_weights;      // of each; empty: all 1
+  CodapoOptions codapo;                  // kCodapo
   bool normalize_by_std = true;          // GRPO's advantages; without it Dr.GRPO's
   bool kl_in_reward = false;
   bool kl_loss = false;

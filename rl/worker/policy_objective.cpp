@@ -1,6 +1,8 @@
 #include "rl/worker/policy_objective.h"
 
 #include <ATen/TensorOperators.h>
+#include <ATen/ops/full_like.h>
+#include <ATen/ops/zeros_like.h>
 
 #include <algorithm>
 #include <array>
@@ -8,6 +10,7 @@
 #include <string>
 #include <utility>
 
+#include "rl/algo/disco_loss.h"
 #include "rl/algo/masked.h"
 
 namespace rl {
@@ -21,6 +24,7 @@ constexpr const char* kActor = "actor_rollout_ref.actor.";
 constexpr std::array kModes = {
     std::pair{"vanilla", PolicyLossMode::kVanilla}, std::pair{"cispo", PolicyLossMode::kCispo},      std::pair{"clip_cov", PolicyLossMode::kClipCov},
     std::pair{"dppo_kl", PolicyLossMode::kDppoKl},  std::pair{"dppo_tv", PolicyLossMode::kDppoTv},   std::pair{"dro", PolicyLossMode::kDro},
+    std::pair{"disco", PolicyLossMode::kDisco},
     std::pair{"geo_mean", PolicyLossMode::kGeoMean}, std::pair{"gpg", PolicyLossMode::kGpg},         std::pair{"gspo", PolicyLossMode::kGspo},
     std::pair{"kl_cov", PolicyLossMode::kKlCov},    std::pair{"sapo", PolicyLossMode::kSapo},
 };
@@ -51,6 +55,21 @@ Status read_rollout_correction(const Config& config, PolicyObjective& objective)
   if (!weights.ok()) return weights.status().with_context(section + "rollout_is_threshold");
   objective.weights = *weights;
   objective.weights->by_sequence = level == "sequence";
+  return {};
+}
+
+Status check_disco(const Config& config, const DiscoOptions& disco, const std::string& score) {
+  const std::string policy_loss = std::string(kActor) + "policy_loss.";
+  if (score != "logL" && score != "Lratio") return config.out_of_range(policy_loss + "score_func", "logL or Lratio");
+  if (!(disco.delta >= 0)) return config.out_of_range(policy_loss + "delta", "at least 0");
+  if (!(disco.beta >= 0)) return config.out_of_range(policy_loss + "beta", "at least 0");
+  if (!(disco.tau > 0)) return config.out_of_range(policy_loss + "tau", "above 0");
+  if (config.find_string("algorithm.adv_estimator").value_or(std::nullopt) != "disco") {
+    return config.out_of_range("algorithm.adv_estimator", "disco with policy_loss.loss_mode=disco, which learns from what is right and what is wrong");
+  }
+  for (const char* key : {"algorithm.use_pf_ppo", "algorithm.mask_truncated"}) {
+    if (config.find_bool(key).value_or(std::nullopt) == true) return config.out_of_range(key, "false with policy_loss.loss_mode=disco, where each sample counts once");
+  }
   return {};
 }
 
@@ -92,6 +111,11 @@ Surrogate surrogate(const PolicyObjective& objective, const ObjectiveInputs& in,
     case PolicyLossMode::kDro: return per_token(dro_loss(in.logprobs_BT, in.old_logprobs_BT, in.advantages_BT, objective.dro_beta), aggregation.mode);
     case PolicyLossMode::kReinforce:
       return per_token(weighted_policy_gradient_loss(in.logprobs_BT, in.old_logprobs_BT, in.advantages_BT, in.mask_BT, objective.weights), aggregation.mode);
+    case PolicyLossMode::kDisco: {
+      const at::Tensor held_BT = at::full_like(in.mask_BT, objective.disco.beta > 0 && in.kl_weight > 0 ? 1.0 : 0.0);
+      return {disco_loss(in.logprobs_BT, in.old_logprobs_BT, in.mask_BT, in.weights_B, objective.disco.score == DiscoScore::kLratio, in.kl_weight, std::max(1.0, aggregation.tokens.value_or(1.0))),
+              held_BT, at::zeros_like(in.mask_BT)};
+    }
     case PolicyLossMode::kGeoMean: {
       const SequencePolicyLoss sequences = geometric_mean_loss(in.logprobs_BT, in.old_logprobs_BT, in.advantages_BT, in.mask_BT, objective.clip);
       return {(sequences.loss_B * in.repeats_B).sum() / std::max(1.0, aggregation.sequences.value_or(1.0)), sequences.clipped_BT, sequences.clipped_lower_BT};
@@ -121,6 +145,10 @@ Result<PolicyObjective> PolicyObjective::from_config(const Config& config) {
                           .kl_ratio = read.get_float(policy_loss + "kl_cov_ratio"),
                           .kl_coefficient = read.get_float(policy_loss + "ppo_kl_coef")};
   objective.sapo = {.tau_positive = read.get_float(actor + "tau_pos"), .tau_negative = read.get_float(actor + "tau_neg")};
+  objective.disco = {.delta = read.find_float(policy_loss + "delta").value_or(objective.disco.delta),
+                     .beta = read.find_float(policy_loss + "beta").value_or(objective.disco.beta),
+                     .tau = read.find_float(policy_loss + "tau").value_or(objective.disco.tau)};
+  const std::string score = read.find_string(policy_loss + "score_func").value_or("logL");
   const std::optional<double> dro_beta = read.find_float(policy_loss + "dro_beta");
   std::string loss = read.get_string(actor + "policy_loss.loss_mode");
   std::string mode = read.get_string(actor + "loss_agg_mode");
@@ -146,6 +174,12 @@ Result<PolicyObjective> PolicyObjective::from_config(const Config& config) {
   if (!(objective.sapo.tau_negative > 0)) return config.out_of_range(actor + "tau_neg", "above 0");
   if (*loss_mode == PolicyLossMode::kDro && !(dro_beta.value_or(0.0) > 0)) return config.out_of_range(policy_loss + "dro_beta", "above 0 with policy_loss.loss_mode=dro");
   objective.dro_beta = dro_beta.value_or(0.0);
+  objective.disco.score = score == "Lratio" ? DiscoScore::kLratio : DiscoScore::kLogL;
+  if (*loss_mode == PolicyLossMode::kDisco) {
+    if (const Status fits = check_disco(config, objective.disco, score); !fits.ok()) return fits;
+  } else if (config.find_string("algorithm.adv_estimator").value_or(std::nullopt) == "disco") {
+    return config.out_of_range(policy_loss + "loss_mode", "disco with algorithm.adv_estimator=disco, whose labels no other loss has a use for");
+  }
   const Result<AggregationMode> aggregation = parse_aggregation_mode(mode);
   if (!aggregation.ok()) return aggregation.status().with_context(actor + "loss_agg_mode");
   const Result<KlPenalty> penalty = parse_kl_penalty(estimator);

@@ -14,6 +14,7 @@
 #include "rl/train/batch_plan.h"
 #include "rl/watch/metrics.h"
 #include "rl/worker/covariant_tokens.h"
+#include "rl/worker/disco.h"
 #include "runtime/core/result.h"
 
 namespace rl {
@@ -31,6 +32,7 @@ enum class PolicyLossMode {
   kDppoTv,   // "dppo_tv": tokens that left a trust region of total variation have no gradient
   kDppoKl,   // "dppo_kl": the same by KL
   kDro,      // "dro": the policy gradient with a quadratic price for leaving the old policy
+  kDisco,    // "disco": right responses above the wrong ones of their prompt, the wrong ones of high scores first, and a bound on the KL
   kReinforce,  // the policy gradient weighted by truncated ratios: rollout_correction with bypass_mode=true and loss_type=reinforce
 };
 
@@ -40,6 +42,7 @@ struct PolicyObjective {
   CovarianceOptions covariance;  // of kClipCov and kKlCov
   SapoOptions sapo;              // of kSapo
   double dro_beta = 0.0;         // of kDro
+  DiscoOptions disco;            // of kDisco
   std::optional<ImportanceWeightOptions> weights;  // of kReinforce; nothing: every weight is 1
   AggregationMode aggregation = AggregationMode::kTokenMean;
   double horizon = 512;  // tokens that seq-mean-token-sum-norm divides by
@@ -64,6 +67,8 @@ struct ObjectiveInputs {
   at::Tensor advantages_BT;
   at::Tensor mask_BT;
   at::Tensor chosen_BT;        // 1 on the tokens of covariant_tokens(); undefined but for kClipCov and kKlCov
+  at::Tensor weights_B;        // DiscoWeights::of_samples; undefined but for kDisco
+  double kl_weight = 0.0;      // DiscoWeights::kl; of kDisco
   at::Tensor repeats_B;        // how often each sample counts; see UpdatePlan
   at::Tensor positive_B;       // 1 where the response was right
 };

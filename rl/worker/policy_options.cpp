@@ -19,6 +19,10 @@ constexpr const char* kRollout = "actor_rollout_ref.rollout.";
 // Activations of one forward and backward pass: about 2 MB a token for a model of 135 million parameters.
 constexpr std::int64_t kMicroBatchTokens = 2048;
 
+// FIRE's hot first token; Chen et al. 2024, arXiv:2410.21236, section 3.
+constexpr float kFireTemperature = 30.0F;
+constexpr std::int64_t kFireTopK = 16;
+
 std::string optim_section(const std::string& role) { return (role.empty() ? "" : role + ".") + "optim."; }
 
 SamplingOptions read_sampling(ConfigReader& read, const std::string& prefix) {
@@ -161,6 +165,10 @@ Result<PolicyOptions> PolicyOptions::from_config(const Config& config) {
   options.training = read_sampling(read, rollout);
   options.validation = read_sampling(read, rollout + "val_kwargs.");
   if (!read.get_bool(rollout + "val_kwargs.do_sample")) options.validation.temperature = 0.0F;
+  if (read.find_bool(rollout + "use_fire_sampling").value_or(false)) {
+    options.training.first_temperature = kFireTemperature;
+    options.training.first_top_k = kFireTopK;
+  }
   options.deterministic_rollouts = read.get_bool(rollout + "deterministic");
   options.epochs = read.get_int(actor + "ppo_epochs");
   const std::int64_t prompt_tokens_max = read.get_int("data.max_prompt_length");
@@ -217,8 +225,16 @@ Result<PolicyOptions> PolicyOptions::from_config(const Config& config) {
   Result<std::optional<SharedCriticOptions>> critic = SharedCriticOptions::from_config(config);
   if (!critic.ok()) return critic.status();
   options.critic = std::move(*critic);
+  if (options.agent && options.training.first_temperature > 0.0F) {
+    return runtime::unimplemented(rollout + "use_fire_sampling=true with several turns: which of a conversation's first tokens are hot is not said; leave one of the two out");
+  }
   // In bf16 the old log-probs are those of the present weights; of samples that are trained on again they are not.
-  if (options.bf16 && config.find_bool("sample_store.enable").value_or(std::nullopt).value_or(false)) {
+  const bool replays = read.find_bool("sample_store.enable").value_or(false);
+  const std::string mode = read.find_string("trainer.v1.trainer_mode").value_or("sync");
+  const bool draws_first = read.find_bool("actor_rollout_ref.hybrid_engine").value_or(true) && (mode == "sync" || mode == "colocate_sync");
+  options.samples_are_older = replays || !draws_first;
+  if (!read.status().ok()) return read.status();
+  if (options.bf16 && replays) {
     return runtime::unimplemented(actor + "fsdp_config.dtype=bfloat16 with sample_store.enable=true: samples of earlier steps need the log-probs that they were drawn with; leave one of the two out");
   }
   if (options.critic && options.adapter) {

@@ -29,6 +29,8 @@ struct SamplingOptions {
   std::int64_t response_tokens_min = 0;  // until then no response ends
   float repetition_penalty = 1.0F;       // see SamplingParams; log-probabilities stay those of the model without it
   bool ignore_eos = false;               // responses go on to response_tokens_max
+  float first_temperature = 0.0F;        // of the first token, see SamplingParams; 0: as the others
+  std::int64_t first_top_k = 0;
 };
 
 /// The adapter that is trained in place of the model's own weights.
@@ -88,6 +90,7 @@ struct PolicyOptions {
   MicroBatchLimits micro_batch;
   bool recompute_layers = false;   // see RecomputeLayers
   bool bf16 = false;               // in training and scoring: see Bf16Products
+  bool samples_are_older = false;  // some may have been drawn by other weights than a step begins with
   std::int64_t positions_max = 0;  // tokens of prompt and response together
   std::optional<AgentOptions> agent;          // nothing: each sample is one turn
   std::string chat_template;                  // of several turns, in place of the model's own

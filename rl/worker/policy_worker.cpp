@@ -118,6 +118,7 @@ Result<RolloutBatch> PolicyWorker::generate_greedy(const PromptBatch& prompts) {
   greedy.temperature = 0.0F;
   greedy.top_p = 1.0F;
   greedy.top_k = -1;
+  greedy.first_temperature = 0.0F;
   return draw(prompts, greedy);
 }
 
@@ -128,6 +129,8 @@ Request PolicyWorker::request_like(const SamplingOptions& how) {
           .sampling = {.temperature = how.temperature,
                        .top_p = how.top_p,
                        .top_k = how.top_k,
+                       .first_temperature = how.first_temperature,
+                       .first_top_k = how.first_top_k,
                        .repetition_penalty = how.repetition_penalty,
                        .max_new_tokens = how.response_tokens_max,
                        .min_new_tokens = how.response_tokens_min,
@@ -249,6 +252,12 @@ Result<RolloutBatch> PolicyWorker::converse(const PromptBatch& prompts, const Re
 
 Result<TokenEstimates> PolicyWorker::estimate(const RolloutBatch& batch, std::span<const float> reference_logprobs, const EstimateTask& task) {
   if (const Status valid = batch.validate(); !valid.ok()) return valid;
+  if (needs_probabilities(options_.estimates.estimator)) {
+    const Bf16Products bf16(options_.bf16);
+    const Result<Probabilities> probabilities = response_probabilities(learner_.model(), batch, options_.training.temperature, options_.micro_batch);
+    if (!probabilities.ok()) return probabilities.status();
+    return estimate_tokens(batch, {}, reference_logprobs, task, options_.estimates, *probabilities);
+  }
   if (options_.estimates.estimator != AdvantageEstimator::kGae) return estimate_tokens(batch, {}, reference_logprobs, task, options_.estimates);
   if (!options_.critic) return runtime::invalid_argument("estimate: this policy has no critic on its backbone");
   const Bf16Products bf16(options_.bf16);
@@ -263,13 +272,14 @@ struct PolicyWorker::Update {
   const UpdatePlan& plan;
   const TokenEstimates& estimates;
   std::vector<float> own_logprobs;  // of the responses, where they are computed in another precision than they were drawn in; else empty
+  DiscoWeights disco;         // of the present mini-batch
   std::vector<float> chosen;  // per response token: 1 where covariant_tokens() chose; else empty
 };
 
 Result<Metrics> PolicyWorker::update(const RolloutBatch& batch, std::span<const float> reference_logprobs, const UpdatePlan& plan, const TokenEstimates& estimates) {
   const Status valid = check_update(batch, reference_logprobs, plan, estimates, options_);
   if (!valid.ok()) return valid;
-  Update update{batch, reference_logprobs, plan, estimates, {}, {}};
+  Update update{batch, reference_logprobs, plan, estimates, {}, {}, {}};
   if (options_.bf16) {
     Result<std::vector<float>> own = logprobs(batch);
     if (!own.ok()) return own.status();
@@ -282,12 +292,30 @@ Result<Metrics> PolicyWorker::update(const RolloutBatch& batch, std::span<const 
     if (!chosen.ok()) return chosen.status();
     update.chosen = std::move(*chosen);
   }
+  const bool weighs = options_.objective.mode == PolicyLossMode::kDisco && !plan.critic_only;
   const UpdateLoop loop{.epochs = options_.epochs, .micro_batch = options_.micro_batch, .learning_rate = plan.learning_rate, .role = "actor"};
   Result<Metrics> metrics = run_updates(learner_, batch, plan.mini_batches, loop, [&](const MiniBatch& mini_batch, std::int64_t first, std::int64_t last, Metrics& part) {
     return accumulate(update, mini_batch, first, last, part);
-  });
+  }, weighs ? BeginMiniBatch([&](const MiniBatch& mini_batch, bool first) { return weigh(update, mini_batch, first); }) : BeginMiniBatch());
   if (metrics.ok() && options_.bf16) (*metrics)["training/rollout_probs_diff_mean"] = mean_difference(batch.logprobs, update.own_logprobs) / learner_.communicator().size();
   return metrics;
+}
+
+// The samples' weights in DisCO's loss follow from what they all score now. The first mini-batch's are known: its samples were drawn by these weights.
+Status PolicyWorker::weigh(Update& update, const MiniBatch& mini_batch, bool first) {
+  const std::span<const float> old = update.own_logprobs.empty() ? update.batch.logprobs : update.own_logprobs;
+  std::vector<float> now(old.begin(), old.end());
+  if (!first || options_.samples_are_older) {
+    const Bf16Products bf16(options_.bf16);
+    const Result<std::vector<float>> part =
+        response_logprobs(learner_.model(), update.batch, options_.training.temperature, options_.micro_batch, mini_batch.first_sample, mini_batch.last_sample);
+    if (!part.ok()) return part.status();
+    std::copy(part->begin(), part->end(), now.begin() + update.batch.learned_before(mini_batch.first_sample));
+  }
+  Result<DiscoWeights> weights = disco_weights(update.batch, update.plan.advantages, now, old, mini_batch, options_.objective.disco, learner_.communicator());
+  if (!weights.ok()) return weights.status();
+  update.disco = std::move(*weights);
+  return {};
 }
 
 Status PolicyWorker::accumulate(const Update& update, const MiniBatch& mini_batch, std::int64_t first, std::int64_t last, Metrics& metrics) {
@@ -321,8 +349,13 @@ at::Tensor PolicyWorker::policy_loss(const Update& update, const MiniBatch& mini
                          .advantages_BT = {},
                          .mask_BT = length_mask(lengths),
                          .chosen_BT = {},
+                         .weights_B = {},
+                         .kl_weight = update.disco.kl,
                          .repeats_B = repeats_of(update.plan.use, first, last),
                          .positive_B = positive_of(update.plan.use, first, last)};
+  if (!update.disco.of_samples.empty()) {
+    inputs.weights_B = copy_to_tensor(std::span(update.disco.of_samples).subspan(static_cast<std::size_t>(first), static_cast<std::size_t>(last - first)));
+  }
   if (!update.chosen.empty()) inputs.chosen_BT = padded_rows(update.chosen, batch, first, last);
   if (options_.objective.use_kl_loss) inputs.reference_BT = padded_rows(update.reference_logprobs, batch, first, last);
   if (update.estimates.empty()) {

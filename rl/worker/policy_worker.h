@@ -109,6 +109,7 @@ class PolicyWorker {
 
   struct Update;  // what one update() goes through
 
+  runtime::Status weigh(Update& update, const MiniBatch& mini_batch, bool first);
   // Forward and backward over samples [first, last) of a mini-batch; adds its part to `metrics`.
   runtime::Status accumulate(const Update& update, const MiniBatch& mini_batch, std::int64_t first, std::int64_t last, Metrics& metrics);
   // The policy's part of the loss.

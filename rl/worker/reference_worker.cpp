@@ -5,6 +5,7 @@
 #include <ATen/ops/from_blob.h>
 
 #include <algorithm>
+#include <span>
 #include <utility>
 
 #include "rl/model/bf16_products.h"
@@ -73,12 +74,17 @@ PackedBatch pack_samples(const RolloutBatch& batch, std::int64_t first, std::int
 }
 
 Result<std::vector<float>> response_logprobs(const Transformer& model, const RolloutBatch& batch, float temperature, const MicroBatchLimits& limits) {
+  return response_logprobs(model, batch, temperature, limits, 0, batch.samples());
+}
+
+Result<std::vector<float>> response_logprobs(const Transformer& model, const RolloutBatch& batch, float temperature, const MicroBatchLimits& limits, std::int64_t first,
+                                             std::int64_t last) {
   const at::NoGradGuard no_grad;
   std::vector<float> logprobs;
-  logprobs.reserve(batch.logprobs.size());
-  const std::vector<std::int64_t> cuts = plan_micro_batches(sample_lengths(batch), limits);
+  const std::vector<std::int64_t> lengths = sample_lengths(batch);
+  const std::vector<std::int64_t> cuts = plan_micro_batches(std::span(lengths).subspan(static_cast<std::size_t>(first), static_cast<std::size_t>(last - first)), limits);
   for (std::size_t i = 0; i + 1 < cuts.size(); ++i) {
-    const Result<TokenLogprobs> part = model.token_logprobs(pack_samples(batch, cuts[i], cuts[i + 1]), {.temperature = temperature});
+    const Result<TokenLogprobs> part = model.token_logprobs(pack_samples(batch, first + cuts[i], first + cuts[i + 1]), {.temperature = temperature});
     if (!part.ok()) return part.status();
     const at::Tensor values_N = part->logprobs_N.contiguous();
     logprobs.insert(logprobs.end(), values_N.const_data_ptr<float>(), values_N.const_data_ptr<float>() + values_N.numel());

@@ -54,6 +54,10 @@ class ReferenceWorker {
 runtime::Result<std::vector<float>> response_logprobs(const Transformer& model, const RolloutBatch& batch, float temperature,
                                                       const MicroBatchLimits& limits);
 
+/// The same of samples [first, last).
+runtime::Result<std::vector<float>> response_logprobs(const Transformer& model, const RolloutBatch& batch, float temperature, const MicroBatchLimits& limits, std::int64_t first,
+                                                      std::int64_t last);
+
 /// Samples [first, last) with their prompts, packed for a forward pass over the responses.
 PackedBatch pack_samples(const RolloutBatch& batch, std::int64_t first, std::int64_t last);
 

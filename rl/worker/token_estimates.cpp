@@ -10,6 +10,7 @@
 
 #include "rl/algo/masked.h"
 #include "rl/algo/policy_loss.h"
+#include "rl/algo/token_baseline.h"
 #include "rl/worker/reference_worker.h"
 
 namespace rl {
@@ -51,8 +52,38 @@ Advantages token_advantages(const at::Tensor& rewards_BT, const at::Tensor& mask
       const std::vector<float> baselines(task.baselines.begin(), task.baselines.end());
       return remax(rewards_BT, borrowed(baselines), mask_BT);
     }
+    case AdvantageEstimator::kOptimalTokenBaseline:
+    case AdvantageEstimator::kTirOptimalTokenBaseline: runtime::check_failed(__FILE__, __LINE__, "advantages that need probabilities");
     default: return gae(rewards_BT, pad_rows(borrowed(values), lengths), mask_BT, options.gae);
   }
+}
+
+// Values of learned tokens at their places in the response, zeros where something else stands.
+at::Tensor placed_rows(const at::Tensor& packed_N, const RolloutBatch& batch) {
+  if (batch.response_mask.empty()) return pad_rows(packed_N, learned_lengths(batch, 0, batch.samples()));
+  std::vector<float> values(batch.responses.values.size(), 0.0F);
+  const float* next = packed_N.const_data_ptr<float>();
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    if (batch.response_mask[i] != 0) values[i] = *next++;
+  }
+  std::vector<std::int64_t> lengths;
+  for (std::int64_t sample = 0; sample < batch.samples(); ++sample) lengths.push_back(batch.responses.row_size(sample));
+  return pad_rows(borrowed(values), lengths);
+}
+
+// Of those places what stands on learned tokens, end to end.
+std::vector<float> unplaced(const at::Tensor& rows_BT, const at::Tensor& mask_BT) {
+  const at::Tensor kept = rows_BT.masked_select(mask_BT.to(at::kBool)).contiguous();
+  return {kept.const_data_ptr<float>(), kept.const_data_ptr<float>() + kept.numel()};
+}
+
+// The k-th learned token is compared with the k-th of the others, or, unless `by_turns`, each place of a response with the same place.
+Advantages by_token_baseline(const RolloutBatch& batch, std::span<const float> rewards, const Probabilities& probabilities, bool by_turns, at::Tensor& mask_BT) {
+  const std::vector<std::int64_t> lengths = learned_lengths(batch, 0, batch.samples());
+  const auto rows = [&](std::span<const float> values) { return by_turns ? pad_rows(borrowed(values), lengths) : placed_rows(borrowed(values), batch); };
+  mask_BT = rows(std::vector<float>(rewards.size(), 1.0F));
+  const std::vector<std::int64_t> groups(batch.prompt_of.begin(), batch.prompt_of.end());
+  return optimal_token_baseline(rows(rewards), rows(probabilities.logprobs), rows(probabilities.squares), mask_BT, groups);
 }
 
 Moments moments_of(std::span<const float> values) {
@@ -167,13 +198,31 @@ Result<std::vector<float>> response_values(const Transformer& model, const std::
   return values;
 }
 
+Result<Probabilities> response_probabilities(const Transformer& model, const RolloutBatch& batch, float temperature, const MicroBatchLimits& limits) {
+  const at::NoGradGuard no_grad;
+  Probabilities probabilities;
+  const auto append = [](std::vector<float>& to, const at::Tensor& values) {
+    const at::Tensor part = values.contiguous();
+    to.insert(to.end(), part.const_data_ptr<float>(), part.const_data_ptr<float>() + part.numel());
+  };
+  const std::vector<std::int64_t> cuts = plan_micro_batches(sample_lengths(batch), limits);
+  for (std::size_t i = 0; i + 1 < cuts.size(); ++i) {
+    const Result<TokenLogprobs> part = model.token_logprobs(pack_samples(batch, cuts[i], cuts[i + 1]), {.temperature = temperature, .with_squares = true});
+    if (!part.ok()) return part.status();
+    append(probabilities.logprobs, part->logprobs_N);
+    append(probabilities.squares, part->squares_N);
+  }
+  return probabilities;
+}
+
 Result<TokenEstimates> estimate_tokens(const RolloutBatch& batch, std::vector<float> values, std::span<const float> reference_logprobs,
-                                       const EstimateTask& task, const EstimateOptions& options) {
+                                       const EstimateTask& task, const EstimateOptions& options, const Probabilities& probabilities) {
   const std::size_t tokens = batch.logprobs.size();
   const auto samples = static_cast<std::size_t>(batch.samples());
   const bool fits = values.size() == (options.estimator == AdvantageEstimator::kGae ? tokens : 0) && task.scores.size() == samples &&
                     task.baselines.size() == (options.estimator == AdvantageEstimator::kRemax ? samples : 0) &&
-                    reference_logprobs.size() == (task.kl_coefficient != 0.0 ? tokens : 0);
+                    reference_logprobs.size() == (task.kl_coefficient != 0.0 ? tokens : 0) &&
+                    probabilities.squares.size() == (needs_probabilities(options.estimator) ? tokens : 0) && probabilities.logprobs.size() == probabilities.squares.size();
   if (!fits) return runtime::invalid_argument("advantages: values, reference log-probs or scores are not of this batch");
   TokenEstimates estimates{.values = std::move(values), .returns = {}, .advantages = {}};
   if (batch.samples() == 0) return estimates;
@@ -186,6 +235,13 @@ Result<TokenEstimates> estimate_tokens(const RolloutBatch& batch, std::vector<fl
   for (std::size_t sample = 0, end = 0; sample < samples; ++sample) {
     end += static_cast<std::size_t>(lengths[sample]);
     rewards[end - 1] += static_cast<float>(task.scores[sample]);
+  }
+  if (needs_probabilities(options.estimator)) {
+    at::Tensor mask_BT;
+    const Advantages advantages = by_token_baseline(batch, rewards, probabilities, options.estimator == AdvantageEstimator::kTirOptimalTokenBaseline, mask_BT);
+    estimates.advantages = unplaced(advantages.advantages_BT, mask_BT);
+    estimates.returns = unplaced(advantages.returns_BT, mask_BT);
+    return estimates;
   }
   const Advantages advantages = token_advantages(pad_rows(borrowed(rewards), lengths), length_mask(lengths), lengths, estimates.values, task, options);
   estimates.advantages = unpadded(advantages.advantages_BT, lengths);

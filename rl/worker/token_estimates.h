@@ -25,6 +25,12 @@
 
 namespace rl {
 
+/// What the policy of now says of each learned token; both empty where the estimator does not ask (needs_probabilities()).
+struct Probabilities {
+  std::vector<float> logprobs;
+  std::vector<float> squares;  // the sum of squared probabilities of all tokens in its place
+};
+
 /// Of each learned token of a RolloutBatch; or empty, where no critic is used. A value that travels between actors.
 struct TokenEstimates {
   std::vector<float> values;      // what the critic predicted before its update, in units of reward; empty without a critic
@@ -110,7 +116,10 @@ runtime::Result<std::vector<float>> response_values(const Transformer& model, co
 /// Advantages of tokens by options.estimator: the scores stand on the last tokens. `values` are a critic's, and empty without one; `reference_logprobs`
 /// belong to the learned tokens, and are empty unless a KL is taken off. kInvalidArgument: sizes that do not fit.
 runtime::Result<TokenEstimates> estimate_tokens(const RolloutBatch& batch, std::vector<float> values, std::span<const float> reference_logprobs,
-                                                const EstimateTask& task, const EstimateOptions& options);
+                                                const EstimateTask& task, const EstimateOptions& options, const Probabilities& probabilities = {});
+
+/// What `model` says of the learned tokens, in micro-batches, without a graph.
+runtime::Result<Probabilities> response_probabilities(const Transformer& model, const RolloutBatch& batch, float temperature, const MicroBatchLimits& limits);
 
 EstimateSummary summarize(const TokenEstimates& estimates);
 

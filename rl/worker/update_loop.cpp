@@ -52,12 +52,16 @@ at::Tensor positive_of(const SampleUse& use, std::int64_t first, std::int64_t la
 }
 
 Result<Metrics> run_updates(Learner& learner, const RolloutBatch& batch, std::span<const MiniBatch> mini_batches, const UpdateLoop& loop,
-                            const AccumulateSamples& accumulate) {
+                            const AccumulateSamples& accumulate, const BeginMiniBatch& begin) {
   const std::vector<std::int64_t> lengths = sample_lengths(batch);
   const std::string skipped = loop.role + "/skipped_updates";
   Metrics metrics;
   for (std::int64_t epoch = 0; epoch < loop.epochs; ++epoch) {
     for (const MiniBatch& mini_batch : mini_batches) {
+      if (begin) {
+        const Status begun = begin(mini_batch, epoch == 0 && &mini_batch == &mini_batches.front());
+        if (!begun.ok()) return begun;
+      }
       const auto mine = std::span(lengths).subspan(static_cast<std::size_t>(mini_batch.first_sample),
                                                    static_cast<std::size_t>(mini_batch.last_sample - mini_batch.first_sample));
       const std::vector<std::int64_t> cuts = plan_micro_batches(mine, loop.micro_batch);

@@ -53,10 +53,13 @@ struct UpdateLoop {
 /// Forward and backward over samples [first, last) of a mini-batch; adds its part to the metrics.
 using AccumulateSamples = std::function<runtime::Status(const MiniBatch& mini_batch, std::int64_t first, std::int64_t last, Metrics& metrics)>;
 
+/// Called before each mini-batch's first pass, on all workers: for what a loss has to know of all of its samples. `first` is true while the weights are those that the step began with.
+using BeginMiniBatch = std::function<runtime::Status(const MiniBatch& mini_batch, bool first)>;
+
 /// Runs it over all mini-batches and takes their optimizer steps. Returns what `accumulate` added, <role>/grad_norm and <role>/skipped_updates as
 /// this worker's part of the means over the steps: summed over the workers they are the whole (skipped updates are not divided).
 /// Errors: those of `accumulate` and of Learner::apply.
 runtime::Result<Metrics> run_updates(Learner& learner, const RolloutBatch& batch, std::span<const MiniBatch> mini_batches, const UpdateLoop& loop,
-                                     const AccumulateSamples& accumulate);
+                                     const AccumulateSamples& accumulate, const BeginMiniBatch& begin = {});
 
 }  // namespace rl

@@ -48,7 +48,7 @@ TEST(Remax, TakesOffTheGreedyResponsesScoreAndWhitensNothing) {
 }
 
 TEST(AdvantageEstimator, NamesReadBackAndOthersAreRefusedWithTheList) {
-  for (const char* name : {"gae", "gdpo", "gpg", "grpo", "grpo_passk", "opo", "reinforce_plus_plus", "reinforce_plus_plus_baseline", "remax", "rloo"}) {
+  for (const char* name : {"codapo", "disco", "gae", "gdpo", "gpg", "grpo", "grpo_passk", "opo", "optimal_token_baseline", "tir_optimal_token_baseline", "reinforce_plus_plus", "reinforce_plus_plus_baseline", "remax", "rloo"}) {
     const auto parsed = parse_advantage_estimator(name);
     ASSERT_TRUE(parsed.ok()) << name;
     EXPECT_EQ(to_string(*parsed), name);

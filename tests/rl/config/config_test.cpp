@@ -207,12 +207,12 @@ TEST(Config, SaysWhatHasNoEffectOnce) {
 
 TEST(Config, RefusesWhatWouldChangeTheResultAllAtOnce) {
   const auto config =
-      load({"algorithm.adv_estimator=optimal_token_baseline", "actor_rollout_ref.actor.shuffle=true", "actor_rollout_ref.rollout.multi_turn.enable=False"});
+      load({"algorithm.adv_estimator=grpo_of_ones_own", "actor_rollout_ref.actor.shuffle=true", "actor_rollout_ref.rollout.multi_turn.enable=False"});
   EXPECT_EQ(config.status().code(), ErrorCode::kUnimplemented);
   EXPECT_EQ(config.status().message(),
             "actor_rollout_ref.actor.shuffle: true is refused: mini-batches are taken in order (from the command line)\n"
-            "algorithm.adv_estimator: expected gae, gdpo, gpg, grpo, grpo_passk, grpo_vectorized, opo, reinforce_plus_plus, reinforce_plus_plus_baseline, remax, rloo or rloo_vectorized, got the "
-            "string 'optimal_token_baseline': other estimators are not built (from the command line)");
+            "algorithm.adv_estimator: expected codapo, disco, gae, gdpo, gpg, grpo, grpo_passk, grpo_vectorized, opo, optimal_token_baseline, reinforce_plus_plus, reinforce_plus_plus_baseline, "
+            "remax, rloo, rloo_vectorized or tir_optimal_token_baseline, got the string 'grpo_of_ones_own': other estimators are not built (from the command line)");
 }
 
 TEST(Config, RunsTheToyCommandOfArticles) {

@@ -46,6 +46,10 @@ std::vector<Algorithm> algorithms() {
       {"dppo_kl", estimator + "grpo_vectorized " + actor + "policy_loss.loss_mode=dppo_kl " + actor + "clip_ratio=0.05", "actor/pg_loss"},
       {"dro", estimator + "grpo " + actor + "policy_loss.loss_mode=dro " + actor + "policy_loss.dro_beta=0.1", "actor/pg_loss"},
       {"reinforce", estimator + "rloo_vectorized algorithm.rollout_correction.bypass_mode=true algorithm.rollout_correction.loss_type=reinforce algorithm.rollout_correction.rollout_is=sequence", "actor/pg_loss"},
+      {"optimal_token_baseline", estimator + "optimal_token_baseline " + actor + "calculate_sum_pi_squared=true", "critic/returns/mean"},
+      {"tir_optimal_token_baseline", estimator + "tir_optimal_token_baseline algorithm.use_kl_in_reward=true", "critic/returns/mean"},
+      {"codapo", estimator + "codapo +algorithm.codapo_top_k=2", "codapo/is_focused_step"},
+      {"fire", estimator + "grpo +actor_rollout_ref.rollout.use_fire_sampling=true", "actor/pg_loss"},
       {"rloo", estimator + "rloo algorithm.use_kl_in_reward=true algorithm.kl_ctrl.type=adaptive algorithm.kl_ctrl.target_kl=0.01 algorithm.kl_ctrl.horizon=100", "actor/reward_kl_penalty_coeff"},
       {"gdpo", estimator + "gdpo reward.mixture=[{rule:letters,name:share},{rule:exact,name:whole}] algorithm.gdpo_reward_keys=[share,whole] algorithm.gdpo_reward_weights=[1,0.5]", "reward/whole"},
       {"opo", estimator + "opo", "actor/pg_loss"},
@@ -85,6 +89,8 @@ TEST_F(TrainerTest, AlgorithmsResumeWithTheSameNumbers) {
   for (const auto& [name, options] : std::vector<std::pair<std::string, std::string>>{
            {"controller", "algorithm.adv_estimator=reinforce_plus_plus algorithm.use_kl_in_reward=true algorithm.kl_ctrl.type=adaptive algorithm.kl_ctrl.horizon=50 "
                           "algorithm.reward_baseline=true algorithm.normalize_reward=true"},
+           {"codapo", "algorithm.adv_estimator=codapo +algorithm.codapo_top_k=2"},
+           {"otb", "algorithm.adv_estimator=optimal_token_baseline"},
            {"rounds", "algorithm.filter_groups.enable=true data.gen_batch_size=2 " + actor + "optim.optimizer=Muon"},
            {"sgd", actor + "optim.optimizer=SGD +" + actor + "optim.override_optimizer_config.momentum=0.9 algorithm.adv_estimator=rloo"}}) {
     SCOPED_TRACE(name);
@@ -102,6 +108,24 @@ TEST_F(TrainerTest, AlgorithmsResumeWithTheSameNumbers) {
     for (const char* file : {"actor/huggingface/model.safetensors", "actor/optimizer.safetensors", "trainer.json"}) {
       EXPECT_EQ(read(whole / "global_step_4" / file), read(halves / "global_step_4" / file)) << file;
     }
+  }
+}
+
+// DisCO learns where a prompt has right and wrong responses, which a policy that knows nothing does not give: it is taught a little first.
+TEST_F(TrainerTest, DiscoLearnsFromRightAndWrongResponses) {
+  const std::string actor = kActor;
+  for (const char* score : {"logL", "Lratio"}) {
+    SCOPED_TRACE(score);
+    const fs::path run_folder = folder_ / score;
+    const Outcome run = train("algorithm.adv_estimator=disco " + actor + "policy_loss.loss_mode=disco " + actor + "policy_loss.score_func=" + score + " " + actor +
+                              "ppo_mini_batch_size=2 reward.rule=exact sft.steps=100 sft.lr=5e-3 trainer.total_training_steps=20 trainer.default_local_dir=" + run_folder.string());
+    ASSERT_EQ(run.code, 0) << run.output;
+    double gradients = 0.0;
+    for (const nlohmann::json& step : steps_of(run_folder)) {
+      gradients += step.value("actor/grad_norm", 0.0);
+      for (const auto& [name, value] : step.items()) EXPECT_TRUE(std::isfinite(value.get<double>())) << name;
+    }
+    EXPECT_GT(gradients, 0.0);
   }
 }
 
@@ -144,6 +168,33 @@ TEST_F(TrainerTest, DynamicSamplingKeepsTheSamePromptsOnTwoWorkers) {
   }
 }
 
+// What is worked out over a mini-batch's prompts or a step's is the same however many workers have them.
+TEST_F(TrainerTest, EstimatorsDoNotDependOnTheNumberOfWorkers) {
+  const std::string actor = kActor;
+  for (const auto& [name, options] : std::vector<std::pair<std::string, std::string>>{
+           {"otb", "algorithm.adv_estimator=optimal_token_baseline"},
+           {"codapo", "algorithm.adv_estimator=codapo"},
+           {"disco", "algorithm.adv_estimator=disco " + actor + "policy_loss.loss_mode=disco reward.rule=exact sft.steps=100 sft.lr=5e-3"}}) {
+    SCOPED_TRACE(name);
+    std::vector<std::vector<nlohmann::json>> runs;
+    for (const char* workers : {"1", "2"}) {
+      const fs::path run_folder = folder_ / (name + workers);
+      const Outcome run = train(options + " " + actor + "ppo_mini_batch_size=2 trainer.total_training_steps=2 trainer.cpus_per_worker=1 trainer.n_gpus_per_node=" + workers +
+                                " trainer.default_local_dir=" + run_folder.string());
+      ASSERT_EQ(run.code, 0) << run.output;
+      runs.push_back(steps_of(run_folder));
+    }
+    ASSERT_EQ(runs[0].size(), runs[1].size());
+    for (std::size_t step = 0; step < runs[0].size(); ++step) {
+      for (const char* metric : {"critic/score/mean", "actor/grad_norm", "actor/pg_loss"}) {
+        if (!runs[0][step].contains(metric)) continue;
+        const double one = runs[0][step][metric].get<double>();
+        EXPECT_NEAR(one, runs[1][step][metric].get<double>(), 1e-6 + 2e-3 * std::abs(one)) << metric << " of step " << step + 1;
+      }
+    }
+  }
+}
+
 TEST_F(TrainerTest, ACheckpointOfAnotherOptimizerIsRefused) {
   Outcome run = train("trainer.total_training_steps=1 trainer.save_freq=1");
   ASSERT_EQ(run.code, 0) << run.output;
@@ -157,6 +208,11 @@ TEST_F(TrainerTest, AlgorithmsSayWhatTheyNeed) {
            {"algorithm.adv_estimator=rloo actor_rollout_ref.rollout.n=1", "actor_rollout_ref.rollout.n"},
            {"data.gen_batch_size=8", "algorithm.filter_groups.enable=true"},
            {"algorithm.adv_estimator=remax algorithm.reward_baseline=true", "algorithm.reward_baseline"},
+           {"algorithm.adv_estimator=disco", "policy_loss.loss_mode"},
+           {"actor_rollout_ref.actor.policy_loss.loss_mode=disco", "algorithm.adv_estimator"},
+           {"algorithm.adv_estimator=codapo +algorithm.codapo_top_k=5", "algorithm.codapo_top_k"},
+           {"algorithm.adv_estimator=codapo algorithm.filter_groups.enable=true", "algorithm.filter_groups.enable"},
+           {"data.adarft.enable=true", "data.adarft needs a number `difficulty`"},
            {"actor_rollout_ref.actor.policy_loss.loss_mode=nonesuch", "nonesuch"}}) {
     const Outcome run = train(options + " trainer.total_training_steps=1");
     EXPECT_EQ(run.code, 1) << options;

@@ -1,0 +1,52 @@
+// A child process that runs a Python class of the user's: a program goes in, lines go both ways.
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstdio>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "runtime/core/result.h"
+
+namespace rl {
+
+/// What the programs have in common. `told`, a file to write answers to; plain(value), what JSON has a form for; config_of(tree), a configuration as classes expect it; load_class(path, name), of a file or of
+/// pkg://a.b; reasons(error), what is told of an exception.
+extern const char* const kPythonPrelude;
+
+/// A resource; one thread. Waited for when it is destroyed: a program ends with its input, or when nobody reads what it writes.
+class PythonChild {
+ public:
+  /// python3, or what STARLING_PYTHON names, with `program` behind kPythonPrelude and `setup` as its argument. It answers on descriptor 3, reads its standard input, and what it prints goes to stderr.
+  /// `key` is what asks for it. kUnavailable: no interpreter.
+  static runtime::Result<PythonChild> start(const std::string& program, const nlohmann::ordered_json& setup, const std::string& key);
+
+  PythonChild(PythonChild&& other) noexcept;
+  PythonChild& operator=(PythonChild&&) = delete;
+  ~PythonChild();
+
+  /// False: it is gone.
+  bool send(std::string_view line);
+
+  /// Its next line; nothing at the end. Valid until the next call.
+  std::optional<std::string_view> line();
+
+ private:
+  struct CloseFile {
+    void operator()(std::FILE* file) const { std::fclose(file); }
+  };
+
+  PythonChild(pid_t pid, int requests, int answers);
+
+  pid_t pid_;
+  std::unique_ptr<std::FILE, CloseFile> requests_, answers_;
+  char* line_ = nullptr;
+  std::size_t line_size_ = 0;
+};
+
+}  // namespace rl
