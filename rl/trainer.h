@@ -97,6 +97,7 @@ class Trainer {
     std::vector<std::vector<double>> baselines;             // per sample, ReMax's; else empty
     std::vector<std::vector<std::vector<double>>> components;  // per sample, GDPO's rewards by their keys; else empty
     std::vector<Referenced> references;                     // empty where nothing needs them
+    std::vector<Referenced> taught;                         // the same of a teacher
     std::vector<RewardReport> reports;                      // of all rounds
     Metrics draw_metrics;                                   // of all rounds, workers and calls: what became of tools
     std::int64_t epoch = 0;
@@ -159,6 +160,8 @@ class Trainer {
   runtime::Status start_critic();
   runtime::Status start_reward();
   runtime::Status start_reference();
+  runtime::Status find_teacher(const PolicyOptions& policy);
+  runtime::Status start_teacher();
   runtime::Status open_logs();
   runtime::Status restore(const std::filesystem::path& folder);
   runtime::Status begin();
@@ -177,6 +180,7 @@ class Trainer {
   runtime::Status restore_step(std::span<const SavedGroup> groups, std::int64_t step, const std::filesystem::path& file);
   runtime::Status score(StepSamples& samples, const std::vector<RewardReport>& greedy, StepTimer& timer);
   runtime::Status refer(StepSamples& samples, StepTimer& timer);
+  runtime::Status teach(StepSamples& samples, StepTimer& timer);
   bool refers_later() const { return options_.filter_groups.enabled || options_.sample_store.enabled; }
   runtime::Status mix_replayed(StepSamples& samples);
   runtime::Status append_replayed(StepSamples& samples, std::vector<std::vector<StoredGroup>> groups);
@@ -209,6 +213,7 @@ class Trainer {
   LrScheduleOptions lr_schedule_;
   LrScheduleOptions critic_lr_schedule_;
   std::filesystem::path critic_model_;
+  std::filesystem::path teacher_model_;  // empty unless the policy is distilled
   std::optional<std::filesystem::path> adapter_;  // the LoRA adapter that training begins with, empty for a new one; nothing: all weights are trained
   std::filesystem::path model_;  // what training starts from, and what the reference stays at
   SlotOptions policy_slots_;
@@ -217,6 +222,7 @@ class Trainer {
   WorkerGroup<PolicyActor> rollouts_;      // empty unless samples are drawn by workers of their own
   WorkerGroup<CriticActor> critic_;        // empty unless the critic has a model of its own
   WorkerGroup<ReferenceActor> reference_;  // empty unless the objective needs one
+  WorkerGroup<ReferenceActor> teacher_;    // empty unless the policy is distilled
   WorkerGroup<RewardActor> reward_;
   std::unique_ptr<PromptFeed> feed_;
   std::unique_ptr<PromptFeed> demonstration_feed_;  // null without a warm start
