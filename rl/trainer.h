@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "rl/config/config.h"
+#include "rl/train/begun_rollouts.h"
 #include "rl/train/checkpoint.h"
 #include "rl/train/folder_lock.h"
 #include "rl/train/lr_schedule.h"
@@ -122,6 +123,14 @@ class Trainer {
     std::vector<Generated> restored;                       // instead, from a checkpoint
   };
 
+  // Prompts whose responses are on their way while steps are trained.
+  struct PartialState {
+    std::int64_t steps_begun = 0;  // whose prompts have been begun
+    std::int64_t epoch = 0;
+    std::vector<std::vector<BegunTask>> tasks;                              // by worker, oldest first
+    std::vector<runtime::ObjectRef<std::vector<BegunPrompt>>> begun;        // by worker, the same prompts
+  };
+
   // What workers that draw samples were given last.
   struct PublishedWeights {
     std::uint64_t version = 0;  // 0: nothing yet
@@ -175,8 +184,12 @@ class Trainer {
   runtime::Status begin_ahead(std::int64_t step);
   runtime::Status fill_ahead(std::int64_t first);
   static runtime::Result<std::vector<SavedGroup>> fetch_ahead(runtime::Runtime& runtime, const Ahead& ahead);
-  static runtime::Result<std::vector<SavedGroup>> fetch_ahead(runtime::Runtime& runtime, const std::deque<Ahead>& ahead);
+  static runtime::Result<std::string> encode_ahead(runtime::Runtime& runtime, const std::deque<Ahead>& ahead);
   runtime::Status restore_ahead(const std::filesystem::path& file, std::int64_t step);
+  runtime::Result<Drawn> draw_partially(Metrics& metrics);
+  runtime::Result<std::vector<std::vector<PromptBatch>>> begin_prompts(std::int64_t step);
+  static runtime::Result<std::string> encode_partial(runtime::Runtime& runtime, const PartialState& partial);
+  runtime::Status restore_partial(const std::filesystem::path& file, std::int64_t epoch);
   runtime::Status restore_step(std::span<const SavedGroup> groups, std::int64_t step, const std::filesystem::path& file);
   runtime::Status score(StepSamples& samples, const std::vector<RewardReport>& greedy, StepTimer& timer);
   runtime::Status refer(StepSamples& samples, StepTimer& timer);
@@ -236,6 +249,7 @@ class Trainer {
   runtime::ObjectRef<RolloutBatch> no_samples_;
   std::deque<Ahead> ahead_;  // in the order of their steps
   PublishedWeights published_;
+  PartialState partial_;
   RunState state_;
   SampleStore sample_store_;
   Alarms alarms_{AlarmOptions{}};

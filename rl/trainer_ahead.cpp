@@ -98,14 +98,14 @@ Result<Trainer::Drawn> Trainer::draw_ahead(StepTimer& timer) {
 }
 
 // The samples in the order of the steps and of their prompts, whichever workers have them: another number of workers can go on with them. Called by the thread that writes.
-Result<std::vector<SavedGroup>> Trainer::fetch_ahead(runtime::Runtime& runtime, const std::deque<Ahead>& ahead) {
+Result<std::string> Trainer::encode_ahead(runtime::Runtime& runtime, const std::deque<Ahead>& ahead) {
   std::vector<SavedGroup> saved;
   for (const Ahead& step : ahead) {
     Result<std::vector<SavedGroup>> of_step = fetch_ahead(runtime, step);
-    if (!of_step.ok()) return of_step;
+    if (!of_step.ok()) return of_step.status();
     std::move(of_step->begin(), of_step->end(), std::back_inserter(saved));
   }
-  return saved;
+  return encode_groups(saved);
 }
 
 Result<std::vector<SavedGroup>> Trainer::fetch_ahead(runtime::Runtime& runtime, const Ahead& ahead) {

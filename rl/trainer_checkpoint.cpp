@@ -19,7 +19,14 @@ constexpr const char* kPolicyFolder = "actor";  // verl's names for them
 constexpr const char* kCriticFolder = "critic";
 constexpr const char* kSamplesFile = "samples.bin";
 constexpr const char* kAheadFile = "ahead.bin";
+constexpr const char* kPartialFile = "partial.bin";
 constexpr std::int64_t kStateFormat = 1;
+
+// Of what the controller alone knows; made by the thread that writes.
+struct ExtraFile {
+  const char* name;
+  std::function<Result<std::string>()> make;
+};
 
 // What a checkpoint is made from once the workers have their copies; owns all of it, for the thread that writes.
 struct Saving {
@@ -28,8 +35,7 @@ struct Saving {
   runtime::ActorHandle<PolicyActor> policy;
   std::optional<runtime::ActorHandle<CriticActor>> critic;
   nlohmann::ordered_json state;
-  std::optional<SampleStore> samples;
-  std::function<Result<std::vector<SavedGroup>>()> ahead;  // fetches what was drawn for the next step; or empty
+  std::vector<ExtraFile> files;
 };
 
 // Stored samples with their tokens. Those that went with a node are left out.
@@ -68,17 +74,12 @@ Result<fs::path> write_checkpoint(Saving saving) {
   for (const std::string& file : *files) expected.push_back(fs::path(kPolicyFolder) / file);
   const Status written = saving.writer.write_json(kStateFile, saving.state);
   if (!written.ok()) return written;
-  if (saving.samples) {
-    const Status stored = write_file_atomically(saving.writer.folder() / kSamplesFile, encode_groups(fetch_groups(saving.runtime, *saving.samples)));
+  for (const ExtraFile& extra : saving.files) {
+    const Result<std::string> bytes = extra.make();
+    if (!bytes.ok()) return bytes.status().with_context(extra.name);
+    const Status stored = write_file_atomically(saving.writer.folder() / extra.name, *bytes);
     if (!stored.ok()) return stored;
-    expected.push_back(kSamplesFile);
-  }
-  if (saving.ahead) {
-    const Result<std::vector<SavedGroup>> ahead = saving.ahead();
-    if (!ahead.ok()) return ahead.status();
-    const Status stored = write_file_atomically(saving.writer.folder() / kAheadFile, encode_groups(*ahead));
-    if (!stored.ok()) return stored;
-    expected.push_back(kAheadFile);
+    expected.emplace_back(extra.name);
   }
   return saving.writer.commit(expected);
 }
@@ -103,9 +104,10 @@ Status Trainer::begin_checkpoint(bool best) {
   const std::string step = "checkpoint of step " + std::to_string(steps_done_);
   Result<CheckpointWriter> writer = CheckpointWriter::begin(options_.folder, steps_done_);
   if (!writer.ok()) return writer.status().with_context(step);
-  Saving saving{runtime_, std::move(*writer), policy_.leader(), {}, state_json(), {}, {}};
-  if (!ahead_.empty()) saving.ahead = [&runtime = runtime_, ahead = ahead_] { return fetch_ahead(runtime, ahead); };
-  if (options_.sample_store.enabled) saving.samples = sample_store_;
+  Saving saving{runtime_, std::move(*writer), policy_.leader(), {}, state_json(), {}};
+  if (options_.sample_store.enabled) saving.files.push_back({kSamplesFile, [&runtime = runtime_, store = sample_store_] { return Result<std::string>(encode_groups(fetch_groups(runtime, store))); }});
+  if (!ahead_.empty()) saving.files.push_back({kAheadFile, [&runtime = runtime_, ahead = ahead_] { return encode_ahead(runtime, ahead); }});
+  if (options_.partial_rollouts) saving.files.push_back({kPartialFile, [&runtime = runtime_, partial = partial_] { return encode_partial(runtime, partial); }});
   Status copied = runtime_.get(saving.policy.call(&PolicyActor::take_snapshot));
   if (copied.ok() && !critic_.empty()) {
     saving.critic = critic_.leader();
@@ -186,6 +188,7 @@ Status Trainer::restore(const fs::path& folder) {
   if (status.ok() && !critic_.empty()) status = critic_.fetch(&CriticActor::load, (folder / kCriticFolder).string());
   if (status.ok() && options_.sample_store.enabled) status = restore_samples(folder / kSamplesFile);
   if (status.ok() && !rollouts_.empty()) status = restore_ahead(folder / kAheadFile, *integer("step") + 1);
+  if (status.ok() && options_.partial_rollouts) status = restore_partial(folder / kPartialFile, *integer("epoch"));
   if (!status.ok()) return status.with_context("resuming from " + folder.string());
   steps_done_ = *integer("step");
   epoch_ = *integer("epoch");

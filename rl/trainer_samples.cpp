@@ -118,16 +118,19 @@ Result<Trainer::Drawn> Trainer::draw_now(std::int64_t round) {
 }
 
 Result<Trainer::StepSamples> Trainer::draw_round(std::int64_t round, StepTimer& timer) {
-  Result<Drawn> drawn = rollouts_.empty() ? draw_now(round) : draw_ahead(timer);
+  StepSamples samples;
+  Result<Drawn> drawn = options_.partial_rollouts ? draw_partially(samples.draw_metrics) : rollouts_.empty() ? draw_now(round) : draw_ahead(timer);
   if (!drawn.ok()) return drawn.status();
   StepPrompts* const prompts = &drawn->prompts;
   const std::vector<Generated>* const generated = &drawn->generated;
-  StepSamples samples;
   samples.shards = std::move(prompts->shards);
   samples.batches = select(*generated, &Generated::batch);
   samples.summaries = select(*generated, &Generated::summary);
-  samples.draw_metrics = sum_metrics(select(samples.summaries, &RolloutSummary::metrics));
-  if (!rollouts_.empty()) samples.draw_metrics["training/off_policy/trajectory_staleness/mean"] = static_cast<double>(drawn->updates_since);
+  samples.draw_metrics.merge(sum_metrics(select(samples.summaries, &RolloutSummary::metrics)));
+  if (!rollouts_.empty()) {
+    const std::vector<std::int64_t> drew(join<std::int64_t>(select(samples.summaries, &RolloutSummary::response_tokens)).size(), steps_done_ - drawn->updates_since);
+    add_staleness(samples.draw_metrics, {.oldest = drew, .newest = drew}, steps_done_);
+  }
   samples.epoch = prompts->epoch;
   samples.rounds = 1;
   samples.prompts_drawn = count_prompts(samples.shards);

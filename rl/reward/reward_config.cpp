@@ -7,6 +7,7 @@
 #include "rl/reward/process_scorer.h"
 #include "rl/reward/reward_function.h"
 #include "rl/reward/rule_scorer.h"
+#include "rl/reward/sandbox_scorer.h"
 #include "runtime/core/environment.h"
 
 namespace rl {
@@ -40,6 +41,7 @@ class Maker {
     if (!(timeout >= 0.001 && timeout <= 86400)) return config.out_of_range("reward.timeout", "seconds from 0.001 to 86400");
     if (memory < 0 || memory > (1 << 24)) return config.out_of_range("reward.memory_limit_mb", "at least 0 (no limit)");
     if (retries < 0 || retries > 100) return config.out_of_range("reward.retries", "from 0 to 100");
+    maker.workers_ = static_cast<std::size_t>(workers);
     maker.limits_.workers = static_cast<std::size_t>((processes + workers - 1) / workers);
     maker.limits_.timeout = std::chrono::milliseconds(std::llround(timeout * 1000));
     maker.limits_.memory_bytes = memory << 20;
@@ -48,10 +50,29 @@ class Maker {
   }
 
   ScorerResult rule(const std::string& name, const ordered_json& options, const std::string& key) const {
-    if (name.empty() || name == "data_source") return std::unique_ptr<Scorer>(std::make_unique<RuleScorer>());
+    if (name.empty() || name == "data_source") return by_data_source();
     Result<Rule> rule = Rule::create(name, options);
     if (!rule.ok()) return rule.status().with_context(key);
     return std::unique_ptr<Scorer>(std::make_unique<RuleScorer>(std::move(*rule)));
+  }
+
+  ScorerResult by_data_source() const {
+    ConfigReader read(config_);
+    const std::optional<std::string> url = read.find_string("reward.sandbox_fusion.url");
+    const std::int64_t concurrency = read.get_int("reward.sandbox_fusion.max_concurrent"), memory = read.get_int("reward.sandbox_fusion.memory_limit_mb");
+    if (!read.status().ok()) return read.status();
+    if (!url || url->empty()) return std::unique_ptr<Scorer>(std::make_unique<RuleScorer>());
+    if (concurrency < 1 || concurrency > 1024) return config_.out_of_range("reward.sandbox_fusion.max_concurrent", "from 1 to 1024");
+    if (memory < 1) return config_.out_of_range("reward.sandbox_fusion.memory_limit_mb", "at least 1");
+    if (!start_) return std::unique_ptr<Scorer>(std::make_unique<SandboxedRules>(nullptr));
+    const SandboxOptions options{.url = *url,
+                                 .concurrency = (static_cast<std::size_t>(concurrency) + workers_ - 1) / workers_,
+                                 .memory_limit_mb = memory,
+                                 .timeout = limits_.timeout,
+                                 .retries = limits_.retries};
+    Result<std::unique_ptr<SandboxScorer>> sandbox = SandboxScorer::create(options);
+    if (!sandbox.ok()) return sandbox.status();
+    return std::unique_ptr<Scorer>(std::make_unique<SandboxedRules>(std::move(*sandbox)));
   }
 
   ScorerResult python(const std::string& file, const std::string& function, const ordered_json& kwargs) const {
@@ -137,6 +158,7 @@ class Maker {
   bool start_;
   const RewardModelLoader& load_model_;
   ScoringLimits limits_;
+  std::size_t workers_ = 1;  // that share what may run at once
 };
 
 ordered_json tree_at(const Config& config, const char* key) {

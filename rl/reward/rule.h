@@ -3,6 +3,7 @@
 
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -54,8 +55,11 @@ runtime::Result<double> rule_reward(const std::string& rule, std::string_view re
 /// "exact, contains, ...", for messages.
 std::string list_reward_rules();
 
+/// Data sources whose responses are programs, which a sandbox runs: those that verl knows.
+std::span<const std::string_view> code_data_sources();
+
 /// The rule that a data source implies, as verl's default_compute_score has it ("openai/gsm8k" -> gsm8k), and those of our own data sets ("toy" -> letters).
-/// kUnimplemented: verl scores it by something that isn't built (code in a sandbox); kInvalidArgument: nobody knows it. Both say what to set.
+/// kInvalidArgument: nobody knows it, or its responses are programs. Both say what to set.
 runtime::Result<std::string> rule_for_data_source(std::string_view data_source);
 
 }  // namespace rl

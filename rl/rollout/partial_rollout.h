@@ -3,34 +3,13 @@
 
 #include <cstdint>
 #include <span>
-#include <tuple>
 #include <vector>
 
+#include "rl/rollout/begun_prompt.h"
 #include "rl/rollout/engine.h"
-#include "rl/rollout/request.h"
 #include "runtime/core/result.h"
 
 namespace rl {
-
-/// A prompt whose samples are being drawn.
-struct BegunPrompt {
-  std::vector<std::int32_t> ids;
-  std::uint64_t seed = 0;
-  std::vector<BegunSample> samples = {};  // all of them, or none where nothing has been drawn
-
-  auto fields() { return std::tie(ids, seed, samples); }
-  bool operator==(const BegunPrompt&) const = default;
-};
-
-/// How much is to be finished, of prompts that stand oldest first.
-struct PartialPlan {
-  std::int64_t prompts = 0;      // that are wanted: generation ends when so many have all their samples
-  std::int64_t must_finish = 0;  // the first so many are waited for, however long they take
-  std::int64_t start_anew = 0;   // the first so many forget what was drawn of them
-
-  auto fields() { return std::tie(prompts, must_finish, start_anew); }
-  bool operator==(const PartialPlan&) const = default;
-};
 
 struct PartialDraw {
   std::vector<std::int64_t> finished;                // plan.prompts indices into the prompts, ascending: the oldest of those that are done

@@ -65,6 +65,18 @@ Metrics balance_metrics(const std::vector<std::int64_t>& tokens_by_worker) {
           {"global_seqlen/mean", total(tokens_by_worker) / static_cast<double>(tokens_by_worker.size())}};
 }
 
+void add_staleness(Metrics& metrics, const VersionSpans& versions, std::int64_t steps) {
+  std::vector<double> spans, staleness, worst;
+  for (std::size_t i = 0; i < versions.oldest.size(); ++i) {
+    spans.push_back(static_cast<double>(versions.newest[i] - versions.oldest[i] + 1));
+    staleness.push_back(static_cast<double>(steps - versions.newest[i]));
+    worst.push_back(static_cast<double>(steps - versions.oldest[i]));
+  }
+  add_distribution(metrics, "training/off_policy/trajectory_spans", spans);
+  add_distribution(metrics, "training/off_policy/trajectory_staleness", staleness);
+  add_distribution(metrics, "training/off_policy/trajectory_staleness_worst", worst);
+}
+
 Metrics sum_metrics(const std::vector<Metrics>& parts) {
   Metrics sum;
   for (const Metrics& part : parts) {

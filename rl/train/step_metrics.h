@@ -34,6 +34,16 @@ Metrics sample_metrics(const SampleScalars& samples);
 /// global_seqlen/...: how evenly a step's tokens, prompts and responses, lie on the workers. min, max: as they are; they are what verl calls balanced, too.
 Metrics balance_metrics(const std::vector<std::int64_t>& tokens_by_worker);
 
+/// Per sample, after how many steps the weights were that drew its first and its last token.
+struct VersionSpans {
+  std::vector<std::int64_t> oldest;
+  std::vector<std::int64_t> newest;
+};
+
+/// training/off_policy/trajectory_spans/... (versions that one sample was drawn by), trajectory_staleness/... and trajectory_staleness_worst/... (steps between the newest or oldest of them
+/// and the weights of now, which have learned from `steps`).
+void add_staleness(Metrics& metrics, const VersionSpans& versions, std::int64_t steps);
+
 /// Adds up the parts that data-parallel workers report; of perf/max_... the greatest.
 Metrics sum_metrics(const std::vector<Metrics>& parts);
 

@@ -36,8 +36,8 @@ Status read_algorithm(const Config& config, TrainerOptions& options) {
                         .horizon = read.get_float("algorithm.kl_ctrl.horizon")};
   options.filter_groups = {.enabled = read.get_bool("algorithm.filter_groups.enable"), .rounds_max = read.get_int("algorithm.filter_groups.max_num_gen_batches")};
   options.gen_batch_prompts = read.find_int("data.gen_batch_size").value_or(options.batch_prompts);
-  // There verl hands prompts on in pieces of gen_batch_size while others are trained on: steps are drawn whole here.
-  if (read.get_string("trainer.v1.trainer_mode") == "separate_async") options.gen_batch_prompts = options.batch_prompts;
+  // There verl hands prompts on in pieces of gen_batch_size while others are trained on: here they come in whole steps.
+  if (read.get_string("trainer.v1.trainer_mode").ends_with("_async")) options.gen_batch_prompts = options.batch_prompts;
   options.reward_scaling = {.baseline = read.get_bool("algorithm.reward_baseline"),
                             .normalize = read.get_bool("algorithm.normalize_reward"),
                             .decay = read.get_float("algorithm.reward_decay")};
@@ -157,6 +157,9 @@ Result<TrainerOptions> TrainerOptions::from_config(const Config& config) {
   const Result<std::optional<RolloutWorkersOptions>> rollout_workers = RolloutWorkersOptions::from_config(config, policy_workers);
   if (!rollout_workers.ok()) return rollout_workers.status();
   options.rollout_workers = *rollout_workers;
+  const Result<std::optional<PartialRolloutOptions>> partial_rollouts = PartialRolloutOptions::from_config(config);
+  if (!partial_rollouts.ok()) return partial_rollouts.status();
+  options.partial_rollouts = *partial_rollouts;
   const Result<AlarmOptions> alarms = AlarmOptions::from_config(config);
   if (!alarms.ok()) return alarms.status();
   options.alarms = *alarms;

@@ -14,6 +14,7 @@
 #include "rl/config/config.h"
 #include "rl/train/alarms.h"
 #include "rl/train/early_stop.h"
+#include "rl/train/begun_rollouts.h"
 #include "rl/train/rollout_workers.h"
 #include "rl/train/sample_store.h"
 #include "runtime/core/result.h"
@@ -63,6 +64,7 @@ struct TrainerOptions {
   SampleStoreOptions sample_store;
   std::optional<PfPpoOptions> pf_ppo;
   RewardScalingOptions reward_scaling;
+  std::optional<PartialRolloutOptions> partial_rollouts;  // responses go on from step to step; nothing: each step's are drawn to their ends
   std::optional<RolloutWorkersOptions> rollout_workers;  // that draw samples a step ahead; nothing: the policy's own do, in turns with training
   bool mask_truncated = false;           // responses that the length limit cut do not count
   std::optional<double> positive_score;  // the score from which on a response is right; nothing: nobody asks

@@ -68,6 +68,18 @@ Result<Generated> PolicyActor::generate_greedy(const PromptBatch& prompts) {
   return publish(worker_->generate_greedy(prompts), 0.0);
 }
 
+Result<PartlyGenerated> PolicyActor::generate_partially(const std::vector<BegunPrompt>& begun, const std::vector<PromptBatch>& fresh, const PartialPlan& plan, std::uint64_t version) {
+  const CallSpan span("generate_partially");
+  const auto begin = std::chrono::steady_clock::now();
+  Result<PartialBatch> partial = worker_->generate_partially({begun, fresh}, plan, version);
+  if (!partial.ok()) return partial.status();
+  Result<Generated> generated = publish(partial->batch, std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count());
+  if (!generated.ok()) return generated.status();
+  Result<runtime::ObjectRef<std::vector<BegunPrompt>>> rest = runtime_.put(partial->rest);
+  if (!rest.ok()) return rest.status();
+  return PartlyGenerated{std::move(*generated), std::move(partial->finished), std::move(partial->oldest), std::move(partial->newest), std::move(*rest)};
+}
+
 Result<Generated> PolicyActor::gather(const RolloutBatch& kept, const RolloutBatch& fresh, const std::vector<std::int64_t>& prompts) {
   const CallSpan span("gather");
   return publish(append_prompts(kept, fresh, prompts), 0.0);
@@ -199,7 +211,7 @@ runtime::Runtime& training_runtime() {
 
 void register_training_actors(runtime::Runtime& runtime) {
   registered_runtime = &runtime;
-  runtime.register_actor<PolicyActor>(PolicyActor::kName, &PolicyActor::generate, &PolicyActor::generate_greedy, &PolicyActor::publish_weights, &PolicyActor::generate_with, &PolicyActor::gather, &PolicyActor::estimate, &PolicyActor::update, &PolicyActor::supervise,
+  runtime.register_actor<PolicyActor>(PolicyActor::kName, &PolicyActor::generate, &PolicyActor::generate_greedy, &PolicyActor::generate_partially, &PolicyActor::publish_weights, &PolicyActor::generate_with, &PolicyActor::gather, &PolicyActor::estimate, &PolicyActor::update, &PolicyActor::supervise,
                                       &PolicyActor::check_weights, &PolicyActor::weights_checksum, &PolicyActor::save, &PolicyActor::load,
                                       &PolicyActor::reset_optimizer, &PolicyActor::take_snapshot, &PolicyActor::begin_profile, &PolicyActor::end_profile,
                                       runtime::method(&PolicyActor::write_snapshot, {.concurrency_group = kSavingCalls}));

@@ -47,6 +47,17 @@ struct Generated {
   auto fields() { return std::tie(batch, summary); }
 };
 
+/// As Generated, of partial rollouts; see PartialBatch.
+struct PartlyGenerated {
+  Generated generated;
+  std::vector<std::int64_t> finished;
+  std::vector<std::int64_t> oldest;
+  std::vector<std::int64_t> newest;
+  runtime::ObjectRef<std::vector<BegunPrompt>> rest;
+
+  auto fields() { return std::tie(generated, finished, oldest, newest, rest); }
+};
+
 /// What a critic says of one worker's samples: the policy gets the reference, the controller reads the summary.
 struct Estimated {
   runtime::ObjectRef<TokenEstimates> estimates;
@@ -67,6 +78,8 @@ class PolicyActor {
 
   runtime::Result<Generated> generate(const PromptBatch& prompts, bool validation);
   runtime::Result<Generated> generate_greedy(const PromptBatch& prompts);
+  /// See PolicyWorker; `begun` is what the call before left over.
+  runtime::Result<PartlyGenerated> generate_partially(const std::vector<BegunPrompt>& begun, const std::vector<PromptBatch>& fresh, const PartialPlan& plan, std::uint64_t version);
   /// Gives the cluster the weights of now under that name, see WeightPublisher; versions grow.
   runtime::Status publish_weights(const std::string& name, std::uint64_t version);
   /// As generate(), by published weights of at least that version, which it waits for. Names may alternate; versions grow over all of them.

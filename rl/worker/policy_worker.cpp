@@ -123,19 +123,37 @@ Result<RolloutBatch> PolicyWorker::generate_greedy(const PromptBatch& prompts) {
   return draw(prompts, greedy);
 }
 
+// Without its prompt.
+Request PolicyWorker::request_like(const SamplingOptions& how) {
+  return {.prompt_ids = {},
+          .n = how.samples,
+          .sampling = {.temperature = how.temperature,
+                       .top_p = how.top_p,
+                       .top_k = how.top_k,
+                       .repetition_penalty = how.repetition_penalty,
+                       .max_new_tokens = how.response_tokens_max,
+                       .min_new_tokens = how.response_tokens_min,
+                       .ignore_eos = how.ignore_eos}};
+}
+
+// Samples of prompts that are in the batch already, in their order.
+static Status append_samples(RolloutBatch& batch, std::int32_t prompt, std::span<const Completion> completions) {
+  for (const Completion& completion : completions) {
+    if (completion.ids.empty()) return runtime::internal_error("the engine gave an empty response");
+    batch.prompt_of.push_back(prompt);
+    batch.responses.append(completion.ids);
+    batch.logprobs.insert(batch.logprobs.end(), completion.logprobs.begin(), completion.logprobs.end());
+    batch.lengths_max.push_back(completion.length_max);
+    batch.stopped.push_back(completion.finish_reason == FinishReason::kStop ? 1 : 0);
+  }
+  return {};
+}
+
 Result<RolloutBatch> PolicyWorker::draw(const PromptBatch& prompts, const SamplingOptions& how) {
   if (!prompts.ids.consistent() || static_cast<std::int64_t>(prompts.seeds.size()) != prompts.ids.rows()) {
     return runtime::invalid_argument("generate: a seed for each prompt is needed");
   }
-  const Request like{.prompt_ids = {},
-                     .n = how.samples,
-                     .sampling = {.temperature = how.temperature,
-                                  .top_p = how.top_p,
-                                  .top_k = how.top_k,
-                                  .repetition_penalty = how.repetition_penalty,
-                                  .max_new_tokens = how.response_tokens_max,
-                                  .min_new_tokens = how.response_tokens_min,
-                                  .ignore_eos = how.ignore_eos}};
+  const Request like = request_like(how);
   if (agent_) return converse(prompts, like);
   std::vector<Request> requests;
   for (std::int64_t i = 0; i < prompts.ids.rows(); ++i) {
@@ -151,14 +169,35 @@ Result<RolloutBatch> PolicyWorker::draw(const PromptBatch& prompts, const Sampli
   if (!completions.ok()) return completions.status();
   for (const Completion& completion : *completions) {
     if (completion.finish_reason == FinishReason::kError) return completion.status.with_context("generating for prompt " + std::to_string(completion.request));
-    if (completion.ids.empty()) return runtime::internal_error("the engine gave an empty response");
-    batch.prompt_of.push_back(static_cast<std::int32_t>(completion.request));
-    batch.responses.append(completion.ids);
-    batch.logprobs.insert(batch.logprobs.end(), completion.logprobs.begin(), completion.logprobs.end());
-    batch.lengths_max.push_back(completion.length_max);
-    batch.stopped.push_back(completion.finish_reason == FinishReason::kStop ? 1 : 0);
+    const Status appended = append_samples(batch, static_cast<std::int32_t>(completion.request), std::span(&completion, 1));
+    if (!appended.ok()) return appended;
   }
   return batch;
+}
+
+Result<PartialBatch> PolicyWorker::generate_partially(const PartialPrompts& prompts, const PartialPlan& plan, std::uint64_t version) {
+  std::vector<BegunPrompt> all = prompts.begun;
+  for (const PromptBatch& fresh : prompts.fresh) {
+    if (!fresh.ids.consistent() || static_cast<std::int64_t>(fresh.seeds.size()) != fresh.ids.rows()) return runtime::invalid_argument("generate_partially: a seed for each prompt is needed");
+    for (std::int64_t i = 0; i < fresh.ids.rows(); ++i) {
+      const auto ids = fresh.ids.row(i);
+      all.push_back({.ids = {ids.begin(), ids.end()}, .seed = fresh.seeds[static_cast<std::size_t>(i)]});
+    }
+  }
+  engine_->weights_changed(version);
+  Result<PartialDraw> draw = draw_partially(*engine_, request_like(options_.training), all, plan);
+  if (!draw.ok()) return draw.status();
+  PartialBatch partial{.batch = {}, .finished = std::move(draw->finished), .oldest = {}, .newest = {}, .rest = std::move(draw->rest)};
+  for (std::size_t i = 0; i < partial.finished.size(); ++i) {
+    partial.batch.prompts.append(all[static_cast<std::size_t>(partial.finished[i])].ids);
+    const Status appended = append_samples(partial.batch, static_cast<std::int32_t>(i), draw->completions[i]);
+    if (!appended.ok()) return appended;
+    for (const Completion& completion : draw->completions[i]) {
+      partial.oldest.push_back(static_cast<std::int64_t>(completion.weight_versions.front().version));
+      partial.newest.push_back(static_cast<std::int64_t>(completion.weight_versions.back().version));
+    }
+  }
+  return partial;
 }
 
 // Between two calls the weights change, and with them what the engine's cache is worth.

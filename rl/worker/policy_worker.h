@@ -9,6 +9,7 @@
 
 #include "rl/agent/agent_loop.h"
 #include "rl/rollout/engine.h"
+#include "rl/rollout/partial_rollout.h"
 #include "rl/train/batch_plan.h"
 #include "rl/train/communicator.h"
 #include "rl/train/learner.h"
@@ -20,6 +21,21 @@
 #include "runtime/core/result.h"
 
 namespace rl {
+
+/// Prompts for partial rollouts, oldest first: those that a draw before has begun, and new ones.
+struct PartialPrompts {
+  std::vector<BegunPrompt> begun;
+  std::vector<PromptBatch> fresh;
+};
+
+/// What became of them.
+struct PartialBatch {
+  RolloutBatch batch;                  // of the prompts that are finished
+  std::vector<std::int64_t> finished;  // which they are: indices into all prompts, ascending
+  std::vector<std::int64_t> oldest;    // per sample: the first and the last version of the weights that drew it
+  std::vector<std::int64_t> newest;
+  std::vector<BegunPrompt> rest;
+};
 
 /// One data-parallel rank of the policy: a Transformer (or an adapter on one), its optimizer, and an engine that reads the same weights in place.
 /// With options.critic the Transformer has a value head, too, which learns in the same passes.
@@ -36,6 +52,9 @@ class PolicyWorker {
 
   /// One greedy response to each prompt: what ReMax compares the samples with. Errors: as generate().
   runtime::Result<RolloutBatch> generate_greedy(const PromptBatch& prompts);
+
+  /// Of those prompts as many as the plan says, with the weights of now, which are that version; see draw_partially(). Errors: its.
+  runtime::Result<PartialBatch> generate_partially(const PartialPrompts& prompts, const PartialPlan& plan, std::uint64_t version);
 
   /// Of the samples drawn since this was asked last: what became of calls of tools. Empty without several turns.
   Metrics take_draw_metrics() { return agent_ ? agent_->take_metrics() : Metrics(); }
@@ -82,6 +101,7 @@ class PolicyWorker {
   PolicyWorker(const PolicyOptions& options, std::unique_ptr<Transformer> model, std::unique_ptr<Communicator> communicator);
 
   runtime::Result<std::vector<std::filesystem::path>> with_tokenizer(runtime::Result<std::vector<std::filesystem::path>> files, const std::filesystem::path& folder) const;
+  static Request request_like(const SamplingOptions& how);
   runtime::Result<RolloutBatch> draw(const PromptBatch& prompts, const SamplingOptions& how);
   runtime::Result<RolloutBatch> converse(const PromptBatch& prompts, const Request& like);
 

@@ -1,47 +1,21 @@
 #include "rl/reward/http_scorer.h"
 
 #include <gtest/gtest.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
-#include <cstdio>
-#include <cstdlib>
+#include "tests/rl/reward/server_fixture.h"
 
 namespace rl {
 namespace {
 
 using runtime::ErrorCode;
 
-// The server as a process of its own, which ends when its stdin does.
-class HttpScorerTest : public ::testing::Test {
+class HttpScorerTest : public ServerTest {
  protected:
-  void SetUp() override {
-    int in[2], out[2];
-    ASSERT_EQ(::pipe(in), 0);
-    ASSERT_EQ(::pipe(out), 0);
-    server_ = ::fork();
-    if (server_ == 0) {
-      ::dup2(in[0], 0);
-      ::dup2(out[1], 1);
-      for (int fd = 3; fd < 64; ++fd) ::close(fd);
-      ::execlp("python3", "python3", STARLING_SOURCE_DIR "/tests/rl/reward/reward_server.py", nullptr);
-      ::_exit(127);
-    }
-    ::close(in[0]);
-    ::close(out[1]);
-    to_server_ = in[1];
-    std::FILE* said = ::fdopen(out[0], "r");
-    ASSERT_EQ(std::fscanf(said, "%d", &port_), 1);
-    std::fclose(said);
-  }
-  void TearDown() override {
-    ::close(to_server_);
-    ::waitpid(server_, nullptr, 0);
-  }
+  HttpScorerTest() : ServerTest("reward_server.py") {}
 
   HttpScorerOptions options(const std::string& path) const {
     HttpScorerOptions options;
-    options.url = "http://127.0.0.1:" + std::to_string(port_) + path;
+    options.url = url(path);
     options.batch_size = 3;
     options.pause = std::chrono::milliseconds(1);
     return options;
@@ -54,10 +28,6 @@ class HttpScorerTest : public ::testing::Test {
     for (const std::string& response : responses) requests.push_back({.data_source = "x", .response = response, .ground_truth = "", .extra_info = "", .where = "t:1"});
     return scorer.ok() ? (*scorer)->score(requests).value_or(ScoredBatch{}) : ScoredBatch{};
   }
-
-  pid_t server_ = -1;
-  int to_server_ = -1;
-  int port_ = 0;
 };
 
 TEST_F(HttpScorerTest, ScoresInBatchesAndKeepsTheOrder) {
