@@ -54,7 +54,7 @@ Result<double> ppo_step(const Roles& roles, PromptFeed& feed, std::int64_t step)
   const auto learned = roles.critic.fetch(&CriticActor::update, split(samples), split(estimates), split(plans));
   if (!learned.ok()) return learned.status();
   const std::vector<std::vector<float>> no_kl_loss(lengths.size());
-  const auto updated = roles.policy.fetch(&PolicyActor::update, split(samples), split(no_kl_loss), split(plans), split(estimates));
+  const auto updated = roles.policy.fetch(&PolicyActor::update, split(samples), split(no_kl_loss), split(plans), split(estimates), split(no_kl_loss));
   if (!updated.ok()) return updated.status();
   const std::vector<double> flat = join<double>(scores);
   return std::accumulate(flat.begin(), flat.end(), 0.0) / static_cast<double>(flat.size());

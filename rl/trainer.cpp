@@ -54,7 +54,8 @@ Result<Metrics> Trainer::take_step() {
   }
   if (critic_.empty() || !policy_waits) {
     const auto logprobs = options_.kl_loss ? select(samples->references, &Referenced::logprobs) : no_logprobs_;
-    const auto updated = policy_.fetch(&PolicyActor::update, split(samples->batches), split(logprobs), split(plans), split(credit->estimates));
+    const auto taught = options_.distills ? select(samples->taught, &Referenced::logprobs) : no_logprobs_;
+    const auto updated = policy_.fetch(&PolicyActor::update, split(samples->batches), split(logprobs), split(plans), split(credit->estimates), split(taught));
     if (!updated.ok()) return updated.status();
     metrics.merge(sum_metrics(*updated));
     metrics["actor/lr"] = rate;

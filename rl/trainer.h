@@ -99,6 +99,7 @@ class Trainer {
     std::vector<std::vector<std::vector<double>>> components;  // per sample, what the reward gives under component_keys(); else empty
     std::vector<std::int64_t> rows;  // per prompt of the step: of the data set; of the last round
     std::vector<Referenced> references;                     // empty where nothing needs them
+    std::vector<Referenced> taught;                         // the same of a teacher
     std::vector<RewardReport> reports;                      // of all rounds
     Metrics draw_metrics;                                   // of all rounds, workers and calls: what became of tools
     std::int64_t epoch = 0;
@@ -171,6 +172,8 @@ class Trainer {
   runtime::Status start_critic();
   runtime::Status start_reward();
   runtime::Status start_reference();
+  runtime::Status find_teacher(const PolicyOptions& policy);
+  runtime::Status start_teacher();
   runtime::Status open_logs();
   runtime::Status restore(const std::filesystem::path& folder);
   runtime::Status begin();
@@ -194,6 +197,7 @@ class Trainer {
   runtime::Status restore_step(std::span<const SavedGroup> groups, std::int64_t step, const std::filesystem::path& file);
   runtime::Status score(StepSamples& samples, const std::vector<RewardReport>& greedy, StepTimer& timer);
   runtime::Status refer(StepSamples& samples, StepTimer& timer);
+  runtime::Status teach(StepSamples& samples, StepTimer& timer);
   bool refers_later() const { return options_.filter_groups.enabled || options_.sample_store.enabled; }
   runtime::Status mix_replayed(StepSamples& samples);
   runtime::Status append_replayed(StepSamples& samples, std::vector<std::vector<StoredGroup>> groups);
@@ -230,6 +234,7 @@ class Trainer {
   LrScheduleOptions lr_schedule_;
   LrScheduleOptions critic_lr_schedule_;
   std::filesystem::path critic_model_;
+  std::filesystem::path teacher_model_;  // empty unless the policy is distilled
   std::optional<std::filesystem::path> adapter_;  // the LoRA adapter that training begins with, empty for a new one; nothing: all weights are trained
   std::filesystem::path model_;  // what training starts from, and what the reference stays at
   SlotOptions policy_slots_;
@@ -238,6 +243,7 @@ class Trainer {
   WorkerGroup<PolicyActor> rollouts_;      // empty unless samples are drawn by workers of their own
   WorkerGroup<CriticActor> critic_;        // empty unless the critic has a model of its own
   WorkerGroup<ReferenceActor> reference_;  // empty unless the objective needs one
+  WorkerGroup<ReferenceActor> teacher_;    // empty unless the policy is distilled
   WorkerGroup<RewardActor> reward_;
   bool scores_early_ = false;  // the reward begins while samples are drawn
   std::unique_ptr<PromptFeed> feed_;

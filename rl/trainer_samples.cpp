@@ -216,12 +216,13 @@ runtime::Status Trainer::take_components(StepSamples& samples) const {
 }
 
 runtime::Status Trainer::refer(StepSamples& samples, StepTimer& timer) {
-  if (!options_.uses_reference()) return {};
-  auto referenced = reference_.fetch(&ReferenceActor::score, split(samples.batches));
-  if (!referenced.ok()) return referenced.status();
-  samples.references = std::move(*referenced);
-  timer.lap("ref");
-  return {};
+  if (options_.uses_reference()) {
+    auto referenced = reference_.fetch(&ReferenceActor::score, split(samples.batches));
+    if (!referenced.ok()) return referenced.status();
+    samples.references = std::move(*referenced);
+    timer.lap("ref");
+  }
+  return options_.distills ? teach(samples, timer) : runtime::Status();
 }
 
 // Samples that have no score are left out of all that follows.

@@ -109,6 +109,9 @@ Status Trainer::start_all() {
     const fs::path& folder = policy_options->adapter->folder;
     adapter_ = folder.empty() ? folder : fs::absolute(folder);
   }
+  if (options_.distills) {
+    if (const Status found = find_teacher(*policy_options); !found.ok()) return found;
+  }
   Result<Config> found = with_reward_models_found(config_);
   if (!found.ok()) return found.status();
   reward_config_ = std::move(*found);
@@ -131,6 +134,7 @@ Status Trainer::start_all() {
   status = start_policy(*slots);
   if (status.ok() && options_.rollout_workers) status = start_rollouts();
   if (status.ok() && options_.uses_critic()) status = start_critic();
+  if (status.ok() && options_.distills) status = start_teacher();
   const Status reward_status = reward.get();
   if (status.ok()) status = reward_status;
   if (status.ok() && *checkpoint) status = restore(**checkpoint);

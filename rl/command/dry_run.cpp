@@ -27,6 +27,8 @@ namespace {
 using runtime::Result;
 using runtime::Status;
 
+constexpr const char* kTeacherPath = "distillation.teacher_models.teacher_model.model_path";
+
 std::string text(std::int64_t number) { return std::to_string(number); }
 
 // Keys of which each is right and which contradict each other.
@@ -43,6 +45,8 @@ std::vector<std::string> contradictions(const TrainerOptions& trainer, const Slo
   }
   const auto given = config.find_string("actor_rollout_ref.model.path");
   if (given.ok() && !given->has_value()) found.push_back("actor_rollout_ref.model.path is not set: there is no model to train");
+  const auto teacher = config.find_string(kTeacherPath);
+  if (trainer.distills && teacher.ok() && !teacher->has_value()) found.push_back(std::string(kTeacherPath) + " is not set: there is no teacher to learn from; name one, or set distillation.enabled=false");
   return found;
 }
 
@@ -118,6 +122,16 @@ std::vector<MemoryPart> reward_memory(const Config& config, std::int64_t share_t
   return parts;
 }
 
+// Of the teacher, likewise.
+std::vector<MemoryPart> teacher_memory(const Config& config, const ModelConfig& student, const MemoryOptions& scoring, std::ostream& out) {
+  const Result<std::string> name = config.get_string(kTeacherPath);
+  if (!name.ok()) return {};  // a contradiction, and told as one
+  const Result<ModelConfig> model = *name == kToyModelName ? Result<ModelConfig>(student) : ModelConfig::load(*name);
+  if (model.ok()) return scoring_memory(*model, scoring);
+  out << "  teacher " << *name << ": not counted: " << model.status().message() << "\n";
+  return {};
+}
+
 // Rows of a pass over `samples` whole ones: the responses of a group share their prompt's.
 std::int64_t rows_computed(std::int64_t samples, std::int64_t samples_per_prompt, std::int64_t longest, std::int64_t responses) {
   const std::int64_t groups = (samples + samples_per_prompt - 1) / samples_per_prompt;
@@ -168,6 +182,7 @@ Status print_memory(const Config& config, const TrainerOptions& trainer, const P
     roles.push_back({"rollout (generates a step ahead)", trainer.rollout_workers->size(), std::move(parts)});
   }
   out << "memory of each process, at its peak:\n";
+  if (trainer.distills) roles.push_back({"teacher", workers, teacher_memory(config, *model, scoring, out)});
   roles.push_back({"reward", workers, reward_memory(config, share * longest, longest, out)});
   std::int64_t all = 0;
   for (RoleMemory& role : roles) {

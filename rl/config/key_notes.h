@@ -21,5 +21,7 @@ inline constexpr std::string_view kRouting = "the engine and the trainer compute
 inline constexpr std::string_view kSameLogprobs = "the engine and the trainer compute the same bits: every weight is 1, and no sample is rejected";
 inline constexpr std::string_view kRewardModelPlace = "the reward model runs with the reward workers, on the policy's slots";
 inline constexpr std::string_view kAsynchronous = "generation beside training, with older weights, is not built yet";
+inline constexpr std::string_view kTeacherPlace = "the teacher runs beside the policy, on its slots: as many workers as that has";
+inline constexpr std::string_view kTopkLoss = "only used by losses over a teacher's most likely tokens: loss_mode=forward_kl_topk";
 inline constexpr std::string_view kOwnProcesses = "of verl's own processes";
 }  // namespace rl::key_notes

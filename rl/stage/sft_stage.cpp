@@ -5,8 +5,8 @@
 #include <utility>
 
 #include "rl/model/model_config.h"
-#include "rl/text/tokenizer.h"
 #include "rl/train/step_metrics.h"
+#include "rl/train/teacher_vocabulary.h"
 #include "rl/train/toy_model.h"
 
 namespace rl {
@@ -49,15 +49,7 @@ Status SftStage::open_teacher() {
   if (!*options) return {};
   Result<std::filesystem::path> teacher = resolve_model(setup_.config, "distillation.teacher.path", setup_.options.seed);
   if (!teacher.ok()) return teacher.status();
-  const Result<Tokenizer> own = Tokenizer::load(setup_.model);
-  if (!own.ok()) return own.status();
-  const Result<Tokenizer> others = Tokenizer::load(*teacher);
-  if (!others.ok()) return others.status().with_context("distillation.teacher.path");
-  for (std::int32_t id = 0; id < std::max(own->vocab_size(), others->vocab_size()); ++id) {
-    if (own->id_to_token(id) == others->id_to_token(id)) continue;
-    return runtime::invalid_argument("distillation.teacher.path: token " + std::to_string(id) + " is '" + others->id_to_token(id) + "' there and '" + own->id_to_token(id) +
-                                     "' in model.path: distributions can be compared over one vocabulary only; take a teacher of the student's family");
-  }
+  if (const Status same = check_same_vocabulary(setup_.model, *teacher); !same.ok()) return same.with_context("distillation.teacher.path");
   teacher_ = std::move(*teacher);
   return {};
 }

@@ -114,7 +114,7 @@ Metrics StepTimer::metrics(const SampleScalars& samples, std::int64_t workers) c
     if (seconds_.contains(name) && count > 0) metrics[std::string("timing_per_token_ms/") + name] = seconds(name) * 1000.0 / count;
   };
   per_token("gen", total(samples.response_tokens));
-  for (const char* name : {"ref", "values", "adv", "update_critic", "update_actor"}) per_token(name, tokens);
+  for (const char* name : {"ref", "teacher", "values", "adv", "update_critic", "update_actor"}) per_token(name, tokens);
   return metrics;
 }
 

@@ -96,6 +96,7 @@ Result<TrainerOptions> TrainerOptions::from_config(const Config& config) {
   options.critic_warmup = read.get_int("trainer.critic_warmup");
   options.critic_model = read.find_string("critic.model.path").value_or("");
   options.kl_loss = read.get_bool("actor_rollout_ref.actor.use_kl_loss");
+  options.distills = read.get_bool("distillation.enabled");
 
   options.epochs = read.get_int("trainer.total_epochs");
   options.steps = read.find_int("trainer.total_training_steps");

@@ -66,6 +66,7 @@ struct TrainerOptions {
   bool normalize_by_std = true;          // GRPO's advantages; without it Dr.GRPO's
   bool kl_in_reward = false;
   bool kl_loss = false;
+  bool distills = false;                 // a teacher scores the samples; see DistillationObjective
   KlControllerOptions kl_control;        // of the KL in the reward
   FilterGroupsOptions filter_groups;
   SampleStoreOptions sample_store;

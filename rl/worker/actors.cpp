@@ -103,9 +103,10 @@ Result<Estimated> PolicyActor::estimate(const RolloutBatch& batch, const std::ve
   return put_estimates(runtime_, worker_->estimate(batch, reference_logprobs, task));
 }
 
-Result<Metrics> PolicyActor::update(const RolloutBatch& batch, const std::vector<float>& reference_logprobs, const UpdatePlan& plan, const TokenEstimates& estimates) {
+Result<Metrics> PolicyActor::update(const RolloutBatch& batch, const std::vector<float>& reference_logprobs, const UpdatePlan& plan, const TokenEstimates& estimates,
+                                    const std::vector<float>& teacher_logprobs) {
   const CallSpan span("update");
-  return with_peak_memory(worker_->update(batch, reference_logprobs, plan, estimates));
+  return with_peak_memory(worker_->update(batch, reference_logprobs, plan, estimates, teacher_logprobs));
 }
 
 Result<Metrics> PolicyActor::supervise(const DemonstrationBatch& batch, std::int64_t tokens_total, double learning_rate) {

@@ -91,7 +91,7 @@ class PolicyActor {
   /// `kept` and the samples of `prompts` (rows of `fresh`) behind it, as one batch: how a step's samples are gathered from several rounds.
   runtime::Result<Generated> gather(const RolloutBatch& kept, const RolloutBatch& fresh, const std::vector<std::int64_t>& prompts);
   runtime::Result<Estimated> estimate(const RolloutBatch& batch, const std::vector<float>& reference_logprobs, const EstimateTask& task);
-  runtime::Result<Metrics> update(const RolloutBatch& batch, const std::vector<float>& reference_logprobs, const UpdatePlan& plan, const TokenEstimates& estimates);
+  runtime::Result<Metrics> update(const RolloutBatch& batch, const std::vector<float>& reference_logprobs, const UpdatePlan& plan, const TokenEstimates& estimates, const std::vector<float>& teacher_logprobs);
   runtime::Result<Metrics> supervise(const DemonstrationBatch& batch, std::int64_t tokens_total, double learning_rate);
   runtime::Status check_weights() { return worker_->check_weights(); }
   std::uint64_t weights_checksum() { return worker_->weights_checksum(); }

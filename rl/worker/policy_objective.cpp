@@ -73,6 +73,14 @@ Status check_disco(const Config& config, const DiscoOptions& disco, const std::s
   return {};
 }
 
+// Means over the mini-batch's tokens, these samples' share of them.
+struct Shares {
+  at::Tensor weight_BT;
+  double tokens = 1.0;  // of the mini-batch
+
+  double of(const at::Tensor& values_BT) const { return masked_sum(values_BT, weight_BT).item<double>() / tokens; }
+};
+
 // A policy loss, and the weights of tokens that it held back.
 struct Surrogate {
   at::Tensor loss;
@@ -122,6 +130,29 @@ Surrogate surrogate(const PolicyObjective& objective, const ObjectiveInputs& in,
     }
   }
   return {};
+}
+
+// What rewards have the policy learn, and what keeps it from learning only that.
+at::Tensor reward_loss(const PolicyObjective& objective, const ObjectiveInputs& in, const MiniBatch& mini_batch, const Aggregation& aggregation, const Shares& shares, Metrics& metrics) {
+  const at::Tensor repeats_B1 = in.repeats_B.unsqueeze(1);
+  const Surrogate policy = surrogate(objective, in, aggregation);
+  at::Tensor loss = policy.loss;
+  if (objective.entropy_coefficient != 0.0) loss = loss - aggregate(in.entropy_BT * repeats_B1, in.mask_BT, aggregation) * objective.entropy_coefficient;
+  if (objective.use_kl_loss) {
+    const at::Tensor kl_loss = aggregate(kl_penalty(in.logprobs_BT, in.reference_BT, objective.kl_penalty) * repeats_B1, in.mask_BT, aggregation);
+    loss = loss + kl_loss * objective.kl_coefficient;
+    metrics["actor/kl_loss"] += kl_loss.item<double>();
+  }
+  if (objective.positive_nll_coefficient != 0.0) {
+    const double tokens = std::max(1.0, static_cast<double>(mini_batch.positive_tokens_total));
+    const at::Tensor nll = -masked_sum(in.logprobs_BT, shares.weight_BT * in.positive_B.unsqueeze(1)) / tokens;
+    loss = loss + nll * objective.positive_nll_coefficient;
+    metrics["actor/positive_nll"] += nll.item<double>();
+  }
+  metrics["actor/pg_loss"] += policy.loss.item<double>();
+  metrics["actor/pg_clipfrac"] += shares.of(policy.clipped_BT);
+  metrics["actor/pg_clipfrac_lower"] += shares.of(policy.clipped_lower_BT);
+  return loss;
 }
 
 }  // namespace
@@ -188,6 +219,9 @@ Result<PolicyObjective> PolicyObjective::from_config(const Config& config) {
   objective.aggregation = *aggregation;
   objective.kl_penalty = *penalty;
   if (const Status correction = read_rollout_correction(config, objective); !correction.ok()) return correction;
+  const Result<std::optional<DistillationObjective>> distillation = DistillationObjective::from_config(config);
+  if (!distillation.ok()) return distillation.status();
+  objective.distillation = *distillation;
   return objective;
 }
 
@@ -196,31 +230,15 @@ at::Tensor policy_objective(const PolicyObjective& objective, const ObjectiveInp
                                 .tokens = static_cast<double>(mini_batch.tokens_total),
                                 .sequences = static_cast<double>(mini_batch.samples_total),
                                 .horizon = objective.horizon};
-  const at::Tensor repeats_B1 = in.repeats_B.unsqueeze(1);
-  const at::Tensor weight_BT = in.mask_BT * repeats_B1;
-  const Surrogate policy = surrogate(objective, in, aggregation);
-  at::Tensor loss = policy.loss;
-  if (objective.entropy_coefficient != 0.0) loss = loss - aggregate(in.entropy_BT * repeats_B1, in.mask_BT, aggregation) * objective.entropy_coefficient;
-  if (objective.use_kl_loss) {
-    const at::Tensor kl_loss = aggregate(kl_penalty(in.logprobs_BT, in.reference_BT, objective.kl_penalty) * repeats_B1, in.mask_BT, aggregation);
-    loss = loss + kl_loss * objective.kl_coefficient;
-    metrics["actor/kl_loss"] += kl_loss.item<double>();
+  const Shares shares{.weight_BT = in.mask_BT * in.repeats_B.unsqueeze(1), .tokens = std::max(1.0, static_cast<double>(mini_batch.tokens_total))};
+  at::Tensor loss;
+  if (objective.uses_rewards()) loss = reward_loss(objective, in, mini_batch, aggregation, shares, metrics);
+  if (objective.distillation) {
+    const at::Tensor taught = teacher_loss(*objective.distillation, in, aggregation, shares.tokens, metrics);
+    loss = loss.defined() ? loss + taught * objective.distillation->coefficient : taught;
   }
-  if (objective.positive_nll_coefficient != 0.0) {
-    const double tokens = std::max(1.0, static_cast<double>(mini_batch.positive_tokens_total));
-    const at::Tensor nll = -masked_sum(in.logprobs_BT, weight_BT * in.positive_B.unsqueeze(1)) / tokens;
-    loss = loss + nll * objective.positive_nll_coefficient;
-    metrics["actor/positive_nll"] += nll.item<double>();
-  }
-
-  // Means over the mini-batch's tokens, these samples' share of them.
-  const double tokens = std::max(1.0, static_cast<double>(mini_batch.tokens_total));
-  const auto share = [&](const at::Tensor& values_BT) { return masked_sum(values_BT, weight_BT).item<double>() / tokens; };
-  metrics["actor/pg_loss"] += policy.loss.item<double>();
-  metrics["actor/entropy"] += share(in.entropy_BT.detach());
-  metrics["actor/ppo_kl"] -= share(log_ratio(in.logprobs_BT.detach(), in.old_logprobs_BT));
-  metrics["actor/pg_clipfrac"] += share(policy.clipped_BT);
-  metrics["actor/pg_clipfrac_lower"] += share(policy.clipped_lower_BT);
+  metrics["actor/entropy"] += shares.of(in.entropy_BT.detach());
+  metrics["actor/ppo_kl"] -= shares.of(log_ratio(in.logprobs_BT.detach(), in.old_logprobs_BT));
   return loss;
 }
 

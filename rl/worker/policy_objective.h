@@ -1,4 +1,5 @@
-// What the policy maximises: one of the policy losses, an entropy bonus, a penalty for leaving the reference, and a likelihood of what was right.
+// What the policy maximises: one of the policy losses, an entropy bonus, a penalty for leaving the reference, and a likelihood of what was right; beside them, or in
+// their place, what a teacher says.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -15,6 +16,7 @@
 #include "rl/watch/metrics.h"
 #include "rl/worker/covariant_tokens.h"
 #include "rl/worker/disco.h"
+#include "rl/worker/distillation_objective.h"
 #include "runtime/core/result.h"
 
 namespace rl {
@@ -51,11 +53,15 @@ struct PolicyObjective {
   double kl_coefficient = 0.001;
   KlPenalty kl_penalty;
   double positive_nll_coefficient = 0.0;  // of the likelihood of responses that were right; VAPO, arXiv:2504.05118, section 3.3
+  std::optional<DistillationObjective> distillation;  // nothing: there is no teacher
 
-  /// From `actor_rollout_ref.actor.*`. kInvalidArgument: a value out of range, by key.
+  /// From `actor_rollout_ref.actor.*` and `distillation.*`. kInvalidArgument: a value out of range, by key.
   static runtime::Result<PolicyObjective> from_config(const Config& config);
 
-  bool chooses_tokens() const { return mode == PolicyLossMode::kClipCov || mode == PolicyLossMode::kKlCov; }
+  /// Whether rewards are learned from; else a teacher is all there is.
+  bool uses_rewards() const { return !distillation || distillation->task_rewards; }
+
+  bool chooses_tokens() const { return uses_rewards() && (mode == PolicyLossMode::kClipCov || mode == PolicyLossMode::kKlCov); }
 };
 
 /// Some samples of a mini-batch. Shapes: B samples, T tokens of the longest response; what stands where mask_BT is 0 never matters.
@@ -71,6 +77,7 @@ struct ObjectiveInputs {
   double kl_weight = 0.0;      // DiscoWeights::kl; of kDisco
   at::Tensor repeats_B;        // how often each sample counts; see UpdatePlan
   at::Tensor positive_B;       // 1 where the response was right
+  at::Tensor teacher_BT = {};  // log-probs; undefined without a teacher
 };
 
 /// The loss of these samples as their part of the mini-batch's: summed over micro-batches and workers, losses and gradients are those of the whole,

@@ -27,7 +27,13 @@ at::Tensor copy_to_tensor(std::span<const float> values) {
   return at::from_blob(const_cast<float*>(values.data()), {static_cast<std::int64_t>(values.size())}, at::kFloat).clone();
 }
 
-Status check_update(const RolloutBatch& batch, std::span<const float> reference_logprobs, const UpdatePlan& plan, const TokenEstimates& estimates,
+// Log-probs of another model: of each learned token where they are wanted, else none.
+Status check_logprobs(const char* whose, std::span<const float> logprobs, bool wanted, const RolloutBatch& batch) {
+  if (logprobs.size() == (wanted ? batch.logprobs.size() : 0)) return {};
+  return runtime::invalid_argument("update: " + std::to_string(logprobs.size()) + " " + whose + " log-probs for " + std::to_string(batch.logprobs.size()) + " tokens");
+}
+
+Status check_update(const RolloutBatch& batch, std::span<const float> reference_logprobs, std::span<const float> teacher_logprobs, const UpdatePlan& plan, const TokenEstimates& estimates,
                     const PolicyOptions& options) {
   if (const Status valid = batch.validate(); !valid.ok()) return valid;
   if (estimates.empty() && options.critic && batch.samples() > 0) return runtime::invalid_argument("update: the critic's estimates are missing");
@@ -36,10 +42,8 @@ Status check_update(const RolloutBatch& batch, std::span<const float> reference_
   } else if (static_cast<std::int64_t>(plan.advantages.size()) != batch.samples()) {
     return runtime::invalid_argument("update: one advantage a sample is needed");
   }
-  if (reference_logprobs.size() != (options.objective.use_kl_loss ? batch.logprobs.size() : 0)) {
-    return runtime::invalid_argument("update: " + std::to_string(reference_logprobs.size()) + " reference log-probs for " +
-                                     std::to_string(batch.logprobs.size()) + " tokens");
-  }
+  if (const Status valid = check_logprobs("reference", reference_logprobs, options.objective.use_kl_loss, batch); !valid.ok()) return valid;
+  if (const Status valid = check_logprobs("teacher", teacher_logprobs, options.objective.distillation.has_value(), batch); !valid.ok()) return valid;
   return check_plan(batch, plan);
 }
 
@@ -269,6 +273,7 @@ Result<TokenEstimates> PolicyWorker::estimate(const RolloutBatch& batch, std::sp
 struct PolicyWorker::Update {
   const RolloutBatch& batch;
   std::span<const float> reference_logprobs;
+  std::span<const float> teacher_logprobs;
   const UpdatePlan& plan;
   const TokenEstimates& estimates;
   std::vector<float> own_logprobs;  // of the responses, where they are computed in another precision than they were drawn in; else empty
@@ -276,10 +281,11 @@ struct PolicyWorker::Update {
   std::vector<float> chosen;  // per response token: 1 where covariant_tokens() chose; else empty
 };
 
-Result<Metrics> PolicyWorker::update(const RolloutBatch& batch, std::span<const float> reference_logprobs, const UpdatePlan& plan, const TokenEstimates& estimates) {
-  const Status valid = check_update(batch, reference_logprobs, plan, estimates, options_);
+Result<Metrics> PolicyWorker::update(const RolloutBatch& batch, std::span<const float> reference_logprobs, const UpdatePlan& plan, const TokenEstimates& estimates,
+                                     std::span<const float> teacher_logprobs) {
+  const Status valid = check_update(batch, reference_logprobs, teacher_logprobs, plan, estimates, options_);
   if (!valid.ok()) return valid;
-  Update update{batch, reference_logprobs, plan, estimates, {}, {}, {}};
+  Update update{batch, reference_logprobs, teacher_logprobs, plan, estimates, {}, {}, {}};
   if (options_.bf16) {
     Result<std::vector<float>> own = logprobs(batch);
     if (!own.ok()) return own.status();
@@ -358,6 +364,7 @@ at::Tensor PolicyWorker::policy_loss(const Update& update, const MiniBatch& mini
   }
   if (!update.chosen.empty()) inputs.chosen_BT = padded_rows(update.chosen, batch, first, last);
   if (options_.objective.use_kl_loss) inputs.reference_BT = padded_rows(update.reference_logprobs, batch, first, last);
+  if (options_.objective.distillation) inputs.teacher_BT = padded_rows(update.teacher_logprobs, batch, first, last);
   if (update.estimates.empty()) {
     const auto mine = std::span(update.plan.advantages).subspan(static_cast<std::size_t>(first), static_cast<std::size_t>(last - first));
     inputs.advantages_BT = per_token(copy_to_tensor(mine), inputs.mask_BT);

@@ -66,12 +66,13 @@ class PolicyWorker {
   /// kInvalidArgument: GAE, and options.critic is nothing; those of estimate_tokens.
   runtime::Result<TokenEstimates> estimate(const RolloutBatch& batch, std::span<const float> reference_logprobs, const EstimateTask& task);
 
-  /// PPO's policy update: options.epochs passes over the mini-batches, an optimizer step each. `reference_logprobs` belong to
-  /// the learned tokens, and are empty unless the objective has a KL loss. Advantages are the plan's, per sample, or a critic's, per token; a
+  /// PPO's policy update: options.epochs passes over the mini-batches, an optimizer step each. `reference_logprobs` and `teacher_logprobs` belong to
+  /// the learned tokens, and are empty unless the objective has a KL loss or a teacher. Advantages are the plan's, per sample, or a critic's, per token; a
   /// critic on this backbone learns its returns in the same passes, so that its gradient reaches the backbone.
-  /// Returns "actor/..." (and "critic/...") metrics as this worker's part of the step's means: summed over the workers they are the whole.
+  /// Returns "actor/..." (and "critic/...", "distillation/...") metrics as this worker's part of the step's means: summed over the workers they are the whole.
   /// kInvalidArgument: sizes that do not fit. Others: those of Learner::apply.
-  runtime::Result<Metrics> update(const RolloutBatch& batch, std::span<const float> reference_logprobs, const UpdatePlan& plan, const TokenEstimates& estimates = {});
+  runtime::Result<Metrics> update(const RolloutBatch& batch, std::span<const float> reference_logprobs, const UpdatePlan& plan, const TokenEstimates& estimates = {},
+                                  std::span<const float> teacher_logprobs = {});
 
   /// One supervised step on the responses of `batch`, mean over `tokens_total` response tokens of all workers.
   /// Returns "sft/..." metrics, parts as in update().

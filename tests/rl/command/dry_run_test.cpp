@@ -48,6 +48,16 @@ TEST(DryRun, SaysTheMemoryOfEachRole) {
   EXPECT_TRUE(has(all.text, "critic x 2: ")) << all.text;
 }
 
+TEST(DryRun, ATeacherTakesMemoryAndMustBeNamed) {
+  const std::string path = "distillation.teacher_models.teacher_model.model_path";
+  const Told told = tell({"distillation.enabled=true", path + "=toy", "trainer.n_gpus_per_node=2"});
+  EXPECT_EQ(told.error, "");
+  EXPECT_TRUE(has(told.text, "teacher x 2: ")) << told.text;
+  EXPECT_TRUE(has(tell({"distillation.enabled=true", path + "=/no/such/teacher"}).text, "teacher /no/such/teacher: not counted"));
+  EXPECT_TRUE(has(tell({"distillation.enabled=true"}).error, path + " is not set"));
+  EXPECT_FALSE(has(tell({path + "=toy"}).text, "teacher x"));
+}
+
 TEST(DryRun, KeysThatContradictEachOtherAreNamedTogether) {
   const Told told = tell({"actor_rollout_ref.actor.ppo_mini_batch_size=6", "trainer.n_gpus_per_node=32"});
   EXPECT_TRUE(has(told.error, "less than the 32 workers")) << told.error;
