@@ -7,6 +7,7 @@
 #include "rl/train/process_memory.h"
 #include "rl/train/validation_metrics.h"
 #include "rl/train/worker_lists.h"
+#include "rl/worker/variance_proxy.h"
 #include "runtime/core/log.h"
 
 namespace rl {
@@ -21,7 +22,7 @@ Result<Metrics> Trainer::take_step() {
   const Result<StepSamples> samples = draw_samples(timer);
   if (!samples.ok()) return samples.status();
 
-  const Result<Credit> credit = assign_credit(*samples);
+  const Result<Credit> credit = assign_credit(*samples, timer);
   if (!credit.ok()) return credit.status();
   timer.lap("adv");
   if (!options_.rollout_folder.empty()) {
@@ -74,6 +75,7 @@ Result<Metrics> Trainer::take_step() {
                               .turns = join<std::int64_t>(select(samples->summaries, &RolloutSummary::turns)),
                               .stopped = join<std::uint8_t>(select(samples->summaries, &RolloutSummary::stopped)),
                               .prompt_tokens_max = options_.prompt_tokens_max};
+  finish_variance_proxies(metrics, static_cast<std::int64_t>(scalars.scores.size()));
   metrics.merge(sample_metrics(scalars));
   metrics.merge(balance_metrics(tokens_by_worker(samples->summaries)));
   metrics["perf/cpu_memory_used_gb"] = machine_memory_used_gb();

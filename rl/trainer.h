@@ -206,7 +206,7 @@ class Trainer {
   runtime::Status take_components(StepSamples& samples) const;
   runtime::Result<StepPrompts> next_prompts(std::int64_t step, std::int64_t round);
   runtime::Status leave_out_unscored(StepSamples& samples) const;
-  runtime::Result<Credit> assign_credit(const StepSamples& samples);
+  runtime::Result<Credit> assign_credit(const StepSamples& samples, StepTimer& timer);
   std::vector<float> credit_by_value(const StepSamples& samples, const std::vector<std::int64_t>& groups, Credit& credit);
   void scale_rewards(Credit& credit);
   runtime::Status penalize(const StepSamples& samples, Credit& credit);

@@ -26,7 +26,7 @@ std::vector<std::int64_t> sample_groups(const std::vector<PromptShard>& shards, 
 
 }  // namespace
 
-Result<Trainer::Credit> Trainer::assign_credit(const StepSamples& samples) {
+Result<Trainer::Credit> Trainer::assign_credit(const StepSamples& samples, StepTimer& timer) {
   Credit credit{.advantages = {}, .estimates = no_estimates_, .scaling = {}, .use = use_of(samples), .rewards = samples.scores, .metrics = {}};
   scale_rewards(credit);
   const std::vector<std::vector<double>> scores = credit.rewards;
@@ -65,6 +65,7 @@ Result<Trainer::Credit> Trainer::assign_credit(const StepSamples& samples) {
   const auto estimated = critic_.empty() ? policy_.fetch(&PolicyActor::estimate, split(samples.batches), split(logprobs), split(tasks))
                                          : critic_.fetch(&CriticActor::estimate, split(samples.batches), split(logprobs), split(tasks));
   if (!estimated.ok()) return estimated.status();
+  if (options_.estimator == AdvantageEstimator::kGae) timer.lap("values");
   EstimateSummary all;
   for (const Estimated& part : *estimated) all.add(part.summary);
   credit.estimates = select(*estimated, &Estimated::estimates);

@@ -7,6 +7,7 @@
 #include "rl/model/bf16_products.h"
 #include "rl/model/head.h"
 #include "rl/model/recompute_layers.h"
+#include "rl/train/flops.h"
 #include "rl/worker/reference_worker.h"
 
 namespace rl {
@@ -15,7 +16,8 @@ using runtime::Result;
 using runtime::Status;
 
 CriticWorker::CriticWorker(const CriticOptions& options, std::unique_ptr<Transformer> model, std::unique_ptr<Communicator> communicator)
-    : options_(options), learner_(std::move(model), std::move(communicator), options.learner), head_(learner_.model().config().output_heads.front().name) {}
+    : options_(options), learner_(std::move(model), std::move(communicator), options.learner), head_(learner_.model().config().output_heads.front().name),
+      peak_flops_(measured_peak_flops(learner_.model().parameters().arena().device(), options.bf16)) {}
 
 Result<std::unique_ptr<CriticWorker>> CriticWorker::create(const CriticOptions& options, std::unique_ptr<Communicator> communicator) {
   at::set_num_threads(options.threads);  // backward's matrix products
@@ -43,7 +45,7 @@ Result<Metrics> CriticWorker::update(const RolloutBatch& batch, const TokenEstim
   if (valid.ok()) valid = check_estimates(batch, estimates);
   if (valid.ok()) valid = check_plan(batch, plan);
   if (!valid.ok()) return valid;
-  const UpdateLoop loop{.epochs = options_.epochs, .micro_batch = options_.micro_batch, .learning_rate = plan.learning_rate, .role = "critic"};
+  const UpdateLoop loop{.epochs = options_.epochs, .micro_batch = options_.micro_batch, .learning_rate = plan.learning_rate, .role = "critic", .peak_flops = peak_flops_};
   return run_updates(learner_, batch, plan.mini_batches, loop, [&](const MiniBatch& mini_batch, std::int64_t first, std::int64_t last, Metrics& metrics) -> Status {
     const RecomputeLayers recompute(options_.recompute_layers);
     const Bf16Products bf16(options_.bf16);

@@ -45,6 +45,7 @@ class CriticWorker {
   CriticOptions options_;
   Learner learner_;
   std::string head_;
+  double peak_flops_;  // measured at the beginning
 };
 
 }  // namespace rl

@@ -171,6 +171,7 @@ Result<PolicyOptions> PolicyOptions::from_config(const Config& config) {
   }
   options.deterministic_rollouts = read.get_bool(rollout + "deterministic");
   options.epochs = read.get_int(actor + "ppo_epochs");
+  options.probes_variance = read.get_bool(actor + "calculate_sum_pi_squared");
   const std::int64_t prompt_tokens_max = read.get_int("data.max_prompt_length");
   const std::int64_t rollout_prompt_tokens = read.get_int(rollout + "prompt_length");
   const std::int64_t rollout_response_tokens = read.get_int(rollout + "response_length");

@@ -96,6 +96,7 @@ struct PolicyOptions {
   std::string chat_template;                  // of several turns, in place of the model's own
   nlohmann::ordered_json template_variables = nlohmann::ordered_json::object();  // of several turns
   std::optional<AdapterOptions> adapter;      // nothing: all weights are trained
+  bool probes_variance = false;               // variance_proxy/... metrics, for a forward pass more
   std::optional<SharedCriticOptions> critic;  // nothing: none on the policy's backbone
 
   /// From `actor_rollout_ref.*` and `data.max_*_length`. kInvalidArgument: a value out of range, by key.

@@ -15,7 +15,9 @@
 #include "rl/model/head.h"
 #include "rl/model/recompute_layers.h"
 #include "rl/model/save.h"
+#include "rl/train/flops.h"
 #include "rl/worker/reference_worker.h"
+#include "rl/worker/variance_proxy.h"
 
 namespace rl {
 namespace {
@@ -109,6 +111,7 @@ Result<std::unique_ptr<PolicyWorker>> PolicyWorker::create(const PolicyOptions& 
   Result<std::unique_ptr<Engine>> engine = Engine::create(transformer, engine_options);
   if (!engine.ok()) return engine.status();
   worker->engine_ = std::move(*engine);
+  worker->peak_flops_ = measured_peak_flops(transformer.parameters().arena().device(), options.bf16);
   return worker;
 }
 
@@ -298,11 +301,21 @@ Result<Metrics> PolicyWorker::update(const RolloutBatch& batch, std::span<const 
     if (!chosen.ok()) return chosen.status();
     update.chosen = std::move(*chosen);
   }
+  Metrics variance;
+  if (options_.probes_variance && !plan.critic_only) {
+    const Bf16Products bf16(options_.bf16);
+    const Result<Probabilities> probabilities = response_probabilities(learner_.model(), batch, options_.training.temperature, options_.micro_batch);
+    if (!probabilities.ok()) return probabilities.status();
+    std::int64_t samples_total = 0;
+    for (const MiniBatch& mini_batch : plan.mini_batches) samples_total += mini_batch.samples_total;
+    variance = variance_parts(batch, *probabilities, token_advantages(batch, plan, estimates), plan.use, samples_total);
+  }
   const bool weighs = options_.objective.mode == PolicyLossMode::kDisco && !plan.critic_only;
-  const UpdateLoop loop{.epochs = options_.epochs, .micro_batch = options_.micro_batch, .learning_rate = plan.learning_rate, .role = "actor"};
+  const UpdateLoop loop{.epochs = options_.epochs, .micro_batch = options_.micro_batch, .learning_rate = plan.learning_rate, .role = "actor", .peak_flops = peak_flops_};
   Result<Metrics> metrics = run_updates(learner_, batch, plan.mini_batches, loop, [&](const MiniBatch& mini_batch, std::int64_t first, std::int64_t last, Metrics& part) {
     return accumulate(update, mini_batch, first, last, part);
   }, weighs ? BeginMiniBatch([&](const MiniBatch& mini_batch, bool first) { return weigh(update, mini_batch, first); }) : BeginMiniBatch());
+  if (metrics.ok()) metrics->merge(variance);
   if (metrics.ok() && options_.bf16) (*metrics)["training/rollout_probs_diff_mean"] = mean_difference(batch.logprobs, update.own_logprobs) / learner_.communicator().size();
   return metrics;
 }

@@ -120,6 +120,7 @@ class PolicyWorker {
   Learner learner_;
   std::unique_ptr<AgentLoop> agent_;  // null: each sample is one turn
   std::unique_ptr<Engine> engine_;
+  double peak_flops_ = 0.0;  // measured at the beginning
 };
 
 }  // namespace rl

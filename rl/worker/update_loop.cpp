@@ -4,9 +4,11 @@
 #include <ATen/ops/zeros.h>
 
 #include <algorithm>
+#include <chrono>
 #include <exception>
 #include <vector>
 
+#include "rl/train/flops.h"
 #include "rl/worker/reference_worker.h"
 
 namespace rl {
@@ -53,6 +55,7 @@ at::Tensor positive_of(const SampleUse& use, std::int64_t first, std::int64_t la
 
 Result<Metrics> run_updates(Learner& learner, const RolloutBatch& batch, std::span<const MiniBatch> mini_batches, const UpdateLoop& loop,
                             const AccumulateSamples& accumulate, const BeginMiniBatch& begin) {
+  const auto begun_at = std::chrono::steady_clock::now();
   const std::vector<std::int64_t> lengths = sample_lengths(batch);
   const std::string skipped = loop.role + "/skipped_updates";
   Metrics metrics;
@@ -79,6 +82,11 @@ Result<Metrics> run_updates(Learner& learner, const RolloutBatch& batch, std::sp
   const double steps = static_cast<double>(loop.epochs) * static_cast<double>(mini_batches.size());
   for (auto& [name, value] : metrics) {
     if (name != skipped) value /= std::max(1.0, steps);
+  }
+  const std::chrono::duration<double> took = std::chrono::steady_clock::now() - begun_at;
+  if (loop.peak_flops > 0) {
+    const double flops = training_flops(learner.model().config(), lengths) * static_cast<double>(loop.epochs);
+    metrics["perf/mfu/" + loop.role] = flops / std::max(took.count(), 1e-9) / loop.peak_flops / learner.communicator().size();
   }
   return metrics;
 }

@@ -48,6 +48,7 @@ struct UpdateLoop {
   MicroBatchLimits micro_batch;
   double learning_rate = 0.0;
   std::string role;  // of the metrics: "actor"
+  double peak_flops = 0.0;  // what perf/mfu/<role> is a share of
 };
 
 /// Forward and backward over samples [first, last) of a mini-batch; adds its part to the metrics.
@@ -57,7 +58,8 @@ using AccumulateSamples = std::function<runtime::Status(const MiniBatch& mini_ba
 using BeginMiniBatch = std::function<runtime::Status(const MiniBatch& mini_batch, bool first)>;
 
 /// Runs it over all mini-batches and takes their optimizer steps. Returns what `accumulate` added, <role>/grad_norm and <role>/skipped_updates as
-/// this worker's part of the means over the steps: summed over the workers they are the whole (skipped updates are not divided).
+/// this worker's part of the means over the steps: summed over the workers they are the whole (skipped updates are not divided). So is perf/mfu/<role>, the
+/// share of the peak that training_flops() makes in the time that it all took.
 /// Errors: those of `accumulate` and of Learner::apply.
 runtime::Result<Metrics> run_updates(Learner& learner, const RolloutBatch& batch, std::span<const MiniBatch> mini_batches, const UpdateLoop& loop,
                                      const AccumulateSamples& accumulate, const BeginMiniBatch& begin = {});
