@@ -22,6 +22,7 @@ struct HttpScorerOptions {
 
 /// POSTs {"samples": [{"data_source", "solution_str", "ground_truth", "extra_info"}, ...]} and expects {"scores": [...]}, or the list alone: of each sample a
 /// number or {"score": number, ...}. No connection, silence, 429 and 5xx are tried again.
+/// Several calls of score() may be on their way at once.
 class HttpScorer : public Scorer {
  public:
   /// Asks the server about no samples, so that one that isn't there is known before the first step. kUnavailable: no connection, with the address;

@@ -3,6 +3,7 @@
 #include <cmath>
 #include <utility>
 
+#include "rl/reward/early_scorer.h"
 #include "rl/reward/http_scorer.h"
 #include "rl/reward/process_scorer.h"
 #include "rl/reward/reward_function.h"
@@ -72,7 +73,8 @@ class Maker {
                                  .retries = limits_.retries};
     Result<std::unique_ptr<SandboxScorer>> sandbox = SandboxScorer::create(options);
     if (!sandbox.ok()) return sandbox.status();
-    return std::unique_ptr<Scorer>(std::make_unique<SandboxedRules>(std::move(*sandbox)));
+    auto early = std::make_unique<EarlyScorer>(std::move(*sandbox), EarlyScoring{.batch_size = 1, .concurrency = options.concurrency});
+    return std::unique_ptr<Scorer>(std::make_unique<SandboxedRules>(std::move(early)));
   }
 
   ScorerResult python(const std::string& file, const std::string& function, const ordered_json& kwargs) const {
@@ -107,7 +109,10 @@ class Maker {
       if (token == nullptr || *token == 0) return invalid_argument("reward.http.auth_env: the environment variable " + *variable + " is not set where the reward workers run");
       options.headers.push_back(std::string("Authorization: Bearer ") + token);
     }
-    return as_scorer(HttpScorer::create(std::move(options)));
+    const EarlyScoring early{.batch_size = options.batch_size, .concurrency = options.concurrency};
+    Result<std::unique_ptr<HttpScorer>> scorer = HttpScorer::create(std::move(options));
+    if (!scorer.ok()) return scorer.status();
+    return std::unique_ptr<Scorer>(std::make_unique<EarlyScorer>(std::move(*scorer), early));
   }
 
   ScorerResult model(const std::string& folder) const {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cctype>
+#include <iterator>
 #include <thread>
 #include <utility>
 
@@ -235,7 +236,9 @@ Result<ScoredBatch> SandboxScorer::score(std::span<const ScoreRequest> requests)
     for (std::size_t at = next++; at < jobs.size(); at = next++) {
       const auto [sample, test] = jobs[at];
       const TestCases::Case& one = cases[sample].cases[test];
+      slots_.acquire();
       outcomes[sample][test] = run_case(options_, client, request_body(options_, programs[sample], cases[sample], one), one, mine);
+      slots_.release();
     }
   };
   std::vector<std::thread> workers;
@@ -245,6 +248,12 @@ Result<ScoredBatch> SandboxScorer::score(std::span<const ScoreRequest> requests)
   for (const ScoreCounts& part : counts) batch.counts.add(part);
   for (const std::vector<Outcome>& of_sample : outcomes) batch.scores.push_back(score_of(of_sample));
   return batch;
+}
+
+void SandboxedRules::prepare(std::span<const ScoreRequest> requests) {
+  std::vector<ScoreRequest> programs;
+  std::copy_if(requests.begin(), requests.end(), std::back_inserter(programs), is_code);
+  sandbox_->prepare(programs);
 }
 
 Result<ScoredBatch> SandboxedRules::score(std::span<const ScoreRequest> requests) {

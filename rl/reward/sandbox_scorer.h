@@ -6,6 +6,7 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <semaphore>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -44,7 +45,7 @@ struct SandboxOptions {
 };
 
 /// The share of the first ten cases that a program passes (verl's, with its `continuous`); 0 without a program, or where it does not compile. A response for which the server gives no verdict
-/// has no score.
+/// has no score. Several calls of score() may be on their way at once, and share the programs that may run at once.
 class SandboxScorer : public Scorer {
  public:
   /// Has the server run a program that does nothing, so that one that isn't there is known before the first step. kUnavailable: no connection, with the address; kInvalidArgument: no
@@ -55,23 +56,26 @@ class SandboxScorer : public Scorer {
   runtime::Status check_row(const ScoreRequest& row) const override { return TestCases::parse(row.ground_truth).status(); }
 
  private:
-  explicit SandboxScorer(SandboxOptions options) : options_(std::move(options)) {}
+  explicit SandboxScorer(SandboxOptions options) : options_(std::move(options)), slots_(static_cast<std::ptrdiff_t>(options_.concurrency)) {}
 
   SandboxOptions options_;
+  std::counting_semaphore<> slots_;  // of programs
 };
 
 /// By data source: programs to the sandbox, the others to their rules.
 class SandboxedRules : public Scorer {
  public:
   /// Without a sandbox only check_row() may be called.
-  explicit SandboxedRules(std::unique_ptr<SandboxScorer> sandbox) : sandbox_(std::move(sandbox)) {}
+  explicit SandboxedRules(std::unique_ptr<Scorer> sandbox) : sandbox_(std::move(sandbox)) {}
 
+  bool prepares() const override { return sandbox_ && sandbox_->prepares(); }
+  void prepare(std::span<const ScoreRequest> requests) override;
   runtime::Result<ScoredBatch> score(std::span<const ScoreRequest> requests) override;
   runtime::Status check_row(const ScoreRequest& row) const override;
 
  private:
   RuleScorer rules_;
-  std::unique_ptr<SandboxScorer> sandbox_;
+  std::unique_ptr<Scorer> sandbox_;
 };
 
 }  // namespace rl
