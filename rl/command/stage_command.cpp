@@ -1,15 +1,9 @@
 #include "rl/command/stage_command.h"
 
-#include <CLI/CLI.hpp>
-
 #include <iostream>
-#include <optional>
 #include <utility>
 
-#include "rl/check/check_command.h"
-#include "rl/command/command_line.h"
-#include "rl/config/config.h"
-#include "rl/config/hydra_file.h"
+#include "rl/command/config_command.h"
 #include "rl/stage/stage_trainer.h"
 #include "runtime/core/log.h"
 
@@ -40,41 +34,13 @@ Status train(runtime::Runtime& runtime, const Config& config, std::unique_ptr<St
 }  // namespace
 
 int run_stage_command(runtime::Runtime& runtime, const StageCommand& command, int argc, char** argv) {
-  if (is_check_command(argc, argv)) return check_command(argc, argv);
-  CLI::App app(command.description + " Keys have the names of verl's SFT trainer, overrides Hydra's grammar.", "starling " + std::string(command.keys.command()));
-  app.footer("Example:\n  " + command.example + "\nWithout a running cluster, one is started on this machine for as long as the command runs.");
-  ConfigSources sources;
-  sources.keys = &command.keys;
-  ConfigFileOptions file;
-  std::string address;
-  bool print_config = false;
-  bool dry = false;
-  bool check = false;
-  app.add_option("--config", file.file, "YAML file")->type_name("FILE");
-  app.add_option("--config-path,--config-dir", file.hydra_path, "as Hydra's: folder of the file that --config-name names")->type_name("FOLDER");
-  app.add_option("--config-name", file.hydra_name, "as Hydra's: a file there; verl's own are the defaults")->type_name("NAME");
-  app.add_option("--address", address, "HOST:PORT of a node of the cluster; default: STARLING_ADDRESS, then the last `starling start`")->type_name("ADDRESS");
-  app.add_flag("--config-print", print_config, "print the merged configuration as YAML and do nothing else");
-  app.add_flag("--dry-run", dry, "say what would run, with its batches and memory, and read all rows; start nothing");
-  app.add_flag("--check", check, "say what each key means here, without models or data (--json: as JSON); exit code 1: something is refused");
-  app.add_option("overrides", sources.overrides, "key=value, +key=value, ++key=value, ~key")->type_name("OVERRIDE");
-  if (const std::optional<int> exit = parse_command_line(app, argc, argv)) return *exit;
-  const auto found = find_config_file(file);
-  if (!found.ok()) return fail(found.status());
-  sources.file = *found;
-  const runtime::Result<Config> config = Config::load(sources);
-  if (!config.ok()) return fail(config.status());
-  if (print_config) {
-    std::cout << config->to_yaml();
-    return 0;
-  }
-  std::unique_ptr<Stage> stage = command.make();
-  if (dry) {
-    const Status fits = stage_dry_run(*config, *stage, std::cout);
-    return fits.ok() ? 0 : fail(fits);
-  }
-  for (const std::string& note : config->notes()) LOG(info, "{}", note);
-  return runtime.run([&](runtime::Runtime& started) { return train(started, *config, std::move(stage), command.generates); });
+  const ConfigCommand with_stage{.keys = command.keys,
+                                 .description = command.description,
+                                 .key_names = "the names of verl's SFT trainer",
+                                 .example = command.example,
+                                 .dry_run = [&](const Config& config, std::ostream& out) { return stage_dry_run(config, *command.make(), out); },
+                                 .run = [&](runtime::Runtime& started, const Config& config) { return train(started, config, command.make(), command.generates); }};
+  return run_config_command(runtime, with_stage, argc, argv);
 }
 
 }  // namespace rl

@@ -1,4 +1,4 @@
-// What the commands of the stages do alike: their command line, and the run.
+// What the commands of the stages do alike.
 #pragma once
 
 #include <functional>
@@ -19,8 +19,7 @@ struct StageCommand {
   bool generates = true;    // what it trains writes text
 };
 
-/// argv[0] is the command's name. `runtime` must have the classes of register_stage_actors() and not be started yet: a configuration that is wrong
-/// starts no cluster. Exit codes: 0 done, 1 failed (said on stderr), 2 usage.
+/// run_config_command() with that stage; `runtime` must have the classes of register_stage_actors().
 int run_stage_command(runtime::Runtime& runtime, const StageCommand& command, int argc, char** argv);
 
 /// What `--dry-run` says of a stage: batches, steps and memory. Errors: what the run would find wrong with the configuration. Starts nothing.

@@ -1,20 +1,14 @@
 #include "rl/command/train.h"
 
-#include <CLI/CLI.hpp>
-
 #include <algorithm>
 #include <cstdio>
 #include <iostream>
-#include <optional>
 #include <string>
 #include <vector>
 
-#include "rl/check/check_command.h"
-#include "rl/command/command_line.h"
+#include "rl/command/config_command.h"
 #include "rl/command/dry_run.h"
-#include "rl/command/local_model.h"
-#include "rl/config/config.h"
-#include "rl/config/hydra_file.h"
+#include "rl/train/learner_snapshot.h"
 #include "rl/train/sample_table.h"
 #include "rl/trainer.h"
 #include "runtime/core/log.h"
@@ -74,8 +68,14 @@ void print_summary(const Trainer& trainer, const ScoreCurve& curve, bool finishe
   for (const std::string& place : trainer.log().places()) std::cout << "metrics:    " << place << "\n";
   std::cout << "config:     " << (folder / "config.yaml").string() << "\n";
   if (const auto checkpoint = trainer.latest_checkpoint()) {
-    std::cout << "checkpoint: " << checkpoint->string() << "\n"
-              << "try it:     starling generate --model " << (*checkpoint / "actor" / "huggingface").string() << " --chat TEXT\n";
+    std::cout << "checkpoint: " << checkpoint->string() << "\n";
+    std::error_code error;
+    const std::filesystem::path model = *checkpoint / "actor" / kModelFolder;
+    if (std::filesystem::is_directory(model, error)) {
+      std::cout << "try it:     starling generate --model " << model.string() << " --chat TEXT\n";
+    } else {  // an adapter, which is merged first
+      std::cout << "try it:     starling export --checkpoint " << checkpoint->string() << " --out FOLDER\n";
+    }
   }
   std::cout.flush();
 }
@@ -98,41 +98,13 @@ Status train(runtime::Runtime& runtime, const Config& config) {
 }  // namespace
 
 int train_command(runtime::Runtime& runtime, int argc, char** argv) {
-  if (is_check_command(argc, argv)) return check_command(argc, argv);
-  CLI::App app("Trains a policy with reinforcement learning: PPO, GRPO and their relatives. Keys have verl's names, overrides Hydra's grammar.", "starling train");
-  app.footer(
-      "Example:\n  starling train data.dataset_name=toy data.train_batch_size=4 actor_rollout_ref.model.path=DIR trainer.max_steps=10\n"
-      "Without a running cluster, one is started on this machine for as long as the command runs.");
-  ConfigSources sources;
-  ConfigFileOptions file;
-  std::string address;
-  bool print_config = false;
-  app.add_option("--config", file.file, "YAML file")->type_name("FILE");
-  app.add_option("--config-path,--config-dir", file.hydra_path, "as Hydra's: folder of the file that --config-name names")->type_name("FOLDER");
-  app.add_option("--config-name", file.hydra_name, "as Hydra's: a file there; verl's own are the defaults")->type_name("NAME");
-  app.add_option("--address", address, "HOST:PORT of a node of the cluster; default: STARLING_ADDRESS, then the last `starling start`")->type_name("ADDRESS");
-  app.add_flag("--config-print", print_config, "print the merged configuration as YAML and do nothing else");
-  bool dry = false;
-  app.add_flag("--dry-run", dry, "say what would run, with its batches and memory, and whether the keys fit together; start nothing");
-  bool check = false;
-  app.add_flag("--check", check, "say what each key means here, without models or data (--json: as JSON); exit code 1: something is refused");
-  app.add_option("overrides", sources.overrides, "key=value, +key=value, ++key=value, ~key")->type_name("OVERRIDE");
-  if (const std::optional<int> exit = parse_command_line(app, argc, argv)) return *exit;
-  const auto found = find_config_file(file);
-  if (!found.ok()) return fail(found.status());
-  sources.file = *found;
-  const runtime::Result<Config> config = Config::load(sources);
-  if (!config.ok()) return fail(config.status());
-  if (print_config) {
-    std::cout << config->to_yaml();
-    return 0;
-  }
-  if (dry) {
-    const Status fits = dry_run(*config, std::cout);
-    return fits.ok() ? 0 : fail(fits);
-  }
-  for (const std::string& note : config->notes()) LOG(info, "{}", note);
-  return runtime.run([&](runtime::Runtime& started) { return train(started, *config); });
+  const ConfigCommand command{.keys = train_keys(),
+                              .description = "Trains a policy with reinforcement learning: PPO, GRPO and their relatives.",
+                              .key_names = "verl's names",
+                              .example = "starling train data.dataset_name=toy data.train_batch_size=4 actor_rollout_ref.model.path=DIR trainer.max_steps=10",
+                              .dry_run = dry_run,
+                              .run = train};
+  return run_config_command(runtime, command, argc, argv);
 }
 
 }  // namespace rl

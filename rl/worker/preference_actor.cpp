@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "rl/stage/stage_options.h"
+#include "rl/train/process_memory.h"
 #include "rl/train/toy_model.h"
 #include "rl/worker/actor_setup.h"
 
@@ -46,7 +47,7 @@ Result<std::unique_ptr<PreferenceActor>> PreferenceActor::create(runtime::Runtim
 
 Result<Metrics> PreferenceActor::update(const PreferenceBatch& batch, const PreferenceTotals& totals, double learning_rate) {
   const CallSpan span("update");
-  return worker_->update(batch, totals, learning_rate);
+  return with_peak_memory(worker_->update(batch, totals, learning_rate));
 }
 
 Result<Metrics> PreferenceActor::evaluate(const PreferenceBatch& batch, const PreferenceTotals& totals, std::int64_t batch_rows) {
