@@ -129,8 +129,10 @@ TEST(Reward, TheRuleOfADataSource) {
   }
   EXPECT_EQ(rule_for_data_source("mine").status().code(), runtime::ErrorCode::kInvalidArgument);
   EXPECT_NE(rule_for_data_source("mine").status().message().find("set reward.rule"), std::string::npos);
-  EXPECT_EQ(rule_for_data_source("apps").status().code(), runtime::ErrorCode::kUnimplemented);
-  EXPECT_NE(rule_for_data_source("apps").status().message().find("'apps'"), std::string::npos);
+  const runtime::Status programs = rule_for_data_source("apps").status();
+  EXPECT_EQ(programs.code(), runtime::ErrorCode::kInvalidArgument);
+  EXPECT_NE(programs.message().find("'apps'"), std::string::npos);
+  EXPECT_NE(programs.message().find("reward.sandbox_fusion.url"), std::string::npos);
 }
 
 TEST(Reward, ChecksRowsBeforeAnyAnswer) {
