@@ -166,6 +166,7 @@ Status Trainer::open_data(std::int64_t workers) {
     if (!tools.ok()) return tools.status();
     feed_options.tools = std::move(*tools);
     feed_options.conversations = true;
+    feed_options.whole_rows = (*agent)->custom();
   }
   Result<std::unique_ptr<PromptFeed>> feed = PromptFeed::create(config_, **train, feed_options);
   if (!feed.ok()) return feed.status();

@@ -6,9 +6,7 @@
 #include <utility>
 
 #include "rl/agent/cut_answer.h"
-#include "rl/data/random.h"
 #include "rl/data/tool_selection.h"
-#include "rl/rollout/engine.h"
 
 namespace rl {
 
@@ -21,20 +19,9 @@ namespace {
 constexpr std::array<const char*, 10> kCounts = {"tool/calls",      "tool/errors",      "tool/timeouts",     "tool/crashes",          "tool/invalid",
                                                  "tool/unknown",    "tool/unreadable",  "tool/truncated",    "interaction/calls",     "interaction/failed"};
 
-// Turns of one conversation, and conversations, draw unrelated numbers.
-std::uint64_t turn_seed(std::uint64_t prompt, std::int64_t sample, std::int64_t turn) {
-  const std::uint64_t first = SplitMix(prompt ^ (static_cast<std::uint64_t>(sample) << 32)).next();
-  return SplitMix(first ^ static_cast<std::uint64_t>(turn)).next();
-}
-
 ordered_json call_json(const ToolCall& call) { return {{"type", "function"}, {"function", {{"name", call.name}, {"arguments", call.arguments}}}}; }
 
 }  // namespace
-
-RequestId EngineTurns::submit(Request request) { return engine_.submit(std::move(request)); }
-Status EngineTurns::step() { return engine_.step(); }
-std::vector<Completion> EngineTurns::take_finished() { return engine_.take_finished(); }
-bool EngineTurns::idle() const { return engine_.idle(); }
 
 struct AgentLoop::Conversation {
   std::int32_t prompt = 0;

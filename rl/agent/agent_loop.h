@@ -10,51 +10,24 @@
 
 #include "rl/agent/agent_options.h"
 #include "rl/agent/tool_host.h"
+#include "rl/agent/turn_source.h"
 #include "rl/agent/turn_text.h"
-#include "rl/rollout/request.h"
-#include "rl/train/rollout_batch.h"
 #include "runtime/core/result.h"
 
 namespace rl {
 
-class Engine;
-
-/// What turns are drawn from: an Engine, request by request.
-class TurnSource {
- public:
-  virtual ~TurnSource() = default;
-  virtual RequestId submit(Request request) = 0;
-  virtual runtime::Status step() = 0;
-  virtual std::vector<Completion> take_finished() = 0;
-  virtual bool idle() const = 0;
-};
-
-/// Borrows the engine.
-class EngineTurns : public TurnSource {
- public:
-  explicit EngineTurns(Engine& engine) : engine_(engine) {}
-  RequestId submit(Request request) override;
-  runtime::Status step() override;
-  std::vector<Completion> take_finished() override;
-  bool idle() const override;
-
- private:
-  Engine& engine_;
-};
-
 /// A resource; one thread at a time. Conversations do not wait for each other: while tools work for one, the engine goes on with the others, and a conversation's samples depend on its prompt,
 /// its seed and what its tools answer alone.
-class AgentLoop {
+class AgentLoop : public Conversations {
  public:
   /// Errors: those of ToolHost::create.
   static runtime::Result<std::unique_ptr<AgentLoop>> create(const AgentOptions& options, TurnText text);
 
-  /// `like.n` conversations for each prompt; `like.sampling` draws each turn, and its max_new_tokens is for all turns of a conversation and what stands between them. Seeds are the prompts'.
   /// kInvalidArgument: a prompt that cannot be served, a template that has no several turns, a row that names no interaction.
-  runtime::Result<RolloutBatch> run(TurnSource& source, const PromptBatch& prompts, const Request& like);
+  runtime::Result<RolloutBatch> run(TurnSource& source, const PromptBatch& prompts, const Request& like) override;
 
-  /// tool/... and interaction/...: what became of calls since this was asked last.
-  std::map<std::string, double> take_metrics();
+  /// tool/... and interaction/....
+  std::map<std::string, double> take_metrics() override;
 
  private:
   struct Conversation;

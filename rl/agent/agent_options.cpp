@@ -12,10 +12,17 @@ Result<std::optional<AgentOptions>> AgentOptions::from_config(const Config& conf
   const std::string section = rollout + "multi_turn.";
   ConfigReader read(config);
   const bool enabled = read.get_bool(section + "enable");
-  const std::string loop = read.get_string(rollout + "agent.default_agent_loop");
-  if (!read.status().ok()) return read.status();
-  if (!enabled && loop != "tool_agent") return std::optional<AgentOptions>();
   AgentOptions options;
+  options.default_loop = read.get_string(rollout + "agent.default_agent_loop");
+  options.loops = read.find_string(rollout + "agent.agent_loop_config_path").value_or("");
+  options.loop_loader = read.find_string(rollout + "agent.custom_agent_loop_loader").value_or("");
+  if (!read.status().ok()) return read.status();
+  const bool built_in = options.default_loop == "single_turn_agent" || options.default_loop == "tool_agent";
+  if (!options.custom() && !built_in) {
+    return runtime::invalid_argument(rollout + "agent.default_agent_loop is " + options.default_loop + ", a class of your own: name its file in " + rollout + "agent.agent_loop_config_path");
+  }
+  if (!enabled && options.default_loop != "tool_agent" && !options.custom()) return std::optional<AgentOptions>();
+  if (options.custom()) options.config = config.to_json();
   options.tools = read.find_string(section + "tool_config_path").value_or("");
   options.interactions = read.find_string(section + "interaction_config_path").value_or("");
   options.assistant_turns_max = read.find_int(section + "max_assistant_turns").value_or(0);

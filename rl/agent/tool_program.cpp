@@ -105,19 +105,20 @@ def rollout_trace_op(function):
     return function
 
 
-def stand_in_for_verl():
-    if importlib.util.find_spec("verl") is not None:
+def stand_in_for_verl(modules=None, always=False):
+    """Makes those modules importable, unless verl is installed and `always` is not asked for."""
+    if not always and importlib.util.find_spec("verl") is not None:
         return
     schemas = {kind.__name__: kind for kind in (OpenAIFunctionPropertySchema, OpenAIFunctionParametersSchema, OpenAIFunctionSchema, OpenAIFunctionToolSchema, ToolResponse)}
-    for name, contents in {"verl": {}, "verl.tools": {}, "verl.tools.schemas": schemas, "verl.tools.base_tool": {"BaseTool": BaseTool, **schemas}, "verl.interactions": {},
-                           "verl.interactions.base": {"BaseInteraction": BaseInteraction}, "verl.utils": {},
-                           "verl.utils.rollout_trace": {"rollout_trace_op": rollout_trace_op}}.items():
+    for name, contents in (modules or {"verl": {}, "verl.tools": {}, "verl.tools.schemas": schemas, "verl.tools.base_tool": {"BaseTool": BaseTool, **schemas}, "verl.interactions": {},
+                                       "verl.interactions.base": {"BaseInteraction": BaseInteraction}, "verl.utils": {},
+                                       "verl.utils.rollout_trace": {"rollout_trace_op": rollout_trace_op}}).items():
         module = types.ModuleType(name)
         module.__path__ = []  # a package, so that what is not here is a ModuleNotFoundError by its name
         vars(module).update(contents)
         sys.modules[name] = module
         parent, _, child = name.rpartition(".")
-        if parent:
+        if parent in sys.modules:
             setattr(sys.modules[parent], child, module)
 )python";
 

@@ -42,6 +42,15 @@ Result<std::string> TurnText::behind_marker(const ordered_json& messages, bool a
   return text->substr(at + std::string_view(kMarker).size());
 }
 
+Result<std::string> TurnText::render(const ordered_json& messages, const ordered_json& tools, bool asks, const ordered_json& variables) const {
+  ordered_json all = variables_;
+  if (variables.is_object()) all.update(variables);
+  all["messages"] = messages;
+  all["tools"] = tools;
+  all["add_generation_prompt"] = asks;
+  return template_.render(all);
+}
+
 Result<std::vector<std::int32_t>> TurnText::between(std::int32_t last, const ordered_json& messages) const {
   const Result<std::string> end = behind_marker(ordered_json::array(), /*asks=*/false);
   if (!end.ok()) return end.status();

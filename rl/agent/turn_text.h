@@ -22,6 +22,9 @@ class TurnText {
   /// refuses such messages, or shows a turn of the model otherwise once something follows it.
   runtime::Result<std::vector<std::int32_t>> between(std::int32_t last, const nlohmann::ordered_json& messages) const;
 
+  /// A whole conversation as the template shows it, with `tools` (null: none) and `variables` over those of create(). Errors: those of ChatTemplate::render.
+  runtime::Result<std::string> render(const nlohmann::ordered_json& messages, const nlohmann::ordered_json& tools, bool asks, const nlohmann::ordered_json& variables) const;
+
   const Tokenizer& tokenizer() const { return tokenizer_; }
 
  private:

@@ -164,23 +164,23 @@ void emit(YAML::Emitter& out, const ordered_json& value) {
 
 }  // namespace
 
-Result<std::vector<YamlEntry>> parse_yaml(const std::string& text, std::string_view name) {
+namespace {
+
+// What a text is, by a function of its root and the flattener, which knows how values read.
+template <class T, class Read>
+Result<T> load_yaml(const std::string& text, std::string_view name, const Read& read) {
   if (text.size() > kFileBytesMax) return invalid_argument(std::string(name) + ": larger than 4 MiB, which no configuration is");
   if (text.find('\0') != std::string::npos) return invalid_argument(std::string(name) + ": not a text in UTF-8");
   try {
     const YAML::Node root = YAML::Load(text);
     YamlFlattener flattener(name);
-    if (root.IsNull() || !root.IsDefined()) return flattener.take();
-    if (!root.IsMap()) return invalid_argument(std::string(name) + ": a configuration is a mapping of keys to values");
-    const Status status = flattener.map(root, "", 0);
-    if (!status.ok()) return status;
-    return flattener.take();
+    return read(root, flattener);
   } catch (const YAML::Exception& exception) {
     return invalid_argument(std::string(name) + ":" + std::to_string(exception.mark.line + 1) + ": " + exception.msg);
   }
 }
 
-Result<std::vector<YamlEntry>> read_yaml_file(const std::filesystem::path& file) {
+Result<std::string> text_of(const std::filesystem::path& file) {
   std::error_code ignored;
   if (std::filesystem::is_directory(file, ignored)) return runtime::errno_status(EISDIR, "configuration file " + file.string());
   std::ifstream in(file, std::ios::binary);
@@ -189,7 +189,33 @@ Result<std::vector<YamlEntry>> read_yaml_file(const std::filesystem::path& file)
   if (!(text << in.rdbuf()) && in.peek() != std::ifstream::traits_type::eof()) {
     return invalid_argument("configuration file " + file.string() + ": cannot be read");
   }
-  return parse_yaml(text.str(), file.string());
+  return text.str();
+}
+
+}  // namespace
+
+Result<std::vector<YamlEntry>> parse_yaml(const std::string& text, std::string_view name) {
+  return load_yaml<std::vector<YamlEntry>>(text, name, [&](const YAML::Node& root, YamlFlattener& flattener) -> Result<std::vector<YamlEntry>> {
+    if (root.IsNull() || !root.IsDefined()) return flattener.take();
+    if (!root.IsMap()) return invalid_argument(std::string(name) + ": a configuration is a mapping of keys to values");
+    const Status status = flattener.map(root, "", 0);
+    if (!status.ok()) return status;
+    return flattener.take();
+  });
+}
+
+Result<std::vector<YamlEntry>> read_yaml_file(const std::filesystem::path& file) {
+  const Result<std::string> text = text_of(file);
+  return text.ok() ? parse_yaml(*text, file.string()) : text.status();
+}
+
+Result<ordered_json> read_yaml_list(const std::filesystem::path& file) {
+  const Result<std::string> text = text_of(file);
+  if (!text.ok()) return text.status();
+  return load_yaml<ordered_json>(*text, file.string(), [&](const YAML::Node& root, YamlFlattener& flattener) -> Result<ordered_json> {
+    if (!root.IsSequence()) return invalid_argument(file.string() + ": a list is expected, whose entries begin with '- '");
+    return flattener.value(root, 0);
+  });
 }
 
 std::string write_yaml(const ordered_json& tree) {

@@ -24,6 +24,9 @@ struct YamlEntry {
 runtime::Result<std::vector<YamlEntry>> read_yaml_file(const std::filesystem::path& file);
 runtime::Result<std::vector<YamlEntry>> parse_yaml(const std::string& text, std::string_view name);
 
+/// A file that is a list of values rather than a mapping. Errors as above.
+runtime::Result<nlohmann::ordered_json> read_yaml_list(const std::filesystem::path& file);
+
 /// The same tree as YAML text that reads back equal.
 std::string write_yaml(const nlohmann::ordered_json& tree);
 

@@ -70,16 +70,32 @@ Result<RewardReport> RewardFunction::score(std::span<const ScoreRequest> request
   report.left_out.resize(requests.size());
   std::string first_failure;
   count(report, {});
+  const auto leave_out = [&](std::size_t i, const Score& score) {
+    if (first_failure.empty()) first_failure = describe(requests[i], score);
+    report.left_out[i] = 1;
+  };
+  std::vector<ScoreRequest> asked;
+  std::vector<std::size_t> index;  // of those that are asked for
+  for (std::size_t i = 0; i < requests.size(); ++i) {
+    if (requests[i].known) {
+      report.scores[i] = requests[i].known->value;
+      if (!requests[i].known->ok()) leave_out(i, *requests[i].known);
+      continue;
+    }
+    index.push_back(i);
+    asked.push_back(requests[i]);
+  }
   for (const Part& part : parts_) {
-    const Result<ScoredBatch> batch = part.scorer->score(requests);
+    if (asked.empty()) break;
+    const Result<ScoredBatch> batch = part.scorer->score(asked);
     if (!batch.ok()) return batch.status();
-    if (batch->scores.size() != requests.size()) return runtime::internal_error("reward: " + std::to_string(batch->scores.size()) + " scores for " + std::to_string(requests.size()) + " samples");
+    if (batch->scores.size() != asked.size()) return runtime::internal_error("reward: " + std::to_string(batch->scores.size()) + " scores for " + std::to_string(asked.size()) + " samples");
     count(report, batch->counts);
-    for (std::size_t i = 0; i < requests.size(); ++i) {
-      const Score& score = batch->scores[i];
+    for (std::size_t k = 0; k < asked.size(); ++k) {
+      const std::size_t i = index[k];
+      const Score& score = batch->scores[k];
       if (!score.ok()) {
-        if (first_failure.empty()) first_failure = describe(requests[i], score);
-        report.left_out[i] = 1;
+        leave_out(i, score);
         continue;
       }
       report.scores[i] += part.weight * score.value;
@@ -96,6 +112,7 @@ Result<RewardReport> RewardFunction::score(std::span<const ScoreRequest> request
       report.scores[i] = 0;
       continue;
     }
+    if (requests[i].known) continue;
     const double penalty = penalty_.of(response_tokens[i]);
     report.scores[i] += penalty;
     if (!penalty_.log) continue;

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -10,16 +11,6 @@
 #include "runtime/core/result.h"
 
 namespace rl {
-
-/// One response with all that may be known for judging it. Borrows nothing.
-struct ScoreRequest {
-  std::string data_source;
-  std::string response;
-  std::string ground_truth;
-  std::string extra_info;  // JSON, or empty
-  std::string where;       // the row, for messages
-  std::string prompt = {};  // JSON, text or a list of messages; empty unless a reward model asks for it
-};
 
 /// Why a sample has no score.
 enum class ScoreFailure {
@@ -37,6 +28,17 @@ struct Score {
   std::map<std::string, double> extra;  // further numbers that the scorer gave, for metrics
 
   bool ok() const { return failure == ScoreFailure::kNone; }
+};
+
+/// One response with all that may be known for judging it. Borrows nothing.
+struct ScoreRequest {
+  std::string data_source;
+  std::string response;
+  std::string ground_truth;
+  std::string extra_info;  // JSON, or empty
+  std::string where;       // the row, for messages
+  std::string prompt = {};  // JSON, text or a list of messages; empty unless a reward model asks for it
+  std::optional<Score> known = {};  // its score, or why it cannot have one, where that is not for scorers to say
 };
 
 /// What went wrong on the way, single tries counted.

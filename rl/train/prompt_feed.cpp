@@ -20,23 +20,31 @@ std::uint64_t mix(std::uint64_t seed, std::uint64_t step, std::uint64_t prompt) 
 }
 
 // That the loop which the row asks for is one that there is.
-runtime::Status check_agent(const DataRow& row, bool conversations) {
-  if (row.agent_name.empty() || row.agent_name == "single_turn_agent" || (conversations && row.agent_name == "tool_agent")) return {};
+runtime::Status check_agent(const DataRow& row, bool conversations, bool custom) {
+  if (custom || row.agent_name.empty() || row.agent_name == "single_turn_agent" || (conversations && row.agent_name == "tool_agent")) return {};
   if (row.agent_name == "tool_agent") {
     return runtime::invalid_argument(row.where + ": its agent_name is tool_agent: set actor_rollout_ref.rollout.multi_turn.enable=true, with the tools in multi_turn.tool_config_path");
   }
-  return runtime::unimplemented(row.where + ": its agent_name is " + row.agent_name + ", and there are single_turn_agent and tool_agent: agent loops of one's own are classes of verl's, which is not run here");
+  return runtime::unimplemented(row.where + ": its agent_name is " + row.agent_name + ", and there are single_turn_agent and tool_agent: name the file of your own agent loops in actor_rollout_ref.rollout.agent.agent_loop_config_path");
 }
 
 }  // namespace
 
-std::string conversation_context(const DataRow& row) {
+std::string conversation_context(const DataRow& row, bool whole) {
   using nlohmann::ordered_json;
   ordered_json context = {{"messages", row.is_chat() ? row.prompt : ordered_json::array({{{"role", "user"}, {"content", row.prompt}}})}};
   for (const char* key : {"tools_kwargs", "interaction_kwargs", "tool_selection"}) {
     if (row.extra.is_object() && row.extra.contains(key)) context[key] = row.extra[key];
   }
   if (!row.agent_name.empty()) context["agent_name"] = row.agent_name;
+  if (whole) {
+    const ordered_json extra = row.extra.is_object() ? row.extra : ordered_json::object();
+    // A row whose ground truth is a dictionary has it as JSON text here.
+    ordered_json truth = row.ground_truth.starts_with('{') ? ordered_json::parse(row.ground_truth, nullptr, /*allow_exceptions=*/false) : ordered_json(row.ground_truth);
+    if (truth.is_discarded()) truth = row.ground_truth;
+    context["row"] = {{"data_source", row.data_source}, {"reward_model", {{"style", "rule"}, {"ground_truth", std::move(truth)}}}, {"extra_info", extra}, {"index", extra.value("index", ordered_json(0))}};
+    for (const char* key : {"tools_kwargs", "interaction_kwargs"}) context["row"][key] = extra.value(key, ordered_json::object());
+  }
   return context.dump(-1, ' ', false, ordered_json::error_handler_t::replace);
 }
 
@@ -66,7 +74,7 @@ Result<std::unique_ptr<PromptFeed>> PromptFeed::create(const Config& config, con
   for (std::int64_t row = 0; row < std::min(feed->rows(), kRowsCheckedMax); ++row) {
     const Result<DataRow> read = feed->dataset().read(row);
     if (!read.ok()) return read.status();
-    if (const runtime::Status known = check_agent(*read, options.conversations); !known.ok()) return known;
+    if (const runtime::Status known = check_agent(*read, options.conversations, options.whole_rows); !known.ok()) return known;
     const auto ids = feed->builder_->ids(*read);
     if (!ids.ok()) return ids.status();
     if (options.context > 0 && static_cast<std::int64_t>(ids->size()) >= options.context) {
@@ -92,7 +100,7 @@ Result<StepPrompts> PromptFeed::make(const std::vector<std::int64_t>& rows, std:
       const Result<std::vector<std::int32_t>> ids = builder_->ids(*row);
       if (!ids.ok()) return ids.status();
       batch.ids.append(*ids);
-      if (options_.conversations) batch.contexts.push_back(conversation_context(*row));
+      if (options_.conversations) batch.contexts.push_back(conversation_context(*row, options_.whole_rows));
       batch.seeds.push_back(mix(options_.sampling_seed, step, static_cast<std::uint64_t>(first + index)));
       tasks.push_back({row->data_source, row->ground_truth, row->where, row->extra.is_null() ? std::string() : row->extra.dump(), options_.with_prompts ? row->prompt.dump() : std::string()});
     }

@@ -47,12 +47,13 @@ struct PromptFeedOptions {
   PythonSampler python_sampler = {};                  // a class that says which rows come
   nlohmann::ordered_json tools = nullptr;  // schemas of the tools that prompts tell of
   bool conversations = false;              // PromptBatch::contexts, for several turns
+  bool whole_rows = false;                 // and all of the row in them, for a user's own agent loops
   bool with_prompts = false;  // RewardTask::prompt, for a reward model
 };
 
 /// What PromptBatch::contexts has of a row: its messages, what its `extra_info` says to tools and users (tools_kwargs, interaction_kwargs, tool_selection), and the loop that it asks for
-/// (agent_name).
-std::string conversation_context(const DataRow& row);
+/// (agent_name). With `whole` the row itself besides, by verl's names: data_source, reward_model, extra_info, index.
+std::string conversation_context(const DataRow& row, bool whole = false);
 
 /// Reads, orders, renders and encodes prompts. Its position is saved with checkpoints. Not thread-safe; stays where it is made.
 class PromptFeed {

@@ -9,6 +9,8 @@
 #include <string>
 #include <utility>
 
+#include "rl/agent/agent_loop.h"
+#include "rl/agent/custom_loops.h"
 #include "rl/algo/masked.h"
 #include "rl/algo/token_advantage.h"
 #include "rl/model/bf16_products.h"
@@ -104,9 +106,15 @@ Result<std::unique_ptr<PolicyWorker>> PolicyWorker::create(const PolicyOptions& 
     if (!tokenizer.ok()) return tokenizer.status();
     Result<TurnText> text = TurnText::create(std::move(*tokenizer), options.chat_template, options.template_variables);
     if (!text.ok()) return text.status();
-    Result<std::unique_ptr<AgentLoop>> agent = AgentLoop::create(*options.agent, std::move(*text));
-    if (!agent.ok()) return agent.status();
-    worker->agent_ = std::move(*agent);
+    if (options.agent->custom()) {
+      Result<std::unique_ptr<CustomLoops>> loops = CustomLoops::create(*options.agent, *text);
+      if (!loops.ok()) return loops.status();
+      worker->agent_ = std::move(*loops);
+    } else {
+      Result<std::unique_ptr<AgentLoop>> agent = AgentLoop::create(*options.agent, std::move(*text));
+      if (!agent.ok()) return agent.status();
+      worker->agent_ = std::move(*agent);
+    }
   }
   Result<std::unique_ptr<Engine>> engine = Engine::create(transformer, engine_options);
   if (!engine.ok()) return engine.status();

@@ -8,7 +8,7 @@
 #include <span>
 #include <vector>
 
-#include "rl/agent/agent_loop.h"
+#include "rl/agent/turn_source.h"
 #include "rl/rollout/engine.h"
 #include "rl/rollout/partial_rollout.h"
 #include "rl/train/batch_plan.h"
@@ -118,7 +118,7 @@ class PolicyWorker {
 
   PolicyOptions options_;
   Learner learner_;
-  std::unique_ptr<AgentLoop> agent_;  // null: each sample is one turn
+  std::unique_ptr<Conversations> agent_;  // null: each sample is one turn
   std::unique_ptr<Engine> engine_;
   double peak_flops_ = 0.0;  // measured at the beginning
 };

@@ -29,6 +29,22 @@ std::string with_notes(const std::string& extra_info, const std::string& notes) 
   return all.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
 }
 
+// What a user's agent loop said of its sample by itself.
+std::optional<Score> known_score(const std::string& notes) {
+  const nlohmann::ordered_json all = nlohmann::ordered_json::parse(notes, nullptr, /*allow_exceptions=*/false);
+  if (!all.is_object()) return std::nullopt;
+  Score score;
+  if (const auto why = all.find("agent_failure"); why != all.end()) {
+    score.failure = ScoreFailure::kError;
+    score.message = why->is_string() ? why->get<std::string>() : why->dump();
+    return score;
+  }
+  const auto value = all.find("agent_score");
+  if (value == all.end() || !value->is_number()) return std::nullopt;
+  score.value = value->get<double>();
+  return score;
+}
+
 }  // namespace
 
 Result<RewardWorker> RewardWorker::create(const Config& config, const std::filesystem::path& model, std::int64_t workers, const TransformerOptions& options) {
@@ -63,7 +79,10 @@ Result<RewardReport> RewardWorker::score(const RolloutBatch& batch, const std::v
   for (std::int64_t sample = 0; sample < batch.samples(); ++sample) {
     const auto at = static_cast<std::size_t>(sample);
     ScoreRequest& request = requests.emplace_back(request_of(tasks[static_cast<std::size_t>(batch.prompt_of[at])], batch.responses.row(sample)));
-    if (!batch.notes.empty()) request.extra_info = with_notes(request.extra_info, batch.notes[at]);
+    if (!batch.notes.empty()) {
+      request.extra_info = with_notes(request.extra_info, batch.notes[at]);
+      request.known = known_score(batch.notes[at]);
+    }
     lengths.push_back(batch.responses.row_size(sample));
   }
   return reward_->score(requests, lengths);
