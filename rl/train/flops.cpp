@@ -36,6 +36,7 @@ double training_flops(const ModelConfig& config, std::span<const std::int64_t> l
 }
 
 double measured_peak_flops(c10::Device device, bool bf16) {
+  if (!device.is_cpu() && !device.is_cuda()) return 0.0;
   const at::NoGradGuard no_grad;
   const std::int64_t size = device.is_cuda() ? 8192 : 768;
   const at::Tensor matrix = at::ones({size, size}, at::TensorOptions(device).dtype(bf16 ? at::kBFloat16 : at::kFloat));

@@ -15,7 +15,8 @@ namespace rl {
 /// once; prompts that samples share count for each of them, and frozen weights as if they were trained, as in verl.
 double training_flops(const ModelConfig& config, std::span<const std::int64_t> lengths);
 
-/// What a product of two square matrices reaches on that device with the threads of now, operations a second, in fp32 or bf16: the best of three. On two cores 20 ms.
+/// What a product of two square matrices reaches on that device with the threads of now, operations a second, in fp32 or bf16: the best of three. On two cores 20 ms. 0 on devices other than
+/// CPU and CUDA.
 double measured_peak_flops(c10::Device device, bool bf16);
 
 }  // namespace rl

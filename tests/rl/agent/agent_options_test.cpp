@@ -38,6 +38,21 @@ TEST(AgentOptions, ReadVerlsKeys) {
   EXPECT_EQ(read.memory_bytes, 1 << 20);
 }
 
+TEST(AgentOptions, LoopsOfOnesOwnAreSamplesOfTheirOwn) {
+  const std::string agent = "actor_rollout_ref.rollout.agent.";
+  const auto options = read({agent + "agent_loop_config_path=loops.yaml", agent + "default_agent_loop=debate", "data.max_response_length=77"});
+  ASSERT_TRUE(options.ok()) << options.status().to_string();
+  ASSERT_TRUE(options->has_value());
+  EXPECT_TRUE((*options)->custom());
+  EXPECT_EQ((*options)->loops, "loops.yaml");
+  EXPECT_EQ((*options)->default_loop, "debate");
+  EXPECT_EQ((*options)->config.at("actor_rollout_ref").at("rollout").at("response_length"), 77);
+  EXPECT_TRUE((*read({"+" + agent + "custom_agent_loop_loader=my.loader"}))->custom());
+  const auto without = read({agent + "default_agent_loop=debate"});
+  EXPECT_EQ(without.status().code(), runtime::ErrorCode::kInvalidArgument);
+  EXPECT_NE(without.status().message().find(agent + "agent_loop_config_path"), std::string::npos);
+}
+
 TEST(AgentOptions, ErrorsNameTheKey) {
   for (const char* wrong : {"max_parallel_calls=0", "max_tool_response_length=0", "max_assistant_turns=-1", "tool_timeout=0", "num_tool_workers=0", "tool_memory_limit_mb=-1", "format=gpt-oss"}) {
     const auto options = read({kSection + "enable=true", kSection + wrong});
