@@ -205,7 +205,7 @@ class Trainer {
   std::vector<std::string> component_keys() const;
   runtime::Status take_components(StepSamples& samples) const;
   runtime::Result<StepPrompts> next_prompts(std::int64_t step, std::int64_t round);
-  runtime::Status leave_out_unscored(StepSamples& samples) const;
+  runtime::Status leave_out_unscored(StepSamples& samples);
   runtime::Result<Credit> assign_credit(const StepSamples& samples, StepTimer& timer);
   std::vector<float> credit_by_value(const StepSamples& samples, const std::vector<std::int64_t>& groups, Credit& credit);
   void scale_rewards(Credit& credit);

@@ -181,8 +181,7 @@ runtime::Status Trainer::score(StepSamples& samples, const std::vector<RewardRep
   const auto is_incomplete = [](const RewardReport& report) { return std::count(report.left_out.begin(), report.left_out.end(), std::uint8_t{1}) > 0; };
   if (std::none_of(samples.reports.begin(), samples.reports.end(), is_incomplete)) return {};
   if (options_.filter_groups.enabled) return {};  // another prompt takes the place of one that lacks a score
-  if (runtime::Status status = leave_out_unscored(samples); !status.ok()) return status;
-  return refers_later() ? runtime::Status() : refer(samples, timer);  // again, of what is left
+  return leave_out_unscored(samples);
 }
 
 // What an estimator wants to know of the reward beside its score.
@@ -225,8 +224,8 @@ runtime::Status Trainer::refer(StepSamples& samples, StepTimer& timer) {
   return options_.distills ? teach(samples, timer) : runtime::Status();
 }
 
-// Samples that have no score are left out of all that follows.
-runtime::Status Trainer::leave_out_unscored(StepSamples& samples) const {
+// Samples that have no score are left out of all that follows, and of what a reference or a teacher has said already.
+runtime::Status Trainer::leave_out_unscored(StepSamples& samples) {
   const auto samples_per_prompt = static_cast<std::size_t>(options_.samples_per_prompt);
   // GRPO and GPG do with a single response, but not as a remainder: its advantage would be of another scale than the others'.
   const bool compares = options_.estimator == AdvantageEstimator::kGrpo || options_.estimator == AdvantageEstimator::kGdpo || options_.estimator == AdvantageEstimator::kGpg;
@@ -235,6 +234,12 @@ runtime::Status Trainer::leave_out_unscored(StepSamples& samples) const {
   std::vector<std::vector<std::uint8_t>> left_out = select(samples.reports, &RewardReport::left_out);
   for (std::size_t worker = 0; worker < left_out.size(); ++worker) {
     samples.samples_of[worker] = count_kept(left_out[worker], samples.tasks[worker].size(), samples_per_prompt, fewest);
+  }
+  for (auto [group, scores] : {std::pair{&reference_, &samples.references}, std::pair{&teacher_, &samples.taught}}) {
+    if (scores->empty()) continue;
+    auto rest = group->fetch(&ReferenceActor::without, split(samples.batches), split(select(*scores, &Referenced::logprobs)), split(select(*scores, &Referenced::kl_penalties)), split(left_out));
+    if (!rest.ok()) return rest.status();
+    *scores = std::move(*rest);
   }
   const auto kept = reward_.fetch(&RewardActor::without, split(samples.batches), split(left_out));
   if (!kept.ok()) return kept.status();

@@ -128,7 +128,8 @@ Result<std::vector<PoolAnswer>> ProcessPool::run(const std::vector<json>& calls,
 
 std::size_t ProcessPool::submit(json call) {
   if (!run_ || (run_->open == 0 && run_->finished.empty())) {
-    const ScoreCounts counts = take_counts();
+    ScoreCounts counts = take_counts();
+    drop_overtaken(counts);  // what still runs would answer for this run's calls
     run_ = std::make_unique<Run>();
     run_->counts = counts;
     lines_shown_ = 0;

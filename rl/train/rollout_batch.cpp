@@ -132,4 +132,21 @@ runtime::Result<RolloutBatch> without_samples(const RolloutBatch& batch, const s
   return kept;
 }
 
+runtime::Result<std::vector<float>> token_values_without(const RolloutBatch& batch, std::span<const float> values, const std::vector<std::uint8_t>& left_out) {
+  const runtime::Status valid = batch.validate();
+  if (!valid.ok()) return valid;
+  if (static_cast<std::int64_t>(left_out.size()) != batch.samples() || static_cast<std::int64_t>(values.size()) != batch.learned_before(batch.samples())) {
+    return runtime::invalid_argument("rollout batch: " + std::to_string(left_out.size()) + " marks and " + std::to_string(values.size()) + " numbers for " + std::to_string(batch.samples()) + " samples with " +
+                                     std::to_string(batch.learned_before(batch.samples())) + " learned tokens");
+  }
+  std::vector<float> kept;
+  auto next = values.begin();
+  for (std::int64_t sample = 0; sample < batch.samples(); ++sample) {
+    const auto end = next + batch.learned_tokens(sample);
+    if (left_out[static_cast<std::size_t>(sample)] == 0) kept.insert(kept.end(), next, end);
+    next = end;
+  }
+  return kept;
+}
+
 }  // namespace rl

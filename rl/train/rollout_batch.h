@@ -136,6 +136,9 @@ runtime::Result<RolloutBatch> append_prompts(const RolloutBatch& kept, const Rol
 /// The samples with a 0 in `left_out`, in their order; all prompts stay. kInvalidArgument: another size than there are samples.
 runtime::Result<RolloutBatch> without_samples(const RolloutBatch& batch, const std::vector<std::uint8_t>& left_out);
 
+/// Of numbers per learned token of `batch` those of the samples that without_samples() keeps. kInvalidArgument: another size than there are samples or tokens.
+runtime::Result<std::vector<float>> token_values_without(const RolloutBatch& batch, std::span<const float> values, const std::vector<std::uint8_t>& left_out);
+
 /// Prompts with the responses to learn, for supervised steps.
 struct DemonstrationBatch {
   Ragged<std::int32_t> prompts;

@@ -16,6 +16,8 @@ namespace {
 using runtime::Result;
 using runtime::Status;
 
+constexpr std::chrono::seconds kTelling{10};  // a reward that does not hear of a response is gone, or stuck
+
 Result<Estimated> put_estimates(runtime::Runtime& runtime, const Result<TokenEstimates>& estimates) {
   if (!estimates.ok()) return estimates.status();
   Result<runtime::ObjectRef<TokenEstimates>> ref = runtime.put(*estimates);
@@ -63,17 +65,21 @@ Result<Generated> PolicyActor::generate(const PromptBatch& prompts, bool validat
   return publish(batch, std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count());
 }
 
-// Nobody waits for the reward here: what goes wrong there is told when the batch is scored.
+// What goes wrong with the reward is told when the batch is scored. It has heard of all responses before anybody asks for their scores, which is another caller's call: else it would score them
+// twice.
 Result<Generated> PolicyActor::generate_for(const PromptBatch& prompts, bool validation, const std::vector<RewardTask>& tasks, const runtime::ActorHandle<RewardActor>& reward) {
   const CallSpan span("generate");
   if (static_cast<std::int64_t>(tasks.size()) != prompts.ids.rows()) return runtime::invalid_argument("generate: a task for each prompt is needed");
   const auto begin = std::chrono::steady_clock::now();
+  std::vector<runtime::ObjectRef<void>> told;
   const Result<RolloutBatch> batch = worker_->generate(prompts, validation, [&](std::span<const std::int32_t> prompt_of, const Ragged<std::int32_t>& responses) {
     std::vector<RewardTask> of_each;
     for (const std::int32_t prompt : prompt_of) of_each.push_back(tasks[static_cast<std::size_t>(prompt)]);
-    (void)reward.call(&RewardActor::prepare, responses, of_each);
+    told.push_back(reward.call(&RewardActor::prepare, responses, of_each));
   });
-  return publish(batch, std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count());
+  const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+  if (!told.empty()) (void)runtime_.wait(told, told.size(), kTelling);
+  return publish(batch, seconds);
 }
 
 Result<Generated> PolicyActor::generate_greedy(const PromptBatch& prompts) {
@@ -191,6 +197,20 @@ Result<Referenced> ReferenceActor::score(const RolloutBatch& batch) {
   return Referenced{.logprobs = std::move(*ref), .kl_penalties = scores->kl_penalties};
 }
 
+Result<Referenced> ReferenceActor::without(const RolloutBatch& batch, const std::vector<float>& logprobs, const std::vector<double>& kl_penalties, const std::vector<std::uint8_t>& left_out) {
+  const CallSpan span("without");
+  const Result<std::vector<float>> kept = token_values_without(batch, logprobs, left_out);
+  if (!kept.ok()) return kept.status();
+  if (kl_penalties.size() != left_out.size()) return runtime::invalid_argument("reference: " + std::to_string(kl_penalties.size()) + " KL penalties for " + std::to_string(left_out.size()) + " samples");
+  Result<runtime::ObjectRef<std::vector<float>>> ref = runtime_.put(*kept);
+  if (!ref.ok()) return ref.status();
+  Referenced referenced{.logprobs = std::move(*ref), .kl_penalties = {}};
+  for (std::size_t sample = 0; sample < left_out.size(); ++sample) {
+    if (left_out[sample] == 0) referenced.kl_penalties.push_back(kl_penalties[sample]);
+  }
+  return referenced;
+}
+
 Result<std::unique_ptr<RewardActor>> RewardActor::create(runtime::Runtime& runtime, const WorkerSpec& spec) {
   const Result<Config> config = parse_config(spec);
   if (!config.ok()) return config.status();
@@ -230,7 +250,7 @@ void register_training_actors(runtime::Runtime& runtime) {
                                       runtime::method(&PolicyActor::write_snapshot, {.concurrency_group = kSavingCalls}));
   runtime.register_actor<CriticActor>(CriticActor::kName, &CriticActor::estimate, &CriticActor::update, &CriticActor::check_weights, &CriticActor::save, &CriticActor::load, &CriticActor::take_snapshot, &CriticActor::begin_profile, &CriticActor::end_profile,
                                       runtime::method(&CriticActor::write_snapshot, {.concurrency_group = kSavingCalls}));
-  runtime.register_actor<ReferenceActor>(ReferenceActor::kName, &ReferenceActor::score, &ReferenceActor::begin_profile, &ReferenceActor::end_profile);
+  runtime.register_actor<ReferenceActor>(ReferenceActor::kName, &ReferenceActor::score, &ReferenceActor::without, &ReferenceActor::begin_profile, &ReferenceActor::end_profile);
   runtime.register_actor<RewardActor>(RewardActor::kName, &RewardActor::score, &RewardActor::prepares, &RewardActor::prepare, &RewardActor::texts, &RewardActor::without, &RewardActor::begin_profile, &RewardActor::end_profile);
 }
 

@@ -159,6 +159,8 @@ class ReferenceActor {
   ReferenceActor(runtime::Runtime& runtime, std::unique_ptr<ReferenceWorker> worker) : runtime_(runtime), worker_(std::move(worker)) {}
 
   runtime::Result<Referenced> score(const RolloutBatch& batch);
+  /// What score() said of `batch`, of the samples that RewardActor::without() keeps.
+  runtime::Result<Referenced> without(const RolloutBatch& batch, const std::vector<float>& logprobs, const std::vector<double>& kl_penalties, const std::vector<std::uint8_t>& left_out);
   profile::ProfileStarted begin_profile(const profile::ProfileRequest& request) { return begin_actor_profile(request); }
   profile::Recording end_profile() { return end_actor_profile(); }
 

@@ -386,5 +386,33 @@ TEST_F(PreparedScores, ThatNobodyAsksForAreForgotten) {
   wait_for_calls(6);  // it ends with the scorer
 }
 
+// The first try of "slow" answers long after the second has, while the first call of the next batch is on its way.
+TEST_F(PreparedScores, ATryThatWasOvertakenDoesNotAnswerForALaterCall) {
+  limits_.overtake = true;
+  const auto scorer = make(R"(
+import os, time
+def compute_score(data_source, solution_str, ground_truth, extra_info):
+    mark = os.path.join(os.path.dirname(os.path.abspath(__file__)), "tried")
+    if solution_str == "slow" and not os.path.exists(mark):
+        open(mark, "w").close()
+        time.sleep(2)
+        return 99
+    if solution_str == "long": time.sleep(3)
+    return len(solution_str)
+)");
+  ASSERT_TRUE(scorer);
+  const auto score = [&](const std::vector<std::string>& responses) {
+    scorer->prepare(requests(responses));
+    const auto batch = scorer->score(requests(responses));
+    EXPECT_TRUE(batch.ok()) << batch.status().to_string();
+    std::vector<double> values;
+    for (const Score& one : batch->scores) values.push_back(one.value);
+    return values;
+  };
+  score(std::vector<std::string>(50, "a"));  // how long calls take usually
+  EXPECT_EQ(score({"slow"}), std::vector<double>{4});
+  EXPECT_EQ(score({"long"}), std::vector<double>{4});
+}
+
 }  // namespace
 }  // namespace rl

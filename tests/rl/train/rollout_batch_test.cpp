@@ -51,6 +51,17 @@ TEST(RolloutBatch, SamplesCanBeLeftOut) {
   EXPECT_FALSE(without_samples(batch, {1}).ok());
 }
 
+TEST(RolloutBatch, NumbersPerTokenGoWithTheirSamples) {
+  RolloutBatch batch = two_samples();
+  EXPECT_EQ(*token_values_without(batch, std::vector<float>{1, 2, 3}, {1, 0}), (std::vector<float>{2, 3}));
+  EXPECT_EQ(*token_values_without(batch, std::vector<float>{1, 2, 3}, {0, 1}), std::vector<float>{1});
+  EXPECT_FALSE(token_values_without(batch, std::vector<float>{1, 2}, {0, 1}).ok());
+  EXPECT_FALSE(token_values_without(batch, std::vector<float>{1, 2, 3}, {0}).ok());
+  batch.response_mask = {1, 0, 1};  // a token that a tool wrote has no number
+  batch.logprobs = {-1, -3};
+  EXPECT_EQ(*token_values_without(batch, std::vector<float>{1, 3}, {1, 0}), std::vector<float>{3});
+}
+
 TEST(RolloutBatch, SummaryHasScalarsPerSample) {
   const RolloutSummary summary = summarize(two_samples());
   EXPECT_EQ(summary.prompt_tokens, (std::vector<std::int64_t>{3, 3}));
