@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <charconv>
+#include <cstdlib>
 #include <fstream>
 #include <functional>
 #include <memory>
@@ -28,7 +29,8 @@ constexpr const char* kManifest = "manifest.json";
 constexpr const char* kLatest = "latest_checkpointed_iteration.txt";
 constexpr const char* kBest = "best_checkpointed_iteration.txt";
 constexpr const char* kFolderPrefix = "global_step_";
-constexpr std::size_t kReadBytes = 1 << 20;
+constexpr std::size_t kReadBytes = 4 << 20;
+constexpr std::size_t kReadAlignment = 4096;  // what O_DIRECT asks of memory
 constexpr std::uintmax_t kJsonBytesMax = 64 << 20;
 
 struct FileDigest {
@@ -49,23 +51,37 @@ class Fd {
   int fd_;
 };
 
-// Hashes the file; with `sync`, also forces what some other process wrote to the disk.
-Result<FileDigest> digest(const fs::path& path, bool sync) {
+enum class Digesting {
+  kWritten,    // forces what some process wrote to the disk, and reads it past the page cache: nobody reads it again soon
+  kToBeLoaded  // by way of the cache, where loading finds it
+};
+
+Result<FileDigest> digest(const fs::path& path, Digesting how) {
   const Fd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
   if (fd.get() < 0) return runtime::errno_status(errno, "reading " + path.string());
+  const int flags = ::fcntl(fd.get(), F_GETFL);
+  bool past_cache = false;
+  if (how == Digesting::kWritten) {
+    if (::fsync(fd.get()) != 0) return runtime::errno_status(errno, "syncing " + path.string());
+    past_cache = flags >= 0 && ::fcntl(fd.get(), F_SETFL, flags | O_DIRECT) == 0;
+  }
   const std::unique_ptr<XXH3_state_t, XXH_errorcode (*)(XXH3_state_t*)> state(XXH3_createState(), XXH3_freeState);
   XXH3_128bits_reset(state.get());
-  const std::unique_ptr<char[]> buffer(new char[kReadBytes]);
+  const std::unique_ptr<void, void (*)(void*)> buffer(std::aligned_alloc(kReadAlignment, kReadBytes), std::free);
+  if (!buffer) return runtime::resource_exhausted("reading " + path.string() + ": no memory for a block");
   FileDigest result;
   for (;;) {
     const ssize_t count = ::read(fd.get(), buffer.get(), kReadBytes);
     if (count < 0 && errno == EINTR) continue;
+    if (count < 0 && errno == EINVAL && past_cache) {  // a file system that takes the flag and refuses to read so
+      past_cache = false;
+      if (::fcntl(fd.get(), F_SETFL, flags) == 0) continue;
+    }
     if (count < 0) return runtime::errno_status(errno, "reading " + path.string());
     if (count == 0) break;
     XXH3_128bits_update(state.get(), buffer.get(), static_cast<std::size_t>(count));
     result.bytes += static_cast<std::uint64_t>(count);
   }
-  if (sync && ::fsync(fd.get()) != 0) return runtime::errno_status(errno, "syncing " + path.string());
   const XXH128_hash_t hash = XXH3_128bits_digest(state.get());
   char text[33];
   std::snprintf(text, sizeof text, "%016llx%016llx", static_cast<unsigned long long>(hash.high64), static_cast<unsigned long long>(hash.low64));
@@ -192,7 +208,7 @@ Result<fs::path> CheckpointWriter::commit(const std::vector<fs::path>& expected)
   }
   nlohmann::ordered_json files = nlohmann::ordered_json::array();
   for (const fs::path& path : tree->files) {
-    const Result<FileDigest> file = digest(folder_ / path, /*sync=*/true);
+    const Result<FileDigest> file = digest(folder_ / path, Digesting::kWritten);
     if (!file.ok()) return file.status();
     files.push_back({{"path", path.string()}, {"bytes", file->bytes}, {"xxh3_128", file->hash}});
   }
@@ -221,7 +237,7 @@ Status verify_checkpoint(const fs::path& folder) {
                           entry["bytes"].is_number_unsigned() && entry.contains("xxh3_128") && entry["xxh3_128"].is_string();
     if (!complete) return runtime::invalid_argument(folder.string() + ": manifest.json is damaged");
     const fs::path path = folder / entry["path"].get<std::string>();
-    const Result<FileDigest> file = digest(path, /*sync=*/false);
+    const Result<FileDigest> file = digest(path, Digesting::kToBeLoaded);
     if (!file.ok()) return runtime::invalid_argument(file.status().message());
     if (file->bytes != entry["bytes"].get<std::uint64_t>()) {
       return runtime::invalid_argument(path.string() + ": " + std::to_string(file->bytes) + " bytes instead of " + entry["bytes"].dump());

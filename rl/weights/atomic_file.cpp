@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cerrno>
+#include <cstring>
 #include <string>
 #include <utility>
 
@@ -17,6 +18,10 @@ using runtime::Result;
 using runtime::Status;
 
 namespace {
+
+constexpr std::size_t kBlockBytes = 4 << 20;
+constexpr std::size_t kBlockAlignment = 4096;             // what O_DIRECT asks of memory, offsets and sizes on every disk
+constexpr std::uint64_t kPastCacheFrom = 4 * kBlockBytes;  // smaller files are cheap either way
 
 Status write_error(int error, const std::filesystem::path& path) {
   const std::string what = path.string() + ": cannot be written";
@@ -30,7 +35,11 @@ AtomicFile::AtomicFile(std::filesystem::path path, std::filesystem::path tempora
     : path_(std::move(path)), temporary_(std::move(temporary)), fd_(fd) {}
 
 AtomicFile::AtomicFile(AtomicFile&& other) noexcept
-    : path_(std::move(other.path_)), temporary_(std::exchange(other.temporary_, {})), fd_(std::exchange(other.fd_, -1)) {}
+    : path_(std::move(other.path_)),
+      temporary_(std::exchange(other.temporary_, {})),
+      fd_(std::exchange(other.fd_, -1)),
+      block_(std::move(other.block_)),
+      in_block_(std::exchange(other.in_block_, 0)) {}
 
 AtomicFile::~AtomicFile() {
   if (fd_ >= 0) ::close(fd_);
@@ -53,16 +62,48 @@ Result<AtomicFile> AtomicFile::create(const std::filesystem::path& path, std::ui
     // A file system without fallocate finds out while writing.
     if (errno != EOPNOTSUPP && errno != ENOSYS && errno != EINTR) return write_error(errno, path);
   }
+  if (bytes_expected >= kPastCacheFrom) file.go_past_cache();
   return file;
+}
+
+// Where the file system has no such thing, nothing changes.
+void AtomicFile::go_past_cache() {
+  const int flags = ::fcntl(fd_, F_GETFL);
+  if (flags < 0 || ::fcntl(fd_, F_SETFL, flags | O_DIRECT) != 0) return;
+  block_.reset(static_cast<std::byte*>(std::aligned_alloc(kBlockAlignment, kBlockBytes)));
+  if (!block_) ::fcntl(fd_, F_SETFL, flags);
 }
 
 Status AtomicFile::write(std::span<const std::byte> bytes) {
   CHECK(fd_ >= 0);
+  if (!block_) return write_all(bytes);
+  while (!bytes.empty()) {
+    const std::size_t taken = std::min(bytes.size(), kBlockBytes - in_block_);
+    std::memcpy(block_.get() + in_block_, bytes.data(), taken);
+    bytes = bytes.subspan(taken);
+    in_block_ += taken;
+    if (in_block_ < kBlockBytes) continue;
+    if (Status status = flush_block(); !status.ok()) return status;
+  }
+  return {};
+}
+
+// A part of a block, the end of the file, goes the usual way: its size fits no disk.
+Status AtomicFile::flush_block() {
+  if (in_block_ < kBlockBytes) {
+    if (::fcntl(fd_, F_SETFL, ::fcntl(fd_, F_GETFL) & ~O_DIRECT) != 0) return write_error(errno, path_);
+  }
+  return write_all({block_.get(), std::exchange(in_block_, 0)});
+}
+
+Status AtomicFile::write_all(std::span<const std::byte> bytes) {
   while (!bytes.empty()) {
     constexpr std::size_t kChunkBytes = 1 << 30;  // Linux writes at most 2 GiB at a time
     ssize_t written = ::write(fd_, bytes.data(), std::min(bytes.size(), kChunkBytes));
     if (written < 0) {
       if (errno == EINTR) continue;
+      // Some file systems take the flag and refuse the write; and what follows a write that was cut short begins anywhere.
+      if (errno == EINVAL && block_ && (::fcntl(fd_, F_GETFL) & O_DIRECT) != 0 && ::fcntl(fd_, F_SETFL, ::fcntl(fd_, F_GETFL) & ~O_DIRECT) == 0) continue;
       return write_error(errno, path_);
     }
     bytes = bytes.subspan(static_cast<std::size_t>(written));
@@ -72,6 +113,9 @@ Status AtomicFile::write(std::span<const std::byte> bytes) {
 
 Status AtomicFile::commit() {
   CHECK(fd_ >= 0);
+  if (in_block_ > 0) {
+    if (Status status = flush_block(); !status.ok()) return status;
+  }
   if (::fsync(fd_) != 0) return write_error(errno, path_);
   if (::close(std::exchange(fd_, -1)) != 0) return write_error(errno, path_);
   if (::rename(temporary_.c_str(), path_.c_str()) != 0) return write_error(errno, path_);

@@ -3,7 +3,9 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <cstdlib>
 #include <filesystem>
+#include <memory>
 #include <span>
 #include <string_view>
 
@@ -14,6 +16,8 @@ namespace rl {
 
 /// Writes to a temporary file beside `path`, which commit() syncs and renames over it. Destroyed before that, the
 /// temporary file is removed and an old file at `path` stays as it was. Not thread-safe.
+/// Files known to be large go past the page cache (O_DIRECT) where the file system can: a checkpoint's pages would be fresh memory, which costs more than the disk, and push out
+/// what is read again.
 class AtomicFile {
  public:
   /// `bytes_expected`, when known, reserves the space, so that a full disk is an error now rather than after a long write.
@@ -24,7 +28,7 @@ class AtomicFile {
   AtomicFile& operator=(AtomicFile&&) = delete;
   ~AtomicFile();
 
-  /// Appends all the bytes. Errors as create; also the file-size limit of the process (kResourceExhausted).
+  /// Appends all the bytes. Errors as create; also the file-size limit of the process (kResourceExhausted). May keep them back until commit(), which then has these errors.
   runtime::Status write(std::span<const std::byte> bytes);
   runtime::Status write(std::string_view text) { return write(std::as_bytes(std::span(text))); }
 
@@ -32,11 +36,20 @@ class AtomicFile {
   runtime::Status commit();
 
  private:
+  struct Free {
+    void operator()(std::byte* memory) const { std::free(memory); }
+  };
+
   AtomicFile(std::filesystem::path path, std::filesystem::path temporary, int fd);
+  void go_past_cache();
+  runtime::Status write_all(std::span<const std::byte> bytes);
+  runtime::Status flush_block();
 
   std::filesystem::path path_;
   std::filesystem::path temporary_;  // empty once committed or moved from
   int fd_ = -1;
+  std::unique_ptr<std::byte, Free> block_;  // past the cache: what is to be written next, in memory that a device can read; null otherwise
+  std::size_t in_block_ = 0;
 };
 
 /// The whole of a small file at once: a config.json, say.

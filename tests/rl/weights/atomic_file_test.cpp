@@ -53,6 +53,22 @@ TEST(AtomicFile, ShortWriteIsResourceExhausted) {
   EXPECT_EQ(status.code(), runtime::ErrorCode::kResourceExhausted);
 }
 
+// Past the page cache, where the folder's file system can: in blocks, with an end that fills none, whatever the pieces are.
+TEST(AtomicFile, LargeFilesHoldWhatWasWritten) {
+  testing::TempFolder folder;
+  const auto path = folder.path() / "f";
+  std::string bytes((33U << 20) + 4097, 'x');
+  for (std::size_t i = 0; i < bytes.size(); ++i) bytes[i] = static_cast<char>((i * 2654435761U) >> 24);
+  for (const std::size_t piece : {std::size_t{1'000'003}, bytes.size()}) {
+    auto file = AtomicFile::create(path, bytes.size());
+    ASSERT_TRUE(file.ok()) << file.status().to_string();
+    AtomicFile moved = std::move(*file);
+    for (std::size_t begin = 0; begin < bytes.size(); begin += piece) ASSERT_TRUE(moved.write(std::string_view(bytes).substr(begin, piece)).ok());
+    ASSERT_TRUE(moved.commit().ok());
+    EXPECT_TRUE(testing::read_file(path) == bytes) << "in pieces of " << piece;
+  }
+}
+
 TEST(AtomicFile, MissingFolderIsNamed) {
   auto file = AtomicFile::create("/no/such/folder/f");
   ASSERT_FALSE(file.ok());
