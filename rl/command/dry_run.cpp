@@ -140,7 +140,8 @@ std::int64_t rows_computed(std::int64_t samples, std::int64_t samples_per_prompt
 }
 
 // Prompts are as long as the longest of the data, or as may be where that is not known; responses as long as may be.
-Status print_memory(const Config& config, const TrainerOptions& trainer, const PolicyOptions& policy, const Result<ModelConfig>& model, const Result<DataSize>& data, std::int64_t workers, std::ostream& out) {
+Status print_memory(const Config& config, const TrainerOptions& trainer, const PolicyOptions& policy, const Result<ModelConfig>& model, const Result<DataSize>& data, const SlotOptions& slots, std::ostream& out) {
+  const std::int64_t workers = slots.nodes * slots.per_node;
   if (!model.ok()) {
     out << "memory:\n  not known: " << model.status().message() << "\n";
     return {};
@@ -157,6 +158,7 @@ Status print_memory(const Config& config, const TrainerOptions& trainer, const P
     if (!adapter.ok()) return adapter.status();
     options.trained_elements = adapter->parameters().arena_size();
   }
+  std::vector<OffloadOptions> leaves = {policy.learner.offload};  // of each role
   std::vector<RoleMemory> roles = {{"policy (generates and trains)", workers, training_memory(*model, options)}};
   MemoryOptions scoring = options;
   scoring.sequences = 0;
@@ -173,17 +175,37 @@ Status print_memory(const Config& config, const TrainerOptions& trainer, const P
     learning.recompute_layers = critic->recompute_layers;
     learning.bf16 = critic->bf16;
     roles.push_back({"critic", workers, training_memory(*model, learning)});
+    leaves.push_back(critic->learner.offload);
     if (copies) roles.back().parts.push_back({"checkpoint being written", kSnapshotBytes * weight_elements(*model)});
   }
-  if (trainer.uses_reference()) roles.push_back({"reference", workers, scoring_memory(*model, scoring)});
+  const Result<OffloadOptions> reference = offload_from_config(config, "actor_rollout_ref.ref.fsdp_config");
+  if (!reference.ok()) return reference.status();
+  if (trainer.uses_reference()) {
+    roles.push_back({"reference", workers, scoring_memory(*model, scoring)});
+    leaves.push_back(*reference);
+  }
   if (trainer.rollout_workers) {
     std::vector<MemoryPart> parts = training_memory(*model, options);
     std::erase_if(parts, [](const MemoryPart& part) { return part.name == "optimizer" || part.name == "activations"; });
     roles.push_back({"rollout (generates a step ahead)", trainer.rollout_workers->size(), std::move(parts)});
+    leaves.emplace_back();
   }
-  out << "memory of each process, at its peak:\n";
-  if (trainer.distills) roles.push_back({"teacher", workers, teacher_memory(config, *model, scoring, out)});
+  const bool on_device = !slots.device.empty() && slots.device != "cpu";
+  out << (on_device ? "memory of each process on the host, at its peak:\n" : "memory of each process, at its peak:\n");
+  if (trainer.distills) {
+    roles.push_back({"teacher", workers, teacher_memory(config, *model, scoring, out)});
+    leaves.push_back(*reference);
+  }
   roles.push_back({"reward", workers, reward_memory(config, share * longest, longest, out)});
+  const Result<std::optional<bool>> judges = config.find_bool("reward_model.model.fsdp_config.param_offload");
+  if (!judges.ok()) return judges.status();
+  leaves.push_back({.parameters = judges->value_or(false)});
+  std::vector<DeviceMemory> devices, drawing;  // workers that draw beside the others have devices of their own
+  for (std::size_t i = 0; on_device && i < roles.size(); ++i) {
+    const bool draws = roles[i].role.starts_with("rollout");
+    (draws ? drawing : devices).push_back(device_memory(roles[i].parts, leaves[i].parameters, leaves[i].gradients));
+    roles[i].parts = host_memory(roles[i].parts, leaves[i].parameters);
+  }
   std::int64_t all = 0;
   for (RoleMemory& role : roles) {
     const bool trains = std::any_of(role.parts.begin(), role.parts.end(), [](const MemoryPart& part) { return part.name == "optimizer"; });
@@ -194,6 +216,8 @@ Status print_memory(const Config& config, const TrainerOptions& trainer, const P
     out << ")\n";
   }
   out << "  all: " << bytes_text(all) << " over the nodes\n";
+  if (on_device) out << "memory of each device (" << slots.device << "), at its peak:\n  " << bytes_text(device_peak(devices)) << "\n";
+  if (!drawing.empty()) out << "  " << bytes_text(device_peak(drawing)) << " of those that generate a step ahead\n";
   return {};
 }
 
@@ -226,7 +250,7 @@ Status dry_run(const Config& config, std::ostream& out) {
     const Result<DataSize> data = measure_data(config, *model);
     print_batches(*trainer, *policy, data, workers, out);
     out << "where:\n  " << slots->nodes << " node(s) with " << slots->per_node << " worker(s) of each role; checkpoints and logs in " << trainer->folder.string() << "\n";
-    const Status printed = print_memory(config, *trainer, *policy, ModelConfig::load(*model), data, workers, out);
+    const Status printed = print_memory(config, *trainer, *policy, ModelConfig::load(*model), data, *slots, out);
     if (policy->model == kToyModelName) std::filesystem::remove_all(*model);
     if (!printed.ok()) wrong.push_back(printed.message());
   }

@@ -384,6 +384,7 @@ Graph::Graph(const ModelConfig& config, const Parameters& values, const Paramete
 Graph::~Graph() = default;
 
 at::Tensor Graph::hidden_states(const forward::RowsPtr& rows, const Attend& attend) const {
+  if (before_layer_) before_layer_(-1);
   at::Tensor x = ops::embedding(pool_, weights_->embedding, rows->ids, weights_->trained);
   if (config_.embedding_scale != 1.0) x = x * static_cast<float>(config_.embedding_scale);
   const Projector project(pool_, weights_->dropout);
@@ -396,6 +397,7 @@ at::Tensor Graph::hidden_states(const forward::RowsPtr& rows, const Attend& atte
   const bool recompute = RecomputeLayers::in_use() && autograd::needed({x});
   const Pass pass(config_, pool_, project, rows, attend);
   for (std::size_t i = 0; i < weights_->layers.size(); ++i) {
+    if (before_layer_) before_layer_(static_cast<std::int64_t>(i));
     x = recompute ? recomputed_layer(i, rows, attend, x) : pass.layer(static_cast<std::int64_t>(i), weights_->layers[i], x);
   }
   return x;

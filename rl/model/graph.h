@@ -39,6 +39,9 @@ class Graph {
   /// What the last layer gives for each row, [T, hidden]. Inside a RecomputeLayers, backward calls (a copy of) `attend` again.
   at::Tensor hidden_states(const forward::RowsPtr& rows, const Attend& attend) const;
 
+  /// See Transformer::before_layer.
+  void before_layer(std::function<void(std::int64_t layer)> call) { before_layer_ = std::move(call); }
+
   /// The last norm (and projection) of rows of hidden_states(): what heads are put on.
   at::Tensor last_norm(const at::Tensor& hidden) const;
 
@@ -62,6 +65,7 @@ class Graph {
   const ModelConfig& config_;
   kernel::ThreadPool& pool_;
   std::unique_ptr<Weights> weights_;
+  std::function<void(std::int64_t)> before_layer_;
 };
 
 /// What attention does in a layer of that model, for whoever implements Attend.

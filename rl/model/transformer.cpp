@@ -85,6 +85,12 @@ void Transformer::rebuild() {
   const Parameters* gradients = gradients_ ? &*gradients_ : nullptr;
   if (used_.empty()) graph_ = std::make_unique<Graph>(config_, parameters_, gradients, *pool_);
   else graph_ = std::make_unique<Graph>(config_, parameters_, nullptr, *pool_, Graph::Adapter{adapters_.at(used_), gradients});
+  graph_->before_layer(before_layer_);
+}
+
+void Transformer::before_layer(std::function<void(std::int64_t layer)> call) {
+  before_layer_ = std::move(call);
+  graph_->before_layer(before_layer_);
 }
 
 void Transformer::enable_gradients() {

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -94,6 +95,9 @@ class Transformer {
   /// The threads that the kernels run on; a rollout engine over the same weights can share them.
   kernel::ThreadPool& pool() const { return *pool_; }
 
+  /// Called before a pass reads the weights of a layer, counted from 0, and with -1 before it reads any: for weights that are still on their way. None: null.
+  void before_layer(std::function<void(std::int64_t layer)> call);
+
   // -- Adapters: any number on one base, of which one is in use at a time
 
   /// kInvalidArgument: the name is taken or empty.
@@ -155,6 +159,7 @@ class Transformer {
   std::unique_ptr<kernel::ThreadPool> pool_;
   std::optional<Parameters> gradients_;
   std::unique_ptr<Graph> graph_;
+  std::function<void(std::int64_t)> before_layer_;
   std::map<std::string, LoraAdapter> adapters_;
   std::string used_;
   std::string merged_;

@@ -3,7 +3,6 @@
 #include <xxhash.h>
 
 #include <ATen/ops/copy.h>
-#include <ATen/ops/empty_like.h>
 
 #include <algorithm>
 #include <cmath>
@@ -70,10 +69,11 @@ Learner::Learner(std::unique_ptr<Transformer> model, std::unique_ptr<Communicato
   model_->enable_gradients();
   const at::Tensor& arena = model_->trained_parameters().arena();
   if (!arena.device().is_cpu()) {
-    host_weights_ = arena.to(at::kCPU);
-    host_gradients_ = at::empty_like(host_weights_);
+    host_weights_ = host_memory_for(arena).copy_(arena);
+    host_gradients_ = host_memory_for(arena);
   }
   reset_optimizer();
+  offload_ = std::make_unique<Offload>(*model_, options_.offload, adapter() == nullptr ? host_weights_ : at::Tensor());
 }
 
 // On the host.
@@ -91,6 +91,8 @@ void Learner::reset_optimizer() {
 }
 
 Result<OptimizerReport> Learner::apply(double learning_rate) {
+  // A worker without samples has made no pass; what comes late would be the old weights.
+  if (const Status there = offload_->await(); !there.ok()) return there;
   if (host_gradients_.defined()) host_gradients_.copy_(model_->gradients().arena());
   const std::span<float> gradients = elements(host_gradients_.defined() ? host_gradients_ : model_->gradients().arena());
   if (communicator_->size() > 1) {
@@ -134,13 +136,19 @@ const LoraAdapter* Learner::adapter() const { return model_->used_adapter().empt
 
 const char* Learner::weights_folder() const { return adapter() != nullptr ? kAdapterFolder : kModelFolder; }
 
+Result<std::vector<std::filesystem::path>> Learner::save(const std::filesystem::path& folder) const {
+  const Offload::Stay here = stay();
+  if (const Status there = offload_->await(); !there.ok()) return there;
+  return write_learner(state(), folder);
+}
+
 void Learner::snapshot(std::unique_ptr<LearnerSnapshot>& into) const {
   if (into) into->retake(state());
   else into = std::make_unique<LearnerSnapshot>(state());
 }
 
 LearnerState Learner::state() const {
-  return {model_->config(), model_->parameters(), adapter(), optimizer_->state(), std::string(optimizer_->name()), optimizer_->steps()};
+  return {model_->config(), model_->parameters(), adapter(), optimizer_->state(), std::string(optimizer_->name()), optimizer_->steps(), adapter() == nullptr ? host_weights_ : at::Tensor()};
 }
 
 Status Learner::load_weights(const std::filesystem::path& folder) {
@@ -160,6 +168,8 @@ Status Learner::load_weights(const std::filesystem::path& folder) {
 }
 
 Status Learner::load(const std::filesystem::path& folder) {
+  const Offload::Stay here = stay();
+  if (const Status there = offload_->await(); !there.ok()) return there;
   if (const Status status = load_weights(folder); !status.ok()) return status;
   if (host_weights_.defined()) host_weights_.copy_(model_->trained_parameters().arena());
 

@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "rl/model/offload.h"
 #include "rl/model/transformer.h"
 #include "rl/train/communicator.h"
 #include "rl/train/learner_snapshot.h"
@@ -30,6 +31,7 @@ struct LearnerOptions {
   MuonOptions muon;
   bool decay_norms = false;      // weight decay of norms and biases, too
   double grad_norm_max = 1.0;  // gradients are scaled down to it; 0: never
+  OffloadOptions offload;      // of a model on a device
 };
 
 /// What one optimizer step did.
@@ -59,6 +61,12 @@ class Learner {
   const Transformer& model() const { return *model_; }
   Communicator& communicator() { return *communicator_; }
 
+  /// While it lives the model may be used: without it its weights, and without `with_gradients` its gradients, may have left their device (LearnerOptions::offload).
+  [[nodiscard]] Offload::Stay stay(bool with_gradients = false) const { return offload_->stay(with_gradients); }
+
+  /// See Offload::await.
+  runtime::Status await_weights() const { return offload_->await(); }
+
   /// Adds the gradients of all ranks, clips them, takes one optimizer step and zeroes them. Gradients must come from a loss that was
   /// divided by totals over all ranks. A gradient that is not finite is dropped on all ranks alike.
   /// Errors: those of Communicator.
@@ -77,7 +85,7 @@ class Learner {
   runtime::Status check_equal_weights();
 
   /// Writes what is trained and the optimizer's state into `folder`; see write_learner().
-  runtime::Result<std::vector<std::filesystem::path>> save(const std::filesystem::path& folder) const { return write_learner(state(), folder); }
+  runtime::Result<std::vector<std::filesystem::path>> save(const std::filesystem::path& folder) const;
 
   /// The same as a copy, to be written later: in the memory of `into`, where there is one already.
   void snapshot(std::unique_ptr<LearnerSnapshot>& into) const;
@@ -101,6 +109,7 @@ class Learner {
   // Where the model is on another device, what the optimizer works on: the weights and the gradients on the host, of the arena's size.
   at::Tensor host_weights_;
   at::Tensor host_gradients_;
+  std::unique_ptr<Offload> offload_;
 };
 
 }  // namespace rl

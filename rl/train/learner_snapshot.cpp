@@ -16,7 +16,15 @@ namespace {
 using runtime::Result;
 using runtime::Status;
 
-Parameters copy_of_model(const LearnerState& state) { return state.adapter != nullptr ? Parameters::zeros(std::vector<ParameterSpec>()) : state.model.to(at::kCPU); }
+const at::Tensor& weights_of(const LearnerState& state) { return state.host_weights.defined() ? state.host_weights : state.model.arena(); }
+
+Parameters copy_of_model(const LearnerState& state) {
+  if (state.adapter != nullptr) return Parameters::zeros(std::vector<ParameterSpec>());
+  if (!state.host_weights.defined()) return state.model.clone();
+  Parameters copy = Parameters::zeros({state.model.specs().begin(), state.model.specs().end()});
+  copy.arena().copy_(state.host_weights);
+  return copy;
+}
 
 }  // namespace
 
@@ -57,7 +65,7 @@ void LearnerSnapshot::retake(const LearnerState& state) {
     *this = LearnerSnapshot(state);
     return;
   }
-  model_.arena().copy_(state.model.arena());
+  model_.arena().copy_(weights_of(state));
   for (std::size_t i = 0; i < optimizer_values_.size(); ++i) {
     const std::span<float> values = state.optimizer[i].values;
     optimizer_values_[i].copy_(at::from_blob(values.data(), {static_cast<std::int64_t>(values.size())}, at::kFloat));

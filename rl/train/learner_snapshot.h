@@ -25,6 +25,7 @@ struct LearnerState {
   std::vector<OptimizerState> optimizer;
   std::string optimizer_name;
   std::int64_t optimizer_steps = 0;
+  at::Tensor host_weights = {};  // of the model, where it is on another device; else undefined
 };
 
 /// The folders below write_learner()'s that hold the model, or the adapter, and the files with the optimizer's state.

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -44,6 +45,21 @@ std::int64_t activation_bytes(const ModelConfig& config, bool adapter);
 /// Of a policy worker (generating and training), and of a role that only scores.
 std::vector<MemoryPart> training_memory(const ModelConfig& config, const MemoryOptions& options);
 std::vector<MemoryPart> scoring_memory(const ModelConfig& config, const MemoryOptions& options);
+
+/// What of a role is on its device, where models are on one.
+struct DeviceMemory {
+  std::int64_t always = 0;
+  std::int64_t at_work = 0;  // beside it, while one of its calls goes on
+};
+
+/// `weights_leave`, `gradients_leave`: between calls; see OffloadOptions.
+DeviceMemory device_memory(std::span<const MemoryPart> parts, bool weights_leave, bool gradients_leave);
+
+/// What is left of them for the host: what trains keeps its weights there, and so does what its weights leave for; and the optimizer is there.
+std::vector<MemoryPart> host_memory(std::span<const MemoryPart> parts, bool weights_leave);
+
+/// What devices have at most, whose roles work one after the other.
+std::int64_t device_peak(std::span<const DeviceMemory> roles);
 
 /// The process itself: LibTorch and the runtime, and what backward brings with it where there is one.
 MemoryPart process_memory(bool trains);

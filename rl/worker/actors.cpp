@@ -39,7 +39,10 @@ Result<std::unique_ptr<PolicyActor>> PolicyActor::create(runtime::Runtime& runti
     options->adapter->folder = spec.adapter;
     options->adapter->lora.base_model = spec.model_name;
   }
-  if (spec.generates_only) options->learner.optimizer = OptimizerKind::kSgd;
+  if (spec.generates_only) {
+    options->learner.optimizer = OptimizerKind::kSgd;
+    options->learner.offload = {};  // weights that are received go where the model is
+  }
   Result<std::unique_ptr<Communicator>> communicator = join_group(runtime, spec);
   if (!communicator.ok()) return communicator.status();
   Result<std::unique_ptr<PolicyWorker>> worker = PolicyWorker::create(*options, std::move(*communicator));
@@ -174,6 +177,8 @@ Result<std::unique_ptr<ReferenceActor>> ReferenceActor::create(runtime::Runtime&
   if (!name.ok()) return name.status();
   const Result<std::string> dtype = config->get_string("actor_rollout_ref.ref.fsdp_config.dtype");
   if (!dtype.ok()) return dtype.status();
+  const Result<OffloadOptions> offload = offload_from_config(*config, "actor_rollout_ref.ref.fsdp_config");
+  if (!offload.ok()) return offload.status();
   const Result<KlPenalty> penalty = parse_kl_penalty(*name);
   if (!penalty.ok()) return penalty.status().with_context("algorithm.kl_penalty");
   Result<std::unique_ptr<ReferenceWorker>> worker = ReferenceWorker::create({.model = spec.model,
@@ -183,7 +188,8 @@ Result<std::unique_ptr<ReferenceActor>> ReferenceActor::create(runtime::Runtime&
                                                                              .temperature = policy->training.temperature,
                                                                              .micro_batch = policy->micro_batch,
                                                                              .penalty = *penalty,
-                                                                             .bf16 = is_bf16(*dtype)});
+                                                                             .bf16 = is_bf16(*dtype),
+                                                                             .offload = offload->parameters});
   if (!worker.ok()) return worker.status();
   return std::make_unique<ReferenceActor>(runtime, std::move(*worker));
 }

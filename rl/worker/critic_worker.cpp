@@ -34,6 +34,7 @@ Result<std::unique_ptr<CriticWorker>> CriticWorker::create(const CriticOptions& 
 
 Result<TokenEstimates> CriticWorker::estimate(const RolloutBatch& batch, std::span<const float> reference_logprobs, const EstimateTask& task) {
   if (const Status valid = batch.validate(); !valid.ok()) return valid;
+  const Offload::Stay here = learner_.stay();
   const Bf16Products bf16(options_.bf16);
   Result<std::vector<float>> values = response_values(learner_.model(), head_, batch, options_.micro_batch);
   if (!values.ok()) return values.status();
@@ -45,6 +46,7 @@ Result<Metrics> CriticWorker::update(const RolloutBatch& batch, const TokenEstim
   if (valid.ok()) valid = check_estimates(batch, estimates);
   if (valid.ok()) valid = check_plan(batch, plan);
   if (!valid.ok()) return valid;
+  const Offload::Stay here = learner_.stay(/*with_gradients=*/true);
   const UpdateLoop loop{.epochs = options_.epochs, .micro_batch = options_.micro_batch, .learning_rate = plan.learning_rate, .role = "critic", .peak_flops = peak_flops_};
   return run_updates(learner_, batch, plan.mini_batches, loop, [&](const MiniBatch& mini_batch, std::int64_t first, std::int64_t last, Metrics& metrics) -> Status {
     const RecomputeLayers recompute(options_.recompute_layers);

@@ -128,6 +128,16 @@ Result<std::optional<SharedCriticOptions>> SharedCriticOptions::from_config(cons
   return std::optional(options);
 }
 
+Result<OffloadOptions> offload_from_config(const Config& config, const std::string& section) {
+  ConfigReader read(config);
+  OffloadOptions options;
+  const bool all = read.find_bool(section + ".offload_policy").value_or(false);  // FSDP2's name for it
+  options.parameters = read.find_bool(section + ".param_offload").value_or(false) || all;
+  options.gradients = read.find_bool(section + ".grad_offload").value_or(false) || all;
+  if (!read.status().ok()) return read.status();
+  return options;
+}
+
 bool is_bf16(const std::string& dtype) { return dtype == "bfloat16" || dtype == "bf16"; }
 
 Result<CriticOptions> CriticOptions::from_config(const Config& config) {
@@ -145,6 +155,9 @@ Result<CriticOptions> CriticOptions::from_config(const Config& config) {
   const Result<LearnerOptions> learner = learner_from_config(config, kCriticRole);
   if (!learner.ok()) return learner.status();
   options.learner = *learner;
+  const Result<OffloadOptions> offload = offload_from_config(config, "critic.fsdp");
+  if (!offload.ok()) return offload.status();
+  options.learner.offload = *offload;
   const Result<MicroBatchLimits> micro_batch = micro_batch_from_config(config, kCriticRole);
   if (!micro_batch.ok()) return micro_batch.status();
   options.micro_batch = *micro_batch;
@@ -210,6 +223,9 @@ Result<PolicyOptions> PolicyOptions::from_config(const Config& config) {
   Result<LearnerOptions> learner = learner_from_config(config, kActorRole);
   if (!learner.ok()) return learner.status();
   options.learner = *learner;
+  const Result<OffloadOptions> offload = offload_from_config(config, actor + "fsdp_config");
+  if (!offload.ok()) return offload.status();
+  options.learner.offload = *offload;
   const Result<MicroBatchLimits> micro_batch = micro_batch_from_config(config, kActorRole);
   if (!micro_batch.ok()) return micro_batch.status();
   options.micro_batch = *micro_batch;

@@ -111,6 +111,10 @@ inline constexpr const char* kStageRole = "";  // a stage trains one thing: `opt
 /// `<role>.optim` and `<role>.grad_clip`; of a stage `optim` and `optim.clip_grad`. kInvalidArgument: a value out of range, by key.
 runtime::Result<LearnerOptions> learner_from_config(const Config& config, const std::string& role);
 
+/// `<section>.param_offload`, `.grad_offload` and `.offload_policy` (both of them), of a policy or critic; of "actor_rollout_ref.ref.fsdp_config" without gradients.
+/// kInvalidArgument: no boolean, by key.
+runtime::Result<OffloadOptions> offload_from_config(const Config& config, const std::string& section);
+
 /// Whether the numbers that a `dtype` key names are bf16.
 bool is_bf16(const std::string& dtype);
 

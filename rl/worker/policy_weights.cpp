@@ -16,7 +16,11 @@ constexpr std::chrono::minutes kArrival{5};
 
 }  // namespace
 
-Status PolicyActor::publish_weights(const std::string& name, std::uint64_t version) { return WeightPublisher(runtime_, name).publish(worker_->learner().model(), version); }
+Status PolicyActor::publish_weights(const std::string& name, std::uint64_t version) {
+  const Offload::Stay here = worker_->stay();
+  if (const Status there = worker_->await_weights(); !there.ok()) return there;
+  return WeightPublisher(runtime_, name).publish(worker_->learner().model(), version);
+}
 
 Result<Generated> PolicyActor::generate_with(const PromptBatch& prompts, const std::string& name, std::uint64_t version) {
   WeightReceiver& receiver = receivers_.try_emplace(name, runtime_, name, worker_->model()).first->second;

@@ -201,7 +201,10 @@ Result<RolloutBatch> PolicyWorker::draw(const PromptBatch& prompts, const Sampli
     return runtime::invalid_argument("generate: a seed for each prompt is needed");
   }
   const Request like = request_like(how);
-  if (agent_) return converse(prompts, like);
+  if (agent_) {
+    const Offload::Stay here = learner_.stay();
+    return converse(prompts, like);
+  }
   std::vector<Request> requests;
   for (std::int64_t i = 0; i < prompts.ids.rows(); ++i) {
     const auto ids = prompts.ids.row(i);
@@ -212,6 +215,7 @@ Result<RolloutBatch> PolicyWorker::draw(const PromptBatch& prompts, const Sampli
   RolloutBatch batch;
   batch.prompts = prompts.ids;
   if (requests.empty()) return batch;
+  const Offload::Stay here = learner_.stay();
   Engine::OnStep on_step;
   std::optional<FinishedResponses> finished;
   if (on_finished) {
@@ -240,6 +244,7 @@ Result<PartialBatch> PolicyWorker::generate_partially(const PartialPrompts& prom
       all.push_back({.ids = {ids.begin(), ids.end()}, .seed = fresh.seeds[static_cast<std::size_t>(i)]});
     }
   }
+  const Offload::Stay here = learner_.stay();
   engine_->weights_changed(version);
   Result<PartialDraw> draw = draw_partially(*engine_, request_like(options_.training), all, plan);
   if (!draw.ok()) return draw.status();
@@ -268,6 +273,7 @@ Result<RolloutBatch> PolicyWorker::converse(const PromptBatch& prompts, const Re
 Result<TokenEstimates> PolicyWorker::estimate(const RolloutBatch& batch, std::span<const float> reference_logprobs, const EstimateTask& task) {
   if (const Status valid = batch.validate(); !valid.ok()) return valid;
   if (needs_probabilities(options_.estimates.estimator)) {
+    const Offload::Stay here = learner_.stay();
     const Bf16Products bf16(options_.bf16);
     const Result<Probabilities> probabilities = response_probabilities(learner_.model(), batch, options_.training.temperature, options_.micro_batch);
     if (!probabilities.ok()) return probabilities.status();
@@ -275,6 +281,7 @@ Result<TokenEstimates> PolicyWorker::estimate(const RolloutBatch& batch, std::sp
   }
   if (options_.estimates.estimator != AdvantageEstimator::kGae) return estimate_tokens(batch, {}, reference_logprobs, task, options_.estimates);
   if (!options_.critic) return runtime::invalid_argument("estimate: this policy has no critic on its backbone");
+  const Offload::Stay here = learner_.stay();
   const Bf16Products bf16(options_.bf16);
   Result<std::vector<float>> values = response_values(learner_.model(), value_head().name, batch, options_.micro_batch);
   if (!values.ok()) return values.status();
@@ -296,6 +303,7 @@ Result<Metrics> PolicyWorker::update(const RolloutBatch& batch, std::span<const 
                                      std::span<const float> teacher_logprobs) {
   const Status valid = check_update(batch, reference_logprobs, teacher_logprobs, plan, estimates, options_);
   if (!valid.ok()) return valid;
+  const Offload::Stay here = learner_.stay(/*with_gradients=*/true);
   Update update{batch, reference_logprobs, teacher_logprobs, plan, estimates, {}, {}, {}};
   if (options_.bf16) {
     Result<std::vector<float>> own = logprobs(batch);
@@ -399,6 +407,7 @@ at::Tensor PolicyWorker::policy_loss(const Update& update, const MiniBatch& mini
 Result<Metrics> PolicyWorker::supervise(const DemonstrationBatch& batch, std::int64_t tokens_total, double learning_rate) {
   const bool consistent = batch.prompts.consistent() && batch.responses.consistent() && batch.prompts.rows() == batch.responses.rows();
   if (!consistent || tokens_total < 1) return runtime::invalid_argument("supervise: sizes differ");
+  const Offload::Stay here = learner_.stay(/*with_gradients=*/true);
   std::vector<std::int64_t> lengths;
   for (std::int64_t i = 0; i < batch.prompts.rows(); ++i) lengths.push_back(batch.prompts.row_size(i) + batch.responses.row_size(i));
   const std::vector<std::int64_t> cuts = plan_micro_batches(lengths, options_.micro_batch);
@@ -441,6 +450,7 @@ Result<std::vector<std::filesystem::path>> PolicyWorker::with_tokenizer(Result<s
 Result<std::vector<float>> PolicyWorker::logprobs(const RolloutBatch& batch) {
   const Status valid = batch.validate();
   if (!valid.ok()) return valid;
+  const Offload::Stay here = learner_.stay();
   const Bf16Products bf16(options_.bf16);
   return response_logprobs(learner_.model(), batch, options_.training.temperature, options_.micro_batch);
 }

@@ -96,6 +96,10 @@ class PolicyWorker {
 
   const Learner& learner() const { return learner_; }
 
+  /// While it lives model() may be used by others; see Learner::stay.
+  [[nodiscard]] Offload::Stay stay() { return learner_.stay(); }
+  runtime::Status await_weights() { return learner_.await_weights(); }
+
   /// Where its weights come from a policy elsewhere: what a WeightReceiver writes into, and what is told when it has; between two calls.
   Transformer& model() { return learner_.model(); }
   void weights_changed(std::uint64_t version) { engine_->weights_changed(version); }

@@ -29,6 +29,7 @@ Result<std::unique_ptr<ReferenceWorker>> ReferenceWorker::create(const Reference
 Result<ReferenceScores> ReferenceWorker::score(const RolloutBatch& batch) {
   const runtime::Status valid = batch.validate();
   if (!valid.ok()) return valid;
+  const Offload::Stay here = offload_.stay();
   const Bf16Products bf16(options_.bf16);
   Result<std::vector<float>> logprobs = response_logprobs(*model_, batch, options_.temperature, options_.micro_batch);
   if (!logprobs.ok()) return logprobs.status();

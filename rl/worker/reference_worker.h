@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "rl/algo/kl.h"
+#include "rl/model/offload.h"
 #include "rl/model/transformer.h"
 #include "rl/train/batch_plan.h"
 #include "rl/train/rollout_batch.h"
@@ -24,6 +25,7 @@ struct ReferenceOptions {
   MicroBatchLimits micro_batch;
   KlPenalty penalty{.estimator = KlEstimator::kK1};  // of the KL in the reward
   bool bf16 = false;            // see Bf16Products
+  bool offload = false;         // of a model on a device: its weights leave it between calls
 };
 
 /// What the reference says of a RolloutBatch.
@@ -44,10 +46,11 @@ class ReferenceWorker {
   runtime::Result<ReferenceScores> score(const RolloutBatch& batch);
 
  private:
-  ReferenceWorker(const ReferenceOptions& options, std::unique_ptr<Transformer> model) : options_(options), model_(std::move(model)) {}
+  ReferenceWorker(const ReferenceOptions& options, std::unique_ptr<Transformer> model) : options_(options), model_(std::move(model)), offload_(*model_, {.parameters = options.offload}) {}
 
   ReferenceOptions options_;
   std::unique_ptr<Transformer> model_;
+  Offload offload_;
 };
 
 /// Log-probabilities of the learned tokens under `model`, without a graph, in micro-batches. Shared by both roles.

@@ -72,7 +72,12 @@ Result<std::vector<std::int32_t>> RewardModelText::encode_chat(ordered_json mess
   return ids;
 }
 
-Result<std::unique_ptr<RewardModelScorer>> RewardModelScorer::create(const std::filesystem::path& model, const TransformerOptions& options, bool start) {
+RewardModelScorer::RewardModelScorer(RewardModelText text, std::unique_ptr<Transformer> model, std::int64_t positions_max, bool offload)
+    : text_(std::move(text)), model_(std::move(model)), positions_max_(positions_max) {
+  if (model_) offload_ = std::make_unique<Offload>(*model_, OffloadOptions{.parameters = offload});
+}
+
+Result<std::unique_ptr<RewardModelScorer>> RewardModelScorer::create(const std::filesystem::path& model, const TransformerOptions& options, bool start, bool offload) {
   Result<ModelConfig> config = ModelConfig::load(model);
   if (!config.ok()) return config.status();
   if (const Status head = check_head(*config, model); !head.ok()) return head;
@@ -85,7 +90,7 @@ Result<std::unique_ptr<RewardModelScorer>> RewardModelScorer::create(const std::
     if (!weights.ok()) return weights.status();
     loaded = std::move(*weights);
   }
-  return std::unique_ptr<RewardModelScorer>(new RewardModelScorer(std::move(*text), std::move(loaded), config->max_position_embeddings));
+  return std::unique_ptr<RewardModelScorer>(new RewardModelScorer(std::move(*text), std::move(loaded), config->max_position_embeddings, offload));
 }
 
 Status RewardModelScorer::check_row(const ScoreRequest& row) const { return text_.ids(row).status(); }
@@ -122,6 +127,7 @@ Result<ScoredBatch> RewardModelScorer::score(std::span<const ScoreRequest> reque
 Result<std::vector<double>> RewardModelScorer::score_ids(const std::vector<std::vector<std::int32_t>>& conversations) const {
   if (!model_) return runtime::internal_error("a reward model that was not started is asked for scores");
   const at::NoGradGuard no_grad;
+  const Offload::Stay here = offload_->stay();
   std::vector<std::int64_t> lengths;
   for (const std::vector<std::int32_t>& ids : conversations) lengths.push_back(static_cast<std::int64_t>(ids.size()));
   const std::vector<std::int64_t> cuts = plan_micro_batches(lengths, {.samples_max = 0, .tokens_max = kRewardModelPassTokens});
@@ -139,9 +145,9 @@ Result<std::vector<double>> RewardModelScorer::score_ids(const std::vector<std::
   return scores;
 }
 
-RewardModelLoader reward_model_loader(const TransformerOptions& options) {
-  return [options](const std::filesystem::path& model, bool start) -> Result<std::unique_ptr<Scorer>> {
-    Result<std::unique_ptr<RewardModelScorer>> scorer = RewardModelScorer::create(model, options, start);
+RewardModelLoader reward_model_loader(const TransformerOptions& options, bool offload) {
+  return [options, offload](const std::filesystem::path& model, bool start) -> Result<std::unique_ptr<Scorer>> {
+    Result<std::unique_ptr<RewardModelScorer>> scorer = RewardModelScorer::create(model, options, start, offload);
     if (!scorer.ok()) return scorer.status();
     return std::unique_ptr<Scorer>(std::move(*scorer));
   };

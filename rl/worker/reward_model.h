@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "rl/model/offload.h"
 #include "rl/model/transformer.h"
 #include "rl/reward/reward_function.h"
 #include "rl/reward/scorer.h"
@@ -42,8 +43,8 @@ class RewardModelText {
 /// the last, without softmax or sigmoid, as in verl. A resource; one call at a time.
 class RewardModelScorer : public Scorer {
  public:
-  /// Without `start` the weights are not read, and only check_row() may be called. kInvalidArgument: a model without such a head. Else those of Transformer::load.
-  static runtime::Result<std::unique_ptr<RewardModelScorer>> create(const std::filesystem::path& model, const TransformerOptions& options, bool start);
+  /// Without `start` the weights are not read, and only check_row() may be called. `offload`: on a device, weights leave it between calls. kInvalidArgument: a model without such a head. Else those of Transformer::load.
+  static runtime::Result<std::unique_ptr<RewardModelScorer>> create(const std::filesystem::path& model, const TransformerOptions& options, bool start, bool offload = false);
 
   /// A conversation that is longer than the model can read has no score.
   runtime::Result<ScoredBatch> score(std::span<const ScoreRequest> requests) override;
@@ -53,15 +54,15 @@ class RewardModelScorer : public Scorer {
   runtime::Result<std::vector<double>> score_ids(const std::vector<std::vector<std::int32_t>>& conversations) const;
 
  private:
-  RewardModelScorer(RewardModelText text, std::unique_ptr<Transformer> model, std::int64_t positions_max)
-      : text_(std::move(text)), model_(std::move(model)), positions_max_(positions_max) {}
+  RewardModelScorer(RewardModelText text, std::unique_ptr<Transformer> model, std::int64_t positions_max, bool offload);
 
   RewardModelText text_;
   std::unique_ptr<Transformer> model_;  // null: not started
+  std::unique_ptr<Offload> offload_;    // of the model, if there is one
   std::int64_t positions_max_;
 };
 
 /// How RewardFunction::from_config comes by reward models; the loader that workers give it.
-RewardModelLoader reward_model_loader(const TransformerOptions& options);
+RewardModelLoader reward_model_loader(const TransformerOptions& options, bool offload = false);
 
 }  // namespace rl

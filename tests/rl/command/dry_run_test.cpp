@@ -48,6 +48,21 @@ TEST(DryRun, SaysTheMemoryOfEachRole) {
   EXPECT_TRUE(has(all.text, "critic x 2: ")) << all.text;
 }
 
+TEST(DryRun, SaysTheMemoryOfDevices) {
+  const std::vector<std::string> plain = {"actor_rollout_ref.actor.use_kl_loss=true"};
+  EXPECT_FALSE(has(tell(plain).text, "memory of each device"));
+  std::vector<std::string> on_device = plain;
+  on_device.push_back("trainer.device=cuda");
+  const Told there = tell(on_device);
+  EXPECT_EQ(there.error, "");
+  EXPECT_TRUE(has(there.text, "memory of each device (cuda), at its peak:\n")) << there.text;
+  EXPECT_TRUE(has(there.text, "of each process on the host")) << there.text;
+  EXPECT_FALSE(has(there.text, "activations")) << there.text;
+  EXPECT_TRUE(has(there.text, "reference x 1: 136 MB (process 136 MB)")) << there.text;
+  on_device.push_back("actor_rollout_ref.ref.fsdp_config.param_offload=true");
+  EXPECT_TRUE(has(tell(on_device).text, " MB (weights ")) << tell(on_device).text;
+}
+
 TEST(DryRun, ATeacherTakesMemoryAndMustBeNamed) {
   const std::string path = "distillation.teacher_models.teacher_model.model_path";
   const Told told = tell({"distillation.enabled=true", path + "=toy", "trainer.n_gpus_per_node=2"});

@@ -4,6 +4,7 @@
 #include <limits>
 
 #include "rl/model/device.h"
+#include "rl/model/offload.h"
 #include "stand_in.h"
 #include "tests/rl/model/fixtures.h"
 #include "tests/rl/rollout/tiny_model.h"
@@ -79,6 +80,32 @@ TEST_F(EngineDevice, EverySamplerAndPreemptionRuns) {
     for (const Completion& completion : *completions) EXPECT_TRUE(completion.status.ok()) << completion.status.to_string();
     EXPECT_GT(engine->stats().preemptions, 0);
     EXPECT_EQ(engine->cache().free_blocks(), engine->cache().blocks());
+  }
+}
+
+TEST_F(EngineDevice, AModelThatLeavesItsDeviceGeneratesTheSame) {
+  const auto source = tiny_model(6);
+  const auto device = find_device(testing::kStandIn);
+  ASSERT_TRUE(device.ok());
+  const Transformer staying(testing::tiny_config(), source->parameters().to(*device));
+  Transformer leaving(testing::tiny_config(), source->parameters().to(*device));
+  const std::vector<Request> requests = sampled_requests(3, 2, {.prompt_max = 8, .new_max = 4});
+  EngineOptions options{.sequences_max = 6, .step_tokens_max = 50, .device = testing::kStandIn};
+  options.cache.bytes_max = 8 * make_engine(*source)->cache().block_bytes();
+  const auto expected = make_engine(staying, options)->generate(requests);
+  ASSERT_TRUE(expected.ok()) << expected.status().to_string();
+  const auto engine = make_engine(leaving, options);
+  Offload offload(leaving, {.parameters = true});
+  for (int round = 0; round < 2; ++round) {
+    EXPECT_EQ(leaving.parameters().arena().storage().nbytes(), 0U);
+    const Offload::Stay here = offload.stay();
+    const auto found = engine->generate(requests);
+    ASSERT_TRUE(found.ok()) << found.status().to_string();
+    ASSERT_EQ(found->size(), expected->size());
+    for (std::size_t i = 0; i < found->size(); ++i) {
+      EXPECT_EQ((*found)[i].ids, (*expected)[i].ids);
+      EXPECT_EQ((*found)[i].logprobs, (*expected)[i].logprobs);
+    }
   }
 }
 

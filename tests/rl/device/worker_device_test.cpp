@@ -7,12 +7,16 @@
 
 #include "rl/data/prompt_builder.h"
 #include "rl/data/toy.h"
+#include "rl/model/head.h"
 #include "rl/model/lora.h"
+#include "rl/model/model_config.h"
+#include "rl/model/save.h"
 #include "rl/text/tokenizer.h"
 #include "rl/train/toy_model.h"
 #include "rl/worker/critic_worker.h"
 #include "rl/worker/policy_worker.h"
 #include "rl/worker/reference_worker.h"
+#include "rl/worker/reward_model.h"
 #include "stand_in.h"
 #include "tests/support/temporary_folder.h"
 
@@ -144,6 +148,103 @@ TEST_F(WorkerDevice, AnAdapterLearnsThere) {
   EXPECT_NE(there->weights_checksum(), before);
   ASSERT_TRUE(there->save(folder_.file("saved")).ok());
   EXPECT_TRUE(std::filesystem::exists(folder_.file("saved/lora_adapter/adapter_model.safetensors")));
+}
+
+bool has_memory(const Parameters& parameters) { return parameters.arena().storage().nbytes() > 0; }
+
+TEST_F(WorkerDevice, WhatIsOffloadedLearnsTheSameAndIsAwayBetweenCalls) {
+  PolicyOptions offloading = options(testing::kStandIn);
+  offloading.learner.offload = {.parameters = true, .gradients = true};
+  const auto away = make(offloading), there = make(options(testing::kStandIn));
+  ASSERT_TRUE(away && there);
+  const Transformer& model = away->learner().model();
+  const auto expect_away = [&](const char* when) {
+    EXPECT_FALSE(has_memory(model.parameters())) << when;
+    EXPECT_FALSE(has_memory(model.gradients())) << when;
+  };
+  expect_away("at the beginning");
+  {
+    const Offload::Stay here = away->stay();
+    EXPECT_TRUE(has_memory(model.parameters()));
+    EXPECT_FALSE(has_memory(model.gradients())) << "nothing learns";
+    ASSERT_TRUE(away->await_weights().ok());
+    EXPECT_TRUE(model.parameters().arena().cpu().equal(there->learner().model().parameters().arena().cpu()));
+  }
+  expect_away("after a stay");
+  const auto batch = make(options(""))->generate(prompts(), false);
+  ASSERT_TRUE(batch.ok()) << batch.status().to_string();
+  const auto scorer = ReferenceWorker::create({.model = this->model(), .device = testing::kStandIn, .micro_batch = {}, .offload = true});
+  const auto staying = ReferenceWorker::create({.model = this->model(), .device = testing::kStandIn, .micro_batch = {}});
+  ASSERT_TRUE(scorer.ok() && staying.ok()) << scorer.status().to_string();
+  const auto reference = (*scorer)->score(*batch);
+  ASSERT_TRUE(reference.ok()) << reference.status().to_string();
+  EXPECT_EQ(reference->logprobs, (*staying)->score(*batch)->logprobs);
+  EXPECT_EQ((*scorer)->score(*batch)->logprobs, reference->logprobs) << "the second time";
+  for (int step = 0; step < 2; ++step) {
+    ASSERT_TRUE(there->update(*batch, reference->logprobs, plan(*batch)).ok());
+    const auto updated = away->update(*batch, reference->logprobs, plan(*batch));
+    ASSERT_TRUE(updated.ok()) << updated.status().to_string();
+    expect_away("after an update");
+    EXPECT_EQ(away->weights_checksum(), there->weights_checksum()) << step;
+    EXPECT_EQ(*away->logprobs(*batch), *there->logprobs(*batch)) << step;
+  }
+  // What is saved, now and from a copy, is read again by one that stays there.
+  std::unique_ptr<LearnerSnapshot> snapshot;
+  away->snapshot(snapshot);
+  ASSERT_TRUE(away->save(folder_.file("saved")).ok());
+  ASSERT_TRUE(away->write(*snapshot, folder_.file("snapshot")).ok());
+  expect_away("after saving");
+  const std::uint64_t learned = away->weights_checksum();
+  for (const char* name : {"saved", "snapshot"}) {
+    for (const PolicyOptions& how : {offloading, options(testing::kStandIn)}) {
+      const auto again = make(how);
+      const auto loaded = again->load(folder_.file(name));
+      ASSERT_TRUE(loaded.ok()) << loaded.to_string();
+      EXPECT_EQ(again->weights_checksum(), learned) << name;
+      EXPECT_EQ(*again->logprobs(*batch), *there->logprobs(*batch)) << name;
+    }
+  }
+}
+
+TEST_F(WorkerDevice, ARewardModelScoresThereAndLeavesInBetween) {
+  const auto config = with_task(*ModelConfig::load(model()), ModelTask::kTokenClassification);
+  ASSERT_TRUE(save_model_folder(config, Parameters::random(config, 1), folder_.file("judge")).ok());
+  ASSERT_TRUE(save_tokenizer(model(), folder_.file("judge")).ok());
+  const std::vector<std::vector<std::int32_t>> conversations = {{1, 2, 3, 4}, {3, 2}, {5, 6, 7, 8, 9}};
+  const auto here = RewardModelScorer::create(folder_.file("judge"), {.threads = 1}, /*start=*/true);
+  ASSERT_TRUE(here.ok()) << here.status().to_string();
+  const std::vector<double> expected = *(*here)->score_ids(conversations);
+  for (const bool offload : {false, true}) {
+    const auto there = RewardModelScorer::create(folder_.file("judge"), {.threads = 1, .device = testing::kStandIn}, /*start=*/true, offload);
+    ASSERT_TRUE(there.ok()) << there.status().to_string();
+    for (int round = 0; round < 2; ++round) {
+      const auto scores = (*there)->score_ids(conversations);
+      ASSERT_TRUE(scores.ok()) << scores.status().to_string();
+      ASSERT_EQ(scores->size(), expected.size());
+      for (std::size_t i = 0; i < expected.size(); ++i) EXPECT_NEAR((*scores)[i], expected[i], 1e-4);
+    }
+  }
+}
+
+TEST_F(WorkerDevice, AnAdaptersBaseIsOffloaded) {
+  PolicyOptions with_adapter = options(testing::kStandIn);
+  with_adapter.adapter = AdapterOptions{};
+  with_adapter.adapter->lora.rank = 4;
+  const auto there = make(with_adapter);
+  with_adapter.learner.offload = {.parameters = true, .gradients = true};
+  const auto away = make(with_adapter);
+  ASSERT_TRUE(away && there);
+  const auto batch = make(options(""))->generate(prompts(), false);
+  ASSERT_TRUE(batch.ok());
+  const std::vector<float> reference(batch->logprobs.size(), -1.0F);
+  for (PolicyWorker* worker : {away.get(), there.get()}) {
+    const auto learned = worker->update(*batch, reference, plan(*batch));
+    ASSERT_TRUE(learned.ok()) << learned.status().to_string();
+  }
+  EXPECT_FALSE(has_memory(away->learner().model().parameters()));
+  EXPECT_TRUE(has_memory(away->learner().model().trained_parameters())) << "an adapter is small, and stays";
+  EXPECT_EQ(away->weights_checksum(), there->weights_checksum());
+  EXPECT_EQ(*away->logprobs(*batch), *there->logprobs(*batch));
 }
 
 }  // namespace

@@ -78,6 +78,21 @@ TEST(MemoryPlan, TheCacheHasALimit) {
   EXPECT_EQ(bytes_of(parts, "KV cache"), std::int64_t{1} << 30);
 }
 
+TEST(MemoryPlan, OnADeviceRolesTakeTurns) {
+  const std::vector<MemoryPart> policy = {{"weights", 100}, {"gradients", 100}, {"optimizer", 200}, {"activations", 50}};
+  const std::vector<MemoryPart> reference = {{"weights", 100}, {"activations", 20}};
+  const auto peak = [&](bool leaves) {
+    const DeviceMemory roles[] = {device_memory(policy, leaves, leaves), device_memory(reference, leaves, false)};
+    return device_peak(roles);
+  };
+  EXPECT_EQ(peak(false), 350);  // weights of both, gradients, and the larger activations
+  EXPECT_EQ(peak(true), 250);   // the policy alone
+  const auto host = [](const std::vector<MemoryPart>& parts, bool leaves) { return RoleMemory{.role = "", .workers = 1, .parts = host_memory(parts, leaves)}.total(); };
+  EXPECT_EQ(host(policy, false), 400);
+  EXPECT_EQ(host(reference, false), 0);
+  EXPECT_EQ(host(reference, true), 100);
+}
+
 TEST(MemoryPlan, BytesAreShort) {
   EXPECT_EQ(bytes_text(999), "999 B");
   EXPECT_EQ(bytes_text(1500), "1.5 KB");

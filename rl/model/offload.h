@@ -1,0 +1,88 @@
+// Offload: a model on a device whose weights and gradients leave it while nobody computes with them.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <condition_variable>
+#include <cstdint>
+#include <exception>
+#include <memory>
+#include <mutex>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "rl/model/arena_range.h"
+#include "rl/model/transformer.h"
+#include "runtime/core/status.h"
+
+namespace rl {
+
+/// What leaves: verl's param_offload and grad_offload. The optimizer's state is on the host either way (docs/adr/0034).
+struct OffloadOptions {
+  bool parameters = false;
+  bool gradients = false;
+
+  bool any() const { return parameters || gradients; }
+};
+
+/// Memory on the host of that tensor's size, which a GPU copies from and to without the processor's help.
+at::Tensor host_memory_for(const at::Tensor& on_device);
+
+/// Gives the memory of a model's weights back to its device, which other roles share, until they are wanted: while a Stay lives. A copy on the host has what they are. They come in the
+/// background, what stands beside the layers first and then layer by layer, and a pass waits before each layer for that one alone, so that the copying goes on behind the computing (the
+/// prefetching of Rajbhandari et al. 2021, "ZeRO-Infinity", arXiv:2104.07857). Gradients are zero between updates, and need no copy. An adapter in use stays.
+/// Without effect for a model on the CPU. A resource; one thread at a time; the model must outlive it, and does not change its adapters meanwhile.
+class Offload {
+ public:
+  /// `host`: the weights on the host, which whoever changes those on the device keeps equal; undefined: a copy is made here. All leave at once.
+  Offload(Transformer& model, const OffloadOptions& options, at::Tensor host = {});
+  ~Offload();
+  Offload(const Offload&) = delete;
+  Offload& operator=(const Offload&) = delete;
+
+  /// While one lives the weights are on the device, or on their way. Of several the last one lets them go.
+  class Stay {
+   public:
+    Stay() = default;  // of a model that does not leave
+    Stay(Stay&& other) noexcept : offload_(std::exchange(other.offload_, nullptr)) {}
+    Stay& operator=(Stay&&) = delete;
+    ~Stay() {
+      if (offload_ != nullptr) offload_->leave();
+    }
+
+   private:
+    friend class Offload;
+    explicit Stay(Offload* offload) : offload_(offload) {}
+    Offload* offload_ = nullptr;
+  };
+
+  /// `with_gradients`: room for them, too, at zero. What goes wrong is told by the pass that follows, or by await().
+  [[nodiscard]] Stay stay(bool with_gradients = false);
+
+  /// Returns when all weights are there: for whoever uses them otherwise than by a pass. kResourceExhausted: the device has no memory for them.
+  runtime::Status await();
+
+ private:
+  void leave();
+  void make_room(bool with_gradients);
+  void fetch();
+  void await_stages(std::size_t count);
+  void join();
+
+  Transformer& model_;
+  OffloadOptions options_;
+  bool active_ = false;  // the model is on a device
+  at::Tensor host_;
+  std::vector<std::vector<ArenaRange>> stages_;  // what is fetched together: all that is in no layer, then each layer's
+  int stays_ = 0;
+  bool with_gradients_ = false;
+  std::thread thread_;  // fetches
+
+  std::mutex mutex_;  // guards what follows
+  std::condition_variable arrived_;
+  std::size_t stages_there_ = 0;
+  std::exception_ptr failure_;
+};
+
+}  // namespace rl
