@@ -115,6 +115,33 @@ TEST_F(SurvivalTest, AnAbsurdLearningRateIsToldOrEndsTheRun) {
   EXPECT_LT(checkpoint_step(*saved).value_or(6), 6);
 }
 
+// Each kind of run that goes wrong, with the limits that a user has who sets none (but for the distance from a reference that knows nothing: it is no more than the logarithm of the
+// vocabulary); and one that goes well tells nothing.
+TEST_F(SurvivalTest, EachKindOfFailureIsTold) {
+  fs::create_directories(folder_);
+  std::ofstream(folder_ / "nothing.py") << "def compute_score(data_source, solution_str, ground_truth, extra_info):\n    return 0.5\n";
+  const std::string kl = "actor_rollout_ref.actor.use_kl_loss=true actor_rollout_ref.actor.kl_loss_coef=0 actor_rollout_ref.actor.optim.lr=0.3 actor_rollout_ref.actor.ppo_mini_batch_size=2 trainer.alarms.reference_kl_max=1";
+  struct Case {
+    const char* folder;
+    std::string arguments;
+    const char* told;
+  };
+  for (const Case& one : {Case{"runs_away", kl, "the policy runs away from the reference: actor/kl_loss is "},
+                          Case{"collapses", "actor_rollout_ref.actor.entropy_coeff=-10 actor_rollout_ref.actor.optim.lr=0.03 trainer.total_training_steps=40", "the entropy has collapsed"},
+                          Case{"constant", "custom_reward_function.path=" + (folder_ / "nothing.py").string(), "responses to one prompt all score the same"},
+                          Case{"cut_off", "actor_rollout_ref.rollout.ignore_eos=true", "the length limit cuts the responses: response_length/clip_ratio is 1, above 0.99"},
+                          Case{"well", "sft.steps=20 sft.train_batch_size=16 sft.lr=1e-2 trainer.alarms.equal_scores_max=2", ""}}) {
+    SCOPED_TRACE(one.folder);
+    const Outcome run = train("trainer.total_training_steps=8 trainer.alarms.steps=3 trainer.default_local_dir=" + (folder_ / one.folder).string() + " " + one.arguments);
+    EXPECT_EQ(run.code, 0) << run.output;
+    if (*one.told != 0) {
+      EXPECT_NE(run.output.find(one.told), std::string::npos) << run.output;
+    } else {
+      EXPECT_EQ(run.output.find("(trainer.alarms."), std::string::npos) << run.output;
+    }
+  }
+}
+
 TEST_F(SurvivalTest, EndingEarlyNeedsSomethingThatIsMeasured) {
   struct Case {
     const char* arguments;
