@@ -46,10 +46,10 @@ struct LoopOutcome {
   std::size_t run = 0;
   ScoreFailure failure = ScoreFailure::kNone;
   std::string why;  // of a failure
-  std::vector<std::int32_t> prompt_ids;
-  std::vector<std::int32_t> response_ids;
-  std::vector<std::uint8_t> response_mask;  // 1: the model's
-  std::optional<double> reward_score;       // where the class scores by itself
+  std::vector<std::int32_t> prompt_ids = {};
+  std::vector<std::int32_t> response_ids = {};
+  std::vector<std::uint8_t> response_mask = {};  // 1: the model's
+  std::optional<double> reward_score = {};       // where the class scores by itself
   std::int64_t turns = 0;
   nlohmann::ordered_json extra = nlohmann::ordered_json::object();  // extra_fields
 };
