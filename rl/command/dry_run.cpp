@@ -203,8 +203,10 @@ Status print_memory(const Config& config, const TrainerOptions& trainer, const P
   std::vector<DeviceMemory> devices, drawing;  // workers that draw beside the others have devices of their own
   for (std::size_t i = 0; on_device && i < roles.size(); ++i) {
     const bool draws = roles[i].role.starts_with("rollout");
-    (draws ? drawing : devices).push_back(device_memory(roles[i].parts, leaves[i].parameters, leaves[i].gradients));
-    roles[i].parts = host_memory(roles[i].parts, leaves[i].parameters);
+    DeviceMemory there = device_memory(roles[i].parts, leaves[i].parameters, leaves[i].gradients);
+    there.beside_others = roles[i].role == "reward";
+    (draws ? drawing : devices).push_back(there);
+    roles[i].parts = host_memory(roles[i].parts);
   }
   std::int64_t all = 0;
   for (RoleMemory& role : roles) {

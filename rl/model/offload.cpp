@@ -1,21 +1,23 @@
 #include "rl/model/offload.h"
 
-#include <ATen/ops/empty.h>
 #include <c10/core/Allocator.h>
 #include <c10/core/CachingDeviceAllocator.h>
 #include <c10/core/DeviceGuard.h>
 #include <c10/core/Storage.h>
 #include <c10/core/StreamGuard.h>
 #include <c10/core/impl/VirtualGuardImpl.h>
+#include <c10/util/Exception.h>
 
 #include <algorithm>
 #include <charconv>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <system_error>
 #include <utility>
 
 #include "runtime/core/check.h"
+#include "runtime/core/log.h"
 
 namespace rl {
 namespace {
@@ -70,18 +72,13 @@ void empty_cache(const at::Device& device) {
 
 }  // namespace
 
-at::Tensor host_memory_for(const at::Tensor& on_device) {
-  const at::TensorOptions options = at::TensorOptions().dtype(on_device.scalar_type());
-  return at::empty(on_device.sizes(), on_device.device().is_cuda() ? options.pinned_memory(true) : options);
-}
-
 Offload::Offload(Transformer& model, const OffloadOptions& options, at::Tensor host) : model_(model), options_(options), host_(std::move(host)) {
   const at::Tensor& arena = model.parameters().arena();
   active_ = !arena.device().is_cpu() && options.any();
   if (!active_) return;
   if (options_.parameters) {
     CHECK(arena.storage_offset() == 0 && arena.is_contiguous());
-    if (!host_.defined()) host_ = host_memory_for(arena).copy_(arena);
+    if (!host_.defined()) host_ = arena.to(at::kCPU);
     stages_ = stages_of(model.parameters().specs());
   }
   model_.before_layer([this](std::int64_t layer) { await_stages(static_cast<std::size_t>(layer) + 2); });
@@ -106,10 +103,16 @@ Offload::Stay Offload::stay(bool with_gradients) {
   }
   try {
     make_room(with_gradients);
-    if (first && options_.parameters) thread_ = std::thread([this] { fetch(); });
   } catch (...) {
     const std::lock_guard lock(mutex_);
     failure_ = std::current_exception();
+    return Stay(this);
+  }
+  if (!first || !options_.parameters) return Stay(this);
+  try {
+    thread_ = std::thread([this] { fetch(); });
+  } catch (const std::system_error&) {  // no more threads for this process: all weights before the first layer, then
+    fetch();
   }
   return Stay(this);
 }
@@ -148,6 +151,7 @@ void Offload::fetch() {
 }
 
 void Offload::await_stages(std::size_t count) {
+  CHECK(stays_ > 0);  // nobody fetches otherwise
   std::unique_lock lock(mutex_);
   arrived_.wait(lock, [&] { return failure_ != nullptr || stages_there_ >= std::min(count, stages_.size()); });
   if (failure_ != nullptr) std::rethrow_exception(failure_);
@@ -157,8 +161,10 @@ runtime::Status Offload::await() {
   if (!active_) return {};
   try {
     await_stages(stages_.size());
+  } catch (const c10::OutOfMemoryError& error) {
+    return runtime::resource_exhausted(std::string("weights on their way to their device: ") + error.what_without_backtrace());
   } catch (const std::exception& error) {
-    return runtime::resource_exhausted(std::string("the weights' way to their device: ") + error.what());
+    return runtime::internal_error(std::string("weights on their way to their device: ") + error.what());
   }
   return {};
 }
@@ -167,12 +173,21 @@ void Offload::join() {
   if (thread_.joinable()) thread_.join();
 }
 
+// Called where nothing may be thrown. What a device that has failed says here it has said in the pass before.
 void Offload::leave() {
   if (--stays_ > 0) return;
   join();
-  if (options_.parameters) give_memory_back(model_.parameters().arena());
-  if (options_.gradients && std::exchange(with_gradients_, false)) give_memory_back(model_.gradients().arena());
-  empty_cache(model_.parameters().arena().device());
+  {
+    const std::lock_guard lock(mutex_);
+    stages_there_ = 0;
+  }
+  try {
+    if (options_.parameters) give_memory_back(model_.parameters().arena());
+    if (options_.gradients && std::exchange(with_gradients_, false)) give_memory_back(model_.gradients().arena());
+    empty_cache(model_.parameters().arena().device());
+  } catch (const std::exception& error) {
+    LOG(error, "giving a device its memory back: {}", error.what());
+  }
 }
 
 }  // namespace rl

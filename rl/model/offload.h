@@ -26,9 +26,6 @@ struct OffloadOptions {
   bool any() const { return parameters || gradients; }
 };
 
-/// Memory on the host of that tensor's size, which a GPU copies from and to without the processor's help.
-at::Tensor host_memory_for(const at::Tensor& on_device);
-
 /// Gives the memory of a model's weights back to its device, which other roles share, until they are wanted: while a Stay lives. A copy on the host has what they are. They come in the
 /// background, what stands beside the layers first and then layer by layer, and a pass waits before each layer for that one alone, so that the copying goes on behind the computing (the
 /// prefetching of Rajbhandari et al. 2021, "ZeRO-Infinity", arXiv:2104.07857). Gradients are zero between updates, and need no copy. An adapter in use stays.
@@ -60,7 +57,7 @@ class Offload {
   /// `with_gradients`: room for them, too, at zero. What goes wrong is told by the pass that follows, or by await().
   [[nodiscard]] Stay stay(bool with_gradients = false);
 
-  /// Returns when all weights are there: for whoever uses them otherwise than by a pass. kResourceExhausted: the device has no memory for them.
+  /// Returns when all weights are there: for whoever uses them otherwise than by a pass. kResourceExhausted: the device has no memory for them. kInternal: it has failed.
   runtime::Status await();
 
  private:

@@ -3,6 +3,7 @@
 #include <xxhash.h>
 
 #include <ATen/ops/copy.h>
+#include <ATen/ops/empty_like.h>
 
 #include <algorithm>
 #include <cmath>
@@ -69,8 +70,8 @@ Learner::Learner(std::unique_ptr<Transformer> model, std::unique_ptr<Communicato
   model_->enable_gradients();
   const at::Tensor& arena = model_->trained_parameters().arena();
   if (!arena.device().is_cpu()) {
-    host_weights_ = host_memory_for(arena).copy_(arena);
-    host_gradients_ = host_memory_for(arena);
+    host_weights_ = arena.to(at::kCPU);
+    host_gradients_ = at::empty_like(host_weights_);
   }
   reset_optimizer();
   offload_ = std::make_unique<Offload>(*model_, options_.offload, adapter() == nullptr ? host_weights_ : at::Tensor());

@@ -31,6 +31,8 @@ std::int64_t logit_bytes(const ModelConfig& config, const MemoryOptions& options
   return logprobs.kept_bytes_max + logprobs.logit_rows_max * config.vocab_size * kElement;
 }
 
+bool is_of_passes(const MemoryPart& part) { return part.name == "activations" || part.name == "bf16 copies"; }
+
 }  // namespace
 
 std::int64_t RoleMemory::total() const {
@@ -79,34 +81,31 @@ std::vector<MemoryPart> scoring_memory(const ModelConfig& config, const MemoryOp
 DeviceMemory device_memory(std::span<const MemoryPart> parts, bool weights_leave, bool gradients_leave) {
   const EngineOptions engine;
   DeviceMemory memory;
-  std::int64_t generating = 0, passing = 0;
   for (const MemoryPart& part : parts) {
     if (part.name == "weights") (weights_leave ? memory.at_work : memory.always) += part.bytes;
     if (part.name == "gradients") (gradients_leave ? memory.at_work : memory.always) += part.bytes;
-    if (part.name == "KV cache") generating = std::max(part.bytes, engine.cache.bytes_max);  // all of it at once
-    if (part.name == "activations" || part.name == "bf16 copies") passing += part.bytes;
+    if (part.name == "KV cache") memory.always += engine.cache.bytes_max;  // all of it, and kept
+    if (is_of_passes(part)) (weights_leave || gradients_leave ? memory.at_work : memory.always) += part.bytes;
   }
-  memory.at_work += std::max(generating, passing);
   return memory;
 }
 
-std::vector<MemoryPart> host_memory(std::span<const MemoryPart> parts, bool weights_leave) {
-  const bool trains = std::any_of(parts.begin(), parts.end(), [](const MemoryPart& part) { return part.name == "optimizer"; });
+std::vector<MemoryPart> host_memory(std::span<const MemoryPart> parts) {
   std::vector<MemoryPart> host;
   for (const MemoryPart& part : parts) {
-    const bool passes = part.name == "KV cache" || part.name == "activations" || part.name == "bf16 copies";
-    if (!passes && (part.name != "weights" || trains || weights_leave)) host.push_back(part);
+    if (part.name != "KV cache" && !is_of_passes(part)) host.push_back(part);
   }
   return host;
 }
 
 std::int64_t device_peak(std::span<const DeviceMemory> roles) {
-  std::int64_t always = 0, at_work = 0;
+  std::int64_t always = 0, at_work = 0, beside = 0;
   for (const DeviceMemory& role : roles) {
     always += role.always;
-    at_work = std::max(at_work, role.at_work);
+    if (role.beside_others) beside += role.at_work;
+    else at_work = std::max(at_work, role.at_work);
   }
-  return always + at_work;
+  return always + beside + at_work;
 }
 
 // Measured, with clang 14 and LibTorch 2.11.

@@ -50,15 +50,16 @@ std::vector<MemoryPart> scoring_memory(const ModelConfig& config, const MemoryOp
 struct DeviceMemory {
   std::int64_t always = 0;
   std::int64_t at_work = 0;  // beside it, while one of its calls goes on
+  bool beside_others = false;  // it is at work while others are: the reward, while a reference scores
 };
 
-/// `weights_leave`, `gradients_leave`: between calls; see OffloadOptions.
+/// `weights_leave`, `gradients_leave`: between calls; see OffloadOptions. Only then what passes take goes back to the device; else the process keeps it for its next one.
 DeviceMemory device_memory(std::span<const MemoryPart> parts, bool weights_leave, bool gradients_leave);
 
-/// What is left of them for the host: what trains keeps its weights there, and so does what its weights leave for; and the optimizer is there.
-std::vector<MemoryPart> host_memory(std::span<const MemoryPart> parts, bool weights_leave);
+/// What of them is on the host at some time: all but what passes take. Weights are read there before they go to a device, and what trains keeps a copy.
+std::vector<MemoryPart> host_memory(std::span<const MemoryPart> parts);
 
-/// What devices have at most, whose roles work one after the other.
+/// What devices have at most, whose roles work one after the other but for those that work beside.
 std::int64_t device_peak(std::span<const DeviceMemory> roles);
 
 /// The process itself: LibTorch and the runtime, and what backward brings with it where there is one.

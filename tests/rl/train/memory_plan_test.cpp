@@ -85,12 +85,13 @@ TEST(MemoryPlan, OnADeviceRolesTakeTurns) {
     const DeviceMemory roles[] = {device_memory(policy, leaves, leaves), device_memory(reference, leaves, false)};
     return device_peak(roles);
   };
-  EXPECT_EQ(peak(false), 350);  // weights of both, gradients, and the larger activations
+  EXPECT_EQ(peak(false), 370);  // each keeps what it has had
   EXPECT_EQ(peak(true), 250);   // the policy alone
-  const auto host = [](const std::vector<MemoryPart>& parts, bool leaves) { return RoleMemory{.role = "", .workers = 1, .parts = host_memory(parts, leaves)}.total(); };
-  EXPECT_EQ(host(policy, false), 400);
-  EXPECT_EQ(host(reference, false), 0);
-  EXPECT_EQ(host(reference, true), 100);
+  const DeviceMemory scoring[] = {{.always = 5, .at_work = 30}, {.always = 0, .at_work = 40, .beside_others = true}, {.always = 0, .at_work = 50}};
+  EXPECT_EQ(device_peak(scoring), 95);
+  const auto host = [](const std::vector<MemoryPart>& parts) { return RoleMemory{.role = "", .workers = 1, .parts = host_memory(parts)}.total(); };
+  EXPECT_EQ(host(policy), 400);
+  EXPECT_EQ(host(reference), 100);
 }
 
 TEST(MemoryPlan, BytesAreShort) {
