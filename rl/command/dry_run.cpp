@@ -158,8 +158,12 @@ Status print_memory(const Config& config, const TrainerOptions& trainer, const P
     if (!adapter.ok()) return adapter.status();
     options.trained_elements = adapter->parameters().arena_size();
   }
-  std::vector<OffloadOptions> leaves = {policy.learner.offload};  // of each role
-  std::vector<RoleMemory> roles = {{"policy (generates and trains)", workers, training_memory(*model, options)}};
+  const OffloadOptions& policy_offload = policy.learner.offload;
+  std::vector<RoleMemory> roles = {{.role = "policy (generates and trains)",
+                                    .workers = workers,
+                                    .parts = training_memory(*model, options),
+                                    .weights_leave = policy_offload.parameters,
+                                    .gradients_leave = policy_offload.gradients}};
   MemoryOptions scoring = options;
   scoring.sequences = 0;
   scoring.recompute_layers = false;
@@ -174,42 +178,31 @@ Status print_memory(const Config& config, const TrainerOptions& trainer, const P
     if (!critic.ok()) return critic.status();
     learning.recompute_layers = critic->recompute_layers;
     learning.bf16 = critic->bf16;
-    roles.push_back({"critic", workers, training_memory(*model, learning)});
-    leaves.push_back(critic->learner.offload);
+    const OffloadOptions& offload = critic->learner.offload;
+    roles.push_back({.role = "critic", .workers = workers, .parts = training_memory(*model, learning), .weights_leave = offload.parameters, .gradients_leave = offload.gradients});
     if (copies) roles.back().parts.push_back({"checkpoint being written", kSnapshotBytes * weight_elements(*model)});
   }
   const Result<OffloadOptions> reference = offload_from_config(config, "actor_rollout_ref.ref.fsdp_config");
   if (!reference.ok()) return reference.status();
-  if (trainer.uses_reference()) {
-    roles.push_back({"reference", workers, scoring_memory(*model, scoring)});
-    leaves.push_back(*reference);
-  }
+  if (trainer.uses_reference()) roles.push_back({.role = "reference", .workers = workers, .parts = scoring_memory(*model, scoring), .weights_leave = reference->parameters});
   if (trainer.rollout_workers) {
     std::vector<MemoryPart> parts = training_memory(*model, options);
     std::erase_if(parts, [](const MemoryPart& part) { return part.name == "optimizer" || part.name == "activations"; });
-    roles.push_back({"rollout (generates a step ahead)", trainer.rollout_workers->size(), std::move(parts)});
-    leaves.emplace_back();
+    roles.push_back({.role = "rollout (generates a step ahead)", .workers = trainer.rollout_workers->size(), .parts = std::move(parts), .devices_of_its_own = true});
   }
   const bool on_device = !slots.device.empty() && slots.device != "cpu";
   out << (on_device ? "memory of each process on the host, at its peak:\n" : "memory of each process, at its peak:\n");
-  if (trainer.distills) {
-    roles.push_back({"teacher", workers, teacher_memory(config, *model, scoring, out)});
-    leaves.push_back(*reference);
-  }
-  roles.push_back({"reward", workers, reward_memory(config, share * longest, longest, out)});
+  if (trainer.distills) roles.push_back({.role = "teacher", .workers = workers, .parts = teacher_memory(config, *model, scoring, out), .weights_leave = reference->parameters});
   const Result<std::optional<bool>> judges = config.find_bool("reward_model.model.fsdp_config.param_offload");
   if (!judges.ok()) return judges.status();
-  leaves.push_back({.parameters = judges->value_or(false)});
-  std::vector<DeviceMemory> devices, drawing;  // workers that draw beside the others have devices of their own
-  for (std::size_t i = 0; on_device && i < roles.size(); ++i) {
-    const bool draws = roles[i].role.starts_with("rollout");
-    DeviceMemory there = device_memory(roles[i].parts, leaves[i].parameters, leaves[i].gradients);
-    there.beside_others = roles[i].role == "reward";
-    (draws ? drawing : devices).push_back(there);
-    roles[i].parts = host_memory(roles[i].parts);
-  }
+  roles.push_back({.role = "reward", .workers = workers, .parts = reward_memory(config, share * longest, longest, out), .weights_leave = judges->value_or(false), .beside_others = true});
+  std::vector<DeviceMemory> devices, drawing;
   std::int64_t all = 0;
   for (RoleMemory& role : roles) {
+    if (on_device) {
+      (role.devices_of_its_own ? drawing : devices).push_back(device_memory(role));
+      role.parts = host_memory(role.parts);
+    }
     const bool trains = std::any_of(role.parts.begin(), role.parts.end(), [](const MemoryPart& part) { return part.name == "optimizer"; });
     role.parts.push_back(process_memory(trains));
     all += role.total() * role.workers;

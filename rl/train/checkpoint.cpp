@@ -10,12 +10,12 @@
 #include <algorithm>
 #include <cerrno>
 #include <charconv>
-#include <cstdlib>
 #include <fstream>
 #include <functional>
 #include <memory>
 
 #include "rl/weights/atomic_file.h"
+#include "rl/weights/page_cache.h"
 #include "runtime/core/log.h"
 
 namespace rl {
@@ -30,7 +30,6 @@ constexpr const char* kLatest = "latest_checkpointed_iteration.txt";
 constexpr const char* kBest = "best_checkpointed_iteration.txt";
 constexpr const char* kFolderPrefix = "global_step_";
 constexpr std::size_t kReadBytes = 4 << 20;
-constexpr std::size_t kReadAlignment = 4096;  // what O_DIRECT asks of memory
 constexpr std::uintmax_t kJsonBytesMax = 64 << 20;
 
 struct FileDigest {
@@ -59,25 +58,23 @@ enum class Digesting {
 Result<FileDigest> digest(const fs::path& path, Digesting how) {
   const Fd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
   if (fd.get() < 0) return runtime::errno_status(errno, "reading " + path.string());
-  const int flags = ::fcntl(fd.get(), F_GETFL);
-  bool past_cache = false;
   if (how == Digesting::kWritten) {
     if (::fsync(fd.get()) != 0) return runtime::errno_status(errno, "syncing " + path.string());
-    past_cache = flags >= 0 && ::fcntl(fd.get(), F_SETFL, flags | O_DIRECT) == 0;
+    set_past_cache(fd.get(), true);
   }
   const std::unique_ptr<XXH3_state_t, XXH_errorcode (*)(XXH3_state_t*)> state(XXH3_createState(), XXH3_freeState);
   XXH3_128bits_reset(state.get());
-  const std::unique_ptr<void, void (*)(void*)> buffer(std::aligned_alloc(kReadAlignment, kReadBytes), std::free);
+  const Block buffer = allocate_block(kReadBytes);
   if (!buffer) return runtime::resource_exhausted("reading " + path.string() + ": no memory for a block");
   FileDigest result;
   for (;;) {
     const ssize_t count = ::read(fd.get(), buffer.get(), kReadBytes);
-    if (count < 0 && errno == EINTR) continue;
-    if (count < 0 && errno == EINVAL && past_cache) {  // a file system that takes the flag and refuses to read so
-      past_cache = false;
-      if (::fcntl(fd.get(), F_SETFL, flags) == 0) continue;
+    if (count < 0) {
+      const int error = errno;
+      if (error == EINTR) continue;
+      if (error == EINVAL && is_past_cache(fd.get()) && set_past_cache(fd.get(), false)) continue;
+      return runtime::errno_status(error, "reading " + path.string());
     }
-    if (count < 0) return runtime::errno_status(errno, "reading " + path.string());
     if (count == 0) break;
     XXH3_128bits_update(state.get(), buffer.get(), static_cast<std::size_t>(count));
     result.bytes += static_cast<std::uint64_t>(count);

@@ -78,14 +78,14 @@ std::vector<MemoryPart> scoring_memory(const ModelConfig& config, const MemoryOp
           {"activations", options.forward_tokens * widest * kElement + std::min(options.output_tokens, logprobs.logit_rows_max) * config.vocab_size * kElement}};
 }
 
-DeviceMemory device_memory(std::span<const MemoryPart> parts, bool weights_leave, bool gradients_leave) {
+DeviceMemory device_memory(const RoleMemory& role) {
   const EngineOptions engine;
-  DeviceMemory memory;
-  for (const MemoryPart& part : parts) {
-    if (part.name == "weights") (weights_leave ? memory.at_work : memory.always) += part.bytes;
-    if (part.name == "gradients") (gradients_leave ? memory.at_work : memory.always) += part.bytes;
+  DeviceMemory memory{.beside_others = role.beside_others};
+  for (const MemoryPart& part : role.parts) {
+    if (part.name == "weights") (role.weights_leave ? memory.at_work : memory.always) += part.bytes;
+    if (part.name == "gradients") (role.gradients_leave ? memory.at_work : memory.always) += part.bytes;
     if (part.name == "KV cache") memory.always += engine.cache.bytes_max;  // all of it, and kept
-    if (is_of_passes(part)) (weights_leave || gradients_leave ? memory.at_work : memory.always) += part.bytes;
+    if (is_of_passes(part)) (role.weights_leave || role.gradients_leave ? memory.at_work : memory.always) += part.bytes;
   }
   return memory;
 }

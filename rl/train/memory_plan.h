@@ -21,6 +21,10 @@ struct RoleMemory {
   std::string role;
   std::int64_t workers = 1;
   std::vector<MemoryPart> parts;
+  bool weights_leave = false;  // the device, between calls; see OffloadOptions
+  bool gradients_leave = false;
+  bool beside_others = false;        // at work while others are: the reward, while a reference scores
+  bool devices_of_its_own = false;  // what generates a step ahead
 
   std::int64_t total() const;
 };
@@ -50,11 +54,11 @@ std::vector<MemoryPart> scoring_memory(const ModelConfig& config, const MemoryOp
 struct DeviceMemory {
   std::int64_t always = 0;
   std::int64_t at_work = 0;  // beside it, while one of its calls goes on
-  bool beside_others = false;  // it is at work while others are: the reward, while a reference scores
+  bool beside_others = false;
 };
 
-/// `weights_leave`, `gradients_leave`: between calls; see OffloadOptions. Only then what passes take goes back to the device; else the process keeps it for its next one.
-DeviceMemory device_memory(std::span<const MemoryPart> parts, bool weights_leave, bool gradients_leave);
+/// What passes take goes back to the device only where weights or gradients leave; else the process keeps it for its next one.
+DeviceMemory device_memory(const RoleMemory& role);
 
 /// What of them is on the host at some time: all but what passes take. Weights are read there before they go to a device, and what trains keeps a copy.
 std::vector<MemoryPart> host_memory(std::span<const MemoryPart> parts);

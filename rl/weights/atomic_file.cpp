@@ -20,7 +20,6 @@ using runtime::Status;
 namespace {
 
 constexpr std::size_t kBlockBytes = 4 << 20;
-constexpr std::size_t kBlockAlignment = 4096;             // what O_DIRECT asks of memory, offsets and sizes on every disk
 constexpr std::uint64_t kPastCacheFrom = 4 * kBlockBytes;  // smaller files are cheap either way
 
 Status write_error(int error, const std::filesystem::path& path) {
@@ -68,10 +67,9 @@ Result<AtomicFile> AtomicFile::create(const std::filesystem::path& path, std::ui
 
 // Where the file system has no such thing, nothing changes.
 void AtomicFile::go_past_cache() {
-  const int flags = ::fcntl(fd_, F_GETFL);
-  if (flags < 0 || ::fcntl(fd_, F_SETFL, flags | O_DIRECT) != 0) return;
-  block_.reset(static_cast<std::byte*>(std::aligned_alloc(kBlockAlignment, kBlockBytes)));
-  if (!block_) ::fcntl(fd_, F_SETFL, flags);
+  if (!set_past_cache(fd_, true)) return;
+  block_ = allocate_block(kBlockBytes);
+  if (!block_) set_past_cache(fd_, false);
 }
 
 Status AtomicFile::write(std::span<const std::byte> bytes) {
@@ -90,9 +88,7 @@ Status AtomicFile::write(std::span<const std::byte> bytes) {
 
 // A part of a block, the end of the file, goes the usual way: its size fits no disk.
 Status AtomicFile::flush_block() {
-  if (in_block_ < kBlockBytes) {
-    if (::fcntl(fd_, F_SETFL, ::fcntl(fd_, F_GETFL) & ~O_DIRECT) != 0) return write_error(errno, path_);
-  }
+  if (in_block_ < kBlockBytes && !set_past_cache(fd_, false)) return write_error(errno, path_);
   return write_all({block_.get(), std::exchange(in_block_, 0)});
 }
 
@@ -103,8 +99,9 @@ Status AtomicFile::write_all(std::span<const std::byte> bytes) {
     if (written < 0) {
       if (errno == EINTR) continue;
       // Some file systems take the flag and refuse the write; and what follows a write that was cut short begins anywhere.
-      if (errno == EINVAL && block_ && (::fcntl(fd_, F_GETFL) & O_DIRECT) != 0 && ::fcntl(fd_, F_SETFL, ::fcntl(fd_, F_GETFL) & ~O_DIRECT) == 0) continue;
-      return write_error(errno, path_);
+      const int error = errno;
+      if (error == EINVAL && is_past_cache(fd_) && set_past_cache(fd_, false)) continue;
+      return write_error(error, path_);
     }
     bytes = bytes.subspan(static_cast<std::size_t>(written));
   }

@@ -3,12 +3,11 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <cstdlib>
 #include <filesystem>
-#include <memory>
 #include <span>
 #include <string_view>
 
+#include "rl/weights/page_cache.h"
 #include "runtime/core/result.h"
 #include "runtime/core/status.h"
 
@@ -36,10 +35,6 @@ class AtomicFile {
   runtime::Status commit();
 
  private:
-  struct Free {
-    void operator()(std::byte* memory) const { std::free(memory); }
-  };
-
   AtomicFile(std::filesystem::path path, std::filesystem::path temporary, int fd);
   void go_past_cache();
   runtime::Status write_all(std::span<const std::byte> bytes);
@@ -48,7 +43,7 @@ class AtomicFile {
   std::filesystem::path path_;
   std::filesystem::path temporary_;  // empty once committed or moved from
   int fd_ = -1;
-  std::unique_ptr<std::byte, Free> block_;  // past the cache: what is to be written next, in memory that a device can read; null otherwise
+  Block block_;  // past the cache: what is to be written next, in memory that a device can read; null otherwise
   std::size_t in_block_ = 0;
 };
 

@@ -201,10 +201,7 @@ Result<RolloutBatch> PolicyWorker::draw(const PromptBatch& prompts, const Sampli
     return runtime::invalid_argument("generate: a seed for each prompt is needed");
   }
   const Request like = request_like(how);
-  if (agent_) {
-    const Offload::Stay here = learner_.stay();
-    return converse(prompts, like);
-  }
+  if (agent_) return converse(prompts, like);
   std::vector<Request> requests;
   for (std::int64_t i = 0; i < prompts.ids.rows(); ++i) {
     const auto ids = prompts.ids.row(i);
@@ -263,6 +260,7 @@ Result<PartialBatch> PolicyWorker::generate_partially(const PartialPrompts& prom
 
 // Between two calls the weights change, and with them what the engine's cache is worth.
 Result<RolloutBatch> PolicyWorker::converse(const PromptBatch& prompts, const Request& like) {
+  const Offload::Stay here = learner_.stay();
   engine_->weights_changed(engine_->weight_version() + 1);
   EngineTurns turns(*engine_);
   Result<RolloutBatch> batch = agent_->run(turns, prompts, like);

@@ -82,7 +82,7 @@ TEST(MemoryPlan, OnADeviceRolesTakeTurns) {
   const std::vector<MemoryPart> policy = {{"weights", 100}, {"gradients", 100}, {"optimizer", 200}, {"activations", 50}};
   const std::vector<MemoryPart> reference = {{"weights", 100}, {"activations", 20}};
   const auto peak = [&](bool leaves) {
-    const DeviceMemory roles[] = {device_memory(policy, leaves, leaves), device_memory(reference, leaves, false)};
+    const DeviceMemory roles[] = {device_memory({.role = "policy", .parts = policy, .weights_leave = leaves, .gradients_leave = leaves}), device_memory({.role = "reference", .parts = reference, .weights_leave = leaves})};
     return device_peak(roles);
   };
   EXPECT_EQ(peak(false), 370);  // each keeps what it has had
