@@ -9,7 +9,7 @@ namespace {
 namespace fs = std::filesystem;
 
 // The files beside verl's trainers.
-constexpr const char* kOfVerl[] = {"ppo_trainer", "ppo_megatron_trainer", "dapo_trainer", "dapo_megatron_trainer", "sft_trainer", "sft_trainer_engine"};
+constexpr const char* kOfVerl[] = {"ppo_trainer", "ppo_megatron_trainer", "dapo_trainer", "dapo_megatron_trainer", "transfer_queue_ppo_trainer", "sft_trainer", "sft_trainer_engine"};
 
 }  // namespace
 

@@ -43,9 +43,11 @@ Status read_rollout_correction(const Config& config, PolicyObjective& objective)
   const std::string section = "algorithm.rollout_correction.";
   ConfigReader read(config);
   const bool bypass = read.get_bool(section + "bypass_mode");
-  const std::string loss = read.get_string(section + "loss_type");
+  std::string loss = read.get_string(section + "loss_type");
+  const std::optional<bool> policy_gradient = read.find_bool(section + "use_policy_gradient");  // what earlier releases had
   const std::string level = read.find_string(section + "rollout_is").value_or("");
   if (!read.status().ok()) return read.status();
+  if (policy_gradient == true && !config.is_set(section + "loss_type")) loss = "reinforce";
   if (!bypass || loss != "reinforce") return {};
   objective.mode = PolicyLossMode::kReinforce;
   if (level.empty()) return {};

@@ -12,16 +12,21 @@ std::string refusal(const std::string& override) {
 }
 
 TEST(ScriptKeys, OlderNamesMeanWhatTheyMeant) {
-  const auto config = Config::load({std::nullopt, {"reward_model.enable=true", "reward_model.model_path=/m", "reward_model.inference.name=sglang", "actor_rollout_ref.model.use_rmpad=True"}});
+  const auto config = Config::load({std::nullopt, {"reward_model.enable=true", "reward_model.model_path=/m", "reward_model.inference.name=sglang", "actor_rollout_ref.model.use_rmpad=True",
+                                                   "algorithm.rollout_correction.use_pure_rollout_correction=true", "distillation.teacher_model.model_path=/t",
+                                                   "actor_rollout_ref.rollout.multi_turn.max_turns=3"}});
   ASSERT_TRUE(config.ok()) << config.status().to_string();
   EXPECT_EQ(*config->get_string("reward.reward_model.model_path"), "/m");
   EXPECT_TRUE(config->is_set("actor_rollout_ref.model.use_remove_padding"));
+  EXPECT_TRUE(*config->get_bool("algorithm.rollout_correction.use_policy_gradient"));
+  EXPECT_EQ(*config->get_string("distillation.teacher_models.teacher_model.model_path"), "/t");
+  EXPECT_EQ(*config->get_int("actor_rollout_ref.rollout.multi_turn.max_assistant_turns"), 3);
   EXPECT_EQ(refusal("reward_model.sandbox_fusion_url=http://x"), "");
 }
 
 TEST(ScriptKeys, WhatChangesNothingPassesAndItsOppositeDoesNot) {
   for (const char* passes : {"model_engine=dp", "distillation.enabled=False", "distillation.nnodes=2", "actor_rollout_ref.ref.profiler.discrete=True", "actor_rollout_ref.actor.profile_ranks=[0,1]",
-                             "profile.options.level=level1", "actor_rollout_ref.rollout.over_sample_rate=0.1", "algorithm.rollout_correction.use_policy_gradient=False",
+                             "profile.options.level=level1", "actor_rollout_ref.rollout.over_sample_rate=0.1", "actor_rollout_ref.rollout.skip_rollout=False", "algorithm.rollout_is_level=token",
                              // Of verl's own default file, as it is there.
                              "critic.profiler.tool_config.torch.name=null", "actor_rollout_ref.actor.fsdp_config.turbo_config.enable=False", "actor_rollout_ref.ref.fsdp_config.qat.enable=False",
                              "reward.reward_model.rollout.max_num_seqs=1024", "skip.rollout.enable=False", "skip.rollout.action=cache", "trainer.v1.sampler.custom_sampler.path=null",
@@ -30,7 +35,7 @@ TEST(ScriptKeys, WhatChangesNothingPassesAndItsOppositeDoesNot) {
   }
   EXPECT_NE(refusal("model_engine=megatron").find("lay a model out over devices"), std::string::npos);
   EXPECT_NE(refusal("+distillation.teacher_models.second.key=gsm8k").find("there is one teacher"), std::string::npos);
-  EXPECT_NE(refusal("algorithm.rollout_correction.use_policy_gradient=True").find("loss_type=reinforce"), std::string::npos);
+  EXPECT_NE(refusal("actor_rollout_ref.rollout.skip_rollout=True").find("responses that were kept"), std::string::npos);
   EXPECT_NE(refusal("skip.rollout.enable=True").find("responses that were kept"), std::string::npos);
   EXPECT_NE(refusal("actor_rollout_ref.ref.fsdp_config.qat.enable=True").find("quantised"), std::string::npos);
   EXPECT_NE(refusal("trainer.v1.sampler.custom_sampler.path=s.py").find("Python code"), std::string::npos);
