@@ -22,7 +22,8 @@ int run_config_command(runtime::Runtime& runtime, const ConfigCommand& command, 
   std::string address;
   bool print_config = false;
   bool dry = false;
-  bool check = false;
+  bool check = false;  // this and the next are starling-config's, which answers without LibTorch; here for --help
+  bool schema = false;
   app.add_option("--config", file.file, "YAML file")->type_name("FILE");
   app.add_option("--config-path,--config-dir", file.hydra_path, "as Hydra's: folder of the file that --config-name names")->type_name("FOLDER");
   app.add_option("--config-name", file.hydra_name, "as Hydra's: a file there; verl's own are the defaults")->type_name("NAME");
@@ -30,6 +31,7 @@ int run_config_command(runtime::Runtime& runtime, const ConfigCommand& command, 
   app.add_flag("--config-print", print_config, "print the merged configuration as YAML and do nothing else");
   app.add_flag("--dry-run", dry, "say what would run, with its batches and memory, and whether the keys fit together; start nothing");
   app.add_flag("--check", check, "say what each key means here, without models or data (--json: as JSON); exit code 1: something is refused");
+  app.add_flag("--config-schema", schema, "print the JSON schema of a configuration file, for editors");
   app.add_option("overrides", sources.overrides, "key=value, +key=value, ++key=value, ~key")->type_name("OVERRIDE");
   if (const std::optional<int> exit = parse_command_line(app, argc, argv)) return *exit;
   const auto found = find_config_file(file);
