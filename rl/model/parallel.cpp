@@ -1,5 +1,6 @@
 #include "rl/model/parallel.h"
 
+#include <ATen/Parallel.h>
 #include <c10/core/GradMode.h>
 
 #include <algorithm>
@@ -45,7 +46,11 @@ void for_blocks(kernel::ThreadPool& pool, const std::vector<Block>& blocks, cons
   run_tasks(pool, tasks);
 }
 
-SingleThreaded::SingleThreaded() : mkl_threads_(MKL_Set_Num_Threads_Local ? MKL_Set_Num_Threads_Local(1) : 0) {}
+// A thread's first operator gives MKL the number of threads that ATen has, and would undo what is set here: products of that one task would then be cut between threads, and have other bits.
+SingleThreaded::SingleThreaded() {
+  at::get_num_threads();
+  if (MKL_Set_Num_Threads_Local) mkl_threads_ = MKL_Set_Num_Threads_Local(1);
+}
 
 SingleThreaded::~SingleThreaded() {
   if (MKL_Set_Num_Threads_Local) MKL_Set_Num_Threads_Local(mkl_threads_);

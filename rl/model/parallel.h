@@ -39,7 +39,7 @@ class SingleThreaded {
 
  private:
   c10::ParallelGuard in_parallel_{true};
-  int mkl_threads_;
+  int mkl_threads_ = 0;
 };
 
 }  // namespace rl
