@@ -7,6 +7,7 @@
 #include <limits>
 #include <set>
 #include <sstream>
+#include <vector>
 
 #include "rl/config/override.h"
 
@@ -172,7 +173,12 @@ Result<T> load_yaml(const std::string& text, std::string_view name, const Read& 
   if (text.size() > kFileBytesMax) return invalid_argument(std::string(name) + ": larger than 4 MiB, which no configuration is");
   if (text.find('\0') != std::string::npos) return invalid_argument(std::string(name) + ": not a text in UTF-8");
   try {
-    const YAML::Node root = YAML::Load(text);
+    const std::vector<YAML::Node> documents = YAML::LoadAll(text);
+    for (std::size_t i = 1; i < documents.size(); ++i) {
+      if (documents[i].IsNull()) continue;
+      return invalid_argument(std::string(name) + ":" + std::to_string(documents[i].Mark().line + 1) + ": a second document begins here (after a line '---'), and one is read: leave that line out, or put it into a file of its own");
+    }
+    const YAML::Node root = documents.empty() ? YAML::Node() : documents.front();
     YamlFlattener flattener(name);
     return read(root, flattener);
   } catch (const YAML::Exception& exception) {

@@ -5,6 +5,7 @@
 #include <array>
 #include <cmath>
 #include <cstdlib>
+#include <limits>
 #include <utility>
 
 #include "rl/reward/python_worker.h"
@@ -63,15 +64,18 @@ json request_json(const ScoreRequest& request) {
   return {{"data_source", request.data_source}, {"solution_str", request.response}, {"ground_truth", std::move(truth)}, {"extra_info", extra.is_object() ? std::move(extra) : json::object()}};
 }
 
+// Scores become single precision on their way to advantages; not a number compares as false, too.
+constexpr double kScoreMax = std::numeric_limits<float>::max();
+
 Score score_of(const json& message) {
   Score score;
   const auto value = message.find("score");
-  if (value != message.end() && value->is_number() && std::isfinite(value->get<double>())) {
+  if (value != message.end() && value->is_number() && std::abs(value->get<double>()) <= kScoreMax) {
     score.value = value->get<double>();
   } else {
     score.failure = ScoreFailure::kInvalid;
     const auto why = message.find("invalid");
-    score.message = why != message.end() && why->is_string() ? why->get<std::string>() : "gave " + message.dump(-1, ' ', false, json::error_handler_t::replace).substr(0, 100) + ", which has no number 'score'";
+    score.message = why != message.end() && why->is_string() ? why->get<std::string>() : "gave " + message.dump(-1, ' ', false, json::error_handler_t::replace).substr(0, 100) + ", which has no finite number 'score' (in single precision)";
     return score;
   }
   const auto extra = message.find("extra");

@@ -92,7 +92,9 @@ def make_copies(clone):
 
 def limit(setup):
     if setup["memory_bytes"] > 0:
-        resource.setrlimit(resource.RLIMIT_AS, (setup["memory_bytes"], setup["memory_bytes"]))
+        hard = resource.getrlimit(resource.RLIMIT_AS)[1]  # may be lower already, and cannot be raised
+        most = setup["memory_bytes"] if hard == resource.RLIM_INFINITY else min(hard, setup["memory_bytes"])
+        resource.setrlimit(resource.RLIMIT_AS, (most, most))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
 
 
@@ -109,6 +111,7 @@ def serve(load, handle):
     if clone is not None:
         make_copies(clone)
         answer({"ready": True})
+    own = os.getpid()
     for line in requests:
         try:
             result = handle(setup, loaded, json.loads(line))
@@ -116,6 +119,8 @@ def serve(load, handle):
             raise
         except BaseException as error:
             result = {"error": f"{type(error).__name__}: {error}"[:500], "traceback": trace()}
+        if os.getpid() != own:
+            os._exit(0)  # the user's code forked, and the child came back too: its parent answers
         sys.stdout.flush()
         answer(result)
 )python";

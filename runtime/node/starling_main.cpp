@@ -110,6 +110,8 @@ struct Commands {
                "  pipeline                    Stages in order, each with what the ones before it made: FILE\n"
                "  generate, score             Sample from a model; log-probs of given tokens\n"
                "  eval                        How many answers of a model are right; pass@k, majority votes\n"
+               "  report                      A run as one HTML page: curves, samples, timings\n"
+               "  data                        Rows of data files: head, stats, convert\n"
                "  tokenize, detokenize, render  Text to ids and back; chat messages to text\n"
                "  export                      A checkpoint or GGUF file as a Hugging Face folder\n"
                "  inspect                     What a model is, what it takes, what of it is not supported\n\n"

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 #include <signal.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -146,10 +147,10 @@ TEST_F(PythonScorer, FilesThatCannotBeUsedAreFoundAtOnce) {
 TEST_F(PythonScorer, AnswersThatAreNoScoresFailTheSample) {
   const auto scorer = make(R"(
 def compute_score(data_source, solution_str, ground_truth, extra_info):
-    return {"nan": float("nan"), "inf": float("-inf"), "text": "1", "none": None, "dict": {"reward": 1}, "list": []}.get(solution_str, 1)
+    return {"nan": float("nan"), "inf": float("-inf"), "text": "1", "none": None, "dict": {"reward": 1}, "list": [], "huge": 1e300}.get(solution_str, 1)
 )");
   ASSERT_TRUE(scorer);
-  for (const auto& [response, why] : {std::pair{"nan", "nan, which is no finite number"}, {"inf", "no finite"}, {"text", "'1' of type str"}, {"none", "None of type NoneType"}, {"dict", "without 'score'; it has 'reward'"}, {"list", "[] of type list"}}) {
+  for (const auto& [response, why] : {std::pair{"nan", "nan, which is no finite number"}, {"inf", "no finite"}, {"text", "'1' of type str"}, {"none", "None of type NoneType"}, {"dict", "without 'score'; it has 'reward'"}, {"list", "[] of type list"}, {"huge", "no finite number"}}) {
     const Score score = one(*scorer, request(response));
     EXPECT_EQ(score.failure, ScoreFailure::kInvalid) << response;
     EXPECT_NE(score.message.find(why), std::string::npos) << score.message;
@@ -271,6 +272,40 @@ bool alive(pid_t pid) {
 }
 
 // A process of its own makes the scorer and is killed while the call runs: what it started must end without it.
+// The copy that a fork makes would go on reading requests and answer for its parent.
+TEST_F(PythonScorer, AForkThatComesBackAnswersNothing) {
+  const auto scorer = make(R"(
+import os
+def compute_score(data_source, solution_str, ground_truth, extra_info):
+    child = os.fork()
+    if child == 0 and solution_str == "3":
+        raise RuntimeError("in the child")
+    return float(solution_str)
+)");
+  ASSERT_TRUE(scorer);
+  std::vector<ScoreRequest> requests;
+  for (int i = 0; i < 64; ++i) requests.push_back(request(std::to_string(i)));
+  const auto batch = scorer->score(requests);
+  ASSERT_TRUE(batch.ok()) << batch.status().to_string();
+  for (std::size_t i = 0; i < requests.size(); ++i) EXPECT_EQ(batch->scores[i].value, static_cast<double>(i));
+}
+
+TEST_F(PythonScorer, ALowerLimitOfTheSystemHolds) {
+  rlimit before{};
+  ASSERT_EQ(::getrlimit(RLIMIT_AS, &before), 0);
+  limits_.memory_bytes = std::int64_t{1} << 40;
+  const pid_t child = ::fork();
+  if (child == 0) {
+    const rlimit low{std::uint64_t{4} << 30, std::uint64_t{4} << 30};
+    const bool set = ::setrlimit(RLIMIT_AS, &low) == 0;
+    const auto scorer = set ? make("def compute_score(data_source, solution_str, ground_truth, extra_info):\n    return 2.0\n") : nullptr;
+    ::_exit(scorer && one(*scorer, request("a")).value == 2.0 ? 0 : 1);
+  }
+  int status = 0;
+  ASSERT_EQ(::waitpid(child, &status, 0), child);
+  EXPECT_EQ(status, 0);
+}
+
 TEST_F(PythonScorer, ProcessesEndWithTheirOwner) {
   const fs::path mark = folder_ / "pid";
   const fs::path file = write(R"(
