@@ -76,6 +76,9 @@ class Trainer {
   /// Called after every step, warm start included.
   void on_step(std::function<void(const StepRecord&)> callback) { on_step_ = std::move(callback); }
 
+  /// For a call-back: no step is to follow the one that was told of. fit() saves it, unless `trainer.save_freq` saves nothing, and returns.
+  void stop() { stopping_ = true; }
+
   const TrainerOptions& options() const { return options_; }
   const MetricLogger& log() const { return logger_; }
   std::int64_t steps_done() const { return steps_done_; }

@@ -3,11 +3,13 @@
 #include <algorithm>
 #include <cstdio>
 #include <iostream>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "rl/command/config_command.h"
 #include "rl/command/dry_run.h"
+#include "rl/command/interrupt_watch.h"
 #include "rl/train/learner_snapshot.h"
 #include "rl/train/sample_table.h"
 #include "rl/trainer.h"
@@ -89,10 +91,21 @@ Status train(runtime::Runtime& runtime, const Config& config) {
     return {};
   }
   ScoreCurve curve;
-  (*trainer)->on_step([&](const StepRecord& record) { curve.add(record); });
+  std::optional<InterruptWatch> interrupts;
+  const bool saves = (*trainer)->options().save_interval > 0;
+  (*trainer)->on_step([&](const StepRecord& record) {
+    curve.add(record);
+    if (!record.phase.empty()) return;
+    // Before the first step there is nothing to save, and a signal ends the run at once.
+    if (!interrupts) interrupts.emplace(std::string("\ninterrupted: stopping after this step") + (saves ? " with a checkpoint" : ", without a checkpoint (trainer.save_freq)") + "; once more ends at once\n");
+    if (interrupts->interrupted()) (*trainer)->stop();
+  });
   const Status status = (*trainer)->fit();
-  print_summary(**trainer, curve, status.ok());
-  return status;
+  const bool cut = status.ok() && interrupts && interrupts->interrupted() && (*trainer)->steps_done() < (*trainer)->total_steps();
+  print_summary(**trainer, curve, status.ok() && !cut);
+  if (!cut) return status;
+  return runtime::cancelled("interrupted after step " + std::to_string((*trainer)->steps_done()) + " of " + std::to_string((*trainer)->total_steps()) +
+                            (saves ? "; the same command goes on from there" : ""));
 }
 
 }  // namespace
