@@ -65,6 +65,7 @@ Result<RowForm> row_form_of(const std::string& file) {
   const fs::file_status status = fs::status(path, error);
   if (!fs::exists(status)) return runtime::errno_status(error ? error.value() : ENOENT, "data file " + path.string());
   if (fs::is_directory(status)) return RowForm::kSavedFolder;
+  if (!fs::is_regular_file(status)) return runtime::invalid_argument("data file " + path.string() + ": a pipe or a device, which cannot be read twice: write it to a file first");
   std::optional<RowForm> form = form_of_extension(path);
   if (!form) return no_such_form(file);
   return *form == RowForm::kJsonList ? json_form(path.string()) : *form;

@@ -9,6 +9,7 @@
 #include "rl/data/json_text.h"
 #include "rl/data/record_split.h"
 #include "rl/data/row_type.h"
+#include "rl/text/tokenizer_text.h"
 #include "rl/weights/atomic_file.h"
 
 namespace rl {
@@ -133,6 +134,11 @@ class TextSource final : public RowSource {
     Result<std::vector<std::string>> columns = csv_fields((*header)->text, separator());
     if (!columns.ok()) return columns.status().with_context("data file " + file + ": the columns' names");
     columns_ = std::move(*columns);
+    std::vector<std::string> sorted = columns_;
+    std::sort(sorted.begin(), sorted.end());
+    const auto twice = std::adjacent_find(sorted.begin(), sorted.end());
+    if (twice != sorted.end()) return invalid_argument("data file " + file + ": the first line names column '" + *twice + "' twice");
+    if (std::any_of(columns_.begin(), columns_.end(), [](const std::string& name) { return invalid_utf8_at(name).has_value(); })) return invalid_argument("data file " + file + ": a column's name is not UTF-8");
     records_.start_counting();
     start_ = {records_.offset(), records_.number(), 0};
     return Status();
@@ -204,7 +210,11 @@ class TextSource final : public RowSource {
       return invalid_argument(where + ": it has " + std::to_string(fields->size()) + " fields, and the first line names " + std::to_string(columns_.size()) + " columns");
     }
     ordered_json row = ordered_json::object();
-    for (std::size_t i = 0; i < columns_.size(); ++i) row[columns_[i]] = (*fields)[i];
+    for (std::size_t i = 0; i < columns_.size(); ++i) {
+      const std::string& field = (*fields)[i];
+      if (const std::optional<std::size_t> bad = invalid_utf8_at(field)) return invalid_argument(where + ", column '" + columns_[i] + "': byte " + std::to_string(*bad) + " is not UTF-8: convert the file first (iconv -f latin1 -t utf-8, say)");
+      row[columns_[i]] = field;
+    }
     return row;
   }
 

@@ -202,7 +202,7 @@ std::vector<std::pair<std::string, std::string>> stage_references(const ordered_
 Result<std::string> stage_output(const PipelineStage& stage, const std::string& what) {
   if (what == "folder") return stage.folder.string();
   const Result<StageResult> result = find_stage_result(stage.folder);
-  if (!result.ok()) return result.status().with_context("stage " + stage.name + " left no checkpoint (trainer.save_freq says when one is saved)");
+  if (!result.ok()) return result.status().with_context("stage " + stage.name + " has no whole checkpoint (trainer.save_freq says when one is saved; without its folder it runs again)");
   if (what == "checkpoint") return result->checkpoint.string();
   const fs::path& found = what == "model" ? result->model : result->adapter;
   if (!found.empty()) return found.string();

@@ -2,6 +2,8 @@
 #include "rl/data/row_source.h"
 
 #include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include <filesystem>
 #include <numeric>
@@ -156,6 +158,19 @@ TEST(RowSource, ReadsCsv) {
   EXPECT_EQ(complaint(open.path()), open.path() + ": row 1: a quoted field is not closed");
   const TempFile behind("a,b\n1,\"2\"x\n", ".csv");
   EXPECT_EQ(complaint(behind.path()), behind.path() + ": row 1: field 2: text behind its closing quote");
+  const TempFile latin("a,b\n1,2\n1,caf\xe9\n", ".csv");
+  EXPECT_NE(complaint(latin.path()).find(latin.path() + ": row 2, column 'b': byte 3 is not UTF-8"), std::string::npos) << complaint(latin.path());
+  const TempFile twice("a,b,a\n1,2,3\n", ".csv");
+  EXPECT_EQ(complaint(twice.path()), "data file " + twice.path() + ": the first line names column 'a' twice");
+}
+
+// Reading one would wait for somebody to write.
+TEST(RowSource, APipeIsNoDataFile) {
+  const TempFile place("", ".jsonl");
+  const std::string pipe = place.path() + ".pipe.jsonl";
+  ASSERT_EQ(::mkfifo(pipe.c_str(), 0600), 0);
+  EXPECT_NE(complaint(pipe).find("a pipe or a device"), std::string::npos) << complaint(pipe);
+  ::unlink(pipe.c_str());
 }
 
 TEST(RowSource, TextsAreReadInBlocks) {
