@@ -2,12 +2,13 @@
 
 #include <yaml-cpp/yaml.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <fstream>
 #include <limits>
+#include <optional>
 #include <set>
 #include <sstream>
-#include <vector>
 
 #include "rl/config/override.h"
 
@@ -167,18 +168,38 @@ void emit(YAML::Emitter& out, const ordered_json& value) {
 
 namespace {
 
+// The line of a marker that has a document before and behind it. By text, since a marker is one wherever it stands, and yaml-cpp's LoadAll does not end on some damaged files.
+std::optional<int> second_document(std::string_view text) {
+  bool has_content = false;
+  std::optional<int> marker;
+  int number = 0;
+  for (std::size_t begin = 0; begin < text.size(); ++number) {
+    const std::size_t end = std::min(text.find('\n', begin), text.size());
+    std::string_view line = text.substr(begin, end - begin);
+    begin = end + 1;
+    if (line.starts_with("---") && (line.size() == 3 || line.find_first_of(" \t\r", 3) == 3)) {
+      if (has_content) marker = number + 1;
+      line.remove_prefix(3);
+    }
+    const std::size_t first = line.find_first_not_of(" \t\r");
+    if (first == std::string_view::npos || line[first] == '#') continue;
+    if (line.front() == '%' && (!has_content || marker)) continue;  // a directive
+    if (marker) return marker;
+    has_content = true;
+  }
+  return std::nullopt;
+}
+
 // What a text is, by a function of its root and the flattener, which knows how values read.
 template <class T, class Read>
 Result<T> load_yaml(const std::string& text, std::string_view name, const Read& read) {
   if (text.size() > kFileBytesMax) return invalid_argument(std::string(name) + ": larger than 4 MiB, which no configuration is");
   if (text.find('\0') != std::string::npos) return invalid_argument(std::string(name) + ": not a text in UTF-8");
   try {
-    const std::vector<YAML::Node> documents = YAML::LoadAll(text);
-    for (std::size_t i = 1; i < documents.size(); ++i) {
-      if (documents[i].IsNull()) continue;
-      return invalid_argument(std::string(name) + ":" + std::to_string(documents[i].Mark().line + 1) + ": a second document begins here (after a line '---'), and one is read: leave that line out, or put it into a file of its own");
+    if (const std::optional<int> line = second_document(text)) {
+      return invalid_argument(std::string(name) + ":" + std::to_string(*line) + ": a second document begins with this '---', and one is read: leave the line out, or put what follows into a file of its own");
     }
-    const YAML::Node root = documents.empty() ? YAML::Node() : documents.front();
+    const YAML::Node root = YAML::Load(text);
     YamlFlattener flattener(name);
     return read(root, flattener);
   } catch (const YAML::Exception& exception) {
