@@ -19,6 +19,7 @@ using runtime::Result;
 using runtime::Status;
 
 constexpr char kCommandLine[] = "the command line";
+constexpr std::ptrdiff_t kDepthMax = 64;  // what a tree is walked by, recursively, whether a file nests or a key has so many parts
 
 /// What Hydra itself reads: which files a configuration is made of, which class a section belongs to, and where its logs go.
 bool is_of_hydra(std::string_view key) {
@@ -73,6 +74,7 @@ Status ConfigBuilder::check_known(const std::string& written_key, const std::str
 }
 
 Status ConfigBuilder::set(const std::string& written_key, const ordered_json& value, const std::string& origin, bool added) {
+  if (std::count(written_key.begin(), written_key.end(), '.') >= kDepthMax) return invalid_argument("'" + written_key.substr(0, 60) + "...': the key is nested deeper than " + std::to_string(kDepthMax));
   const std::string key = keys_.canonical(written_key);
   if (key != written_key) {
     if (value.is_null()) return Status();  // an older name that is switched off says nothing about the current one

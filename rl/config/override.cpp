@@ -1,6 +1,5 @@
 #include "rl/config/override.h"
 
-#include <algorithm>
 #include <cctype>
 #include <charconv>
 #include <limits>
@@ -291,7 +290,6 @@ Status check_key(std::string_view key, std::string_view text) {
   if (key.find_first_of("@/") != std::string_view::npos) {
     return invalid_argument(quoted + "config groups (group/name, key@package) are not supported: set the keys themselves");
   }
-  if (std::count(key.begin(), key.end(), '.') >= kDepthMax) return invalid_argument("override '" + std::string(text.substr(0, 100)) + "...': the key is nested deeper than " + std::to_string(kDepthMax));
   if (key.front() == '.' || key.back() == '.' || key.find("..") != std::string_view::npos) {
     return invalid_argument(quoted + "the key has an empty part");
   }

@@ -232,6 +232,16 @@ TEST(Config, PrintsYamlThatReadsBackEqual) {
   EXPECT_EQ(*Config::from_json(config->to_json())->get_string("trainer.project_name"), "on");
 }
 
+TEST(Config, KeysAreNoDeeperThanFiles) {
+  std::string key;
+  for (int i = 0; i < 20'000; ++i) key += "a.";
+  const YamlFile file("? transfer_queue." + key + "b\n: 1\n");
+  for (const auto& config : {load({"+" + key + "b=1"}), load({"transfer_queue." + key + "b=1"}), Config::load({file.path(), {}})}) {
+    ASSERT_FALSE(config.ok());
+    EXPECT_NE(config.status().message().find("nested deeper than 64"), std::string::npos);
+  }
+}
+
 TEST(Config, ReaderKeepsTheFirstFailure) {
   const auto config = load({"+mine.x=abc"});
   ConfigReader read(*config);

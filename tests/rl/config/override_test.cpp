@@ -127,13 +127,5 @@ TEST(Override, KnowsTheFourForms) {
   for (const char* text : {"", "=1", "+", "~", "a..b=1", ".a=1", "a.=1", "a b=1", "+a"}) EXPECT_FALSE(parse_override(text).ok()) << text;
 }
 
-TEST(Override, KeysAreNoDeeperThanFiles) {
-  std::string key;
-  for (int i = 0; i < 20'000; ++i) key += "a.";
-  const auto parsed = parse_override("+" + key + "b=1");
-  ASSERT_FALSE(parsed.ok());
-  EXPECT_NE(parsed.status().message().find("nested deeper than 64"), std::string::npos);
-}
-
 }  // namespace
 }  // namespace rl

@@ -72,7 +72,7 @@ TEST_F(SurvivalTest, KilledWhileACheckpointIsWrittenARunGoesOnWithTheSameNumbers
   EXPECT_TRUE(verify_checkpoint(killed / "global_step_30").ok());
 }
 
-// The first Ctrl-C ends the step and saves it, whatever trainer.save_freq; a second one does not wait.
+// The first Ctrl-C ends the step and saves it, whatever trainer.save_freq.
 TEST_F(SurvivalTest, AnInterruptedRunIsSavedAndGoesOnWithTheSameNumbers) {
   const std::string options = "trainer.total_training_steps=40 trainer.save_freq=1000 trainer.default_local_dir=";
   const fs::path whole = folder_ / "whole", cut = folder_ / "cut";
