@@ -31,7 +31,9 @@ void note(int) {
 
 }  // namespace
 
-InterruptWatch::InterruptWatch(std::string notice) : notice_(std::move(notice)) {
+InterruptWatch::InterruptWatch(bool saves)
+    : saves_(saves),
+      notice_(std::string("\ninterrupted: stopping after this step") + (saves ? " with a checkpoint" : ", without a checkpoint (trainer.save_freq)") + "; once more ends at once\n") {
   CHECK(present_notice.load() == nullptr);
   present_notice = &notice_;
   noted = false;
@@ -45,5 +47,11 @@ InterruptWatch::~InterruptWatch() {
 }
 
 bool InterruptWatch::interrupted() const { return noted; }
+
+runtime::Status InterruptWatch::cut(std::int64_t step, std::int64_t steps, ResumeMode resume) const {
+  std::string told = "interrupted after step " + std::to_string(step) + " of " + std::to_string(steps);
+  if (saves_) told += resume == ResumeMode::kAuto ? "; the same command goes on from there" : "; the same command with trainer.resume_mode=auto goes on from there";
+  return runtime::cancelled(std::move(told));
+}
 
 }  // namespace rl

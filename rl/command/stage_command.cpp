@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "rl/command/config_command.h"
+#include "rl/command/interrupt_watch.h"
 #include "rl/stage/stage_trainer.h"
 #include "runtime/core/log.h"
 
@@ -19,7 +20,12 @@ Status train(runtime::Runtime& runtime, const Config& config, std::unique_ptr<St
     LOG(info, "nothing to do: {} of {} steps are done (trainer.resume_mode=disable begins anew)", (*trainer)->steps_done(), (*trainer)->total_steps());
     return {};
   }
+  const InterruptWatch interrupts(/*saves=*/true);
+  (*trainer)->on_step([&](const StepRecord&) {
+    if (interrupts.interrupted()) (*trainer)->stop();
+  });
   const Status status = (*trainer)->fit();
+  const bool cut = status.ok() && interrupts.interrupted() && (*trainer)->steps_done() < (*trainer)->total_steps();
   std::cout << "\n";
   for (const std::string& place : (*trainer)->log().places()) std::cout << "metrics:    " << place << "\n";
   std::cout << "config:     " << ((*trainer)->options().folder / "config.yaml").string() << "\n";
@@ -28,7 +34,7 @@ Status train(runtime::Runtime& runtime, const Config& config, std::unique_ptr<St
   if (result.ok() && !result->model.empty() && generates) std::cout << "try it:     starling generate --model " << result->model.string() << " --chat TEXT\n";
   if (result.ok() && result->model.empty()) std::cout << "try it:     starling export --checkpoint " << result->checkpoint.string() << " --out FOLDER\n";
   std::cout.flush();
-  return status;
+  return cut ? interrupts.cut((*trainer)->steps_done(), (*trainer)->total_steps(), (*trainer)->options().resume) : status;
 }
 
 }  // namespace

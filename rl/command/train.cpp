@@ -97,15 +97,14 @@ Status train(runtime::Runtime& runtime, const Config& config) {
     curve.add(record);
     if (!record.phase.empty()) return;
     // Before the first step there is nothing to save, and a signal ends the run at once.
-    if (!interrupts) interrupts.emplace(std::string("\ninterrupted: stopping after this step") + (saves ? " with a checkpoint" : ", without a checkpoint (trainer.save_freq)") + "; once more ends at once\n");
+    if (!interrupts) interrupts.emplace(saves);
     if (interrupts->interrupted()) (*trainer)->stop();
   });
   const Status status = (*trainer)->fit();
   const bool cut = status.ok() && interrupts && interrupts->interrupted() && (*trainer)->steps_done() < (*trainer)->total_steps();
   print_summary(**trainer, curve, status.ok() && !cut);
   if (!cut) return status;
-  return runtime::cancelled("interrupted after step " + std::to_string((*trainer)->steps_done()) + " of " + std::to_string((*trainer)->total_steps()) +
-                            (saves ? "; the same command goes on from there" : ""));
+  return interrupts->cut((*trainer)->steps_done(), (*trainer)->total_steps(), (*trainer)->options().resume);
 }
 
 }  // namespace

@@ -38,7 +38,7 @@ Result<PreferenceTokens> PreferenceBuilder::tokenize(const DataRow& row) const {
   tokens.margin = row.preference->margin;
   tokens.wanted = row.preference->wanted;
   if (const Status status = cut(row, tokens); !status.ok()) return status;
-  if (tokens.chosen == tokens.rejected) return invalid_argument(row.where + ": both responses are the same tokens once they are cut to data.max_length=" + std::to_string(options_.tokens_max) + ": raise it, or set data.truncation=left");
+  if (tokens.chosen == tokens.rejected) return invalid_argument(row.where + ": both responses are the same tokens once they are cut to data.max_length=" + std::to_string(options_.tokens_max) + ": raise it (data.truncation=left cuts prompts first)");
   return tokens;
 }
 
@@ -86,8 +86,7 @@ Status PreferenceBuilder::cut(const DataRow& row, PreferenceTokens& tokens) cons
   }
   const std::int64_t room = most - size(tokens.prompt);
   if (room < 1) {
-    return invalid_argument(row.where + ": the prompt has " + std::to_string(size(tokens.prompt)) + " tokens and leaves no room for a response in data.max_length=" + std::to_string(most) +
-                            ": raise it, or set data.truncation=left");
+    return invalid_argument(row.where + ": the prompt has " + std::to_string(size(tokens.prompt)) + " tokens and leaves no room for a response in data.max_length=" + std::to_string(most) + ": raise it (data.truncation=left cuts prompts first)");
   }
   for (std::vector<std::int32_t>* response : {&tokens.chosen, &tokens.rejected}) {
     if (size(*response) > room) response->resize(static_cast<std::size_t>(room));

@@ -28,6 +28,17 @@ os.dup2(2, 1)
 sys.dont_write_bytecode = True
 
 
+def fall_silent():
+    """A copy that the user's code forks, and that may come back here: its parent reads the requests and answers them."""
+    nowhere = os.open(os.devnull, os.O_RDWR)
+    os.dup2(nowhere, 0)
+    os.dup2(nowhere, 3)
+    os.close(nowhere)
+
+
+os.register_at_fork(after_in_child=fall_silent)
+
+
 class Section(dict):
     """A section of the configuration, where a class expects OmegaConf's."""
     def __getattr__(self, name):

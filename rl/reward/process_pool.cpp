@@ -68,9 +68,14 @@ Result<std::unique_ptr<ProcessPool>> ProcessPool::create(ProcessPoolOptions opti
   std::unique_ptr<ProcessPool> pool(new ProcessPool(std::move(options)));
   Status status = pool->start_child();
   if (!status.ok()) return status;
+  const Clock::time_point begun = Clock::now();
+  auto told_after = std::chrono::seconds(5);
   while (!pool->children_.empty() && !pool->children_.front()->ready) {
     pool->wait(nullptr, std::chrono::seconds(1));
     pool->handle(nullptr);
+    if (Clock::now() - begun < told_after) continue;
+    LOG(info, "{}: still loading after {} s (given up after {} s)", pool->options_.name, told_after.count(), std::chrono::duration_cast<std::chrono::seconds>(pool->options_.start_timeout).count());
+    told_after *= 3;
   }
   if (pool->children_.empty()) return pool->start_failure_;
   if (!pool->children_.front()->makes_copies) return pool;

@@ -21,6 +21,7 @@ using runtime::Status;
 
 constexpr const char* kStateFile = "trainer.json";
 constexpr std::int64_t kStateFormat = 1;
+constexpr std::int64_t kSkippedInARowMax = 10;  // no batch has a finite gradient any more: the weights are lost, and nothing will mend them
 
 std::int64_t console_width() {
   const char* columns = std::getenv("COLUMNS");
@@ -132,7 +133,9 @@ Result<Metrics> StageTrainer::take_step() {
   timer.lap("step");
   ++steps_done_;
   const auto skipped = metrics->find("train/skipped_updates");
-  if (skipped != metrics->end() && skipped->second != 0) LOG(warn, "step {}: its update was left out, since its gradient was not finite: is optim.lr too high?", steps_done_);
+  const bool left_out = skipped != metrics->end() && skipped->second != 0;
+  skipped_in_a_row_ = left_out ? skipped_in_a_row_ + 1 : 0;
+  if (left_out) LOG(warn, "step {}: its update was left out, since its gradient was not finite: is optim.lr too high?", steps_done_);
   const double seconds = timer.seconds("step");
   const double tokens = metrics->contains("train/global_tokens") ? metrics->at("train/global_tokens") : 0.0;
   tokens_done_ += static_cast<std::int64_t>(tokens);
@@ -154,7 +157,7 @@ Status StageTrainer::fit() {
 Status StageTrainer::train() {
   Status save_failure;
   double seconds_saving = 0.0;  // of the checkpoint before a step
-  while (steps_done_ < total_steps_) {
+  while (steps_done_ < total_steps_ && !stopping_) {
     Result<Metrics> metrics = step();
     if (!metrics.ok()) return metrics.status();
     StepTimer timer;
@@ -170,7 +173,11 @@ Status StageTrainer::train() {
     const StepRecord record{steps_done_, total_steps_, stage_->epoch(), std::move(*metrics)};
     logger_.write(record);
     if (on_step_) on_step_(record);
-    if (!due(options().save)) continue;
+    if (skipped_in_a_row_ == kSkippedInARowMax) {
+      return runtime::invalid_argument("step " + std::to_string(steps_done_) + ": the last " + std::to_string(kSkippedInARowMax) +
+                                          " updates were left out, since their gradients were not finite: the weights are lost. Lower optim.lr, and begin anew (trainer.resume_mode=disable) or from an earlier checkpoint (trainer.resume_from_path)");
+    }
+    if (!due(options().save) && !stopping_) continue;
     timer.lap("logging");
     save_failure = save_checkpoint().with_context("checkpoint of step " + std::to_string(steps_done_));
     timer.lap("save_checkpoint");

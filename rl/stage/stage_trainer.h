@@ -27,11 +27,14 @@ class StageTrainer {
   StageTrainer& operator=(const StageTrainer&) = delete;
 
   /// Trains up to total_steps(), validating and saving as the configuration says, and both at the end. A checkpoint that cannot be written does not stop
-  /// the training, unless it is the last: fit() returns that failure at the end.
+  /// the training, unless it is the last: fit() returns that failure at the end. kInvalidArgument: ten updates in a row had no finite gradient.
   runtime::Status fit();
 
   /// Called after every step.
   void on_step(std::function<void(const StepRecord&)> callback) { on_step_ = std::move(callback); }
+
+  /// For a call-back: no step is to follow the one that was told of. fit() saves it and returns.
+  void stop() { stopping_ = true; }
 
   const StageOptions& options() const { return setup_.options; }
   const MetricLogger& log() const { return logger_; }
@@ -60,6 +63,8 @@ class StageTrainer {
   std::int64_t steps_done_ = 0;
   std::int64_t total_steps_ = 0;
   std::int64_t tokens_done_ = 0;
+  std::int64_t skipped_in_a_row_ = 0;  // updates left out since the last one that was taken
+  bool stopping_ = false;  // no step is to follow
   std::optional<std::filesystem::path> latest_checkpoint_;
 };
 

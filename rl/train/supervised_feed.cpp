@@ -104,7 +104,7 @@ Result<SupervisedStep> SupervisedFeed::next() {
   if (!rows.ok()) return rows.status();
   Result<SupervisedStep> step = make(*rows);
   if (step.ok() && step->learned_tokens == 0) {
-    return runtime::invalid_argument("of the rows of this step no token is left to learn: data.truncation has cut all responses away; raise data.max_length, or set data.truncation=left");
+    return runtime::invalid_argument("of the rows of this step no token is left to learn: data.truncation has cut all responses away; raise data.max_length (data.truncation=left keeps what stands last)");
   }
   return step;
 }

@@ -75,6 +75,8 @@ Status check_codapo(const Config& config, const TrainerOptions& options) {
   return {};
 }
 
+constexpr std::int64_t kSamplesPerPromptMax = 1'000'000;  // far beyond any use, and what is multiplied by it stays in range
+
 // Steps between two of something; below 1, which false stands for: never.
 std::int64_t interval(const Config& config, const char* key) {
   const nlohmann::ordered_json* value = config.find(key);
@@ -143,6 +145,7 @@ Result<TrainerOptions> TrainerOptions::from_config(const Config& config) {
   const Result<AdvantageEstimator> parsed = parse_advantage_estimator(estimator);
   if (!parsed.ok()) return parsed.status().with_context("algorithm.adv_estimator");
   options.estimator = *parsed;
+  if (options.samples_per_prompt > kSamplesPerPromptMax) return config.out_of_range("actor_rollout_ref.rollout.n", "at most " + std::to_string(kSamplesPerPromptMax));
   if (options.samples_per_prompt < group_size_min(options.estimator)) {
     return config.out_of_range("actor_rollout_ref.rollout.n", "at least 2 with algorithm.adv_estimator=" + estimator + ", which compares responses to one prompt");
   }

@@ -145,9 +145,9 @@ TEST(PreferenceBuilder, TooLongIsRefusedOrCut) {
   const auto right = tokens(kPair, 6, Truncation::kRight);
   EXPECT_EQ(right->prompt, (Ids{2, 5, 6, 1, 3}));
   EXPECT_EQ(right->chosen, (Ids{7}));
-  EXPECT_EQ(tokens(kPair, 5, Truncation::kRight).status().message(), "f:7: the prompt has 5 tokens and leaves no room for a response in data.max_length=5: raise it, or set data.truncation=left");
+  EXPECT_EQ(tokens(kPair, 5, Truncation::kRight).status().message(), "f:7: the prompt has 5 tokens and leaves no room for a response in data.max_length=5: raise it (data.truncation=left cuts prompts first)");
   EXPECT_EQ(tokens(R"({"prompt": "ab", "chosen": "cd", "rejected": "ce"})", 3, Truncation::kRight).status().message(),
-            "f:7: both responses are the same tokens once they are cut to data.max_length=3: raise it, or set data.truncation=left");
+            "f:7: both responses are the same tokens once they are cut to data.max_length=3: raise it (data.truncation=left cuts prompts first)");
 }
 
 TEST(ToyPreferences, TheRightAnswerIsChosen) {

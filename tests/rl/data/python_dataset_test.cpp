@@ -75,6 +75,29 @@ TEST_F(PythonDatasetTest, AClassMakesTheRows) {
   EXPECT_EQ(load(file, "Stream")->size(), 3) << "an iterable that takes fewer arguments";
 }
 
+TEST_F(PythonDatasetTest, ACopyThatTheUsersCodeForksMakesNoRows) {
+  write("data.txt", "");
+  const std::string file = write("forks.py", R"(
+import os
+
+class Forks:
+    def __init__(self, data_files):
+        pass
+
+    def __len__(self):
+        return 50
+
+    def __getitem__(self, index):
+        if index == 20:
+            os.fork()
+        return {"prompt": f"{index}", "reward_model": {"ground_truth": "1"}}
+)");
+  const auto dataset = load(file, "Forks");
+  ASSERT_TRUE(dataset.ok()) << dataset.status().to_string();
+  ASSERT_EQ(dataset->size(), 50);
+  for (std::int64_t i = 0; i < 50; ++i) EXPECT_EQ(dataset->row(i).prompt, std::to_string(i));
+}
+
 TEST_F(PythonDatasetTest, WhatGoesWrongIsNamed) {
   write("data.txt", "1+2\nno sum\n");
   const std::string file = write("sums.py", kSums);

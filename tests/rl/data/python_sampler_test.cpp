@@ -59,6 +59,14 @@ class Few(AbstractSampler):
         return iter([0, 1])
 
 
+class Forks(Few):
+    """Whose copy comes back, too."""
+    def __iter__(self):
+        import os
+        os.fork()
+        return iter([0, 1, 2])
+
+
 class Raises(AbstractSampler):
     def __iter__(self):
         raise ValueError("no luck today")
@@ -119,6 +127,17 @@ TEST_F(PythonSamplerTest, ACurriculumIsToldOfTheScoresAndKeepsWhatItLearned) {
   ASSERT_TRUE(other->resume(nlohmann::json::parse(one->position().dump())).ok());
   EXPECT_EQ(*one->next(1), std::vector<std::int64_t>{2});
   EXPECT_EQ(*other->next(1), std::vector<std::int64_t>{2});
+}
+
+TEST_F(PythonSamplerTest, ACopyThatTheUsersCodeForksDoesNotAnswer) {
+  const auto order = this->order("Forks");
+  ASSERT_TRUE(order.ok()) << order.status().to_string();
+  for (int i = 0; i < 20; ++i) {
+    const auto batch = (*order)->next(3);
+    ASSERT_TRUE(batch.ok()) << batch.status().to_string();
+    ASSERT_EQ(*batch, (std::vector<std::int64_t>{0, 1, 2}));
+    ASSERT_EQ((*order)->epoch(), i);
+  }
 }
 
 TEST_F(PythonSamplerTest, WhatGoesWrongIsTold) {

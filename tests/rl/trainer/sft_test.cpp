@@ -89,6 +89,24 @@ TEST_F(SftTest, ARunThatIsKilledContinuesWithTheSameNumbers) {
   EXPECT_EQ(read(folder_ / "whole" / "global_step_40" / "huggingface" / "model.safetensors"), read(folder_ / "cut" / "global_step_40" / "huggingface" / "model.safetensors"));
 }
 
+TEST_F(SftTest, AnInterruptedRunIsSavedAndGoesOnWithTheSameNumbers) {
+  const std::string options = "trainer.total_training_steps=60 trainer.save_freq=1000";
+  ASSERT_EQ(sft(options, "whole").code, 0);
+  const std::string told = interrupt_behind_step_three(sft_command(options + " trainer.resume_mode=disable", "cut"), folder_ / "cut");
+  EXPECT_NE(told.find("of 60; the same command with trainer.resume_mode=auto goes on from there"), std::string::npos) << told;
+  const Outcome rest = sft(options, "cut");
+  ASSERT_EQ(rest.code, 0) << rest.output;
+  EXPECT_NE(rest.output.find("continuing after step"), std::string::npos) << rest.output;
+  EXPECT_EQ(numbers(folder_ / "whole"), numbers(folder_ / "cut"));
+}
+
+TEST_F(SftTest, AnAbsurdLearningRateEndsTheRun) {
+  const Outcome run = sft("optim.lr=1e30 trainer.total_training_steps=60");
+  EXPECT_EQ(run.code, 1) << run.output;
+  EXPECT_NE(run.output.find("the last 10 updates were left out"), std::string::npos) << run.output;
+  EXPECT_LT(numbers(folder_ / "run").size(), 20u);
+}
+
 TEST_F(SftTest, AnAdapterIsTrainedSavedAndResumed) {
   const Outcome first = sft("model.lora_rank=8 trainer.total_training_steps=20");
   ASSERT_EQ(first.code, 0) << first.output;

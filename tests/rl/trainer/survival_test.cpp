@@ -13,18 +13,6 @@ namespace {
 
 class SurvivalTest : public TrainerTest {
  protected:
-  // A training that goes on beside the test and writes to folder_ / "output".
-  pid_t start(const std::string& command) {
-    const pid_t pid = ::fork();
-    if (pid == 0) {
-      ::setenv("LC_ALL", "C", 1);
-      const std::string quiet = "exec " + command + " >>" + (folder_ / "output").string() + " 2>&1";
-      ::execl("/bin/sh", "sh", "-c", quiet.c_str(), nullptr);
-      ::_exit(127);
-    }
-    return pid;
-  }
-
   // Starts a training and kills its driver as soon as a checkpoint is being written, and a moment more. False: it had ended before.
   bool killed_while_saving(const std::string& command, const fs::path& run_folder, std::chrono::microseconds moment) {
     const pid_t pid = start(command);
@@ -78,18 +66,7 @@ TEST_F(SurvivalTest, AnInterruptedRunIsSavedAndGoesOnWithTheSameNumbers) {
   const fs::path whole = folder_ / "whole", cut = folder_ / "cut";
   const Outcome run = train(options + whole.string());
   ASSERT_EQ(run.code, 0) << run.output;
-  const pid_t pid = start(train_command(options + cut.string()));
-  int status = 0;
-  while (read(cut / "metrics.jsonl").find("\"step\":3,") == std::string::npos) {
-    ASSERT_EQ(::waitpid(pid, &status, WNOHANG), 0) << read(folder_ / "output");
-    ::usleep(2'000);
-  }
-  ::kill(pid, SIGINT);
-  ASSERT_EQ(::waitpid(pid, &status, 0), pid);
-  const std::string told = read(folder_ / "output");
-  ASSERT_TRUE(WIFEXITED(status)) << told;
-  EXPECT_EQ(WEXITSTATUS(status), 1);
-  EXPECT_NE(told.find("interrupted: stopping after this step with a checkpoint; once more ends at once"), std::string::npos) << told;
+  const std::string told = interrupt_behind_step_three(train_command(options + cut.string()), cut);
   EXPECT_NE(told.find("of 40; the same command goes on from there"), std::string::npos) << told;
   const Outcome rest = train(options + cut.string());
   ASSERT_EQ(rest.code, 0) << rest.output;

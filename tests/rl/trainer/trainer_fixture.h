@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <array>
+#include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
@@ -69,6 +70,34 @@ class TrainerTest : public ::testing::Test {
                  "data.max_prompt_length=32 data.max_response_length=4 actor_rollout_ref.rollout.n=4 actor_rollout_ref.actor.optim.lr=1e-3 "
                  "actor_rollout_ref.model.path=" + model() + " trainer.logger=[console,file] trainer.default_local_dir=" + (folder_ / "run").string() + " " +
                  arguments);
+  }
+
+  // A training that goes on beside the test and writes to folder_ / "output".
+  pid_t start(const std::string& command) {
+    const pid_t pid = ::fork();
+    if (pid == 0) {
+      ::setenv("LC_ALL", "C", 1);
+      const std::string quiet = "exec " + command + " >>" + (folder_ / "output").string() + " 2>&1";
+      ::execl("/bin/sh", "sh", "-c", quiet.c_str(), nullptr);
+      ::_exit(127);
+    }
+    return pid;
+  }
+
+  // Ctrl-C once the third step is in the metrics of `run`; returns what the training said, which ends with its step saved.
+  std::string interrupt_behind_step_three(const std::string& command, const fs::path& run) {
+    const pid_t pid = start(command);
+    int status = 0;
+    while (read(run / "metrics.jsonl").find("\"step\":3,") == std::string::npos) {
+      if (::waitpid(pid, &status, WNOHANG) != 0) return "ended too early: " + read(folder_ / "output");
+      ::usleep(2'000);
+    }
+    ::kill(pid, SIGINT);
+    ::waitpid(pid, &status, 0);
+    const std::string told = read(folder_ / "output");
+    EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 1) << told;
+    EXPECT_NE(told.find("interrupted: stopping after this step with a checkpoint; once more ends at once"), std::string::npos) << told;
+    return told;
   }
 
   std::string model() const {
