@@ -19,8 +19,14 @@ Status check_messages(const ordered_json& messages, const std::string& at) {
     const ordered_json& message = messages[i];
     const std::string which = at + ": message " + std::to_string(i + 1);
     if (!message.is_object()) return invalid_argument(which + " must be an object with role and content, it is " + json_type_name(message));
-    if (!message.contains("role") || !message.at("role").is_string()) return invalid_argument(which + " has no 'role'");
-    if (!message.contains("content") && !message.contains("tool_calls")) return invalid_argument(which + " has no 'content'");
+    if (!message.contains("role")) return invalid_argument(which + " has no 'role'");
+    if (!message.at("role").is_string()) return invalid_argument(which + ": 'role' must be a text, it is " + json_type_name(message.at("role")));
+    const auto content = message.find("content");
+    const bool calls = message.contains("tool_calls");
+    if (content == message.end() && !calls) return invalid_argument(which + " has no 'content'");
+    if (content != message.end() && !content->is_string() && !content->is_array() && !(content->is_null() && calls)) {
+      return invalid_argument(which + ": 'content' must be a text or a list of parts, it is " + json_type_name(*content));
+    }
   }
   return Status();
 }

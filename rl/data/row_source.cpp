@@ -15,6 +15,12 @@ using runtime::Result;
 
 namespace {
 
+bool is_compressed(const std::string& path) {
+  std::ifstream in(path, std::ios::binary);
+  char start[2] = {};
+  return in.read(start, sizeof start) && start[0] == '\x1f' && start[1] == '\x8b';  // gzip's mark
+}
+
 // A list starts with a bracket; everything else is one row a line.
 RowForm json_form(const std::string& path) {
   std::ifstream in(path, std::ios::binary);
@@ -68,6 +74,7 @@ Result<RowForm> row_form_of(const std::string& file) {
   if (!fs::is_regular_file(status)) return runtime::invalid_argument("data file " + path.string() + ": a pipe or a device, which cannot be read twice: write it to a file first");
   std::optional<RowForm> form = form_of_extension(path);
   if (!form) return no_such_form(file);
+  if (*form != RowForm::kParquet && *form != RowForm::kArrow && is_compressed(path.string())) return runtime::invalid_argument("data file " + path.string() + ": compressed by gzip: unpack it first (gunzip)");
   return *form == RowForm::kJsonList ? json_form(path.string()) : *form;
 }
 

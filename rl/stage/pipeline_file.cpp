@@ -150,6 +150,8 @@ Result<PipelineFile> PipelineFile::load(const fs::path& file, const std::vector<
       pipeline.folder = entry.value.get<std::string>();
     } else if (entry.key.starts_with("stages.")) {
       status = add_entry(pipeline, entry, origin, configs);
+    } else if (entry.key == "stages") {
+      status = wrong(origin, "stages must be a dictionary of stages, by name");
     } else {
       status = wrong(origin, "a pipeline has folder and stages, not '" + entry.key + "'");
     }

@@ -53,6 +53,10 @@ TEST(Dataset, DamagedLinesNameFileAndLine) {
   EXPECT_EQ(complaint(R"({"prompt":["hi"]})"), "f.jsonl:7: 'prompt': message 1 must be an object with role and content, it is a string");
   EXPECT_EQ(complaint(R"({"prompt":[{"content":"hi"}]})"), "f.jsonl:7: 'prompt': message 1 has no 'role'");
   EXPECT_EQ(complaint(R"({"prompt":[{"role":"user"}]})"), "f.jsonl:7: 'prompt': message 1 has no 'content'");
+  EXPECT_EQ(complaint(R"({"prompt":[{"role":7,"content":"a"}]})"), "f.jsonl:7: 'prompt': message 1: 'role' must be a text, it is a number");
+  EXPECT_EQ(complaint(R"({"prompt":[{"role":"user","content":7}]})"), "f.jsonl:7: 'prompt': message 1: 'content' must be a text or a list of parts, it is a number");
+  EXPECT_EQ(complaint(R"({"prompt":[{"role":"user","content":null}]})"), "f.jsonl:7: 'prompt': message 1: 'content' must be a text or a list of parts, it is null");
+  EXPECT_EQ(complaint(R"({"prompt":[{"role":"user","content":"a"},{"role":"assistant","content":null,"tool_calls":[]}],"answer":"b"})"), "");
   EXPECT_EQ(complaint(R"({"prompt":"x","response":1})"), "f.jsonl:7: 'response' must be a text, it is a number");
   EXPECT_EQ(complaint(R"({"prompt":)" + std::string(100'000, '[')).substr(0, 10), "f.jsonl:7:");
   const TempFile file("{\"prompt\":\"a\"}\n\n{\"prompt\":\"b\"}\n{\"x\":1}\n");

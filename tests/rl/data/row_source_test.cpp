@@ -173,6 +173,11 @@ TEST(RowSource, APipeIsNoDataFile) {
   ::unlink(pipe.c_str());
 }
 
+TEST(RowSource, ACompressedFileIsToldFromADamagedOne) {
+  const TempFile compressed("\x1f\x8b\x08", ".jsonl");
+  EXPECT_NE(complaint(compressed.path()).find("compressed by gzip: unpack it first"), std::string::npos) << complaint(compressed.path());
+}
+
 TEST(RowSource, TextsAreReadInBlocks) {
   for (const auto& [extension, begin, middle, end] : {std::tuple{".jsonl", "", "\n", "\n"}, std::tuple{".json", "[", ",\n", "]"}, std::tuple{".csv", "a,b\n", "\n", "\n"}}) {
     SCOPED_TRACE(extension);
