@@ -19,6 +19,15 @@ std::optional<int> parse_command_line(CLI::App& app, int argc, char** argv) {
   return std::nullopt;
 }
 
+CLI::Validator whole_number_from(std::int64_t least) {
+  const auto check = [least](std::string& text) {
+    std::int64_t number = 0;
+    const bool fits = CLI::detail::lexical_cast(text, number) && number >= least;
+    return fits ? std::string() : "'" + text + "' is no whole number from " + std::to_string(least);
+  };
+  return CLI::Validator(check, least > 0 ? "POSITIVE" : "NONNEGATIVE");
+}
+
 int fail(const runtime::Status& status) {
   std::cout.flush();  // what was done before the failure is still worth having
   std::cerr << "error: " << status.message() << "\n";

@@ -94,7 +94,7 @@ int head(int argc, char** argv) {
   std::int64_t count = 3;
   bool json = false;
   input.add_to(app);
-  app.add_option("-n", count, "how many rows")->check(CLI::PositiveNumber)->capture_default_str();
+  app.add_option("-n", count, "how many rows")->check(whole_number_from(1))->capture_default_str();
   app.add_flag("--json", json, "a JSON object a line, in full");
   if (const std::optional<int> exit = parse_command_line(app, argc, argv)) return *exit;
   std::int64_t shown = 0;
@@ -236,7 +236,7 @@ int convert(int argc, char** argv) {
   input.add_to(app);
   app.add_option("out", out, "the file or folder to write")->required()->type_name("OUT");
   app.add_option("overrides", overrides, "data.* keys that map columns, as in starling train")->type_name("KEY=VALUE");
-  app.add_option("-n", most, "only the first so many rows")->check(CLI::PositiveNumber);
+  app.add_option("-n", most, "only the first so many rows")->check(whole_number_from(1));
   if (const std::optional<int> exit = parse_command_line(app, argc, argv)) return *exit;
   Rows rows = [&input](const std::function<Result<bool>(const RawRow&)>& use) { return for_each_row(input, use); };
   if (!overrides.empty()) {

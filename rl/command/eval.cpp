@@ -54,13 +54,13 @@ struct EvalOptions {
     app.add_option("--config", config, "the YAML file of a run or recipe: its data.* and reward.*")->type_name("FILE");
     app.add_option("--reward", rewards, "how to score: rule=gsm8k is reward.rule=gsm8k (repeatable; default: as data_source says)")->type_name("KEY=VALUE");
     app.add_option("--right-from", right_from, "the score from which an answer counts as right")->capture_default_str();
-    app.add_option("--n", n, "answers per prompt")->check(CLI::PositiveNumber)->capture_default_str();
-    app.add_option("--limit", limit, "only the first so many prompts")->check(CLI::PositiveNumber);
+    app.add_option("--n", n, "answers per prompt")->check(whole_number_from(1))->capture_default_str();
+    app.add_option("--limit", limit, "only the first so many prompts")->check(whole_number_from(1));
     app.add_option("--temperature", temperature, "0: always the likeliest token (default: 0 with --n 1, otherwise 1)");
     app.add_option("--top-p", sampling.top_p, "sample from the likeliest tokens that reach this probability")->capture_default_str();
     app.add_option("--top-k", sampling.top_k, "sample from the k likeliest tokens; 0: all")->capture_default_str();
     app.add_option("--max-tokens", max_tokens, "of an answer (default: data.max_response_length, which is 512)");
-    app.add_option("--seed", sampling.seed, "of the sampling")->check(CLI::NonNegativeNumber)->capture_default_str();
+    app.add_option("--seed", sampling.seed, "of the sampling")->check(whole_number_from(0))->capture_default_str();
     app.add_option("--out", out, "write a page with all answers")->type_name("FILE.html");
     app.add_flag("--json", json, "print the figures as JSON");
     app.add_option("overrides", overrides, "further keys of the configuration: data.prompt_key=question, say")->type_name("OVERRIDE");

@@ -52,7 +52,7 @@ struct GenerateOptions {
              app.add_option("--repetition-penalty", sampling.repetition_penalty, "above 1: tokens that were there before become less likely")->capture_default_str()};
     app.add_flag("--ignore-generation-config", ignore_generation_config,
                  "use the defaults above, not what the model's generation_config.json says of them (an option that is given wins in any case)");
-    app.add_option("--seed", sampling.seed, "of the sampling; a prompt gives the same answer wherever it stands")->check(CLI::NonNegativeNumber)->capture_default_str();
+    app.add_option("--seed", sampling.seed, "of the sampling; a prompt gives the same answer wherever it stands")->check(whole_number_from(0))->capture_default_str();
     app.add_option("--n", n, "completions per prompt")->capture_default_str();
     app.add_option("--best-of", best_of, "draw so many per prompt, and print the --n of the highest mean log-probability")->capture_default_str();
     app.add_option("--stop-id", sampling.stop_ids, "a token id to stop at besides the model's own (repeatable)");

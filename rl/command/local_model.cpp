@@ -20,13 +20,13 @@ constexpr std::size_t kRequestsAtOnce = 256;
 void LocalModelOptions::add_to(CLI::App& app) {
   source.add_to(app, "a Hugging Face folder or a .gguf file")->required();
   app.add_option("--adapter", adapter, "a LoRA adapter beside it: a folder with adapter_config.json, as PEFT saves it");
-  app.add_option("--threads", threads, "threads to compute with (default: all cores)")->check(CLI::NonNegativeNumber);
+  app.add_option("--threads", threads, "threads to compute with (default: all cores)")->check(whole_number_from(0));
   app.add_option("--device", device, "where to compute: cpu, cuda or cuda:NUMBER")->capture_default_str();
   app.add_option("--deterministic", deterministic,
                  "on a CPU: true computes what training computes, to the bit; false computes by LibTorch's operators, with numbers that depend a little on what else runs")
       ->type_name("true|false")
       ->capture_default_str();
-  app.add_option("--kv-cache-mib", kv_cache_mib, "limit of the memory for keys and values")->check(CLI::PositiveNumber)->capture_default_str();
+  app.add_option("--kv-cache-mib", kv_cache_mib, "limit of the memory for keys and values")->check(whole_number_from(1))->capture_default_str();
 }
 
 runtime::Result<LocalModel> LocalModel::load(const std::filesystem::path& path, const LocalModelOptions& options, std::optional<Tokenizer> tokenizer) {

@@ -21,7 +21,7 @@ int report_command(int argc, char** argv) {
   app.add_option("--out", out, "where the page goes (default: RUN/report.html)")->type_name("FILE");
   app.add_option("--rollouts", rollouts, "the run's trainer.rollout_data_dir (default: RUN/rollouts)")->type_name("FOLDER");
   app.add_option("--step", options.sample_steps, "a step whose responses are shown (repeatable; default: the first kept, the middle one, the last)")->type_name("N");
-  app.add_option("--samples", options.samples_per_step, "responses of each of them")->check(CLI::PositiveNumber)->capture_default_str();
+  app.add_option("--samples", options.samples_per_step, "responses of each of them")->check(whole_number_from(1))->capture_default_str();
   if (const std::optional<int> exit = parse_command_line(app, argc, argv)) return *exit;
   const std::filesystem::path folder(run);
   const auto log = read_run(folder, rollouts.empty() ? folder / "rollouts" : std::filesystem::path(rollouts));

@@ -41,12 +41,12 @@ struct EncodeFlags {
 
   void add_to(CLI::App& app, Arguments& arguments) {
     app.add_option("--offsets", offsets, "also where each token comes from: offsets in characters or bytes")->check(CLI::IsMember({"characters", "bytes"}));
-    app.add_option("--max-length", arguments.encode.tokens_max, "cut to this many tokens, the special ones that are added included")->check(CLI::PositiveNumber);
+    app.add_option("--max-length", arguments.encode.tokens_max, "cut to this many tokens, the special ones that are added included")->check(whole_number_from(1));
     app.add_option("--truncation-side", truncation_side, "where tokens are cut off")->check(CLI::IsMember({"left", "right"}))->capture_default_str();
     app.add_option("--padding", padding, "fill up to the longest line (longest) or to a number of tokens; adds attention_mask")
-        ->check(CLI::IsMember({"longest"}) | CLI::PositiveNumber);
+        ->check(CLI::IsMember({"longest"}) | whole_number_from(1));
     app.add_option("--padding-side", padding_side, "where it is filled up")->check(CLI::IsMember({"left", "right"}))->capture_default_str();
-    app.add_option("--pad-to-multiple-of", arguments.padding.multiple_of, "round the length of --padding up to a multiple")->check(CLI::PositiveNumber);
+    app.add_option("--pad-to-multiple-of", arguments.padding.multiple_of, "round the length of --padding up to a multiple")->check(whole_number_from(1));
   }
 
   void apply(Arguments& arguments) const {

@@ -61,6 +61,11 @@ TEST_F(DataCommand, HeadShowsRowsForPeopleAndForPrograms) {
   EXPECT_EQ(rows_of(kFiles + "verl_snappy.parquet")[3]["reward_model"]["ground_truth"], "6");
   const std::string longest = file("long.jsonl", R"({"a": ")" + std::string(1000, 'x') + "\"}\n");
   EXPECT_LT(data({"head", longest}).out.size(), 700u);
+  for (const char* wrong : {"0", "-3", "two", "1.5", "99999999999999999999"}) {
+    const Outcome told = data({"head", longest, "-n", wrong});
+    EXPECT_EQ(told.code, 2) << wrong;
+    EXPECT_NE(told.error.find("is no whole number from 1"), std::string::npos) << told.error;
+  }
 }
 
 TEST_F(DataCommand, ShowsPreferencesSoThatTheyCanBeCompared) {
