@@ -26,7 +26,9 @@ Result<Metrics> Trainer::take_step() {
   if (!credit.ok()) return credit.status();
   timer.lap("adv");
   if (!options_.rollout_folder.empty()) {
-    keep_samples({options_.rollout_folder, steps_done_ + 1}, samples->batches, samples->tasks, samples->scores, credit->advantages);
+    const Result<std::vector<std::vector<float>>> advantages = advantages_of_samples(*samples, *credit);
+    if (!advantages.ok()) return advantages.status();
+    keep_samples({options_.rollout_folder, steps_done_ + 1}, samples->batches, samples->tasks, samples->scores, samples->extras, *advantages);
     timer.lap("dump_rollouts");
   }
 
@@ -77,7 +79,7 @@ Result<Metrics> Trainer::take_step() {
                               .prompt_tokens_max = options_.prompt_tokens_max};
   finish_variance_proxies(metrics, static_cast<std::int64_t>(scalars.scores.size()));
   metrics.merge(sample_metrics(scalars));
-  metrics.merge(balance_metrics(tokens_by_worker(samples->summaries)));
+  metrics.merge(balance_metrics(samples->drawn_tokens, tokens_by_worker(samples->summaries)));
   metrics["perf/cpu_memory_used_gb"] = machine_memory_used_gb();
   const double equal_groups = equal_score_groups(scalars.scores, join<std::int64_t>(samples->samples_of));
   if (equal_groups >= 0 && !is_per_token(options_.estimator)) metrics["critic/score/equal_groups"] = equal_groups;
@@ -86,11 +88,7 @@ Result<Metrics> Trainer::take_step() {
     metrics["train/prompts_kept_ratio"] = static_cast<double>(options_.batch_prompts) / static_cast<double>(samples->prompts_drawn);
   }
   metrics.merge(timer.metrics(scalars, static_cast<std::int64_t>(policy_.size())));
-  for (const char* role : {"actor", "critic"}) {
-    const auto skipped = metrics.find(std::string(role) + "/skipped_updates");
-    if (skipped == metrics.end() || skipped->second == 0) continue;
-    LOG(warn, "step {}: {} update(s) of the {} left out, since their gradient was not finite: is its optim.lr too high?", steps_done_, skipped->second, role);
-  }
+  watch_skipped(metrics, static_cast<std::int64_t>(mini_batches.front().size()));
   metrics["training/global_step"] = static_cast<double>(steps_done_);
   metrics["training/epoch"] = static_cast<double>(epoch_);
   return metrics;
@@ -153,6 +151,7 @@ Status Trainer::train(std::int64_t last) {
     // Before the checkpoint: who continues from it finds the step in the logs, whenever this run was killed.
     if (save_seconds_ > 0) (*metrics)["timing_s/save_checkpoint"] = std::exchange(save_seconds_, 0.0);
     record({steps_done_, total_steps_, epoch_, std::move(*metrics)});
+    if (!lost_.ok()) return std::exchange(lost_, {});
     if (best || due(options_.save_interval) || (stopping_ && options_.save_interval > 0)) {
       StepTimer timer;
       const Status begun = begin_checkpoint(best);
@@ -179,9 +178,19 @@ void Trainer::record(const StepRecord& record) {
 
 // Training is worth more than what is kept to look at: a full disk does not end it.
 void Trainer::keep_samples(const RolloutDump& dump, const std::vector<ObjectRef<RolloutBatch>>& batches, const std::vector<std::vector<RewardTask>>& tasks,
-                           const std::vector<std::vector<double>>& scores, const std::vector<float>& advantages) {
-  const auto texts = reward_.fetch(&RewardActor::texts, split(batches), split(tasks), split(scores), std::numeric_limits<std::int64_t>::max());
-  const Status kept = texts.ok() ? write_rollout_dump(dump, join<SampleText>(*texts), advantages) : texts.status();
+                           const std::vector<std::vector<double>>& scores, const std::vector<std::vector<std::map<std::string, double>>>& extras, const std::vector<std::vector<float>>& advantages) {
+  auto texts = reward_.fetch(&RewardActor::texts, split(batches), split(tasks), split(scores), std::numeric_limits<std::int64_t>::max());
+  if (!texts.ok()) {
+    LOG(warn, "samples of step {}: {}; training goes on", dump.step, texts.status().message());
+    return;
+  }
+  const std::vector<std::map<std::string, double>> of_each = join<std::map<std::string, double>>(extras);
+  std::vector<DumpedSample> samples;
+  for (SampleText& text : join<SampleText>(*texts)) {
+    const std::size_t i = samples.size();
+    samples.push_back({.text = std::move(text), .advantages = i < advantages.size() ? advantages[i] : std::vector<float>(), .extras = i < of_each.size() ? of_each[i] : std::map<std::string, double>()});
+  }
+  const Status kept = write_rollout_dump(dump, samples);
   if (!kept.ok()) LOG(warn, "{}; training goes on", kept.message());
 }
 
@@ -214,7 +223,7 @@ Result<Metrics> Trainer::validate() {
       }
     }
     if (!options_.validation_folder.empty()) {
-      keep_samples({options_.validation_folder, steps_done_, &prompts != &rounds->front()}, batches, prompts.tasks, scores, {});
+      keep_samples({options_.validation_folder, steps_done_, &prompts != &rounds->front()}, batches, prompts.tasks, scores, extras_of(*reports), {});
     }
     const std::int64_t missing = options_.shown_samples - static_cast<std::int64_t>(texts.size());
     if (missing <= 0) continue;

@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <functional>
 #include <future>
+#include <map>
 #include <memory>
 #include <optional>
 #include <span>
@@ -90,7 +91,7 @@ class Trainer {
   const std::vector<SampleText>& last_samples() const { return last_samples_; }
 
  private:
-  // What a step is made of, by worker: the samples stay where they were drawn, the controller has references and numbers.
+  // What a step is made of, by worker: the samples stay where they were drawn until balance() spreads them, the controller has references and numbers.
   struct StepSamples {
     std::vector<PromptShard> shards;  // which prompts of the step each worker answered
     std::vector<runtime::ObjectRef<RolloutBatch>> batches;
@@ -100,6 +101,8 @@ class Trainer {
     std::vector<std::vector<double>> scores;                // per sample
     std::vector<std::vector<double>> baselines;             // per sample, ReMax's; else empty
     std::vector<std::vector<std::vector<double>>> components;  // per sample, what the reward gives under component_keys(); else empty
+    std::vector<std::vector<std::map<std::string, double>>> extras;  // per sample, whatever numbers it gives beside the score; empty unless they are kept to look at
+    std::vector<std::int64_t> drawn_tokens;                 // by worker, prompts and responses, as they were drawn
     std::vector<std::int64_t> rows;  // per prompt of the step: of the data set; of the last round
     std::vector<Referenced> references;                     // empty where nothing needs them
     std::vector<Referenced> taught;                         // the same of a teacher
@@ -198,6 +201,8 @@ class Trainer {
   static runtime::Result<std::string> encode_partial(runtime::Runtime& runtime, const PartialState& partial);
   runtime::Status restore_partial(const std::filesystem::path& file, std::int64_t epoch);
   runtime::Status restore_step(std::span<const SavedGroup> groups, std::int64_t step, const std::filesystem::path& file);
+  runtime::Result<PromptPlaces> balance(StepSamples& samples);
+  void move_reports(std::vector<RewardReport>& reports, const PromptPlaces& places) const;
   runtime::Status score(StepSamples& samples, const std::vector<RewardReport>& greedy, StepTimer& timer);
   runtime::Status refer(StepSamples& samples, StepTimer& timer);
   runtime::Status teach(StepSamples& samples, StepTimer& timer);
@@ -215,11 +220,13 @@ class Trainer {
   runtime::Status penalize(const StepSamples& samples, Credit& credit);
   std::vector<SampleUse> use_of(const StepSamples& samples) const;
   void keep_samples(const RolloutDump& dump, const std::vector<runtime::ObjectRef<RolloutBatch>>& batches, const std::vector<std::vector<RewardTask>>& tasks,
-                    const std::vector<std::vector<double>>& scores, const std::vector<float>& advantages);
+                    const std::vector<std::vector<double>>& scores, const std::vector<std::vector<std::map<std::string, double>>>& extras, const std::vector<std::vector<float>>& advantages);
+  runtime::Result<std::vector<std::vector<float>>> advantages_of_samples(const StepSamples& samples, const Credit& credit);
   void record(const StepRecord& record);
   runtime::Status train(std::int64_t last);
   runtime::Status tell_order(const StepSamples& samples);
   void watch(const Metrics& metrics);
+  void watch_skipped(const Metrics& metrics, std::int64_t mini_batches);
   bool is_best(const Metrics& metrics, bool validated);
   runtime::Status begin_checkpoint(bool best = false);
   void finish_checkpoint();
@@ -265,10 +272,12 @@ class Trainer {
   RunState state_;
   SampleStore sample_store_;
   Alarms alarms_{AlarmOptions{}};
+  runtime::Status lost_;       // why no checkpoint of these weights is worth having
   runtime::Status alarmed_;    // why an alarm ended the training
   double save_seconds_ = 0.0;  // that the last checkpoint took out of a step, until a record tells them
   bool stopping_ = false;      // no step is to follow
   bool metric_missed_ = false;
+  std::map<std::string, std::int64_t> lost_steps_;  // by role: steps in a row of which no update was taken, since no gradient was finite
   std::optional<BestSoFar> best_before_;  // where a checkpoint that is the best so far is being written
   std::int64_t steps_done_ = 0;
   std::int64_t total_steps_ = 0;

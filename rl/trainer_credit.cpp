@@ -74,6 +74,24 @@ Result<Trainer::Credit> Trainer::assign_credit(const StepSamples& samples, StepT
   return credit;
 }
 
+// To look at: one a sample, or one of each of its learned tokens, as the objective will see them.
+Result<std::vector<std::vector<float>>> Trainer::advantages_of_samples(const StepSamples& samples, const Credit& credit) {
+  std::vector<std::vector<float>> advantages;
+  for (const float advantage : credit.advantages) advantages.push_back({advantage});
+  if (!credit.advantages.empty()) return advantages;
+  const Result<std::vector<TokenEstimates>> estimates = runtime_.gather(credit.estimates);
+  if (!estimates.ok()) return estimates.status();
+  for (std::size_t worker = 0; worker < samples.summaries.size(); ++worker) {
+    const std::vector<float>& of_tokens = (*estimates)[worker].advantages;
+    std::size_t token = 0;
+    for (const std::int64_t count : samples.summaries[worker].learned_tokens) {
+      std::vector<float>& of_sample = advantages.emplace_back();
+      for (std::int64_t i = 0; i < count && token < of_tokens.size(); ++i) of_sample.push_back(static_cast<float>((of_tokens[token++] - credit.scaling.mean) * credit.scaling.scale));
+    }
+  }
+  return advantages;
+}
+
 // Moving-average baseline and normalisation. The statistics are those of the steps before, so that no response is measured against itself.
 void Trainer::scale_rewards(Credit& credit) {
   if (!options_.reward_scaling.enabled()) return;

@@ -118,6 +118,7 @@ Status Trainer::append_replayed(StepSamples& samples, std::vector<std::vector<St
         samples.samples_of[worker].push_back(static_cast<std::int64_t>(group.scores.size()));
         samples.scores[worker].insert(samples.scores[worker].end(), group.scores.begin(), group.scores.end());
         if (!samples.baselines.empty()) samples.baselines[worker].insert(samples.baselines[worker].end(), group.baselines.begin(), group.baselines.end());
+        if (!samples.extras.empty()) samples.extras[worker].resize(samples.scores[worker].size());  // forgotten
         if (!samples.components.empty()) samples.components[worker].insert(samples.components[worker].end(), group.components.begin(), group.components.end());
         samples.tasks[worker].push_back(std::move(group.task));
       }

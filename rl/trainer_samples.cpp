@@ -40,6 +40,22 @@ void mark_without_baseline(std::vector<RewardReport>& reports, const std::vector
   }
 }
 
+// What a prompt's samples are compared by with dynamic sampling.
+std::vector<std::vector<double>> filter_values(const std::vector<RewardReport>& reports, const std::string& metric) {
+  std::vector<std::vector<double>> values;
+  for (const RewardReport& report : reports) {
+    const auto accuracy = report.extra.find("acc");
+    std::vector<double>& of_worker = values.emplace_back(report.scores);
+    if (metric != "acc" && metric != "score") continue;
+    if (!report.unpenalized.empty()) of_worker = report.unpenalized;
+    if (metric == "score" || accuracy == report.extra.end()) continue;
+    for (std::size_t i = 0; i < of_worker.size(); ++i) {
+      if (!std::isnan(accuracy->second[i])) of_worker[i] = accuracy->second[i];
+    }
+  }
+  return values;
+}
+
 template <class T>
 void keep_unmarked(std::vector<T>& values, const std::vector<std::uint8_t>& marks) {
   std::size_t next = 0;
@@ -55,6 +71,7 @@ Result<Trainer::StepSamples> Trainer::draw_samples(StepTimer& timer) {
   Result<StepSamples> samples = options_.filter_groups.enabled ? draw_informative(timer) : draw_round(0, timer);
   if (!samples.ok() || !refers_later()) return samples;
   runtime::Status status = options_.sample_store.enabled ? mix_replayed(*samples) : runtime::Status();
+  if (status.ok()) status = balance(*samples).status();
   timer.lap("gen");
   if (status.ok()) status = refer(*samples, timer);
   if (!status.ok()) return status;
@@ -74,7 +91,7 @@ Result<Trainer::StepSamples> Trainer::draw_informative(StepTimer& timer) {
     }
     const Result<StepSamples> fresh = draw_round(round, timer);
     if (!fresh.ok()) return fresh.status();
-    const auto rows = informative_prompts(fresh->shards, fresh->scores, select(fresh->reports, &RewardReport::left_out), options_.samples_per_prompt, missing);
+    const auto rows = informative_prompts(fresh->shards, filter_values(fresh->reports, options_.filter_groups.metric), select(fresh->reports, &RewardReport::left_out), options_.samples_per_prompt, missing);
     if (kept.batches.empty()) kept.batches.assign(policy_.size(), no_samples_);
     const auto gathered = policy_.fetch(&PolicyActor::gather, split(kept.batches), split(fresh->batches), split(rows));
     if (!gathered.ok()) return gathered.status();
@@ -87,6 +104,7 @@ Result<Trainer::StepSamples> Trainer::draw_informative(StepTimer& timer) {
     kept.reports.insert(kept.reports.end(), fresh->reports.begin(), fresh->reports.end());
     kept.baselines.resize(fresh->baselines.size());
     kept.components.resize(fresh->components.size());
+    kept.extras.resize(fresh->extras.size());
     const auto n = static_cast<std::ptrdiff_t>(options_.samples_per_prompt);
     for (std::size_t worker = 0; worker < rows.size(); ++worker) {
       for (const std::int64_t row : rows[worker]) {
@@ -96,6 +114,7 @@ Result<Trainer::StepSamples> Trainer::draw_informative(StepTimer& timer) {
         copy(kept.scores[worker], fresh->scores[worker]);
         if (!fresh->baselines.empty()) copy(kept.baselines[worker], fresh->baselines[worker]);
         if (!fresh->components.empty()) copy(kept.components[worker], fresh->components[worker]);
+        if (!fresh->extras.empty()) copy(kept.extras[worker], fresh->extras[worker]);
       }
     }
     kept.prompts_drawn += fresh->prompts_drawn;
@@ -167,16 +186,22 @@ Result<Trainer::StepSamples> Trainer::draw_round(std::int64_t round, StepTimer& 
 // reference waits for what is trained on.
 runtime::Status Trainer::score(StepSamples& samples, const std::vector<RewardReport>& greedy, StepTimer& timer) {
   const auto scoring = reward_.call(&RewardActor::score, split(samples.batches), split(samples.tasks));
+  PromptPlaces places;
   if (!refers_later()) {
+    Result<PromptPlaces> moved = balance(samples);
+    if (!moved.ok()) return moved.status();
+    places = std::move(*moved);
     if (runtime::Status referred = refer(samples, timer); !referred.ok()) return referred;
   }
   auto reports = runtime_.gather(scoring);
   if (!reports.ok()) return reports.status();
+  mark_without_baseline(*reports, greedy, options_.samples_per_prompt);
+  move_reports(*reports, places);
   samples.reports = std::move(*reports);
   samples.scores = select(samples.reports, &RewardReport::scores);
   for (const std::vector<RewardTask>& tasks : samples.tasks) samples.samples_of.emplace_back(tasks.size(), options_.samples_per_prompt);
   timer.lap("reward");
-  mark_without_baseline(samples.reports, greedy, options_.samples_per_prompt);
+  if (!options_.rollout_folder.empty()) samples.extras = extras_of(samples.reports);
   if (runtime::Status taken = take_components(samples); !taken.ok()) return taken;
   const auto is_incomplete = [](const RewardReport& report) { return std::count(report.left_out.begin(), report.left_out.end(), std::uint8_t{1}) > 0; };
   if (std::none_of(samples.reports.begin(), samples.reports.end(), is_incomplete)) return {};
@@ -250,6 +275,7 @@ runtime::Status Trainer::leave_out_unscored(StepSamples& samples) {
     keep_unmarked(samples.scores[worker], left_out[worker]);
     if (!samples.baselines.empty()) keep_unmarked(samples.baselines[worker], left_out[worker]);
     if (!samples.components.empty()) keep_unmarked(samples.components[worker], left_out[worker]);
+    if (!samples.extras.empty()) keep_unmarked(samples.extras[worker], left_out[worker]);
     left += samples.scores[worker].size();
   }
   if (left == 0) return runtime::task_failed("no sample of the step has a score to learn from: see the warnings on the reward above");

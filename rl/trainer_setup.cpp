@@ -82,6 +82,7 @@ Status Trainer::start_all() {
     const Result<CriticOptions> critic_options = CriticOptions::from_config(config_);
     if (!critic_options.ok()) return critic_options.status();
   }
+  if (const std::vector<std::string> uneven = options->uneven_batches(slot_options->nodes * slot_options->per_node); !uneven.empty()) return runtime::invalid_argument(uneven.front());
   std::error_code error;
   options->folder = fs::absolute(options->folder, error);
   if (error) return runtime::errno_status(error.value(), "trainer.default_local_dir");

@@ -17,6 +17,21 @@ void Trainer::watch(const Metrics& metrics) {
   }
 }
 
+// Once no batch has a finite gradient any more, the weights are lost.
+void Trainer::watch_skipped(const Metrics& metrics, std::int64_t mini_batches) {
+  constexpr std::int64_t kLostStepsMax = 10;
+  for (const char* role : {"actor", "critic"}) {
+    const auto skipped = metrics.find(std::string(role) + "/skipped_updates");
+    if (skipped == metrics.end()) continue;
+    if (skipped->second > 0) LOG(warn, "step {}: {} update(s) of the {} left out, since their gradient was not finite: is its optim.lr too high?", steps_done_ + 1, skipped->second, role);
+    std::int64_t& lost = lost_steps_[role];
+    lost = skipped->second > 0 && skipped->second >= static_cast<double>(mini_batches) ? lost + 1 : 0;
+    if (lost < kLostStepsMax) continue;
+    lost_ = runtime::task_failed("step " + std::to_string(steps_done_ + 1) + ": in " + std::to_string(lost) + " steps in a row the " + role +
+                                 " had no finite gradient: its weights are lost. Lower its optim.lr, and begin anew (trainer.resume_mode=disable) or from an earlier checkpoint (trainer.resume_from_path)");
+  }
+}
+
 // Only steps whose weights may be kept are measured against each other: those that were validated, and those whose checkpoint is due.
 bool Trainer::is_best(const Metrics& metrics, bool validated) {
   if (options_.save_best.metric.empty() || !(validated || due(options_.save_interval))) return false;

@@ -33,16 +33,7 @@ std::string text(std::int64_t number) { return std::to_string(number); }
 
 // Keys of which each is right and which contradict each other.
 std::vector<std::string> contradictions(const TrainerOptions& trainer, const SlotOptions& slots, const Config& config) {
-  std::vector<std::string> found;
-  const std::int64_t workers = slots.nodes * slots.per_node;
-  if (trainer.batch_prompts < workers) {
-    found.push_back("data.train_batch_size=" + text(trainer.batch_prompts) + " is less than the " + text(workers) +
-                    " workers (trainer.nnodes x trainer.n_gpus_per_node), some of which would have no prompts: raise it, or take fewer workers");
-  }
-  if (trainer.batch_prompts % trainer.mini_batch_prompts != 0) {
-    found.push_back("data.train_batch_size=" + text(trainer.batch_prompts) + " is no multiple of actor_rollout_ref.actor.ppo_mini_batch_size=" + text(trainer.mini_batch_prompts) +
-                    ", so that the last optimizer step of each step would see fewer prompts: set ppo_mini_batch_size to a divisor");
-  }
+  std::vector<std::string> found = trainer.uneven_batches(slots.nodes * slots.per_node);
   const auto given = config.find_string("actor_rollout_ref.model.path");
   if (given.ok() && !given->has_value()) found.push_back("actor_rollout_ref.model.path is not set: there is no model to train");
   const auto teacher = config.find_string(kTeacherPath);

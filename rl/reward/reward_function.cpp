@@ -1,6 +1,7 @@
 #include "rl/reward/reward_function.h"
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 #include <utility>
 
@@ -63,6 +64,19 @@ std::map<std::string, double> reward_metrics(std::span<const RewardReport> repor
   return metrics;
 }
 
+std::vector<std::vector<std::map<std::string, double>>> extras_of(std::span<const RewardReport> reports) {
+  std::vector<std::vector<std::map<std::string, double>>> extras;
+  for (const RewardReport& report : reports) {
+    std::vector<std::map<std::string, double>>& of_worker = extras.emplace_back(report.scores.size());
+    for (const auto& [name, values] : report.extra) {
+      for (std::size_t i = 0; i < values.size(); ++i) {
+        if (!std::isnan(values[i])) of_worker[i][name] = values[i];
+      }
+    }
+  }
+  return extras;
+}
+
 Result<RewardReport> RewardFunction::score(std::span<const ScoreRequest> requests, std::span<const std::int64_t> response_tokens) {
   if (requests.size() != response_tokens.size()) return runtime::invalid_argument("reward: " + std::to_string(response_tokens.size()) + " lengths for " + std::to_string(requests.size()) + " samples");
   RewardReport report;
@@ -107,6 +121,7 @@ Result<RewardReport> RewardFunction::score(std::span<const ScoreRequest> request
       for (const auto& [name, value] : score.extra) add(parts_.size() > 1 ? part.name + "/" + name : name, value);
     }
   }
+  if (penalty_.enabled) report.unpenalized = report.scores;
   for (std::size_t i = 0; i < requests.size(); ++i) {
     if (report.left_out[i] != 0) {
       report.scores[i] = 0;

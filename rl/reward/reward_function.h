@@ -25,9 +25,13 @@ struct RewardReport {
   std::map<std::string, double> sums;    // of metrics over samples ("reward/format"), to be divided by `counts` over all workers
   std::map<std::string, double> counts;  // how many samples each has; what is only here is a count itself ("reward/timeouts")
   std::map<std::string, std::vector<double>> extra = {};  // [samples] each: further numbers that scorers gave ("format"); NaN where a sample has none
+  std::vector<double> unpenalized = {};                   // [samples]: scores before what the length took off; empty: the same
 
-  auto fields() { return std::tie(scores, left_out, sums, counts, extra); }
+  auto fields() { return std::tie(scores, left_out, sums, counts, extra, unpenalized); }
 };
+
+/// `extra` by worker and sample.
+std::vector<std::vector<std::map<std::string, double>>> extras_of(std::span<const RewardReport> reports);
 
 /// reward/... of all workers: means, and counts as they are.
 std::map<std::string, double> reward_metrics(std::span<const RewardReport> reports);

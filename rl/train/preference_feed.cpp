@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "rl/train/batch_plan.h"
+#include "rl/train/balance.h"
 #include "rl/train/vocabulary_check.h"
 
 namespace rl {
@@ -103,11 +103,12 @@ std::vector<PreferenceBatch> PreferenceFeed::shard_singles(const std::vector<Pre
     singles.push_back({&row, &row.chosen, pair || row.wanted});
     if (pair) singles.push_back({&row, &row.rejected, false});
   }
-  const auto count = static_cast<std::int64_t>(singles.size());
+  std::vector<std::int64_t> lengths;
+  for (const Single& single : singles) lengths.push_back(static_cast<std::int64_t>(single.row->prompt.size() + single.response->size()));
   std::vector<PreferenceBatch> batches;
-  for (const PromptShard& shard : shard_prompts(count, count, options_.workers)) {
+  for (const std::vector<std::int64_t>& share : spread_evenly(lengths, options_.workers)) {
     PreferenceBatch& batch = batches.emplace_back();
-    for (const std::int64_t index : shard.prompts) {
+    for (const std::int64_t index : share) {
       const Single& single = singles[static_cast<std::size_t>(index)];
       const std::vector<std::int32_t>& other = other_response(singles, static_cast<std::size_t>(index));
       const std::size_t room = static_cast<std::size_t>(tokens_max_) - single.row->prompt.size();  // at least 1: its own response had some
@@ -128,10 +129,11 @@ Result<PreferenceStep> PreferenceFeed::make(const std::vector<std::int64_t>& row
   if (options_.form == PreferenceForm::kSingles) {
     step.batches = shard_singles(all);
   } else {
-    const auto count = static_cast<std::int64_t>(all.size());
-    for (const PromptShard& shard : shard_prompts(count, count, options_.workers)) {
+    std::vector<std::int64_t> lengths;
+    for (const PreferenceTokens& pair : all) lengths.push_back(static_cast<std::int64_t>(pair.prompt.size() + pair.chosen.size() + pair.rejected.size()));
+    for (const std::vector<std::int64_t>& share : spread_evenly(lengths, options_.workers)) {
       PreferenceBatch& batch = step.batches.emplace_back();
-      for (const std::int64_t index : shard.prompts) batch.append_pair(all[static_cast<std::size_t>(index)]);
+      for (const std::int64_t index : share) batch.append_pair(all[static_cast<std::size_t>(index)]);
     }
   }
   for (const PreferenceBatch& batch : step.batches) {

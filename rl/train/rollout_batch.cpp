@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cstddef>
 #include <numeric>
+#include <string>
+#include <utility>
 
 namespace rl {
 
@@ -100,19 +102,56 @@ std::vector<std::int64_t> tokens_by_worker(std::span<const RolloutSummary> summa
   return tokens;
 }
 
+namespace {
+
+// Puts prompts of a batch with their samples behind those of another.
+class PromptCopier {
+ public:
+  explicit PromptCopier(const RolloutBatch& from) : from_(from), samples_(static_cast<std::size_t>(from.prompts.rows())) {
+    for (std::int64_t sample = 0, first = 0; sample < from.samples(); first += from.learned_tokens(sample++)) {
+      samples_[static_cast<std::size_t>(from.prompt_of[static_cast<std::size_t>(sample)])].push_back({sample, first});
+    }
+  }
+
+  runtime::Status copy(std::int64_t prompt, RolloutBatch& to) const {
+    if (prompt < 0 || prompt >= from_.prompts.rows()) return runtime::invalid_argument("rollout batch: prompt " + std::to_string(prompt) + " is not there");
+    const auto row = static_cast<std::int32_t>(to.prompts.rows());
+    to.prompts.append(from_.prompts.row(prompt));
+    for (const auto& [sample, first] : samples_[static_cast<std::size_t>(prompt)]) append_sample(to, from_, sample, first, row);
+    return {};
+  }
+
+ private:
+  const RolloutBatch& from_;
+  std::vector<std::vector<std::pair<std::int64_t, std::int64_t>>> samples_;  // of each prompt: the sample, and where its log-probs begin
+};
+
+}  // namespace
+
 runtime::Result<RolloutBatch> append_prompts(const RolloutBatch& kept, const RolloutBatch& fresh, std::span<const std::int64_t> prompts) {
   for (const RolloutBatch* batch : {&kept, &fresh}) {
     const runtime::Status valid = batch->validate();
     if (!valid.ok()) return valid;
   }
   RolloutBatch all = kept;
+  const PromptCopier copier(fresh);
   for (const std::int64_t prompt : prompts) {
-    if (prompt < 0 || prompt >= fresh.prompts.rows()) return runtime::invalid_argument("rollout batch: prompt " + std::to_string(prompt) + " is not there");
-    const auto row = static_cast<std::int32_t>(all.prompts.rows());
-    all.prompts.append(fresh.prompts.row(prompt));
-    for (std::int64_t sample = 0, first = 0; sample < fresh.samples(); first += fresh.learned_tokens(sample++)) {
-      if (fresh.prompt_of[static_cast<std::size_t>(sample)] == prompt) append_sample(all, fresh, sample, first, row);
-    }
+    if (const runtime::Status copied = copier.copy(prompt, all); !copied.ok()) return copied;
+  }
+  return all;
+}
+
+runtime::Result<RolloutBatch> collect_prompts(std::span<const RolloutBatch> batches, std::span<const PromptPlace> places) {
+  std::vector<PromptCopier> copiers;
+  for (const RolloutBatch& batch : batches) {
+    const runtime::Status valid = batch.validate();
+    if (!valid.ok()) return valid;
+    copiers.emplace_back(batch);
+  }
+  RolloutBatch all;
+  for (const PromptPlace& place : places) {
+    if (place.worker < 0 || place.worker >= static_cast<std::int64_t>(copiers.size())) return runtime::invalid_argument("rollout batch: worker " + std::to_string(place.worker) + " is not there");
+    if (const runtime::Status copied = copiers[static_cast<std::size_t>(place.worker)].copy(place.row, all); !copied.ok()) return copied;
   }
   return all;
 }

@@ -9,6 +9,7 @@
 #include <tuple>
 #include <vector>
 
+#include "rl/train/balance.h"
 #include "runtime/core/result.h"
 #include "runtime/core/status.h"
 
@@ -132,6 +133,10 @@ std::vector<std::int64_t> tokens_by_worker(std::span<const RolloutSummary> summa
 
 /// `kept` with the samples of `prompts`, rows of fresh.prompts, behind its own. kInvalidArgument: an inconsistent batch, a row that is not there.
 runtime::Result<RolloutBatch> append_prompts(const RolloutBatch& kept, const RolloutBatch& fresh, std::span<const std::int64_t> prompts);
+
+/// The samples of those prompts, row `place.row` of batches[place.worker], in their order: how samples come to who did not draw them. kInvalidArgument: an inconsistent batch, a place that is
+/// not there.
+runtime::Result<RolloutBatch> collect_prompts(std::span<const RolloutBatch> batches, std::span<const PromptPlace> places);
 
 /// The samples with a 0 in `left_out`, in their order; all prompts stay. kInvalidArgument: another size than there are samples.
 runtime::Result<RolloutBatch> without_samples(const RolloutBatch& batch, const std::vector<std::uint8_t>& left_out);

@@ -7,23 +7,39 @@
 
 namespace rl {
 
-runtime::Status write_rollout_dump(const RolloutDump& dump, const std::vector<SampleText>& samples, const std::vector<float>& advantages) {
+namespace {
+
+// Of each token of the response; 0 where it is not learned.
+std::vector<float> token_advantages(const DumpedSample& sample) {
+  const std::vector<std::uint8_t>& mask = sample.text.mask;
+  std::vector<float> of_tokens(sample.text.tokens.size(), 0.0F);
+  std::size_t learned = 0;
+  for (std::size_t token = 0; token < of_tokens.size(); ++token) {
+    if (token < mask.size() && mask[token] == 0) continue;
+    const std::size_t at = sample.advantages.size() == 1 ? 0 : learned++;
+    if (at < sample.advantages.size()) of_tokens[token] = sample.advantages[at];
+  }
+  return of_tokens;
+}
+
+}  // namespace
+
+runtime::Status write_rollout_dump(const RolloutDump& dump, const std::vector<DumpedSample>& samples) {
   std::error_code error;
   std::filesystem::create_directories(dump.folder, error);
   if (error) return runtime::errno_status(error.value(), "folder of samples " + dump.folder.string());
   const std::filesystem::path file = dump.folder / (std::to_string(dump.step) + ".jsonl");
   std::ofstream out(file, dump.append ? std::ios::app : std::ios::trunc);
-  for (std::size_t i = 0; i < samples.size(); ++i) {
-    const SampleText& sample = samples[i];
+  for (const DumpedSample& dumped : samples) {
+    const SampleText& sample = dumped.text;
     nlohmann::ordered_json line = {{"input", sample.prompt}, {"output", sample.response}, {"gts", sample.ground_truth}, {"score", sample.score}, {"step", dump.step}};
+    for (const auto& [name, value] : dumped.extras) {
+      if (!line.contains(name)) line[name] = value;
+    }
     if (!sample.tokens.empty()) {
       line["tokens"] = sample.tokens;
       line["logprobs"] = sample.logprobs;
-      if (!advantages.empty()) {
-        std::vector<float> of_tokens(sample.tokens.size(), advantages[i]);
-        for (std::size_t token = 0; token < sample.mask.size(); ++token) of_tokens[token] *= static_cast<float>(sample.mask[token]);
-        line["advantages"] = of_tokens;
-      }
+      if (!dumped.advantages.empty()) line["advantages"] = token_advantages(dumped);
       if (!sample.mask.empty()) line["response_mask"] = sample.mask;
     }
     out << line.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) << '\n';

@@ -3,6 +3,8 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <map>
+#include <string>
 #include <vector>
 
 #include "rl/train/rollout_batch.h"
@@ -17,8 +19,15 @@ struct RolloutDump {
   bool append = false;           // go on with a file of the same step, rather than replace it
 };
 
-/// A line a sample: {"input", "output", "gts", "score", "step"}, and where the samples have them "tokens" (texts that make up the output), their "logprobs", "advantages" and "response_mask":
-/// what `starling report` colours. `advantages`: one a sample, or none. Bytes that are no UTF-8 become U+FFFD. Errors: the folder or file cannot be written, with its name.
-runtime::Status write_rollout_dump(const RolloutDump& dump, const std::vector<SampleText>& samples, const std::vector<float>& advantages = {});
+/// What is known of a sample beside its text.
+struct DumpedSample {
+  SampleText text;
+  std::vector<float> advantages = {};           // one, or one of each learned token, or none
+  std::map<std::string, double> extras = {};    // numbers that the reward gave beside the score
+};
+
+/// A line a sample: {"input", "output", "gts", "score", "step"}, the reward's further numbers by their names, and where the samples have them "tokens" (texts that make up the output), their
+/// "logprobs", "advantages" and "response_mask": what `starling report` colours. Bytes that are no UTF-8 become U+FFFD. Errors: the folder or file cannot be written, with its name.
+runtime::Status write_rollout_dump(const RolloutDump& dump, const std::vector<DumpedSample>& samples);
 
 }  // namespace rl

@@ -31,8 +31,8 @@ struct SampleScalars {
 /// of prompts as long as the limit).
 Metrics sample_metrics(const SampleScalars& samples);
 
-/// global_seqlen/...: how evenly a step's tokens, prompts and responses, lie on the workers. min, max: as they are; they are what verl calls balanced, too.
-Metrics balance_metrics(const std::vector<std::int64_t>& tokens_by_worker);
+/// global_seqlen/...: how evenly a step's tokens, prompts and responses, lie on the workers. min, max: as they were drawn; balanced_min, balanced_max: as they are trained.
+Metrics balance_metrics(const std::vector<std::int64_t>& drawn_by_worker, const std::vector<std::int64_t>& trained_by_worker);
 
 /// Per sample, after how many steps the weights were that drew its first and its last token.
 struct VersionSpans {

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "rl/train/batch_plan.h"
+#include "rl/train/balance.h"
 #include "rl/train/vocabulary_check.h"
 
 namespace rl {
@@ -85,14 +85,17 @@ Result<LearnedTokens> SupervisedFeed::tokens(std::int64_t row) const {
 
 Result<SupervisedStep> SupervisedFeed::make(const std::vector<std::int64_t>& rows) const {
   SupervisedStep step;
-  const auto count = static_cast<std::int64_t>(rows.size());
-  for (const PromptShard& shard : shard_prompts(count, count, options_.workers)) {
+  std::vector<LearnedTokens> all;
+  std::vector<std::int64_t> lengths;
+  for (const std::int64_t index : rows) {
+    Result<LearnedTokens> row = tokens(index);
+    if (!row.ok()) return row.status();
+    lengths.push_back(static_cast<std::int64_t>(row->ids.size()));
+    all.push_back(std::move(*row));
+  }
+  for (const std::vector<std::int64_t>& share : spread_evenly(lengths, options_.workers)) {
     SupervisedBatch& batch = step.batches.emplace_back();
-    for (const std::int64_t index : shard.prompts) {
-      const Result<LearnedTokens> row = tokens(rows[static_cast<std::size_t>(index)]);
-      if (!row.ok()) return row.status();
-      batch.append(*row);
-    }
+    for (const std::int64_t index : share) batch.append(all[static_cast<std::size_t>(index)]);
     step.tokens += static_cast<std::int64_t>(batch.ids.values.size());
     step.learned_tokens += batch.learned_tokens();
   }

@@ -34,7 +34,8 @@ Status read_algorithm(const Config& config, TrainerOptions& options) {
                         .adaptive = read.get_string("algorithm.kl_ctrl.type") == "adaptive",
                         .target = read.get_float("algorithm.kl_ctrl.target_kl"),
                         .horizon = read.get_float("algorithm.kl_ctrl.horizon")};
-  options.filter_groups = {.enabled = read.get_bool("algorithm.filter_groups.enable"), .rounds_max = read.get_int("algorithm.filter_groups.max_num_gen_batches")};
+  options.filter_groups = {.enabled = read.get_bool("algorithm.filter_groups.enable"), .rounds_max = read.get_int("algorithm.filter_groups.max_num_gen_batches"),
+                           .metric = read.get_string("algorithm.filter_groups.metric")};
   options.gen_batch_prompts = read.find_int("data.gen_batch_size").value_or(options.batch_prompts);
   // There verl hands prompts on in pieces of gen_batch_size while others are trained on: here they come in whole steps.
   if (read.get_string("trainer.v1.trainer_mode").ends_with("_async")) options.gen_batch_prompts = options.batch_prompts;
@@ -85,6 +86,19 @@ std::int64_t interval(const Config& config, const char* key) {
 
 }  // namespace
 
+std::vector<std::string> TrainerOptions::uneven_batches(std::int64_t workers) const {
+  std::vector<std::string> found;
+  const std::string batch = "data.train_batch_size=" + std::to_string(batch_prompts);
+  if (batch_prompts < workers) {
+    found.push_back(batch + " is less than the " + std::to_string(workers) + " workers (trainer.nnodes x trainer.n_gpus_per_node), some of which would have no prompts: raise it, or take fewer workers");
+  }
+  if (batch_prompts % mini_batch_prompts != 0) {
+    found.push_back(batch + " is no multiple of actor_rollout_ref.actor.ppo_mini_batch_size=" + std::to_string(mini_batch_prompts) +
+                    ", so that the last optimizer step of each step would see fewer prompts: set ppo_mini_batch_size to a divisor");
+  }
+  return found;
+}
+
 Result<TrainerOptions> TrainerOptions::from_config(const Config& config) {
   ConfigReader read(config);
   TrainerOptions options;
@@ -104,6 +118,7 @@ Result<TrainerOptions> TrainerOptions::from_config(const Config& config) {
   options.steps = read.find_int("trainer.total_training_steps");
   options.save_interval = interval(config, "trainer.save_freq");
   options.async_save = read.get_bool("trainer.async_save");
+  options.balances = read.get_bool("trainer.balance_batch");
   options.validation_interval = interval(config, "trainer.test_freq");
   // Its default is true in verl, where no validation data means no validation. Built-in data always have some, and an
   // unasked-for validation may take longer than the training, so that here it must be asked for.

@@ -32,6 +32,7 @@ struct WarmStartOptions {
 struct FilterGroupsOptions {
   bool enabled = false;
   std::int64_t rounds_max = 0;  // of generation in one step; 0: any number
+  std::string metric = "reward";  // acc: what the reward gives under that name, or else its score, and score: its score, both before a length penalty; others: what is trained on
 };
 
 /// PF-PPO: samples are drawn anew by their scores.
@@ -83,6 +84,7 @@ struct TrainerOptions {
   SaveBestOptions save_best;
   EarlyStopOptions early_stop;
   AlarmOptions alarms;
+  bool balances = true;                  // samples go to other workers than drew them, where the tokens of all come closer then
   bool async_save = true;                // checkpoints are written while training goes on
   std::int64_t validation_interval = -1;
   bool validate_first = false;
@@ -104,6 +106,9 @@ struct TrainerOptions {
   std::uint64_t shuffle_seed = 0;
   bool shuffle = true;
   WarmStartOptions warm_start;
+
+  /// What is wrong with the sizes of batches for so many workers, and which to change; nothing where they fit.
+  std::vector<std::string> uneven_batches(std::int64_t workers) const;
 
   /// Whether a critic with a model of its own is needed.
   bool uses_critic() const { return estimator == AdvantageEstimator::kGae && !shared_critic; }

@@ -107,6 +107,13 @@ Result<Generated> PolicyActor::gather(const RolloutBatch& kept, const RolloutBat
   return publish(append_prompts(kept, fresh, prompts), 0.0);
 }
 
+Result<Generated> PolicyActor::collect(const std::vector<runtime::ObjectRef<RolloutBatch>>& batches, const std::vector<PromptPlace>& places) {
+  const CallSpan span("collect");
+  const Result<std::vector<RolloutBatch>> all = runtime_.gather(batches);
+  if (!all.ok()) return all.status();
+  return publish(collect_prompts(*all, places), 0.0);
+}
+
 Result<Estimated> PolicyActor::estimate(const RolloutBatch& batch, const std::vector<float>& reference_logprobs, const EstimateTask& task) {
   const CallSpan span("estimate");
   return put_estimates(runtime_, worker_->estimate(batch, reference_logprobs, task));
@@ -250,7 +257,7 @@ runtime::Runtime& training_runtime() {
 
 void register_training_actors(runtime::Runtime& runtime) {
   registered_runtime = &runtime;
-  runtime.register_actor<PolicyActor>(PolicyActor::kName, &PolicyActor::generate, &PolicyActor::generate_for, &PolicyActor::generate_greedy, &PolicyActor::generate_partially, &PolicyActor::publish_weights, &PolicyActor::generate_with, &PolicyActor::gather, &PolicyActor::estimate, &PolicyActor::update, &PolicyActor::supervise,
+  runtime.register_actor<PolicyActor>(PolicyActor::kName, &PolicyActor::generate, &PolicyActor::generate_for, &PolicyActor::generate_greedy, &PolicyActor::generate_partially, &PolicyActor::publish_weights, &PolicyActor::generate_with, &PolicyActor::gather, &PolicyActor::collect, &PolicyActor::estimate, &PolicyActor::update, &PolicyActor::supervise,
                                       &PolicyActor::check_weights, &PolicyActor::weights_checksum, &PolicyActor::save, &PolicyActor::load,
                                       &PolicyActor::reset_optimizer, &PolicyActor::take_snapshot, &PolicyActor::begin_profile, &PolicyActor::end_profile,
                                       runtime::method(&PolicyActor::write_snapshot, {.concurrency_group = kSavingCalls}));

@@ -90,6 +90,8 @@ class PolicyActor {
   runtime::Result<Generated> generate_with(const PromptBatch& prompts, const std::string& name, std::uint64_t version);
   /// `kept` and the samples of `prompts` (rows of `fresh`) behind it, as one batch: how a step's samples are gathered from several rounds.
   runtime::Result<Generated> gather(const RolloutBatch& kept, const RolloutBatch& fresh, const std::vector<std::int64_t>& prompts);
+  /// See collect_prompts(); `batches` are those of all workers.
+  runtime::Result<Generated> collect(const std::vector<runtime::ObjectRef<RolloutBatch>>& batches, const std::vector<PromptPlace>& places);
   runtime::Result<Estimated> estimate(const RolloutBatch& batch, const std::vector<float>& reference_logprobs, const EstimateTask& task);
   runtime::Result<Metrics> update(const RolloutBatch& batch, const std::vector<float>& reference_logprobs, const UpdatePlan& plan, const TokenEstimates& estimates, const std::vector<float>& teacher_logprobs);
   runtime::Result<Metrics> supervise(const DemonstrationBatch& batch, std::int64_t tokens_total, double learning_rate);

@@ -35,6 +35,29 @@ TEST(Ragged, FindsOffsetsThatLie) {
   EXPECT_FALSE((Rows{{1, 2}, {0, 2, 1, 2}}).consistent());
 }
 
+TEST(RolloutBatch, PromptsAreCollectedFromSeveralBatches) {
+  const RolloutBatch first = two_samples();
+  RolloutBatch second;
+  second.prompts.append(std::vector<std::int32_t>{7});
+  second.prompts.append(std::vector<std::int32_t>{8, 9});
+  second.prompt_of = {1, 0};  // in another order than the prompts
+  second.responses.append(std::vector<std::int32_t>{10, 11});
+  second.responses.append(std::vector<std::int32_t>{12});
+  second.logprobs = {-4, -5, -6};
+  second.stopped = {1, 1};
+  const std::vector<RolloutBatch> batches{first, second};
+  const std::vector<PromptPlace> places{{1, 1}, {0, 0}};
+  const auto collected = collect_prompts(batches, places);
+  ASSERT_TRUE(collected.ok()) << collected.status().to_string();
+  EXPECT_TRUE(collected->validate().ok());
+  EXPECT_EQ(collected->prompts.values, (std::vector<std::int32_t>{8, 9, 1, 2, 3}));
+  EXPECT_EQ(collected->responses.values, (std::vector<std::int32_t>{10, 11, 4, 5, 6}));
+  EXPECT_EQ(collected->prompt_of, (std::vector<std::int32_t>{0, 1, 1}));
+  EXPECT_EQ(collected->logprobs, (std::vector<float>{-4, -5, -1, -2, -3}));
+  EXPECT_FALSE(collect_prompts(batches, std::vector<PromptPlace>{{2, 0}}).ok());
+  EXPECT_FALSE(collect_prompts(batches, std::vector<PromptPlace>{{0, 1}}).ok());
+}
+
 TEST(RolloutBatch, SamplesCanBeLeftOut) {
   RolloutBatch batch = two_samples();
   batch.lengths_max = {7, 8};

@@ -52,11 +52,12 @@ TEST(SampleMetrics, PromptsAtTheLimitAreCounted) {
 }
 
 TEST(BalanceMetrics, SayHowUnevenTheWorkersAre) {
-  const Metrics metrics = balance_metrics({30, 50, 40});
+  const Metrics metrics = balance_metrics({30, 50, 40}, {39, 41, 40});
+  EXPECT_DOUBLE_EQ(metrics.at("global_seqlen/max"), 50.0);
   EXPECT_DOUBLE_EQ(metrics.at("global_seqlen/minmax_diff"), 20.0);
-  EXPECT_DOUBLE_EQ(metrics.at("global_seqlen/balanced_max"), 50.0);
+  EXPECT_DOUBLE_EQ(metrics.at("global_seqlen/balanced_max"), 41.0);
   EXPECT_DOUBLE_EQ(metrics.at("global_seqlen/mean"), 40.0);
-  EXPECT_TRUE(balance_metrics({}).empty());
+  EXPECT_TRUE(balance_metrics({}, {}).empty());
 }
 
 TEST(SumMetrics, AddsTheWorkersParts) {

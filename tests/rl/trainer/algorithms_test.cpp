@@ -149,7 +149,23 @@ TEST_F(TrainerTest, DynamicSamplingDrawsUntilTheBatchIsFullOrSaysWhyItIsNot) {
   for (const nlohmann::json& step : steps_of(folder_ / "run")) EXPECT_GE(step["train/num_gen_batches"].get<double>(), 2.0);
 }
 
-// Prompts stay where they were drawn, so that workers have uneven shares; the step is that of one worker all the same.
+// DAPO compares what was right, not how long it was: of equal accuracies nothing is learned, whatever the length took off.
+TEST_F(TrainerTest, DynamicSamplingMayCompareAccuracies) {
+  const fs::path reward = folder_ / "reward.py";
+  fs::create_directories(folder_);
+  std::ofstream(reward) << "def compute_score(data_source, solution_str, ground_truth, extra_info):\n    return {'score': 1.0, 'acc': 1.0}\n";
+  const std::string options = "algorithm.filter_groups.enable=true algorithm.filter_groups.max_num_gen_batches=1 trainer.total_training_steps=1 data.max_response_length=8 reward.reward_manager.name=dapo "
+                              "+reward.reward_kwargs.overlong_buffer_cfg.enable=true +reward.reward_kwargs.overlong_buffer_cfg.len=8 reward.custom_reward_function.path=" + reward.string() + " algorithm.filter_groups.metric=";
+  for (const char* metric : {"acc", "score"}) {
+    const Outcome equal = train(options + metric);
+    EXPECT_EQ(equal.code, 1) << metric;
+    EXPECT_NE(equal.output.find("after 1 rounds of generation 4 of 4 prompts"), std::string::npos) << equal.output;
+  }
+  const Outcome lengths = train(options + "seq_reward");
+  EXPECT_TRUE(lengths.code == 0 || lengths.output.find("after 1 rounds of generation 4 of 4") == std::string::npos) << lengths.output;
+}
+
+// Workers have uneven shares; the step is that of one worker all the same.
 TEST_F(TrainerTest, DynamicSamplingKeepsTheSamePromptsOnTwoWorkers) {
   const std::string options = "algorithm.filter_groups.enable=true data.gen_batch_size=3 actor_rollout_ref.actor.ppo_mini_batch_size=2 trainer.total_training_steps=3 trainer.cpus_per_worker=1 ";
   for (const char* workers : {"1", "2"}) {

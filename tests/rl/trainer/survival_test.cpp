@@ -109,6 +109,14 @@ TEST_F(SurvivalTest, TheBestCheckpointStaysAndTrainingEndsEarly) {
   EXPECT_FALSE(fs::exists(folder_ / "run" / "global_step_3"));
 }
 
+TEST_F(SurvivalTest, WeightsThatAreLostEndTheRun) {
+  const Outcome run = train("actor_rollout_ref.actor.optim.lr=1e30 trainer.total_training_steps=40 trainer.save_freq=1000");
+  EXPECT_EQ(run.code, 1) << run.output;
+  EXPECT_NE(run.output.find("in 10 steps in a row the actor had no finite gradient: its weights are lost"), std::string::npos) << run.output;
+  EXPECT_LT(numbers(folder_ / "run").size(), 20u);
+  EXPECT_FALSE(find_latest_checkpoint(folder_ / "run").has_value());
+}
+
 TEST_F(SurvivalTest, AnAbsurdLearningRateIsToldOrEndsTheRun) {
   const std::string absurd = "actor_rollout_ref.actor.optim.lr=3 actor_rollout_ref.actor.ppo_mini_batch_size=2 trainer.alarms.steps=1 trainer.total_training_steps=6 ";
   const Outcome warned = train(absurd + "trainer.default_local_dir=" + (folder_ / "warned").string());

@@ -170,6 +170,60 @@ TEST_F(TrainerTest, TwoWorkersOnTwoNodesTakeTheStepsOfOne) {
   }
 }
 
+// Responses of 1 to 16 tokens. What is computed does not depend on who computes it, with estimates and references of each token, samples without a score and rewards of the user's, too.
+TEST_F(TrainerTest, SamplesAreSpreadOverWorkersByTheirTokens) {
+  const fs::path reward = folder_ / "reward.py";
+  fs::create_directories(folder_);
+  std::ofstream(reward) << "def compute_score(data_source, solution_str, ground_truth, extra_info):\n"
+                           "    if len(solution_str) % 7 == 3: raise ValueError('no score')\n"
+                           "    return {'score': len(set(solution_str) & set(ground_truth)) / 4, 'length': len(solution_str)}\n";
+  for (const auto& [name, options] : std::vector<std::pair<std::string, std::string>>{
+           {"grpo", "actor_rollout_ref.actor.use_kl_loss=true "},
+           {"gae", "algorithm.adv_estimator=gae algorithm.use_kl_in_reward=true "},
+           {"remax", "algorithm.adv_estimator=remax "},
+           {"python", "reward.custom_reward_function.path=" + reward.string() + " reward.on_failure=exclude reward.retries=0 trainer.rollout_data_dir=" + (folder_ / "dump").string() + " "},
+           {"rounds", "algorithm.filter_groups.enable=true data.gen_batch_size=6 "},
+           {"replay", "sample_store.enable=true "}}) {
+    SCOPED_TRACE(name);
+    std::vector<std::vector<nlohmann::json>> runs;
+    for (const std::string workers : {"1", "2 trainer.balance_batch=false", "2"}) {
+      const fs::path run_folder = folder_ / (name + workers);
+      const Outcome run = train(options + "data.max_response_length=16 data.train_batch_size=6 actor_rollout_ref.actor.ppo_mini_batch_size=3 trainer.total_training_steps=3 trainer.cpus_per_worker=1 trainer.n_gpus_per_node=" +
+                                workers + " \"trainer.default_local_dir=" + run_folder.string() + "\"");
+      ASSERT_EQ(run.code, 0) << run.output;
+      std::vector<nlohmann::json>& steps = runs.emplace_back();
+      for (const std::string& line : numbers(run_folder)) steps.push_back(nlohmann::json::parse(line)["data"]);
+      ASSERT_EQ(steps.size(), 3u);
+    }
+    bool moved = false;
+    for (std::size_t step = 0; step < 3; ++step) {
+      const nlohmann::json &one = runs[0][step], &drawn = runs[1][step], &spread = runs[2][step];
+      for (const char* metric : {"critic/score/mean", "critic/rewards/mean", "critic/advantages/max", "response_length/mean", "actor/pg_loss", "actor/grad_norm", "actor/kl_loss", "critic/vf_loss", "reward/length"}) {
+        EXPECT_EQ(one.contains(metric), spread.contains(metric)) << metric;
+        if (!one.contains(metric) || !spread.contains(metric)) continue;
+        const double expected = one[metric];
+        EXPECT_NEAR(spread[metric].get<double>(), expected, 1e-4 * std::abs(expected) + 1e-6) << metric << " of step " << step + 1;
+        EXPECT_NEAR(drawn[metric].get<double>(), expected, 1e-4 * std::abs(expected) + 1e-6) << metric << " of step " << step + 1 << ", not spread";
+      }
+      EXPECT_EQ(drawn["global_seqlen/balanced_max"], drawn["global_seqlen/max"]);
+      EXPECT_LE(spread["global_seqlen/balanced_max"].get<double>(), spread["global_seqlen/max"].get<double>());
+      moved = moved || spread["global_seqlen/balanced_max"] < spread["global_seqlen/max"];
+    }
+    EXPECT_TRUE(moved);
+  }
+}
+
+TEST_F(TrainerTest, BatchesThatDoNotDivideAreFoundBeforeTheFirstStep) {
+  for (const auto& [options, told] : std::vector<std::pair<std::string, std::string>>{
+           {"actor_rollout_ref.actor.ppo_mini_batch_size=3", "data.train_batch_size=4 is no multiple of actor_rollout_ref.actor.ppo_mini_batch_size=3"},
+           {"trainer.n_gpus_per_node=5 trainer.cpus_per_worker=1", "data.train_batch_size=4 is less than the 5 workers"}}) {
+    const Outcome run = train("trainer.total_training_steps=1 " + options);
+    EXPECT_EQ(run.code, 1);
+    EXPECT_NE(run.output.find(told), std::string::npos) << run.output;
+    EXPECT_FALSE(fs::exists(folder_ / "run" / "metrics.jsonl"));
+  }
+}
+
 TEST_F(TrainerTest, HowResponsesAreDrawnDoesNotChangeTheirLogProbabilities) {
   const Outcome run = train("trainer.total_training_steps=1 actor_rollout_ref.rollout.ignore_eos=true actor_rollout_ref.rollout.repetition_penalty=1.3");
   ASSERT_EQ(run.code, 0) << run.output;
@@ -207,6 +261,34 @@ TEST_F(TrainerTest, SamplesOfEachStepAreDumpedAndARunMayOnlyValidate) {
   ASSERT_EQ(lines.size(), 1u);
   EXPECT_NE(lines[0].find("val-core/"), std::string::npos) << lines[0];
   EXPECT_EQ(lines[0].find("actor/"), std::string::npos) << lines[0];
+}
+
+// Where each token has its own advantage, the dump has it; and what the reward says beside its score.
+TEST_F(TrainerTest, DumpsHaveTheAdvantagesOfTokensAndWhatTheRewardSaid) {
+  const fs::path reward = folder_ / "reward.py";
+  fs::create_directories(folder_);
+  std::ofstream(reward) << "def compute_score(data_source, solution_str, ground_truth, extra_info):\n    return {'score': len(solution_str) / 10, 'acc': solution_str == ground_truth, 'letters': len(solution_str)}\n";
+  const Outcome run = train("algorithm.adv_estimator=gae algorithm.gamma=0.9 algorithm.lam=0.9 trainer.total_training_steps=1 trainer.rollout_data_dir=" + (folder_ / "dump").string() + " reward.custom_reward_function.path=" + reward.string());
+  ASSERT_EQ(run.code, 0) << run.output;
+  std::ifstream in(folder_ / "dump" / "1.jsonl");
+  double sum = 0.0, squares = 0.0, tokens = 0.0;
+  bool differ = false;
+  for (std::string line; std::getline(in, line);) {
+    const auto sample = nlohmann::json::parse(line);
+    EXPECT_NEAR(sample["score"].get<double>(), sample["letters"].get<double>() / 10, 1e-6);
+    EXPECT_TRUE(sample["acc"].is_number());
+    ASSERT_EQ(sample["advantages"].size(), sample["tokens"].size());
+    for (const auto& advantage : sample["advantages"]) {
+      sum += advantage.get<double>();
+      squares += advantage.get<double>() * advantage.get<double>();
+      tokens += 1;
+      differ = differ || advantage != sample["advantages"][0];
+    }
+  }
+  ASSERT_GT(tokens, 16);
+  EXPECT_TRUE(differ);
+  EXPECT_NEAR(sum / tokens, 0.0, 1e-4);  // whitened, as the objective sees them
+  EXPECT_NEAR(squares / (tokens - 1), 1.0, 1e-2);
 }
 
 TEST_F(TrainerTest, WrongInputIsAnErrorWithItsCauseAndANonZeroExit) {
