@@ -18,6 +18,8 @@
 #include "rl/algo/group_advantage.h"
 #include "rl/algo/kl.h"
 #include "rl/algo/masked.h"
+#include "rl/algo/own_advantage.h"
+#include "rl/algo/own_policy_loss.h"
 #include "rl/algo/policy_loss.h"
 #include "rl/algo/preference.h"
 #include "rl/algo/token_advantage.h"

@@ -52,6 +52,13 @@ Result<Trainer::Credit> Trainer::assign_credit(const StepSamples& samples, StepT
     credit.advantages = credit_by_value(samples, sample_groups(samples.shards, samples.samples_of), credit);
     return credit;
   }
+  if (options_.estimator == AdvantageEstimator::kOwn) {
+    Result<std::vector<float>> own = options_.own_advantages.of(join<float>(credit.rewards), sample_groups(samples.shards, samples.samples_of),
+                                                                join<std::int64_t>(select(samples.summaries, &RolloutSummary::learned_tokens)));
+    if (!own.ok()) return own.status();
+    credit.advantages = std::move(*own);
+    return credit;
+  }
   if (!is_per_token(options_.estimator)) {
     credit.advantages = response_advantages(options_.estimator, join<float>(credit.rewards), sample_groups(samples.shards, samples.samples_of),
                                             join<std::int64_t>(select(samples.summaries, &RolloutSummary::learned_tokens)), options_.normalize_by_std);

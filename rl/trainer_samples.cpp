@@ -252,8 +252,9 @@ runtime::Status Trainer::refer(StepSamples& samples, StepTimer& timer) {
 // Samples that have no score are left out of all that follows, and of what a reference or a teacher has said already.
 runtime::Status Trainer::leave_out_unscored(StepSamples& samples) {
   const auto samples_per_prompt = static_cast<std::size_t>(options_.samples_per_prompt);
-  // GRPO and GPG do with a single response, but not as a remainder: its advantage would be of another scale than the others'.
-  const bool compares = options_.estimator == AdvantageEstimator::kGrpo || options_.estimator == AdvantageEstimator::kGdpo || options_.estimator == AdvantageEstimator::kGpg;
+  // GRPO and GPG do with a single response, but not as a remainder: its advantage would be of another scale than the others'. So it may be with an estimator that nobody knows.
+  const bool compares = options_.estimator == AdvantageEstimator::kGrpo || options_.estimator == AdvantageEstimator::kGdpo || options_.estimator == AdvantageEstimator::kGpg ||
+                        options_.estimator == AdvantageEstimator::kOwn;
   const std::int64_t group = compares ? 2 : group_size_min(options_.estimator);
   const std::int64_t fewest = std::min(group, options_.samples_per_prompt);
   std::vector<std::vector<std::uint8_t>> left_out = select(samples.reports, &RewardReport::left_out);

@@ -5,6 +5,9 @@
 #include <string>
 #include <utility>
 
+#include "rl/algo/own_advantage.h"
+#include "rl/config/own_choices.h"
+
 namespace rl {
 namespace {
 
@@ -35,11 +38,14 @@ runtime::Result<AdvantageEstimator> parse_advantage_estimator(std::string_view n
     if (text == name) return estimator;
     known += (known.empty() ? "" : ", ") + std::string(text);
   }
-  return runtime::invalid_argument("advantage estimator \"" + std::string(name) + "\" is none of " + known);
+  if (find_own_advantages(name) != nullptr) return AdvantageEstimator::kOwn;
+  for (const std::string& own : added_choices("algorithm.adv_estimator")) known += ", " + own;
+  return runtime::invalid_argument("advantage estimator \"" + std::string(name) + "\" is none of " + known + "; one of your own is registered in main, before run(), for workers too");
 }
 
 std::string_view to_string(AdvantageEstimator estimator) {
-  return std::find_if(kNames.begin(), kNames.end(), [&](const auto& entry) { return entry.first == estimator; })->second;
+  const auto found = std::find_if(kNames.begin(), kNames.end(), [&](const auto& entry) { return entry.first == estimator; });
+  return found == kNames.end() ? "own" : found->second;
 }
 
 bool is_per_token(AdvantageEstimator estimator) {
@@ -69,7 +75,8 @@ std::int64_t group_size_min(AdvantageEstimator estimator) {
     case AdvantageEstimator::kGpg:
     case AdvantageEstimator::kReinforcePlusPlus:
     case AdvantageEstimator::kRemax:
-    case AdvantageEstimator::kGae: break;
+    case AdvantageEstimator::kGae:
+    case AdvantageEstimator::kOwn: break;
   }
   return 1;
 }

@@ -168,9 +168,10 @@ std::vector<float> response_advantages(AdvantageEstimator estimator, std::span<c
     case AdvantageEstimator::kTirOptimalTokenBaseline:
     case AdvantageEstimator::kCodapo:
     case AdvantageEstimator::kDisco:
-    case AdvantageEstimator::kGae: break;
+    case AdvantageEstimator::kGae:
+    case AdvantageEstimator::kOwn: break;
   }
-  runtime::check_failed(__FILE__, __LINE__, "advantages of tokens, or of several rewards");
+  runtime::check_failed(__FILE__, __LINE__, "advantages of tokens, of several rewards, or of a program's own");
 }
 
 }  // namespace rl

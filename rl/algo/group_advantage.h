@@ -45,7 +45,7 @@ std::vector<float> gdpo_advantages(std::span<const std::vector<float>> component
 /// DisCO's labels: 1 for a score of 1 or more, -1 for one of 0 or less, 0 for what is neither right nor wrong.
 std::vector<float> disco_labels(std::span<const float> scores);
 
-/// The one of these that `estimator` names; an estimator that is_per_token(), and GDPO, CoDaPO and DisCO, which are not of rewards alone, are bugs of the caller. `normalize_by_std` is GRPO's and pass@k GRPO's.
+/// The one of these that `estimator` names; an estimator that is_per_token(), GDPO, CoDaPO and DisCO, which are not of rewards alone, and kOwn, which own_advantage.h has, are bugs of the caller. `normalize_by_std` is GRPO's and pass@k GRPO's.
 std::vector<float> response_advantages(AdvantageEstimator estimator, std::span<const float> scores, Groups groups, std::span<const std::int64_t> lengths,
                                        bool normalize_by_std);
 

@@ -6,6 +6,7 @@
 #include "rl/config/key_path.h"
 #include "rl/config/keys.h"
 #include "rl/config/nearest.h"
+#include "rl/config/own_choices.h"
 #include "rl/config/references.h"
 #include "rl/config/yaml.h"
 
@@ -64,6 +65,7 @@ ConfigBuilder::ConfigBuilder(const KeyTable& keys) : keys_(keys) {
 
 Status ConfigBuilder::check_known(const std::string& written_key, const std::string& key, bool is_map, bool added) {
   if (keys_.find(key) != nullptr || config_.find(key) != nullptr) return Status();
+  if (&keys_ == &train_keys() && is_added_key(key)) return Status();
   if (keys_.is_section(key)) {
     if (is_map) return Status();
     return invalid_argument("'" + key + "' is a section: set a key below it");

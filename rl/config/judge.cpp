@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "rl/config/override.h"
+#include "rl/config/own_choices.h"
 
 namespace rl {
 namespace {
@@ -48,6 +49,13 @@ std::string list_allowed(std::string_view allowed) {
     start = end + 1;
   }
   return out;
+}
+
+/// "a|b|c" of a key, with what the program has added.
+std::string all_allowed(const KeyInfo& info) {
+  std::string allowed(info.allowed);
+  for (const std::string& choice : added_choices(info.key)) allowed += "|" + choice;
+  return allowed;
 }
 
 Judgement refused(std::string message, std::string_view note) {
@@ -130,9 +138,10 @@ Judgement judge_key(const KeyInfo& info, std::string_view key, const ordered_jso
     }
     if (below_map || info.allowed.empty() || value.is_null()) return {};
     const ordered_json items = value.is_array() ? value : ordered_json::array({value});
+    const std::string allowed = all_allowed(info);
     for (const ordered_json& item : items) {
-      if (is_allowed(item, info.allowed)) continue;
-      std::string message = name + ": expected " + list_allowed(info.allowed) + ", got " + describe_value(item);
+      if (is_allowed(item, allowed)) continue;
+      std::string message = name + ": expected " + list_allowed(allowed) + ", got " + describe_value(item);
       if (info.note.empty()) return {Verdict::kInvalid, std::move(message)};  // there is no such choice anywhere
       return refused(std::move(message), info.note);
     }

@@ -160,6 +160,7 @@ Result<TrainerOptions> TrainerOptions::from_config(const Config& config) {
   const Result<AdvantageEstimator> parsed = parse_advantage_estimator(estimator);
   if (!parsed.ok()) return parsed.status().with_context("algorithm.adv_estimator");
   options.estimator = *parsed;
+  if (const OwnAdvantages* own = find_own_advantages(estimator)) options.own_advantages = *own;
   if (options.samples_per_prompt > kSamplesPerPromptMax) return config.out_of_range("actor_rollout_ref.rollout.n", "at most " + std::to_string(kSamplesPerPromptMax));
   if (options.samples_per_prompt < group_size_min(options.estimator)) {
     return config.out_of_range("actor_rollout_ref.rollout.n", "at least 2 with algorithm.adv_estimator=" + estimator + ", which compares responses to one prompt");

@@ -9,6 +9,7 @@
 
 #include "rl/algo/advantage_estimator.h"
 #include "rl/algo/kl_controller.h"
+#include "rl/algo/own_advantage.h"
 #include "rl/algo/resampling.h"
 #include "rl/algo/reward_scaling.h"
 #include "rl/config/config.h"
@@ -58,6 +59,7 @@ struct TrainerOptions {
   std::int64_t prompt_tokens_max = 512;
   std::int64_t response_tokens_max = 512;
   AdvantageEstimator estimator = AdvantageEstimator::kGrpo;
+  OwnAdvantages own_advantages;          // kOwn
   bool shared_critic = false;            // kGae: the critic is a head on the policy, not a model of its own
   std::int64_t critic_warmup = 0;        // kGae: before this step only the critic learns
   std::string critic_model;              // kGae: a folder or a hub name; empty: the policy's

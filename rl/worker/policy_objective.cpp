@@ -12,6 +12,7 @@
 
 #include "rl/algo/disco_loss.h"
 #include "rl/algo/masked.h"
+#include "rl/config/own_choices.h"
 
 namespace rl {
 namespace {
@@ -20,6 +21,7 @@ using runtime::Result;
 using runtime::Status;
 
 constexpr const char* kActor = "actor_rollout_ref.actor.";
+constexpr const char* kLossMode = "actor_rollout_ref.actor.policy_loss.loss_mode";
 
 constexpr std::array kModes = {
     std::pair{"vanilla", PolicyLossMode::kVanilla}, std::pair{"cispo", PolicyLossMode::kCispo},      std::pair{"clip_cov", PolicyLossMode::kClipCov},
@@ -35,7 +37,18 @@ Result<PolicyLossMode> parse_loss_mode(const std::string& name) {
     if (name == text) return mode;
     known += (known.empty() ? "" : ", ") + std::string(text);
   }
-  return runtime::invalid_argument("policy loss \"" + name + "\" is none of " + known);
+  if (find_policy_loss(name) != nullptr) return PolicyLossMode::kOwn;
+  for (const std::string& own : added_choices(kLossMode)) known += ", " + own;
+  return runtime::invalid_argument("policy loss \"" + name + "\" is none of " + known + "; one of your own is registered in main, before run(), for workers too");
+}
+
+// The loss of that name, with its numbers as the configuration has them.
+OwnPolicyLoss read_own_loss(ConfigReader& read, const std::string& name) {
+  const OwnPolicyLoss* registered = find_policy_loss(name);
+  if (registered == nullptr) return {};
+  OwnPolicyLoss own = *registered;
+  for (auto& [key, value] : own.numbers) value = read.find_float(std::string(kActor) + "policy_loss." + key).value_or(value);
+  return own;
 }
 
 // algorithm.rollout_correction with bypass_mode=true and loss_type=reinforce replaces the policy loss.
@@ -90,7 +103,7 @@ struct Surrogate {
   at::Tensor clipped_lower_BT;
 };
 
-Surrogate surrogate(const PolicyObjective& objective, const ObjectiveInputs& in, const Aggregation& aggregation) {
+Result<Surrogate> surrogate(const PolicyObjective& objective, const ObjectiveInputs& in, const Aggregation& aggregation) {
   const at::Tensor repeats_B1 = in.repeats_B.unsqueeze(1);
   const auto per_token = [&](const PolicyLoss& tokens, AggregationMode mode) {
     Aggregation how = aggregation;
@@ -123,22 +136,29 @@ Surrogate surrogate(const PolicyObjective& objective, const ObjectiveInputs& in,
       return per_token(weighted_policy_gradient_loss(in.logprobs_BT, in.old_logprobs_BT, in.advantages_BT, in.mask_BT, objective.weights), aggregation.mode);
     case PolicyLossMode::kDisco: {
       const at::Tensor held_BT = at::full_like(in.mask_BT, objective.disco.beta > 0 && in.kl_weight > 0 ? 1.0 : 0.0);
-      return {disco_loss(in.logprobs_BT, in.old_logprobs_BT, in.mask_BT, in.weights_B, objective.disco.score == DiscoScore::kLratio, in.kl_weight, std::max(1.0, aggregation.tokens.value_or(1.0))),
-              held_BT, at::zeros_like(in.mask_BT)};
+      return Surrogate{
+          disco_loss(in.logprobs_BT, in.old_logprobs_BT, in.mask_BT, in.weights_B, objective.disco.score == DiscoScore::kLratio, in.kl_weight, std::max(1.0, aggregation.tokens.value_or(1.0))),
+          held_BT, at::zeros_like(in.mask_BT)};
     }
     case PolicyLossMode::kGeoMean: {
       const SequencePolicyLoss sequences = geometric_mean_loss(in.logprobs_BT, in.old_logprobs_BT, in.advantages_BT, in.mask_BT, objective.clip);
-      return {(sequences.loss_B * in.repeats_B).sum() / std::max(1.0, aggregation.sequences.value_or(1.0)), sequences.clipped_BT, sequences.clipped_lower_BT};
+      return Surrogate{(sequences.loss_B * in.repeats_B).sum() / std::max(1.0, aggregation.sequences.value_or(1.0)), sequences.clipped_BT, sequences.clipped_lower_BT};
+    }
+    case PolicyLossMode::kOwn: {
+      const Result<PolicyLoss> tokens = objective.own.loss(in.logprobs_BT, in.old_logprobs_BT, in.advantages_BT, in.mask_BT, objective.clip);
+      if (!tokens.ok()) return tokens.status();
+      return per_token(*tokens, aggregation.mode);
     }
   }
-  return {};
+  return Surrogate{};
 }
 
 // What rewards have the policy learn, and what keeps it from learning only that.
-at::Tensor reward_loss(const PolicyObjective& objective, const ObjectiveInputs& in, const MiniBatch& mini_batch, const Aggregation& aggregation, const Shares& shares, Metrics& metrics) {
+Result<at::Tensor> reward_loss(const PolicyObjective& objective, const ObjectiveInputs& in, const MiniBatch& mini_batch, const Aggregation& aggregation, const Shares& shares, Metrics& metrics) {
   const at::Tensor repeats_B1 = in.repeats_B.unsqueeze(1);
-  const Surrogate policy = surrogate(objective, in, aggregation);
-  at::Tensor loss = policy.loss;
+  const Result<Surrogate> policy = surrogate(objective, in, aggregation);
+  if (!policy.ok()) return policy.status();
+  at::Tensor loss = policy->loss;
   if (objective.entropy_coefficient != 0.0) loss = loss - aggregate(in.entropy_BT * repeats_B1, in.mask_BT, aggregation) * objective.entropy_coefficient;
   if (objective.use_kl_loss) {
     const at::Tensor kl_loss = aggregate(kl_penalty(in.logprobs_BT, in.reference_BT, objective.kl_penalty) * repeats_B1, in.mask_BT, aggregation);
@@ -151,9 +171,9 @@ at::Tensor reward_loss(const PolicyObjective& objective, const ObjectiveInputs& 
     loss = loss + nll * objective.positive_nll_coefficient;
     metrics["actor/positive_nll"] += nll.item<double>();
   }
-  metrics["actor/pg_loss"] += policy.loss.item<double>();
-  metrics["actor/pg_clipfrac"] += shares.of(policy.clipped_BT);
-  metrics["actor/pg_clipfrac_lower"] += shares.of(policy.clipped_lower_BT);
+  metrics["actor/pg_loss"] += policy->loss.item<double>();
+  metrics["actor/pg_clipfrac"] += shares.of(policy->clipped_BT);
+  metrics["actor/pg_clipfrac_lower"] += shares.of(policy->clipped_lower_BT);
   return loss;
 }
 
@@ -190,9 +210,10 @@ Result<PolicyObjective> PolicyObjective::from_config(const Config& config) {
   const std::optional<bool> token_level = read.find_bool(actor + "use_token_level_loss");
   if (token_level && !config.is_set(actor + "loss_agg_mode")) mode = *token_level ? "token-mean" : "seq-mean-token-mean";
   const std::string estimator = read.get_string(actor + "kl_loss_type");
+  objective.own = read_own_loss(read, loss);
   if (!read.status().ok()) return read.status();
   const Result<PolicyLossMode> loss_mode = parse_loss_mode(loss);
-  if (!loss_mode.ok()) return loss_mode.status().with_context(actor + "policy_loss.loss_mode");
+  if (!loss_mode.ok()) return loss_mode.status().with_context(kLossMode);
   for (const auto& [key, ratio] : {std::pair("clip_cov_ratio", objective.covariance.clip_ratio), std::pair("kl_cov_ratio", objective.covariance.kl_ratio)}) {
     if (!(ratio >= 0 && ratio <= 1)) return config.out_of_range(policy_loss + key, "in [0, 1]");
   }
@@ -227,14 +248,18 @@ Result<PolicyObjective> PolicyObjective::from_config(const Config& config) {
   return objective;
 }
 
-at::Tensor policy_objective(const PolicyObjective& objective, const ObjectiveInputs& in, const MiniBatch& mini_batch, Metrics& metrics) {
+Result<at::Tensor> policy_objective(const PolicyObjective& objective, const ObjectiveInputs& in, const MiniBatch& mini_batch, Metrics& metrics) {
   const Aggregation aggregation{.mode = objective.aggregation,
                                 .tokens = static_cast<double>(mini_batch.tokens_total),
                                 .sequences = static_cast<double>(mini_batch.samples_total),
                                 .horizon = objective.horizon};
   const Shares shares{.weight_BT = in.mask_BT * in.repeats_B.unsqueeze(1), .tokens = std::max(1.0, static_cast<double>(mini_batch.tokens_total))};
   at::Tensor loss;
-  if (objective.uses_rewards()) loss = reward_loss(objective, in, mini_batch, aggregation, shares, metrics);
+  if (objective.uses_rewards()) {
+    Result<at::Tensor> rewarded = reward_loss(objective, in, mini_batch, aggregation, shares, metrics);
+    if (!rewarded.ok()) return rewarded;
+    loss = std::move(*rewarded);
+  }
   if (objective.distillation) {
     const at::Tensor taught = teacher_loss(*objective.distillation, in, aggregation, shares.tokens, metrics);
     loss = loss.defined() ? loss + taught * objective.distillation->coefficient : taught;

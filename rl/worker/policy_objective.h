@@ -10,6 +10,7 @@
 #include "rl/algo/aggregate.h"
 #include "rl/algo/gated_loss.h"
 #include "rl/algo/kl.h"
+#include "rl/algo/own_policy_loss.h"
 #include "rl/algo/policy_loss.h"
 #include "rl/config/config.h"
 #include "rl/train/batch_plan.h"
@@ -35,6 +36,7 @@ enum class PolicyLossMode {
   kDppoKl,   // "dppo_kl": the same by KL
   kDro,      // "dro": the policy gradient with a quadratic price for leaving the old policy
   kDisco,    // "disco": right responses above the wrong ones of their prompt, the wrong ones of high scores first, and a bound on the KL
+  kOwn,      // what register_policy_loss() has named
   kReinforce,  // the policy gradient weighted by truncated ratios: rollout_correction with bypass_mode=true and loss_type=reinforce
 };
 
@@ -45,6 +47,7 @@ struct PolicyObjective {
   SapoOptions sapo;              // of kSapo
   double dro_beta = 0.0;         // of kDro
   DiscoOptions disco;            // of kDisco
+  OwnPolicyLoss own;             // of kOwn
   std::optional<ImportanceWeightOptions> weights;  // of kReinforce; nothing: every weight is 1
   AggregationMode aggregation = AggregationMode::kTokenMean;
   double horizon = 512;  // tokens that seq-mean-token-sum-norm divides by
@@ -81,7 +84,7 @@ struct ObjectiveInputs {
 };
 
 /// The loss of these samples as their part of the mini-batch's: summed over micro-batches and workers, losses and gradients are those of the whole,
-/// since every denominator is one of `mini_batch`'s totals. Adds actor/... to `metrics`, parts likewise.
-at::Tensor policy_objective(const PolicyObjective& objective, const ObjectiveInputs& inputs, const MiniBatch& mini_batch, Metrics& metrics);
+/// since every denominator is one of `mini_batch`'s totals. Adds actor/... to `metrics`, parts likewise. Errors: those of OwnPolicyLoss::loss().
+runtime::Result<at::Tensor> policy_objective(const PolicyObjective& objective, const ObjectiveInputs& inputs, const MiniBatch& mini_batch, Metrics& metrics);
 
 }  // namespace rl

@@ -361,7 +361,11 @@ Status PolicyWorker::accumulate(const Update& update, const MiniBatch& mini_batc
   const Result<Outputs> outputs = learner_.model().outputs(packed, wanted);
   if (!outputs.ok()) return outputs.status();
   at::Tensor loss;
-  if (!update.plan.critic_only) loss = policy_loss(update, mini_batch, first, last, outputs->logprobs, metrics);
+  if (!update.plan.critic_only) {
+    Result<at::Tensor> policy = policy_loss(update, mini_batch, first, last, outputs->logprobs, metrics);
+    if (!policy.ok()) return policy.status();
+    loss = std::move(*policy);
+  }
   if (options_.critic) {
     const at::Tensor value = value_loss(update.batch, first, last, packed, outputs->heads.front(), update.estimates, repeats_of(update.plan.use, first, last), mini_batch,
                                         options_.critic->objective, metrics) *
@@ -371,7 +375,7 @@ Status PolicyWorker::accumulate(const Update& update, const MiniBatch& mini_batc
   return loss.defined() ? backward(loss) : Status();
 }
 
-at::Tensor PolicyWorker::policy_loss(const Update& update, const MiniBatch& mini_batch, std::int64_t first, std::int64_t last, const TokenLogprobs& outputs,
+Result<at::Tensor> PolicyWorker::policy_loss(const Update& update, const MiniBatch& mini_batch, std::int64_t first, std::int64_t last, const TokenLogprobs& outputs,
                                      Metrics& metrics) const {
   const RolloutBatch& batch = update.batch;
   const std::vector<std::int64_t> lengths = learned_lengths(batch, first, last);

@@ -118,7 +118,7 @@ class PolicyWorker {
   // Forward and backward over samples [first, last) of a mini-batch; adds its part to `metrics`.
   runtime::Status accumulate(const Update& update, const MiniBatch& mini_batch, std::int64_t first, std::int64_t last, Metrics& metrics);
   // The policy's part of the loss.
-  at::Tensor policy_loss(const Update& update, const MiniBatch& mini_batch, std::int64_t first, std::int64_t last, const TokenLogprobs& outputs, Metrics& metrics) const;
+  runtime::Result<at::Tensor> policy_loss(const Update& update, const MiniBatch& mini_batch, std::int64_t first, std::int64_t last, const TokenLogprobs& outputs, Metrics& metrics) const;
 
   PolicyOptions options_;
   Learner learner_;

@@ -25,7 +25,21 @@ configure "$folder/build" >"$folder/configure.log" 2>&1 || { cat "$folder/config
 cmake --build "$folder/build" >"$folder/build.log" 2>&1 || { tail -n 40 "$folder/build.log"; fail "the project did not build"; }
 
 mkdir "$folder/sessions"
-said=$(cd "$folder" && env -u STARLING_ADDRESS PATH="$prefix/bin:$PATH" STARLING_SESSION_ROOT="$folder/sessions/s" timeout 120 "$folder/build/trainer" \
-  data.dataset_name=toy actor_rollout_ref.model.path=toy data.train_batch_size=4 actor_rollout_ref.rollout.n=2 data.max_response_length=8 data.max_prompt_length=32 \
-  trainer.total_training_steps=8 trainer.save_freq=-1 trainer.test_freq=-1 trainer.logger=[] trainer.default_local_dir="$folder/run" 2>"$folder/errors.log" | tail -n 1) || { cat "$folder/errors.log"; fail "the driver failed"; }
-[ "$said" = "steps 4 again equal loss 0.25" ] || { cat "$folder/errors.log"; fail "the driver said '$said'"; }
+# train RUN [KEY=VALUE...]: the last line that the driver says.
+train() {
+  (cd "$folder" && env -u STARLING_ADDRESS PATH="$prefix/bin:$PATH" STARLING_SESSION_ROOT="$folder/sessions/s" timeout 120 "$folder/build/trainer" \
+    data.dataset_name=toy data.toy.letters=4 data.toy.length=2 actor_rollout_ref.model.path=toy data.train_batch_size=4 actor_rollout_ref.rollout.n=8 data.max_response_length=8 \
+    data.max_prompt_length=32 trainer.total_training_steps=8 trainer.save_freq=-1 trainer.test_freq=-1 trainer.logger=[] trainer.default_local_dir="$folder/$1" "${@:2}" 2>"$folder/errors.log" | tail -n 1)
+}
+said=$(train run) || { cat "$folder/errors.log"; fail "the driver failed"; }
+[[ "$said" == "steps 4 again equal clipped 0.00 gradient "* ]] || { cat "$folder/errors.log"; fail "the driver said '$said'"; }
+
+# A loss and advantages of the project's own. Advantages of half the size and a loss four times as large: the first gradient is twice that of GRPO.
+loss=actor_rollout_ref.actor.policy_loss
+own=$(train own algorithm.adv_estimator=halved $loss.loss_mode=band $loss.band_scale=4) || { cat "$folder/errors.log"; fail "the driver failed with a loss of its own"; }
+[[ "$own" == "steps 4 again equal clipped 1.00 gradient "* ]] || { cat "$folder/errors.log"; fail "the driver said '$own' with a loss of its own"; }
+awk -v grpo="${said##* }" -v own="${own##* }" 'BEGIN { exit !(grpo > 0 && own > 1.999999 * grpo && own < 2.000001 * grpo) }' || fail "the gradient is ${own##* } with a loss of its own, ${said##* } without"
+if train refused $loss.loss_mode=hand >/dev/null; then fail "a loss that nobody registered was trained with"; fi
+grep -q "sapo or band, got the string 'hand'" "$folder/errors.log" || { cat "$folder/errors.log"; fail "not refused by the list of losses"; }
+if "$prefix/bin/starling" train --check $loss.loss_mode=band >"$folder/check.log" 2>&1; then fail "starling train knows a loss of the project's"; fi
+grep -q "sapo, got the string 'band'" "$folder/check.log" || { cat "$folder/check.log"; fail "starling train did not refuse the loss by its list"; }

@@ -212,7 +212,7 @@ TEST(Config, RefusesWhatWouldChangeTheResultAllAtOnce) {
   EXPECT_EQ(config.status().message(),
             "actor_rollout_ref.actor.shuffle: true is refused: mini-batches are taken in order (from the command line)\n"
             "algorithm.adv_estimator: expected codapo, disco, gae, gdpo, gpg, grpo, grpo_passk, grpo_vectorized, opo, optimal_token_baseline, reinforce_plus_plus, reinforce_plus_plus_baseline, "
-            "remax, rloo, rloo_vectorized or tir_optimal_token_baseline, got the string 'grpo_of_ones_own': other estimators are not built (from the command line)");
+            "remax, rloo, rloo_vectorized or tir_optimal_token_baseline, got the string 'grpo_of_ones_own': a program of your own may register others: docs/guide/algorithms.md (from the command line)");
 }
 
 TEST(Config, RunsTheToyCommandOfArticles) {

@@ -39,20 +39,21 @@ Outcome run(const PolicyObjective& objective, const Samples& s, std::int64_t fir
   const auto rows = [&](const at::Tensor& all) { return all.slice(0, first, last); };
   const at::Tensor leaf = rows(s.logprobs_BT).clone().set_requires_grad(true);
   Outcome out;
-  const at::Tensor loss = policy_objective(objective,
-                                           {.logprobs_BT = leaf,
-                                            .entropy_BT = leaf.square(),
-                                            .old_logprobs_BT = rows(s.old_BT),
-                                            .reference_BT = {},
-                                            .advantages_BT = rows(s.advantages_BT),
-                                            .mask_BT = rows(s.mask_BT),
-                                            .chosen_BT = {},
-                                            .repeats_B = at::ones({last - first}),
-                                            .positive_B = at::zeros({last - first}),
-                                            .teacher_BT = rows(s.teacher_BT)},
-                                           kTotals, out.metrics);
-  loss.backward();
-  out.loss = loss.item<double>();
+  const auto loss = policy_objective(objective,
+                                     {.logprobs_BT = leaf,
+                                      .entropy_BT = leaf.square(),
+                                      .old_logprobs_BT = rows(s.old_BT),
+                                      .reference_BT = {},
+                                      .advantages_BT = rows(s.advantages_BT),
+                                      .mask_BT = rows(s.mask_BT),
+                                      .chosen_BT = {},
+                                      .repeats_B = at::ones({last - first}),
+                                      .positive_B = at::zeros({last - first}),
+                                      .teacher_BT = rows(s.teacher_BT)},
+                                     kTotals, out.metrics);
+  EXPECT_TRUE(loss.ok()) << loss.status().to_string();
+  loss->backward();
+  out.loss = loss->item<double>();
   out.gradient_BT = leaf.grad();
   return out;
 }

@@ -10,7 +10,10 @@
 
 #include <algorithm>
 #include <cmath>
+#include <stdexcept>
 #include <vector>
+
+#include "rl/train/trainer_options.h"
 
 namespace rl {
 namespace {
@@ -51,19 +54,20 @@ Outcome run(const PolicyObjective& objective, const Samples& s, const at::Tensor
   const auto rows = [&](const at::Tensor& all) { return all.slice(0, first, last); };
   const at::Tensor leaf = rows(s.logprobs_BT).clone().set_requires_grad(true);
   Outcome out;
-  const at::Tensor loss = policy_objective(objective,
-                                           {.logprobs_BT = leaf,
-                                            .entropy_BT = leaf.square(),
-                                            .old_logprobs_BT = rows(s.old_BT),
-                                            .reference_BT = rows(s.old_BT) - 0.3,
-                                            .advantages_BT = rows(s.advantages_BT),
-                                            .mask_BT = rows(s.mask_BT),
-                                            .chosen_BT = rows(s.chosen_BT),
-                                            .repeats_B = rows(repeats_B),
-                                            .positive_B = rows(s.positive_B)},
-                                           totals, out.metrics);
-  loss.backward();
-  out.loss = loss.item<double>();
+  const auto loss = policy_objective(objective,
+                                     {.logprobs_BT = leaf,
+                                      .entropy_BT = leaf.square(),
+                                      .old_logprobs_BT = rows(s.old_BT),
+                                      .reference_BT = rows(s.old_BT) - 0.3,
+                                      .advantages_BT = rows(s.advantages_BT),
+                                      .mask_BT = rows(s.mask_BT),
+                                      .chosen_BT = rows(s.chosen_BT),
+                                      .repeats_B = rows(repeats_B),
+                                      .positive_B = rows(s.positive_B)},
+                                     totals, out.metrics);
+  EXPECT_TRUE(loss.ok()) << loss.status().to_string();
+  loss->backward();
+  out.loss = loss->item<double>();
   out.gradient_BT = leaf.grad();
   return out;
 }
@@ -159,6 +163,91 @@ TEST(PolicyObjective, PositiveExamplesAreLearntByHeart) {
   const at::Tensor added = with.gradient_BT - without;
   EXPECT_TRUE(added.allclose(-0.5 / 8.0 * s.mask_BT * s.positive_B.unsqueeze(1), 1e-5, 1e-7));
   EXPECT_GT(with.metrics.at("actor/positive_nll"), 0.0);
+}
+
+// A loss of a program's own: the clipped surrogate, `test_scale` times.
+PolicyLoss scaled_surrogate(const at::Tensor& logprobs_BT, const at::Tensor& old_logprobs_BT, const at::Tensor& advantages_BT, const at::Tensor&, const PolicyLossOptions& options) {
+  PolicyLoss out = clipped_surrogate(importance_ratio(logprobs_BT, old_logprobs_BT), advantages_BT, options.clip);
+  out.loss_BT = out.loss_BT * options.numbers.at("test_scale");
+  out.clipped_lower_BT = at::Tensor();
+  return out;
+}
+
+Config config_of(std::vector<std::string> overrides) {
+  overrides.push_back("actor_rollout_ref.model.path=/model");
+  auto config = Config::load({.file = std::nullopt, .overrides = overrides});
+  EXPECT_TRUE(config.ok()) << config.status().to_string();
+  return config.ok() ? *config : *Config::load({});
+}
+
+TEST(OwnPolicyLoss, IsChosenByItsNameAndStandsWhereTheOthersDo) {
+  register_policy_loss("test_scaled", scaled_surrogate, {{"test_scale", 3.0}});
+  const std::string section = "actor_rollout_ref.actor.policy_loss.";
+  const auto vanilla = PolicyObjective::from_config(config_of({}));
+  auto scaled = PolicyObjective::from_config(config_of({section + "loss_mode=test_scaled"}));
+  auto set = PolicyObjective::from_config(config_of({section + "loss_mode=test_scaled", section + "test_scale=0.5"}));
+  ASSERT_TRUE(scaled.ok()) << scaled.status().to_string();
+  ASSERT_TRUE(set.ok()) << set.status().to_string();
+  EXPECT_EQ(scaled->mode, PolicyLossMode::kOwn);
+  const Samples s = samples();
+  const Outcome plain = run(*vanilla, s, at::ones({4}), kTotals);
+  for (const auto& [objective, scale] : {std::pair{&*scaled, 3.0}, std::pair{&*set, 0.5}}) {
+    for (const AggregationMode aggregation : {AggregationMode::kTokenMean, AggregationMode::kSeqMeanTokenMean}) {
+      PolicyObjective reference = *vanilla;
+      reference.aggregation = objective->aggregation = aggregation;
+      const Outcome expected = run(reference, s, at::ones({4}), kTotals);
+      const Outcome own = run(*objective, s, at::ones({4}), kTotals);
+      EXPECT_NEAR(own.loss, scale * expected.loss, 1e-5);
+      EXPECT_TRUE(own.gradient_BT.allclose(scale * expected.gradient_BT, 1e-5, 1e-7));
+      EXPECT_EQ(own.metrics.at("actor/pg_clipfrac"), expected.metrics.at("actor/pg_clipfrac"));
+      EXPECT_EQ(own.metrics.at("actor/pg_clipfrac_lower"), 0.0);
+    }
+  }
+  EXPECT_GT(plain.metrics.at("actor/pg_clipfrac"), 0.0);
+  const auto wrong = PolicyObjective::from_config(config_of({section + "loss_mode=test_scaled", section + "test_scale=much"}));
+  EXPECT_NE(wrong.status().message().find("test_scale"), std::string::npos);
+}
+
+TEST(OwnPolicyLoss, TellsWhatIsWrongWithIt) {
+  const Samples s = samples();
+  const at::Tensor leaf = s.logprobs_BT.clone().set_requires_grad(true);
+  const auto told = [&](PolicyLossFunction function) {
+    return OwnPolicyLoss{"test_wrong", std::move(function), {}}.loss(leaf, s.old_BT, s.advantages_BT, s.mask_BT, {}).status().to_string();
+  };
+  using T = const at::Tensor&;
+  using Options = const PolicyLossOptions&;
+  EXPECT_NE(told([](T, T, T, T, Options) { return PolicyLoss{}; }).find("policy loss \"test_wrong\": it gives no loss_BT"), std::string::npos);
+  EXPECT_NE(told([](T logprobs, T, T, T, Options) { return PolicyLoss{logprobs.sum(1), {}, {}}; }).find("another shape"), std::string::npos);
+  EXPECT_NE(told([](T, T old, T, T, Options) { return PolicyLoss{-old, {}, {}}; }).find("does not depend on logprobs_BT"), std::string::npos);
+  EXPECT_NE(told([](T, T, T, T, Options) -> PolicyLoss { throw std::runtime_error("no such thing\nbacktrace"); }).find("no such thing"), std::string::npos);
+  EXPECT_EQ(told([](T, T, T, T, Options) -> PolicyLoss { throw std::runtime_error("no such thing\nbacktrace"); }).find("backtrace"), std::string::npos);
+  EXPECT_NE(told([](T logprobs, T, T, T, Options options) { return PolicyLoss{logprobs * options.numbers.at("missing"), {}, {}}; }).find("test_wrong"), std::string::npos);
+}
+
+TEST(OwnPolicyLossDeathTest, NamesAreTakenOnce) {
+  const PolicyLossFunction loss = scaled_surrogate;
+  EXPECT_DEATH(register_policy_loss("vanilla", loss), "takes \"vanilla\" already");
+  EXPECT_DEATH(register_policy_loss("no name", loss), "is no name");
+  EXPECT_DEATH(register_policy_loss("test_tau", loss, {{"tau", 1.0}}), "is a key already");
+  EXPECT_DEATH(register_policy_loss("test_none", nullptr), "check failed");
+  register_policy_loss("test_twice", loss);
+  EXPECT_DEATH(register_policy_loss("test_twice", loss), "takes \"test_twice\" already");
+}
+
+TEST(OwnAdvantages, AreTheTrainersByTheirName) {
+  const auto negated = [](std::span<const float> scores, Groups, std::span<const std::int64_t>) {
+    std::vector<float> out;
+    for (const float score : scores) out.push_back(-score);
+    return out;
+  };
+  register_advantage_estimator("test_negated", negated);
+  const Config config = config_of({"algorithm.adv_estimator=test_negated", "data.train_batch_size=4"});
+  const auto options = TrainerOptions::from_config(config);
+  ASSERT_TRUE(options.ok()) << options.status().to_string();
+  EXPECT_EQ(options->estimator, AdvantageEstimator::kOwn);
+  const std::vector<float> scores = {1.0F, 0.5F};
+  const std::vector<std::int64_t> groups = {0, 0}, lengths = {3, 4};
+  EXPECT_EQ(*options->own_advantages.of(scores, groups, lengths), (std::vector<float>{-1.0F, -0.5F}));
 }
 
 }  // namespace
