@@ -1,5 +1,8 @@
 // Every named algorithm trains from the command line: twenty steps of the toy task.
 #include <cmath>
+#include <map>
+#include <numeric>
+#include <span>
 
 #include "tests/rl/trainer/trainer_fixture.h"
 
@@ -18,11 +21,14 @@ struct Algorithm {
   const char* name;
   std::string options;
   const char* metric;  // that only a run of its kind has, or any
+  const char* another = metric;
 };
 
 void PrintTo(const Algorithm& algorithm, std::ostream* out) { *out << algorithm.options; }
 
 constexpr const char* kActor = "actor_rollout_ref.actor.";
+constexpr const char* kOverlong = "reward.reward_kwargs.overlong_buffer_cfg.enable=true reward.reward_kwargs.overlong_buffer_cfg.len=2 "
+                                  "reward.reward_kwargs.overlong_buffer_cfg.penalty_factor=0.5 reward.reward_kwargs.overlong_buffer_cfg.log=true";
 
 std::vector<Algorithm> algorithms() {
   const std::string estimator = "algorithm.adv_estimator=";
@@ -31,11 +37,12 @@ std::vector<Algorithm> algorithms() {
   return {
       {"ppo", gae + "trainer.critic_warmup=2", "critic/vf_loss"},
       {"vapo", gae + "algorithm.critic_lam=1.0 algorithm.adaptive_lam_alpha=0.5 trainer.critic_warmup=4 " + actor + "positive_nll_coef=0.1 " + actor + "clip_ratio_high=0.28", "actor/positive_nll"},
+      {"ppo_shared", gae + "actor_rollout_ref.model.custom_forward=true", "critic/vf_explained_var"},
       {"pf_ppo", gae + "algorithm.use_pf_ppo=true algorithm.pf_ppo.reweight_method=pow", "critic/vf_loss"},
       {"grpo", estimator + "grpo " + actor + "use_kl_loss=true", "actor/kl_loss"},
       {"dr_grpo", estimator + "grpo algorithm.norm_adv_by_std_in_grpo=false " + actor + "loss_agg_mode=seq-mean-token-sum-norm", "actor/pg_loss"},
       {"grpo_passk", estimator + "grpo_passk", "actor/pg_loss"},
-      {"dapo", estimator + "grpo " + actor + "clip_ratio_high=0.28 algorithm.filter_groups.enable=true data.gen_batch_size=6 algorithm.mask_truncated=true", "train/num_gen_batches"},
+      {"dapo", estimator + "grpo " + actor + "clip_ratio_high=0.28 algorithm.filter_groups.enable=true data.gen_batch_size=6 algorithm.mask_truncated=true " + kOverlong, "train/num_gen_batches", "reward/overlong_reward"},
       {"gspo", estimator + "grpo " + actor + "policy_loss.loss_mode=gspo " + actor + "clip_ratio_low=3e-4 " + actor + "clip_ratio_high=4e-4", "actor/pg_loss"},
       {"cispo", estimator + "grpo " + actor + "policy_loss.loss_mode=cispo " + actor + "clip_ratio_low=10 " + actor + "clip_ratio_high=0.2", "actor/pg_loss"},
       {"gmpo", estimator + "grpo " + actor + "policy_loss.loss_mode=geo_mean " + actor + "clip_ratio=0.4", "actor/pg_loss"},
@@ -77,10 +84,201 @@ TEST_P(AlgorithmTest, TakesTwentyStepsFromTheCommandLine) {
     EXPECT_EQ(step.value("actor/skipped_updates", 0.0), 0.0);
   }
   EXPECT_GT(gradients, 0.0);
-  EXPECT_TRUE(steps.back().contains(GetParam().metric)) << steps.back().dump();
+  for (const char* metric : {GetParam().metric, GetParam().another}) EXPECT_TRUE(steps.back().contains(metric)) << metric << ": " << steps.back().dump();
 }
 
 INSTANTIATE_TEST_SUITE_P(Named, AlgorithmTest, ::testing::ValuesIn(algorithms()), [](const auto& info) { return std::string(info.param.name); });
+
+// A sample of a first step, from trainer.rollout_data_dir.
+struct Sample {
+  double score = 0.0;
+  double advantage = 0.0;
+  double tokens = 0.0;
+  double logprobs = 0.0;  // their sum, of the policy that drew them
+  bool truncated = false;
+};
+
+// What tells an algorithm from its neighbours. All runs begin with the same weights, taught a little, so that responses end at different places, some nowhere,
+// and score differently; and so they draw the same samples in their first step.
+class DefinitionTest : public TrainerTest {
+ protected:
+  // The metrics of each step, without the warm start's.
+  std::vector<nlohmann::json> steps(const std::string& name, const std::string& options) const {
+    const Outcome run = train("sft.steps=20 sft.lr=5e-3 trainer.rollout_data_dir=" + (folder_ / name / "samples").string() + " trainer.default_local_dir=" + (folder_ / name).string() + " " + options);
+    EXPECT_EQ(run.code, 0) << run.output;
+    std::vector<nlohmann::json> steps = steps_of(folder_ / name);
+    std::erase_if(steps, [](const nlohmann::json& step) { return !step.contains("critic/score/mean"); });
+    return steps;
+  }
+
+  // The only update of a run's only step: no ratio has left 1.
+  nlohmann::json on_policy(const std::string& name, const std::string& options) const {
+    const std::vector<nlohmann::json> all = steps(name, options + " trainer.total_training_steps=1 " + kActor + "ppo_mini_batch_size=4");
+    EXPECT_EQ(all.size(), 1u);
+    return all.empty() ? nlohmann::json() : all.front();
+  }
+
+  // In groups of four.
+  std::vector<Sample> samples(const std::string& name) const {
+    std::vector<Sample> samples;
+    std::ifstream in(folder_ / name / "samples" / "1.jsonl");
+    for (std::string line; std::getline(in, line);) {
+      const auto json = nlohmann::json::parse(line);
+      Sample& sample = samples.emplace_back();
+      sample.score = json.at("score").get<double>();
+      sample.advantage = json.at("advantages").at(0).get<double>();
+      sample.tokens = static_cast<double>(json.at("tokens").size());
+      for (const auto& logprob : json.at("logprobs")) sample.logprobs += logprob.get<double>();
+      sample.truncated = sample.tokens == 4 && !json.at("tokens").back().get<std::string>().empty();  // the end is a token without a text
+    }
+    EXPECT_EQ(samples.size(), 16u) << name;
+    return samples;
+  }
+
+  // The sum of what a function gives for each sample.
+  template <class Function>
+  static double sum(std::span<const Sample> samples, Function of) {
+    return std::accumulate(samples.begin(), samples.end(), 0.0, [&](double so_far, const Sample& sample) { return so_far + of(sample); });
+  }
+
+  // One advantage a sample, from its group's scores and lengths.
+  template <class Function>
+  static void expect_advantages(const std::vector<Sample>& samples, Function of) {
+    for (std::size_t i = 0; i < samples.size(); ++i) EXPECT_NEAR(samples[i].advantage, of(std::span(samples).subspan(i / 4 * 4, 4), samples[i]), 1e-5) << i;
+  }
+
+  static double mean_score(std::span<const Sample> group) { return sum(group, [](const Sample& s) { return s.score; }) / static_cast<double>(group.size()); }
+
+  // GRPO's, Shao et al. 2024, arXiv:2402.03300.
+  static double normalized(std::span<const Sample> group, const Sample& sample) {
+    const double centre = mean_score(group);
+    const double squares = sum(group, [&](const Sample& s) { return (s.score - centre) * (s.score - centre); });
+    return (sample.score - centre) / (std::sqrt(squares / static_cast<double>(group.size() - 1)) + 1e-6);
+  }
+
+  static double weighted_advantage(const Sample& s) { return s.advantage * s.tokens; }
+  static double token_count(const Sample& s) { return s.tokens; }
+};
+
+// Where every ratio is 1: the value of each loss by hand, and which gradients are the same. GSPO, GMPO and SAPO are means over sequences of means over tokens,
+// GRPO and CISPO means over tokens; CISPO's value has the log-prob in place of the ratio, and SAPO's gate is 2 / tau there.
+TEST_F(DefinitionTest, OnPolicyLossesAreThoseOfTheirNames) {
+  const std::string mode = std::string(kActor) + "policy_loss.loss_mode=";
+  const std::string taus = std::string(" ") + kActor + "tau_pos=1 " + kActor + "tau_neg=2";
+  const nlohmann::json grpo = on_policy("grpo", mode + "vanilla");
+  const std::vector<Sample> drawn = samples("grpo");
+  expect_advantages(drawn, normalized);
+  const double tokens = sum(drawn, token_count);
+  const double sequences = static_cast<double>(drawn.size());
+  const double token_mean = -sum(drawn, weighted_advantage) / tokens;
+  EXPECT_GT(std::abs(token_mean), 1e-3) << "samples that tell a mean over tokens from one over sequences";
+  EXPECT_NEAR(grpo.at("actor/pg_loss").get<double>(), token_mean, 1e-5);
+  struct Case {
+    const char* name;
+    std::string options;
+    double loss;
+    bool means_over_sequences;
+  };
+  std::vector<double> over_tokens{grpo.at("actor/grad_norm").get<double>()}, over_sequences;  // norms of gradients
+  const double gated = -sum(drawn, [](const Sample& s) { return s.advantage * (s.advantage > 0 ? 2.0 : 1.0); }) / sequences;
+  for (const Case& one : {Case{"cispo", mode + "cispo", -sum(drawn, [](const Sample& s) { return s.advantage * s.logprobs; }) / tokens, false},
+                          Case{"gspo", mode + "gspo", -sum(drawn, [](const Sample& s) { return s.advantage; }) / sequences, true},
+                          Case{"gmpo", mode + "geo_mean", -sum(drawn, [](const Sample& s) { return s.advantage; }) / sequences, true},
+                          Case{"sapo", mode + "sapo" + taus, gated, true}}) {
+    SCOPED_TRACE(one.name);
+    const nlohmann::json step = on_policy(one.name, one.options);
+    EXPECT_EQ(read(folder_ / one.name / "samples" / "1.jsonl"), read(folder_ / "grpo" / "samples" / "1.jsonl"));
+    EXPECT_NEAR(step.at("actor/pg_loss").get<double>(), one.loss, 1e-5);
+    EXPECT_GT(std::abs(step.at("actor/pg_loss").get<double>() - token_mean), 1e-3);
+    (one.means_over_sequences ? over_sequences : over_tokens).push_back(step.at("actor/grad_norm").get<double>());
+  }
+  for (const double norm : over_tokens) EXPECT_NEAR(norm, over_tokens.front(), 1e-4 * norm);
+  for (const double norm : over_sequences) EXPECT_NEAR(norm, over_sequences.front(), 1e-4 * norm);
+  EXPECT_GT(std::abs(over_sequences.front() - over_tokens.front()), 1e-2 * over_tokens.front());
+}
+
+// Once ratios have left 1, with bounds that are narrow: GRPO and GSPO hold back what would go further only, CISPO every token outside, GMPO tells the two signs
+// apart, and SAPO has no bounds.
+TEST_F(DefinitionTest, OffPolicyLossesHoldBackWhatTheirNamesSay) {
+  const std::string actor = kActor;
+  const std::string narrow = actor + "clip_ratio=1e-3 " + actor + "clip_ratio_low=1e-3 " + actor + "clip_ratio_high=1e-3 " + actor + "clip_ratio_c=1000 " + actor +
+                             "ppo_mini_batch_size=1 trainer.total_training_steps=3 " + actor + "policy_loss.loss_mode=";
+  std::map<std::string, std::vector<nlohmann::json>> runs;
+  for (const char* mode : {"vanilla", "gspo", "geo_mean", "cispo", "sapo"}) {
+    runs[mode] = steps(mode, narrow + mode);
+    ASSERT_EQ(runs[mode].size(), 3u) << mode;
+  }
+  // Of the first step, whose samples are the same.
+  const auto first = [&](const char* mode, const char* metric) { return runs.at(mode).front().at(metric).get<double>(); };
+  for (const char* mode : {"vanilla", "gspo", "geo_mean", "cispo"}) EXPECT_GT(first(mode, "actor/pg_clipfrac"), 0.0) << mode;
+  for (const char* mode : {"vanilla", "gspo", "cispo", "sapo"}) EXPECT_EQ(first(mode, "actor/pg_clipfrac_lower"), 0.0) << mode;
+  EXPECT_EQ(first("sapo", "actor/pg_clipfrac"), 0.0);
+  EXPECT_GT(first("geo_mean", "actor/pg_clipfrac_lower"), 0.0);
+  EXPECT_GT(first("cispo", "actor/pg_clipfrac"), first("vanilla", "actor/pg_clipfrac"));
+  for (const auto& [name, run] : runs) {
+    for (const auto& [other, others] : runs) {
+      if (name >= other) continue;
+      for (const char* metric : {"actor/pg_loss", "actor/grad_norm"}) {
+        const double size = std::abs(run.back().at(metric).get<double>());
+        EXPECT_GT(std::abs(run.back().at(metric).get<double>() - others.back().at(metric).get<double>()), 1e-4 * size) << metric << " of " << name << " and " << other;
+      }
+    }
+  }
+}
+
+// Dr. GRPO, Liu et al. 2025, arXiv:2503.20783: no division by the group's standard deviation, nor by a response's length. OPO, Hao et al. 2025, arXiv:2505.23585:
+// the baseline is weighted by lengths, so that each group's advantages add up to 0 over its tokens. DAPO: long responses lose some of their score,
+// and truncated ones teach nothing.
+TEST_F(DefinitionTest, CreditIsThatOfItsName) {
+  const std::string actor = kActor;
+  const nlohmann::json grpo = on_policy("grpo", "");
+  const std::vector<Sample> drawn = samples("grpo");
+
+  const nlohmann::json dr_grpo = on_policy("dr_grpo", "algorithm.norm_adv_by_std_in_grpo=false " + actor + "loss_agg_mode=seq-mean-token-sum-norm");
+  const std::vector<Sample> centred = samples("dr_grpo");
+  expect_advantages(centred, [](std::span<const Sample> group, const Sample& s) { return s.score - mean_score(group); });
+  EXPECT_NEAR(dr_grpo.at("actor/pg_loss").get<double>(), -sum(centred, weighted_advantage) / (16.0 * 4.0), 1e-5);
+  EXPECT_GT(std::abs(dr_grpo.at("actor/pg_loss").get<double>() - grpo.at("actor/pg_loss").get<double>()), 1e-3);
+
+  const nlohmann::json opo = on_policy("opo", "algorithm.adv_estimator=opo");
+  expect_advantages(samples("opo"), [](std::span<const Sample> group, const Sample& s) { return s.score - sum(group, [](const Sample& o) { return o.score * o.tokens; }) / sum(group, token_count); });
+  EXPECT_NEAR(opo.at("actor/pg_loss").get<double>(), 0.0, 1e-5);
+  EXPECT_GT(std::abs(opo.at("actor/grad_norm").get<double>() - grpo.at("actor/grad_norm").get<double>()), 1e-2);
+
+  const nlohmann::json masked = on_policy("masked", "algorithm.mask_truncated=true");
+  std::vector<Sample> whole = samples("masked");
+  EXPECT_EQ(std::erase_if(whole, [](const Sample& s) { return s.truncated; }), static_cast<std::size_t>(std::lround(16.0 * masked.at("response_length/clip_ratio").get<double>())));
+  EXPECT_LT(whole.size(), 16u) << "some are truncated";
+  EXPECT_NEAR(masked.at("actor/pg_loss").get<double>(), -sum(whole, weighted_advantage) / sum(whole, token_count), 1e-5);
+  EXPECT_GT(std::abs(masked.at("actor/pg_loss").get<double>() - grpo.at("actor/pg_loss").get<double>()), 1e-3);
+
+  // From two tokens on the score falls, by 0.5 at four.
+  const nlohmann::json overlong = on_policy("overlong", kOverlong);
+  const std::vector<Sample> shaped = samples("overlong");
+  ASSERT_EQ(shaped.size(), drawn.size());
+  double taken = 0.0;
+  for (std::size_t i = 0; i < drawn.size(); ++i) {
+    const double penalty = std::min(0.0, -0.25 * (drawn[i].tokens - 2.0));
+    EXPECT_NEAR(shaped[i].score, drawn[i].score + penalty, 1e-6) << i;
+    taken += penalty / 16.0;
+  }
+  EXPECT_LT(taken, 0.0);
+  EXPECT_NEAR(overlong.at("reward/overlong_reward").get<double>(), taken, 1e-6);
+}
+
+// PF-PPO, Zhang et al. 2024, arXiv:2409.06957: with a power of the score only right responses are drawn again. PPO's advantages are whitened over all tokens, so that its loss is 0
+// where ratios are 1; those of right responses are high.
+TEST_F(DefinitionTest, PfPpoLearnsFromRightResponses) {
+  const std::string gae = "algorithm.adv_estimator=gae algorithm.lam=1.0 critic.optim.lr=1e-3 reward.rule=exact sft.steps=40";
+  const nlohmann::json ppo = on_policy("ppo", gae);
+  const nlohmann::json filtered = on_policy("pf_ppo", gae + " algorithm.use_pf_ppo=true algorithm.pf_ppo.reweight_method=pow");
+  EXPECT_GT(ppo.at("critic/score/mean").get<double>(), 0.0);
+  EXPECT_LT(ppo.at("critic/score/mean").get<double>(), 1.0);
+  EXPECT_EQ(filtered.at("critic/score/mean"), ppo.at("critic/score/mean"));
+  EXPECT_NEAR(ppo.at("actor/pg_loss").get<double>(), 0.0, 1e-5);
+  EXPECT_LT(filtered.at("actor/pg_loss").get<double>(), -0.1);
+  EXPECT_GT(std::abs(filtered.at("critic/vf_loss").get<double>() - ppo.at("critic/vf_loss").get<double>()), 1e-3);
+}
 
 // What steps leave to the next ones besides weights: the KL controller, the reward's statistics, the place in the data after several rounds a step, and
 // every optimizer's state.

@@ -1,4 +1,6 @@
 // Which rows a run trains on, where that follows its scores or a class of the user's; and that a resumed run takes the same ones.
+#include <map>
+
 #include "tests/rl/trainer/trainer_fixture.h"
 
 namespace rl {
@@ -37,6 +39,36 @@ class CurriculumTest : public TrainerTest {
     EXPECT_EQ(position("whole", 4), position("halves", 4));
   }
 };
+
+// Two files whose answers tell them apart; an epoch has as many rows as both together, four steps of four prompts with four responses each.
+TEST_F(CurriculumTest, RowsComeFromTheFilesByTheirWeights) {
+  fs::create_directories(folder_);
+  std::string files;
+  for (const char* answer : {"a", "b"}) {
+    const fs::path path = folder_ / (std::string(answer) + ".jsonl");
+    std::ofstream out(path);
+    for (int i = 0; i < 8; ++i) out << nlohmann::json({{"prompt", std::string(1, static_cast<char>('a' + i % 4))}, {"answer", answer}, {"data_source", "toy"}}).dump() << '\n';
+    files += (files.empty() ? "" : ",") + path.string();
+  }
+  struct Case {
+    const char* weights;
+    std::map<std::string, int> rows;  // samples with each answer
+  };
+  for (const Case& one : {Case{"[1,0]", {{"a", 64}}}, Case{"[0,1]", {{"b", 64}}}, Case{"[3,1]", {{"a", 48}, {"b", 16}}}}) {
+    SCOPED_TRACE(one.weights);
+    const Outcome run = train("data.dataset_name=null data.train_files=[" + files + "] data.train_weights=" + one.weights + " reward.rule=exact trainer.total_training_steps=4 trainer.rollout_data_dir=" +
+                              (folder_ / "samples").string() + " trainer.default_local_dir=" + (folder_ / "weighted").string());
+    ASSERT_EQ(run.code, 0) << run.output;
+    std::map<std::string, int> rows;
+    for (int step = 1; step <= 4; ++step) {
+      std::ifstream in(folder_ / "samples" / (std::to_string(step) + ".jsonl"));
+      for (std::string line; std::getline(in, line);) ++rows[nlohmann::json::parse(line)["gts"].get<std::string>()];
+    }
+    EXPECT_EQ(rows, one.rows);
+    fs::remove_all(folder_ / "samples");
+    fs::remove_all(folder_ / "weighted");
+  }
+}
 
 TEST_F(CurriculumTest, AdarftMovesItsTargetAndResumes) {
   // Nothing scores below this, so that the target rises as far as it may in each step.

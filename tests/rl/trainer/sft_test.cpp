@@ -100,6 +100,36 @@ TEST_F(SftTest, AnInterruptedRunIsSavedAndGoesOnWithTheSameNumbers) {
   EXPECT_EQ(numbers(folder_ / "whole"), numbers(folder_ / "cut"));
 }
 
+TEST_F(SftTest, TwoRunsDoNotWriteToOneFolder) {
+  const pid_t first = start(sft_command("trainer.total_training_steps=1000000 trainer.save_freq=1000000 optim.lr=1e-3"));
+  ASSERT_TRUE(wait_for_step(first, folder_ / "run", 3)) << read(folder_ / "output");
+  const Outcome second = sft("trainer.total_training_steps=4");
+  EXPECT_EQ(second.code, 1) << second.output;
+  EXPECT_NE(second.output.find((folder_ / "run").string() + ": another run writes there (pid " + std::to_string(first) + "); set trainer.default_local_dir to another folder"), std::string::npos)
+      << second.output;
+  // The first goes on as if nothing had been, until it is told to end.
+  const std::size_t so_far = numbers(folder_ / "run").size();
+  ASSERT_TRUE(wait_for_step(first, folder_ / "run", static_cast<int>(so_far) + 1)) << read(folder_ / "output");
+  ::kill(first, SIGINT);
+  int status = 0;
+  EXPECT_EQ(::waitpid(first, &status, 0), first);
+  EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 1) << read(folder_ / "output");
+  const auto saved = find_latest_checkpoint(folder_ / "run");
+  ASSERT_TRUE(saved.has_value()) << read(folder_ / "output");
+  EXPECT_EQ(checkpoint_step(*saved), static_cast<std::int64_t>(numbers(folder_ / "run").size()));
+  EXPECT_TRUE(verify_checkpoint(*saved).ok());
+}
+
+// Warm-up of two steps, then level for half of what is left, then down in a line to a tenth.
+TEST_F(SftTest, WarmUpStableAndDecayFollowTheirKeys) {
+  const Outcome run = sft("trainer.total_training_steps=10 optim.lr_scheduler_type=wsd optim.lr_warmup_steps=2 optim.lr_decay_ratio=0.5 optim.min_lr_ratio=0.1");
+  ASSERT_EQ(run.code, 0) << run.output;
+  const std::vector<double> rates = metric("train/lr");
+  const std::vector<double> shares{0.5, 1, 1, 1, 1, 1, 1, 0.775, 0.55, 0.325};
+  ASSERT_EQ(rates.size(), shares.size());
+  for (std::size_t i = 0; i < shares.size(); ++i) EXPECT_NEAR(rates[i], 1e-2 * shares[i], 1e-12) << "step " << i + 1;
+}
+
 TEST_F(SftTest, AnAbsurdLearningRateEndsTheRun) {
   const Outcome run = sft("optim.lr=1e30 trainer.total_training_steps=60");
   EXPECT_EQ(run.code, 1) << run.output;

@@ -3,6 +3,7 @@
 
 #include <chrono>
 #include <csignal>
+#include <map>
 #include <random>
 
 #include "rl/train/checkpoint.h"
@@ -35,6 +36,20 @@ class SurvivalTest : public TrainerTest {
     ::waitpid(pid, &status, 0);
     for (int wait = 0; wait < 100 && !processes().empty(); ++wait) ::usleep(100'000);
     return WIFSIGNALED(status);
+  }
+
+  // Of each process of this test's clusters and trainings.
+  std::map<pid_t, long> resident_bytes() const {
+    std::map<pid_t, long> bytes;
+    for (const auto& entry : fs::directory_iterator("/proc")) {
+      const std::string name = entry.path().filename().string();
+      if (name.find_first_not_of("0123456789") != std::string::npos || name == std::to_string(::getpid())) continue;
+      if (read(entry.path() / "environ").find(sessions_.string()) == std::string::npos) continue;
+      std::istringstream pages(read(entry.path() / "statm"));
+      long all = 0, resident = 0;
+      if (pages >> all >> resident) bytes[static_cast<pid_t>(std::stol(name))] = resident * ::sysconf(_SC_PAGESIZE);
+    }
+    return bytes;
   }
 };
 
@@ -156,6 +171,53 @@ TEST_F(SurvivalTest, EachKindOfFailureIsTold) {
       EXPECT_EQ(run.output.find("(trainer.alarms."), std::string::npos) << run.output;
     }
   }
+}
+
+// While the first run waits for its rewards, a second one in its folder is told who has it; the first does not notice.
+TEST_F(SurvivalTest, TwoRunsDoNotWriteToOneFolder) {
+  fs::create_directories(folder_);
+  const fs::path begun = folder_ / "begun", go = folder_ / "go", gate = folder_ / "gate.py";
+  std::ofstream(gate) << "import os, time\n"
+                         "def compute_score(data_source, solution_str, ground_truth, extra_info):\n"
+                         "    open(\"" + begun.string() + "\", \"w\").close()\n"
+                         "    while not os.path.exists(\"" + go.string() + "\"): time.sleep(0.01)\n"
+                         "    return float(len(solution_str))\n";
+  const pid_t first = start(train_command("trainer.total_training_steps=2 reward.timeout=200 custom_reward_function.path=" + gate.string()));
+  while (!fs::exists(begun)) {
+    ASSERT_EQ(::waitpid(first, nullptr, WNOHANG), 0) << read(folder_ / "output");
+    ::usleep(10'000);
+  }
+  const Outcome second = train("trainer.total_training_steps=2");
+  EXPECT_EQ(second.code, 1) << second.output;
+  EXPECT_NE(second.output.find((folder_ / "run").string() + ": another run writes there (pid " + std::to_string(first) + "); set trainer.default_local_dir to another folder"), std::string::npos)
+      << second.output;
+  std::ofstream(go) << "";
+  int status = 0;
+  EXPECT_EQ(::waitpid(first, &status, 0), first);
+  EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << read(folder_ / "output");
+  EXPECT_EQ(numbers(folder_ / "run").size(), 2u);
+}
+
+// Two hundred steps of 256 samples each, with validations and checkpoints, leave no process of the run larger than it was after a hundred.
+TEST_F(SurvivalTest, MemoryDoesNotGrowWithTheSteps) {
+  const fs::path run = folder_ / "run";
+  const pid_t pid = start(train_command("data.train_batch_size=32 actor_rollout_ref.rollout.n=8 data.toy.rows=64 data.val_batch_size=16 trainer.test_freq=20 trainer.save_freq=20 "
+                                        "trainer.max_actor_ckpt_to_keep=1 trainer.total_training_steps=100000"));
+  ASSERT_TRUE(wait_for_step(pid, run, 100)) << read(folder_ / "output");
+  const std::map<pid_t, long> before = resident_bytes();
+  ASSERT_TRUE(wait_for_step(pid, run, 300)) << read(folder_ / "output");
+  const std::map<pid_t, long> after = resident_bytes();
+  ::kill(pid, SIGINT);
+  ::waitpid(pid, nullptr, 0);
+  int compared = 0;
+  for (const auto& [process, bytes] : before) {
+    const auto found = after.find(process);
+    if (found == after.end()) continue;  // not one of those that stay
+    ++compared;
+    EXPECT_LE(found->second, bytes + std::max(5'000'000L, bytes * 3 / 100)) << (process == pid ? "the driver" : "a worker or node") << " had " << bytes << " bytes after step 100";
+  }
+  EXPECT_TRUE(before.contains(pid));
+  EXPECT_GE(compared, 3) << "the driver, the policy and the reward";
 }
 
 TEST_F(SurvivalTest, EndingEarlyNeedsSomethingThatIsMeasured) {

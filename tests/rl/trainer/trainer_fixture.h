@@ -84,14 +84,20 @@ class TrainerTest : public ::testing::Test {
     return pid;
   }
 
+  // Until that step is in the metrics of `run`. False: the training of start() ended before.
+  static bool wait_for_step(pid_t pid, const fs::path& run, int step) {
+    while (read(run / "metrics.jsonl").find("\"step\":" + std::to_string(step) + ",") == std::string::npos) {
+      if (::waitpid(pid, nullptr, WNOHANG) != 0) return false;
+      ::usleep(2'000);
+    }
+    return true;
+  }
+
   // Ctrl-C once the third step is in the metrics of `run`; returns what the training said, which ends with its step saved.
   std::string interrupt_behind_step_three(const std::string& command, const fs::path& run) {
     const pid_t pid = start(command);
     int status = 0;
-    while (read(run / "metrics.jsonl").find("\"step\":3,") == std::string::npos) {
-      if (::waitpid(pid, &status, WNOHANG) != 0) return "ended too early: " + read(folder_ / "output");
-      ::usleep(2'000);
-    }
+    if (!wait_for_step(pid, run, 3)) return "ended too early: " + read(folder_ / "output");
     ::kill(pid, SIGINT);
     ::waitpid(pid, &status, 0);
     const std::string told = read(folder_ / "output");

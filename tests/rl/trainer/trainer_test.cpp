@@ -311,6 +311,47 @@ TEST_F(TrainerTest, WrongInputIsAnErrorWithItsCauseAndANonZeroExit) {
   }
 }
 
+TEST_F(TrainerTest, LogsThatCannotBeWrittenAreFoundBeforeTheFirstStep) {
+  for (const auto& [options, key] : {std::pair<std::string, const char*>{"trainer.rollout_data_dir=/proc/no/samples", "trainer.rollout_data_dir"},
+                                     {"trainer.validation_data_dir=/proc/no/samples trainer.test_freq=1 data.val_batch_size=16", "validation_data_dir"}}) {
+    const Outcome run = train("trainer.total_training_steps=2 " + options);
+    EXPECT_EQ(run.code, 1) << options << "\n" << run.output;
+    EXPECT_NE(run.output.find("error: "), std::string::npos) << run.output;
+    EXPECT_NE(run.output.find("/proc/no/samples"), std::string::npos) << run.output;
+    EXPECT_NE(run.output.find(key), std::string::npos) << run.output;
+    EXPECT_EQ(run.output.find("step:1/"), std::string::npos) << run.output;
+    EXPECT_FALSE(fs::exists(folder_ / "run" / "metrics.jsonl")) << options;
+  }
+}
+
+TEST_F(TrainerTest, AFolderThatCannotBeWrittenIsNamedByItsVariable) {
+  for (const auto& [variable, logger] : {std::pair("TENSORBOARD_DIR", "tensorboard"), {"WANDB_DIR", "wandb"}}) {
+    const Outcome run = shell(std::string("exec env ") + variable + "=/proc/no " + train_command(std::string("trainer.total_training_steps=2 trainer.logger=[console,") + logger + "]"));
+    EXPECT_EQ(run.code, 1) << run.output;
+    EXPECT_NE(run.output.find("error: "), std::string::npos) << run.output;
+    EXPECT_NE(run.output.find("/proc/no"), std::string::npos) << run.output;
+    EXPECT_NE(run.output.find(variable), std::string::npos) << run.output;
+    EXPECT_EQ(run.output.find("step:1/"), std::string::npos) << run.output;
+  }
+}
+
+// The actor's: warm-up of two steps, then level for half of what is left, then down in a line to a tenth. The critic's: down over the last fifth.
+TEST_F(TrainerTest, LearningRatesFollowTheirSchedules) {
+  const std::string optim = "actor_rollout_ref.actor.optim.";
+  const Outcome run = train("trainer.total_training_steps=10 " + optim + "lr_scheduler_type=wsd " + optim + "lr_warmup_steps=2 " + optim + "lr_decay_ratio=0.5 " + optim + "min_lr_ratio=0.1 " +
+                            "algorithm.adv_estimator=gae critic.optim.lr=2e-3 critic.optim.lr_scheduler_type=wsd critic.optim.lr_decay_ratio=0.2");
+  ASSERT_EQ(run.code, 0) << run.output;
+  const std::vector<double> actor{0.5, 1, 1, 1, 1, 1, 1, 0.775, 0.55, 0.325};
+  const std::vector<double> critic{1, 1, 1, 1, 1, 1, 1, 1, 1, 0.5};
+  const std::vector<std::string> lines = numbers(folder_ / "run");
+  ASSERT_EQ(lines.size(), 10u);
+  for (std::size_t i = 0; i < lines.size(); ++i) {
+    const auto data = nlohmann::json::parse(lines[i])["data"];
+    EXPECT_NEAR(data["actor/lr"].get<double>(), 1e-3 * actor[i], 1e-12) << "step " << i + 1;
+    EXPECT_NEAR(data["critic/lr"].get<double>(), 2e-3 * critic[i], 1e-12) << "step " << i + 1;
+  }
+}
+
 TEST_F(TrainerTest, DamagedModelsAreNamed) {
   const fs::path damaged = folder_ / "damaged";
   fs::copy(model(), damaged);
@@ -355,6 +396,40 @@ TEST_F(TrainerTest, AFullDiskKeepsTheOldCheckpointAndIsAnErrorAtTheEnd) {
   ASSERT_TRUE(latest.has_value()) << run.output;
   EXPECT_EQ(checkpoint_step(*latest), 1);
   EXPECT_FALSE(fs::exists(folder_ / "seen" / "global_step_2"));
+}
+
+// The reward fills the file system after the first checkpoint, and empties it after the second step.
+TEST_F(TrainerTest, ADiskThatIsFullForAWhileCostsOneCheckpoint) {
+  if (shell("unshare --mount true").code != 0) GTEST_SKIP() << "mounting a small file system needs root";
+  const std::string run_folder = (folder_ / "run").string();
+  const fs::path file = folder_ / "filling.py";
+  fs::create_directories(folder_);
+  std::ofstream(file) << "import os\n"
+                         "run = \"" + run_folder + "/\"\n"
+                         "full = False\n"
+                         "def fill():\n"
+                         "    with open(run + \"filler\", \"wb\", buffering=0) as out:\n"
+                         "        try:\n"
+                         "            while True: out.write(bytes(4096))\n"
+                         "        except OSError: pass\n"
+                         "        out.truncate(out.tell() - 65536)\n"
+                         "def compute_score(data_source, solution_str, ground_truth, extra_info):\n"
+                         "    global full\n"
+                         "    if not full and os.path.exists(run + \"global_step_1\"):\n"
+                         "        full = True\n"
+                         "        fill()\n"
+                         "    if os.path.exists(run + \"filler\") and \"\\\"step\\\":2,\" in open(run + \"metrics.jsonl\").read(): os.remove(run + \"filler\")\n"
+                         "    return float(len(solution_str))\n";
+  const std::string command = train_command("trainer.total_training_steps=4 trainer.save_freq=1 trainer.async_save=false reward.num_workers=1 custom_reward_function.path=" + file.string());
+  const Outcome run = shell("mkdir -p " + run_folder + "; exec unshare --mount sh -c \"mount -t tmpfs -o size=8m tmpfs " + run_folder + " && (" + command + "); code=\\$?; cp -r " + run_folder + " " +
+                            (folder_ / "seen").string() + "; exit \\$code\"");
+  EXPECT_EQ(run.code, 0) << run.output;
+  EXPECT_NE(run.output.find("checkpoint of step 2: "), std::string::npos) << run.output;
+  EXPECT_NE(run.output.find("No space left on device; training goes on"), std::string::npos) << run.output;
+  EXPECT_EQ(numbers(folder_ / "seen").size(), 4u) << run.output;
+  EXPECT_TRUE(verify_checkpoint(folder_ / "seen" / "global_step_1").ok());
+  EXPECT_FALSE(fs::exists(folder_ / "seen" / "global_step_2"));
+  for (const char* step : {"global_step_3", "global_step_4"}) EXPECT_TRUE(verify_checkpoint(folder_ / "seen" / step).ok()) << step;
 }
 
 TEST_F(TrainerTest, AKilledPolicyWorkerIsTheErrorNotItsPeersBrokenConnections) {

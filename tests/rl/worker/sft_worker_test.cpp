@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cmath>
 #include <functional>
 #include <thread>
@@ -58,6 +59,7 @@ class SftWorkerTest : public ::testing::Test {
 
   struct StepResult {
     std::vector<float> gradient;
+    std::vector<float> moved;  // by which the weights are others than before
     Metrics metrics;
   };
   static StepResult step(std::int64_t rows, int ranks, const SftWorkerOptions& options) {
@@ -71,12 +73,15 @@ class SftWorkerTest : public ::testing::Test {
         std::unique_ptr<Communicator> group = make_single_communicator();
         if (ranks > 1) group = std::move(*make_gloo_communicator(rendezvous, {.rank = rank, .size = ranks, .host = "127.0.0.1"}));
         const auto worker = make(options, std::move(group));
+        const at::Tensor before = worker->learner().model().parameters().arena().clone();
         const auto report = worker->update(batch(rows * rank / ranks, rows * (rank + 1) / ranks), total, 1e-2);
         ASSERT_TRUE(report.ok()) << report.status().to_string();
         metrics[static_cast<std::size_t>(rank)] = *report;
         if (rank != 0) return;
         const std::vector<OptimizerState> state = worker->learner().optimizer_state();
         result.gradient.assign(state.front().values.begin(), state.front().values.end());
+        const at::Tensor moved = worker->learner().model().parameters().arena().sub(before);
+        result.moved.assign(moved.const_data_ptr<float>(), moved.const_data_ptr<float>() + moved.numel());
       });
     }
     for (std::thread& thread : threads) thread.join();
@@ -109,6 +114,27 @@ TEST_F(SftWorkerTest, TheGradientDependsOnNeitherMicroBatchesNorWorkers) {
     EXPECT_LE(distance(whole.gradient, other.gradient), 1e-6) << ranks << " workers, " << limits.samples_max << " rows, " << limits.tokens_max << " tokens";
     EXPECT_NEAR(whole.metrics.at("train/loss"), other.metrics.at("train/loss"), 1e-6);
     EXPECT_NEAR(whole.metrics.at("train/grad_norm"), other.metrics.at("train/grad_norm"), 1e-5);
+  }
+}
+
+// What is clipped is the gradient of all workers' rows together, and what is told is its norm before.
+TEST_F(SftWorkerTest, AGradientAboveTheLimitIsScaledDownToIt) {
+  for (const int ranks : {1, 2}) {
+    const StepResult whole = step(7, ranks, options());
+    const double norm = whole.metrics.at("train/grad_norm");
+    for (const double share : {0.25, 4.0}) {
+      SCOPED_TRACE(std::to_string(ranks) + " workers, a limit of " + std::to_string(share) + " norms");
+      SftWorkerOptions limited = options();
+      limited.learner.grad_norm_max = share * norm;
+      const StepResult clipped = step(7, ranks, limited);
+      const auto scaled = [&](std::vector<float> values) {
+        for (float& value : values) value *= static_cast<float>(std::min(1.0, share));
+        return values;
+      };
+      EXPECT_NEAR(clipped.metrics.at("train/grad_norm"), norm, 1e-6 * norm);
+      EXPECT_LE(distance(scaled(whole.gradient), clipped.gradient), 1e-5);
+      EXPECT_LE(distance(scaled(whole.moved), clipped.moved), 1e-3);  // weights are rounded
+    }
   }
 }
 
