@@ -16,12 +16,14 @@ using runtime::Status;
 constexpr const char* kActor = "actor_rollout_ref.actor.";
 constexpr const char* kSharedHead = "actor_rollout_ref.model.custom_forward";
 constexpr const char* kRollout = "actor_rollout_ref.rollout.";
-// Activations of one forward and backward pass: about 2 MB a token for a model of 135 million parameters.
+// Activations of one forward and backward pass: about 2 MB a token for a model of 135 million parameters. More tokens fill a GPU better; on a CPU they only cost memory.
 constexpr std::int64_t kMicroBatchTokens = 2048;
 
 // FIRE's hot first token; Chen et al. 2024, arXiv:2410.21236, section 3.
 constexpr float kFireTemperature = 30.0F;
 constexpr std::int64_t kFireTopK = 16;
+
+bool is_cuda(const std::string& device) { return device.starts_with("cuda"); }
 
 std::string optim_section(const std::string& role) { return (role.empty() ? "" : role + ".") + "optim."; }
 
@@ -70,14 +72,47 @@ Result<LearnerOptions> learner_from_config(const Config& config, const std::stri
   return options;
 }
 
-Result<MicroBatchLimits> micro_batch_from_config(const Config& config, const std::string& role) {
-  const std::string key = role + ".ppo_micro_batch_size_per_gpu";
-  const Result<std::optional<std::int64_t>> samples = config.find_int(key);
-  if (!samples.ok()) return samples.status();
-  if (*samples && **samples < 0) return config.out_of_range(key, "at least 1");
-  // A size in samples is the user's word; without one the limit is in tokens.
-  if (samples->value_or(0) > 0) return MicroBatchLimits{.samples_max = **samples, .tokens_max = 0};
-  return MicroBatchLimits{.samples_max = 0, .tokens_max = kMicroBatchTokens};
+namespace {
+
+// What bounds the passes of a role: a number of samples, or of tokens where passes are filled by these.
+struct PassKeys {
+  std::string samples;
+  std::string by_tokens;
+  std::string tokens;
+};
+
+// Nothing: no key says.
+Result<std::optional<MicroBatchLimits>> read_passes(const Config& config, const PassKeys& keys, const std::string& device) {
+  ConfigReader read(config);
+  const std::int64_t samples = read.find_int(keys.samples).value_or(0);
+  const bool by_tokens = read.get_bool(keys.by_tokens);
+  const std::int64_t tokens = read.get_int(keys.tokens);
+  if (!read.status().ok()) return read.status();
+  if (samples < 0) return config.out_of_range(keys.samples, "at least 1");
+  if (tokens < 1) return config.out_of_range(keys.tokens, "at least 1");
+  if (by_tokens) return std::optional(MicroBatchLimits{.samples_max = 0, .tokens_max = is_cuda(device) ? tokens : std::min(tokens, kMicroBatchTokens)});
+  if (samples > 0) return std::optional(MicroBatchLimits{.samples_max = samples, .tokens_max = 0});
+  return std::optional<MicroBatchLimits>();
+}
+
+}  // namespace
+
+Result<MicroBatchLimits> micro_batch_from_config(const Config& config, const std::string& role, const std::string& device) {
+  const auto limits = read_passes(config, {role + ".ppo_micro_batch_size_per_gpu", role + ".use_dynamic_bsz", role + ".ppo_max_token_len_per_gpu"}, device);
+  if (!limits.ok()) return limits.status();
+  return limits->value_or(MicroBatchLimits{.samples_max = 0, .tokens_max = kMicroBatchTokens});
+}
+
+Result<MicroBatchLimits> scoring_batch_from_config(const Config& config, const std::string& role, const std::string& device) {
+  const bool critic = role == kCriticRole;
+  const PassKeys keys = critic ? PassKeys{role + ".forward_micro_batch_size_per_gpu", role + ".use_dynamic_bsz", role + ".forward_max_token_len_per_gpu"}
+                               : PassKeys{role + ".log_prob_micro_batch_size_per_gpu", role + ".log_prob_use_dynamic_bsz", role + ".log_prob_max_token_len_per_gpu"};
+  const auto limits = read_passes(config, keys, device);
+  if (!limits.ok()) return limits.status();
+  if (!*limits) return micro_batch_from_config(config, critic ? kCriticRole : kActorRole, device);
+  MicroBatchLimits found = **limits;
+  if (!is_cuda(device)) found.tokens_max = found.tokens_max > 0 ? std::min(found.tokens_max, kMicroBatchTokens) : kMicroBatchTokens;
+  return found;
 }
 
 Result<std::optional<AdapterOptions>> AdapterOptions::from_config(const Config& config, const std::string& section) {
@@ -140,9 +175,10 @@ Result<OffloadOptions> offload_from_config(const Config& config, const std::stri
 
 bool is_bf16(const std::string& dtype) { return dtype == "bfloat16" || dtype == "bf16"; }
 
-Result<CriticOptions> CriticOptions::from_config(const Config& config) {
+Result<CriticOptions> CriticOptions::from_config(const Config& config, const std::string& device) {
   ConfigReader read(config);
   CriticOptions options;
+  options.device = device;
   options.epochs = read.get_int("critic.ppo_epochs");
   options.recompute_layers = read.get_bool("critic.model.enable_gradient_checkpointing");
   options.bf16 = is_bf16(read.get_string("critic.fsdp.dtype"));
@@ -158,9 +194,12 @@ Result<CriticOptions> CriticOptions::from_config(const Config& config) {
   const Result<OffloadOptions> offload = offload_from_config(config, "critic.fsdp");
   if (!offload.ok()) return offload.status();
   options.learner.offload = *offload;
-  const Result<MicroBatchLimits> micro_batch = micro_batch_from_config(config, kCriticRole);
+  const Result<MicroBatchLimits> micro_batch = micro_batch_from_config(config, kCriticRole, device);
   if (!micro_batch.ok()) return micro_batch.status();
   options.micro_batch = *micro_batch;
+  const Result<MicroBatchLimits> scoring_batch = scoring_batch_from_config(config, kCriticRole, device);
+  if (!scoring_batch.ok()) return scoring_batch.status();
+  options.scoring_batch = *scoring_batch;
   const Result<ValueObjective> objective = ValueObjective::from_config(config);
   if (!objective.ok()) return objective.status();
   options.objective = *objective;
@@ -170,11 +209,12 @@ Result<CriticOptions> CriticOptions::from_config(const Config& config) {
   return options;
 }
 
-Result<PolicyOptions> PolicyOptions::from_config(const Config& config) {
+Result<PolicyOptions> PolicyOptions::from_config(const Config& config, const std::string& device) {
   ConfigReader read(config);
   const std::string rollout = kRollout;
   const std::string actor = kActor;
   PolicyOptions options;
+  options.device = device;
   options.training = read_sampling(read, rollout);
   options.validation = read_sampling(read, rollout + "val_kwargs.");
   if (!read.get_bool(rollout + "val_kwargs.do_sample")) options.validation.temperature = 0.0F;
@@ -226,9 +266,13 @@ Result<PolicyOptions> PolicyOptions::from_config(const Config& config) {
   const Result<OffloadOptions> offload = offload_from_config(config, actor + "fsdp_config");
   if (!offload.ok()) return offload.status();
   options.learner.offload = *offload;
-  const Result<MicroBatchLimits> micro_batch = micro_batch_from_config(config, kActorRole);
+  const Result<MicroBatchLimits> micro_batch = micro_batch_from_config(config, kActorRole, device);
   if (!micro_batch.ok()) return micro_batch.status();
   options.micro_batch = *micro_batch;
+  const Result<MicroBatchLimits> scoring_batch = scoring_batch_from_config(config, kRolloutRole, device);
+  if (!scoring_batch.ok()) return scoring_batch.status();
+  options.scoring_batch = *scoring_batch;
+  if (const auto reference = scoring_batch_from_config(config, kReferenceRole, device); !reference.ok()) return reference.status();  // the reference's own, found wrong before it starts
   Result<std::optional<AgentOptions>> agent = AgentOptions::from_config(config);
   if (!agent.ok()) return agent.status();
   options.agent = std::move(*agent);
@@ -245,14 +289,16 @@ Result<PolicyOptions> PolicyOptions::from_config(const Config& config) {
   if (options.agent && options.training.first_temperature > 0.0F) {
     return runtime::unimplemented(rollout + "use_fire_sampling=true with several turns: which of a conversation's first tokens are hot is not said; leave one of the two out");
   }
-  // In bf16 the old log-probs are those of the present weights; of samples that are trained on again they are not.
+  // In bf16 the old log-probs are those of the present weights; of samples that other weights drew they are not.
   const bool replays = read.find_bool("sample_store.enable").value_or(false);
+  const bool draws_beside = !read.find_bool("actor_rollout_ref.hybrid_engine").value_or(true);
   const std::string mode = read.find_string("trainer.v1.trainer_mode").value_or("sync");
-  const bool draws_first = read.find_bool("actor_rollout_ref.hybrid_engine").value_or(true) && (mode == "sync" || mode == "colocate_sync");
-  options.samples_are_older = replays || !draws_first;
+  const bool draws_ahead = mode == "separate_async" || mode == "colocate_async";
+  options.samples_are_older = replays || draws_beside || draws_ahead;
   if (!read.status().ok()) return read.status();
-  if (options.bf16 && replays) {
-    return runtime::unimplemented(actor + "fsdp_config.dtype=bfloat16 with sample_store.enable=true: samples of earlier steps need the log-probs that they were drawn with; leave one of the two out");
+  if (options.bf16 && options.samples_are_older) {
+    const std::string why = replays ? "sample_store.enable=true" : draws_ahead ? "trainer.v1.trainer_mode=" + mode : "actor_rollout_ref.hybrid_engine=false";
+    return runtime::unimplemented(actor + "fsdp_config.dtype=bfloat16 with " + why + ": samples of earlier weights need the log-probs that they were drawn with; leave one of the two out");
   }
   if (options.critic && options.adapter) {
     return runtime::unimplemented("actor_rollout_ref.model.custom_forward=true with lora_rank: an adapter leaves the model's own weights as they are, a head on it included; "

@@ -42,6 +42,19 @@ TEST(PolicyOptions, ReadsPrecision) {
   EXPECT_EQ(replayed.status().code(), runtime::ErrorCode::kUnimplemented);
 }
 
+TEST(PolicyOptions, SamplesOfEarlierWeightsNeedTheirOwnLogProbs) {
+  const std::string bf16 = "actor_rollout_ref.actor.fsdp_config.dtype=bfloat16";
+  for (const char* older : {"sample_store.enable=true", "actor_rollout_ref.hybrid_engine=false", "trainer.v1.trainer_mode=separate_async", "trainer.v1.trainer_mode=colocate_async"}) {
+    const auto refused = PolicyOptions::from_config(config({bf16, older}));
+    EXPECT_EQ(refused.status().code(), runtime::ErrorCode::kUnimplemented) << older;
+    EXPECT_NE(refused.status().message().find(older), std::string::npos) << refused.status().message();
+    const auto exact = PolicyOptions::from_config(config({older}));
+    ASSERT_TRUE(exact.ok()) << exact.status().to_string();
+    EXPECT_TRUE(exact->samples_are_older) << older;
+  }
+  EXPECT_TRUE(PolicyOptions::from_config(config({bf16, "trainer.v1.trainer_mode=colocate_sync"})).ok());
+}
+
 TEST(PolicyOptions, ReadsAdaptersAndSharedCritics) {
   EXPECT_FALSE(PolicyOptions::from_config(config())->adapter.has_value());
   EXPECT_FALSE(PolicyOptions::from_config(config())->critic.has_value());
@@ -81,6 +94,54 @@ TEST(PolicyOptions, AMicroBatchInSamplesReplacesTheOneInTokens) {
   const auto options = PolicyOptions::from_config(config({"actor_rollout_ref.actor.ppo_micro_batch_size_per_gpu=2"}));
   ASSERT_TRUE(options.ok());
   EXPECT_EQ(options->micro_batch, (MicroBatchLimits{.samples_max = 2, .tokens_max = 0}));
+}
+
+TEST(PolicyOptions, APassHasAsManyTokensAsTheKeySaysAndOnACpuNoMoreThanPay) {
+  const auto limits = [](const std::string& device, std::vector<std::string> overrides) { return PolicyOptions::from_config(config(std::move(overrides)), device)->micro_batch; };
+  const auto tokens = [](std::int64_t count) { return MicroBatchLimits{.samples_max = 0, .tokens_max = count}; };
+  const std::string dynamic = "actor_rollout_ref.actor.use_dynamic_bsz=true";
+  const std::string size = "actor_rollout_ref.actor.ppo_max_token_len_per_gpu=";
+  EXPECT_EQ(limits("", {}), tokens(2048));
+  EXPECT_EQ(limits("cuda", {}), tokens(2048));
+  EXPECT_EQ(limits("cuda", {size + "8192"}), tokens(2048)) << "only read where passes are filled by tokens";
+  EXPECT_EQ(limits("cuda", {dynamic}), tokens(16384));
+  EXPECT_EQ(limits("cuda:0", {dynamic, size + "8192"}), tokens(8192));
+  EXPECT_EQ(limits("cuda", {dynamic, "actor_rollout_ref.actor.ppo_micro_batch_size_per_gpu=2"}), tokens(16384)) << "verl does not read the number of samples then, either";
+  EXPECT_EQ(limits("cpu", {dynamic, size + "8192"}), tokens(2048));
+  EXPECT_EQ(limits("", {dynamic, size + "300"}), tokens(300));
+}
+
+TEST(PolicyOptions, PassesThatOnlyScoreHaveKeysOfTheirOwn) {
+  const auto scoring = [](const std::string& role, const std::string& device, std::vector<std::string> overrides) { return *scoring_batch_from_config(config(std::move(overrides)), role, device); };
+  const auto of = [](std::int64_t samples, std::int64_t tokens) { return MicroBatchLimits{.samples_max = samples, .tokens_max = tokens}; };
+  const std::string dynamic = "actor_rollout_ref.actor.use_dynamic_bsz=true";
+  for (const char* role : {kRolloutRole, kReferenceRole}) {
+    const std::string section = std::string(role) + ".log_prob_";
+    EXPECT_EQ(scoring(role, "cuda", {}), of(0, 2048));
+    EXPECT_EQ(scoring(role, "cuda", {dynamic, "actor_rollout_ref.actor.ppo_max_token_len_per_gpu=9000"}), of(0, 9000)) << "by its reference";
+    EXPECT_EQ(scoring(role, "cuda", {dynamic, section + "max_token_len_per_gpu=30000"}), of(0, 30000));
+    EXPECT_EQ(scoring(role, "", {dynamic, section + "max_token_len_per_gpu=30000"}), of(0, 2048));
+    EXPECT_EQ(scoring(role, "cuda", {section + "micro_batch_size_per_gpu=32"}), of(32, 0));
+    EXPECT_EQ(scoring(role, "", {section + "micro_batch_size_per_gpu=32"}), of(32, 2048)) << "the result does not depend on it, and more only costs memory";
+    EXPECT_EQ(scoring(role, "", {"actor_rollout_ref.actor.ppo_micro_batch_size_per_gpu=3"}), of(3, 0)) << "as the policy's own passes";
+  }
+  const auto critic = CriticOptions::from_config(config({dynamic, "critic.forward_max_token_len_per_gpu=65536"}), "cuda");
+  ASSERT_TRUE(critic.ok()) << critic.status().to_string();
+  EXPECT_EQ(critic->micro_batch, of(0, 32768));
+  EXPECT_EQ(critic->scoring_batch, of(0, 65536));
+  EXPECT_EQ(CriticOptions::from_config(config({"critic.ppo_max_token_len_per_gpu=700", "critic.use_dynamic_bsz=true"}))->scoring_batch, of(0, 700));
+}
+
+TEST(PolicyOptions, APassOfNoTokensIsRefusedByItsKey) {
+  for (const char* wrong : {"actor_rollout_ref.actor.ppo_max_token_len_per_gpu=0", "actor_rollout_ref.rollout.log_prob_max_token_len_per_gpu=-1", "actor_rollout_ref.ref.log_prob_max_token_len_per_gpu=0",
+                            "actor_rollout_ref.ref.log_prob_micro_batch_size_per_gpu=-4"}) {
+    const auto options = PolicyOptions::from_config(config({wrong}));
+    EXPECT_EQ(options.status().code(), runtime::ErrorCode::kInvalidArgument) << wrong;
+    EXPECT_NE(options.status().message().find(std::string(wrong).substr(0, std::string(wrong).find('='))), std::string::npos) << options.status().message();
+  }
+  for (const char* wrong : {"critic.ppo_max_token_len_per_gpu=0", "critic.forward_max_token_len_per_gpu=0"}) {
+    EXPECT_EQ(CriticOptions::from_config(config({wrong})).status().code(), runtime::ErrorCode::kInvalidArgument) << wrong;
+  }
 }
 
 TEST(PolicyOptions, NamesTheKeyThatIsOutOfRange) {
