@@ -311,7 +311,8 @@ Status Trainer::open_logs() {
                               .project = options_.project,
                               .experiment = options_.experiment,
                               .config = config_.to_json(),
-                              .console = console});
+                              .console = console,
+                              .tensorboard_folder = options_.tensorboard_folder});
   if (!log.ok()) return log.status();
   logger_ = std::move(*log);
   return {};

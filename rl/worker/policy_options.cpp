@@ -169,6 +169,9 @@ Result<OffloadOptions> offload_from_config(const Config& config, const std::stri
   const bool all = read.find_bool(section + ".offload_policy").value_or(false);  // FSDP2's name for it
   options.parameters = read.find_bool(section + ".param_offload").value_or(false) || all;
   options.gradients = read.find_bool(section + ".grad_offload").value_or(false) || all;
+  const std::string megatron = section.substr(0, section.rfind('.')) + ".megatron";  // beside the section of FSDP
+  options.parameters = options.parameters || read.find_bool(megatron + ".param_offload").value_or(false);
+  options.gradients = options.gradients || read.find_bool(megatron + ".grad_offload").value_or(false);
   if (!read.status().ok()) return read.status();
   return options;
 }
@@ -307,28 +310,85 @@ Result<PolicyOptions> PolicyOptions::from_config(const Config& config, const std
   return options;
 }
 
+namespace {
+
+// The schedule by the one of its names that is set: FSDP's, Megatron's or torchtitan's.
+Result<LrScheduleOptions::Kind> read_schedule_kind(const Config& config, const std::string& optim) {
+  const std::string own = optim + "lr_scheduler_type";
+  ConfigReader read(config);
+  std::string key = own;
+  std::string name = read.get_string(own);
+  for (const char* other : {"lr_decay_style", "decay_type"}) {
+    const std::optional<std::string> value = read.find_string(optim + other);
+    if (!value) continue;
+    const std::string meant = *value == "WSD" ? "wsd" : *value;
+    if ((key != own || config.is_set(own)) && meant != name) {
+      return runtime::invalid_argument(key + "=" + name + " and " + optim + other + "=" + *value + " are two names of the schedule, with different values: leave one out");
+    }
+    key = optim + other;
+    name = meant;
+  }
+  if (!read.status().ok()) return read.status();
+  const Result<LrScheduleOptions::Kind> parsed = parse_lr_schedule(name);
+  if (!parsed.ok()) return parsed.status().with_context(key);
+  return parsed;
+}
+
+// A share of the peak that other engines have other keys for, some of which say the rate itself. 0 says nothing.
+struct ShareKey {
+  const char* key;
+  bool is_rate;
+};
+
+Result<double> read_share(const Config& config, const std::string& optim, std::initializer_list<ShareKey> keys, double peak) {
+  std::string found;
+  double share = 0.0;
+  for (const auto& [name, is_rate] : keys) {
+    const std::string key = optim + name;
+    const Result<std::optional<double>> value = config.find_float(key);
+    if (!value.ok()) return value.status();
+    const double given = value->value_or(0.0);
+    if (is_rate && !(given >= 0 && given <= peak)) return config.out_of_range(key, "from 0 to " + optim + "lr");
+    if (!is_rate && !(given >= 0 && given <= 1)) return config.out_of_range(key, "in [0, 1]");
+    if (given == 0.0) continue;
+    const double meant = is_rate ? given / peak : given;
+    if (!found.empty() && meant != share) return runtime::invalid_argument(found + " and " + key + " say the same thing with different values: leave one out");
+    found = key;
+    share = meant;
+  }
+  return share;
+}
+
+}  // namespace
+
 Result<LrScheduleOptions> lr_schedule_from_config(const Config& config, const std::string& role, std::int64_t total_steps) {
   ConfigReader read(config);
   const std::string optim = optim_section(role);
   LrScheduleOptions options;
   options.peak = read.get_float(optim + "lr");
-  options.min_ratio = read.get_float(optim + "min_lr_ratio");
   options.cycles = read.get_float(optim + "num_cycles");
   options.decay_ratio = read.get_float(optim + "lr_decay_ratio");
-  const std::string kind = read.get_string(optim + "lr_scheduler_type");
   const std::int64_t own_total = read.get_int(optim + "total_training_steps");
   const std::int64_t warmup = read.get_int(optim + "lr_warmup_steps");
   const double warmup_ratio = read.get_float(optim + "lr_warmup_steps_ratio");
+  const std::optional<std::int64_t> decay_steps = read.find_int(optim + "lr_decay_steps");
   if (!read.status().ok()) return read.status();
-  const Result<LrScheduleOptions::Kind> parsed = parse_lr_schedule(kind);
-  if (!parsed.ok()) return parsed.status().with_context(optim + "lr_scheduler_type");
+  const Result<LrScheduleOptions::Kind> kind = read_schedule_kind(config, optim);
+  if (!kind.ok()) return kind.status();
   if (!(options.peak >= 0) || !std::isfinite(options.peak)) return config.out_of_range(optim + "lr", "at least 0");
-  if (options.min_ratio < 0 || options.min_ratio > 1) return config.out_of_range(optim + "min_lr_ratio", "in [0, 1]");
+  const Result<double> end = read_share(config, optim, {{"min_lr_ratio", false}, {"min_lr_factor", false}, {"min_lr", true}, {"lr_min", true}}, options.peak);
+  if (!end.ok()) return end.status();
+  const Result<double> begin = read_share(config, optim, {{"init_lr_ratio", false}, {"lr_warmup_init", true}}, options.peak);
+  if (!begin.ok()) return begin.status();
   if (options.decay_ratio < 0 || options.decay_ratio > 1) return config.out_of_range(optim + "lr_decay_ratio", "in [0, 1]");
   if (warmup_ratio < 0 || warmup_ratio > 1) return config.out_of_range(optim + "lr_warmup_steps_ratio", "in [0, 1]");
-  options.kind = *parsed;
-  options.total_steps = own_total > 0 ? own_total : total_steps;
-  options.warmup_steps = warmup >= 0 ? warmup : static_cast<std::int64_t>(warmup_ratio * static_cast<double>(options.total_steps));
+  if (decay_steps.value_or(1) < 1) return config.out_of_range(optim + "lr_decay_steps", "at least 1");
+  options.kind = *kind;
+  options.min_ratio = *end;
+  options.start_ratio = *begin;
+  const std::int64_t steps = own_total > 0 ? own_total : total_steps;
+  options.warmup_steps = warmup >= 0 ? warmup : static_cast<std::int64_t>(warmup_ratio * static_cast<double>(steps));
+  options.total_steps = decay_steps.value_or(steps);
   return options;
 }
 

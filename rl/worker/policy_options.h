@@ -117,7 +117,7 @@ inline constexpr const char* kReferenceRole = "actor_rollout_ref.ref";
 /// `<role>.optim` and `<role>.grad_clip`; of a stage `optim` and `optim.clip_grad`. kInvalidArgument: a value out of range, by key.
 runtime::Result<LearnerOptions> learner_from_config(const Config& config, const std::string& role);
 
-/// `<section>.param_offload`, `.grad_offload` and `.offload_policy` (both of them), of a policy or critic; of "actor_rollout_ref.ref.fsdp_config" without gradients.
+/// `<section>.param_offload`, `.grad_offload` and `.offload_policy` (both of them), of a policy or critic; of "actor_rollout_ref.ref.fsdp_config" without gradients. The first two count as `megatron.*` beside the section, too.
 /// kInvalidArgument: no boolean, by key.
 runtime::Result<OffloadOptions> offload_from_config(const Config& config, const std::string& section);
 
@@ -132,7 +132,7 @@ runtime::Result<MicroBatchLimits> micro_batch_from_config(const Config& config, 
 /// actor's for the reference). On a CPU a pass has at most 2048 tokens in any case.
 runtime::Result<MicroBatchLimits> scoring_batch_from_config(const Config& config, const std::string& role, const std::string& device = {});
 
-/// The schedule of `<role>.optim`, for a run of `total_steps`. kInvalidArgument: a value out of range, by key.
+/// The schedule of `<role>.optim`, for a run of `total_steps`, by FSDP's names of the keys or other engines'. kInvalidArgument: a value out of range, by key; two keys that contradict each other.
 runtime::Result<LrScheduleOptions> lr_schedule_from_config(const Config& config, const std::string& role, std::int64_t total_steps);
 
 }  // namespace rl

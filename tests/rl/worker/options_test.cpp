@@ -3,6 +3,7 @@
 
 #include <cmath>
 
+#include "rl/config/stage_keys.h"
 #include "rl/worker/policy_options.h"
 #include "rl/worker/worker_group.h"
 
@@ -169,6 +170,63 @@ TEST(LrSchedule, WarmsUpForARatioOfTheRun) {
   EXPECT_EQ(schedule->warmup_steps, 5);
   EXPECT_EQ(schedule->total_steps, 50);
   EXPECT_FALSE(lr_schedule_from_config(config({optim + "lr_warmup_steps_ratio=2"}), kActorRole, 50).ok());
+}
+
+TEST(LrSchedule, IsUnderstoodByTheNamesOfOtherEngines) {
+  const std::string optim = "actor_rollout_ref.actor.optim.";
+  const auto schedule = [&](std::vector<std::string> keys) {
+    for (std::string& key : keys) key = optim + key;
+    keys.push_back(optim + "lr=1e-3");
+    return lr_schedule_from_config(config(keys), kActorRole, 50);
+  };
+  const auto megatron = schedule({"lr_decay_style=cosine", "min_lr=1e-4", "lr_decay_steps=40", "lr_warmup_steps_ratio=0.1"});
+  ASSERT_TRUE(megatron.ok()) << megatron.status().to_string();
+  EXPECT_EQ(megatron->kind, LrScheduleOptions::Kind::kCosine);
+  EXPECT_DOUBLE_EQ(megatron->min_ratio, 0.1);
+  EXPECT_EQ(megatron->total_steps, 40);
+  EXPECT_EQ(megatron->warmup_steps, 5);
+  EXPECT_EQ(schedule({"lr_decay_style=WSD"})->kind, LrScheduleOptions::Kind::kWsd);
+  EXPECT_EQ(schedule({"lr_decay_style=WSD", "lr_scheduler_type=wsd"})->kind, LrScheduleOptions::Kind::kWsd);
+  EXPECT_DOUBLE_EQ(schedule({"min_lr_factor=0.25"})->min_ratio, 0.25);
+  EXPECT_DOUBLE_EQ(schedule({"min_lr_ratio=0.25", "min_lr=0"})->min_ratio, 0.25);
+
+  const auto refused = [&](std::vector<std::string> keys, const std::string& part) {
+    const auto wrong = schedule(std::move(keys));
+    EXPECT_EQ(wrong.status().code(), runtime::ErrorCode::kInvalidArgument);
+    EXPECT_NE(wrong.status().message().find(part), std::string::npos) << wrong.status().message();
+  };
+  refused({"lr_decay_style=cosine", "lr_scheduler_type=linear"}, "two names of the schedule");
+  refused({"min_lr_ratio=0.5", "min_lr=1e-4"}, "with different values");
+  refused({"min_lr=1"}, "optim.min_lr: must be from 0 to ");
+  refused({"min_lr_ratio=2"}, "optim.min_lr_ratio");
+  refused({"lr_decay_steps=0"}, "optim.lr_decay_steps");
+  EXPECT_NE(Config::load({.file = std::nullopt, .overrides = {optim + "lr_decay_style=inverse-square-root"}}).status().message().find("inverse square roots"), std::string::npos);
+}
+
+TEST(LrSchedule, OfAStageTakesTheKeysOfItsEngines) {
+  const auto schedule = [](const std::vector<std::string>& keys) {
+    const auto config = Config::load({.file = std::nullopt, .overrides = keys, .keys = &sft_keys()});
+    EXPECT_TRUE(config.ok()) << config.status().to_string();
+    return lr_schedule_from_config(*config, kStageRole, 100);
+  };
+  const auto megatron = schedule({"optim.lr=2e-5", "optim.lr_warmup_init=2e-6", "optim.min_lr=2e-6", "optim.lr_decay_style=cosine"});
+  ASSERT_TRUE(megatron.ok()) << megatron.status().to_string();
+  EXPECT_DOUBLE_EQ(megatron->start_ratio, 0.1);
+  EXPECT_DOUBLE_EQ(megatron->min_ratio, 0.1);
+  EXPECT_DOUBLE_EQ(schedule({"optim.lr=1e-4", "optim.lr_min=1e-5"})->min_ratio, 0.1);
+  EXPECT_DOUBLE_EQ(schedule({"optim.init_lr_ratio=0.3"})->start_ratio, 0.3);
+  EXPECT_EQ(schedule({"optim.decay_type=linear"})->kind, LrScheduleOptions::Kind::kLinear);
+  EXPECT_EQ(schedule({})->kind, LrScheduleOptions::Kind::kConstant);
+  EXPECT_FALSE(schedule({"optim.decay_type=linear", "optim.lr_decay_style=cosine"}).ok());
+}
+
+TEST(Offload, IsMegatronsToo) {
+  EXPECT_FALSE(offload_from_config(config(), "actor_rollout_ref.actor.fsdp_config")->parameters);
+  const auto actor = offload_from_config(config({"actor_rollout_ref.actor.megatron.param_offload=true", "actor_rollout_ref.actor.megatron.optimizer_offload=true"}), "actor_rollout_ref.actor.fsdp_config");
+  EXPECT_TRUE(actor->parameters);
+  EXPECT_FALSE(actor->gradients);
+  EXPECT_TRUE(offload_from_config(config({"critic.megatron.grad_offload=true"}), "critic.fsdp")->gradients);
+  EXPECT_TRUE(offload_from_config(config({"actor_rollout_ref.ref.megatron.param_offload=true"}), "actor_rollout_ref.ref.fsdp_config")->parameters);
 }
 
 TEST(SlotOptions, OneWorkerANodeUnlessToldOtherwise) {
