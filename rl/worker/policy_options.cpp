@@ -23,7 +23,7 @@ constexpr std::int64_t kMicroBatchTokens = 2048;
 constexpr float kFireTemperature = 30.0F;
 constexpr std::int64_t kFireTopK = 16;
 
-bool is_cuda(const std::string& device) { return device.starts_with("cuda"); }
+bool is_cpu(const std::string& device) { return device.empty() || device.starts_with("cpu"); }
 
 std::string optim_section(const std::string& role) { return (role.empty() ? "" : role + ".") + "optim."; }
 
@@ -90,7 +90,7 @@ Result<std::optional<MicroBatchLimits>> read_passes(const Config& config, const 
   if (!read.status().ok()) return read.status();
   if (samples < 0) return config.out_of_range(keys.samples, "at least 1");
   if (tokens < 1) return config.out_of_range(keys.tokens, "at least 1");
-  if (by_tokens) return std::optional(MicroBatchLimits{.samples_max = 0, .tokens_max = is_cuda(device) ? tokens : std::min(tokens, kMicroBatchTokens)});
+  if (by_tokens) return std::optional(MicroBatchLimits{.samples_max = 0, .tokens_max = is_cpu(device) ? std::min(tokens, kMicroBatchTokens) : tokens});
   if (samples > 0) return std::optional(MicroBatchLimits{.samples_max = samples, .tokens_max = 0});
   return std::optional<MicroBatchLimits>();
 }
@@ -111,7 +111,7 @@ Result<MicroBatchLimits> scoring_batch_from_config(const Config& config, const s
   if (!limits.ok()) return limits.status();
   if (!*limits) return micro_batch_from_config(config, critic ? kCriticRole : kActorRole, device);
   MicroBatchLimits found = **limits;
-  if (!is_cuda(device)) found.tokens_max = found.tokens_max > 0 ? std::min(found.tokens_max, kMicroBatchTokens) : kMicroBatchTokens;
+  if (is_cpu(device)) found.tokens_max = found.tokens_max > 0 ? std::min(found.tokens_max, kMicroBatchTokens) : kMicroBatchTokens;
   return found;
 }
 

@@ -129,7 +129,7 @@ bool is_bf16(const std::string& dtype);
 runtime::Result<MicroBatchLimits> micro_batch_from_config(const Config& config, const std::string& role, const std::string& device = {});
 
 /// The same of passes without backward: `<role>.log_prob_*` of kRolloutRole and kReferenceRole, `critic.forward_*` of kCriticRole; where they do not say, those of the role that learns (the
-/// actor's for the reference). On a CPU a pass has at most 2048 tokens in any case.
+/// actor's for the reference). On a CPU so many samples have at most 2048 tokens, too.
 runtime::Result<MicroBatchLimits> scoring_batch_from_config(const Config& config, const std::string& role, const std::string& device = {});
 
 /// The schedule of `<role>.optim`, for a run of `total_steps`, by FSDP's names of the keys or other engines'. kInvalidArgument: a value out of range, by key; two keys that contradict each other.
