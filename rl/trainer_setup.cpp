@@ -13,6 +13,7 @@
 #include "rl/train/learner.h"
 #include "rl/train/reward_model_path.h"
 #include "rl/train/step_metrics.h"
+#include "rl/train/teacher_vocabulary.h"
 #include "rl/train/toy_model.h"
 #include "rl/trainer.h"
 #include "rl/watch/metric_log.h"
@@ -104,6 +105,7 @@ Status Trainer::start_all() {
   if (options_.uses_critic() && !options_.critic_model.empty()) {
     Result<fs::path> critic_model = resolve_model(config_, "critic.model.path", options_.seed);
     if (!critic_model.ok()) return critic_model.status();
+    if (const Status reads = check_reads_vocabulary(model_, *critic_model, "critic"); !reads.ok()) return reads.with_context("critic.model.path");
     critic_model_ = std::move(*critic_model);
   }
   if (policy_options->adapter) {
@@ -192,6 +194,7 @@ Status Trainer::open_data(std::int64_t workers) {
     warm_options.python_sampler = {};
     warm_options.batch_prompts = warm_options.mini_batch_prompts = options_.warm_start.batch_rows;
     warm_options.batch_key = "sft.train_batch_size";
+    warm_options.demonstrations = true;
     feed = PromptFeed::create(config_, **demonstrations, warm_options);
     if (!feed.ok()) return feed.status().with_context("warm start");
     demonstration_feed_ = std::move(*feed);
@@ -309,7 +312,8 @@ Status Trainer::open_logs() {
                               .project = options_.project,
                               .experiment = options_.experiment,
                               .config = config_.to_json(),
-                              .console = console});
+                              .console = console,
+                              .tensorboard_folder = options_.tensorboard_folder});
   if (!log.ok()) return log.status();
   logger_ = std::move(*log);
   return {};

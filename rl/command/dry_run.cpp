@@ -130,6 +130,24 @@ std::int64_t rows_computed(std::int64_t samples, std::int64_t samples_per_prompt
   return samples * longest - (samples - groups) * prompt;
 }
 
+// What of a pass decides its memory, of a worker with `share` samples.
+void set_pass(MemoryOptions& options, const MicroBatchLimits& limits, std::int64_t share, std::int64_t samples_per_prompt, std::int64_t longest, std::int64_t responses) {
+  std::int64_t tokens = share * longest;
+  if (limits.samples_max > 0) tokens = std::min(tokens, limits.samples_max * longest);
+  if (limits.tokens_max > 0) tokens = std::min(tokens, std::max(limits.tokens_max, longest));
+  options.forward_tokens = rows_computed(tokens / longest, samples_per_prompt, longest, responses);
+  options.output_tokens = tokens * std::min(responses, longest) / longest;
+}
+
+// Passes that only score may be larger than those that learn.
+void add_scoring(std::vector<MemoryPart>& parts, const std::vector<MemoryPart>& scoring) {
+  for (MemoryPart& part : parts) {
+    for (const MemoryPart& other : scoring) {
+      if (part.name == "activations" && other.name == part.name) part.bytes = std::max(part.bytes, other.bytes);
+    }
+  }
+}
+
 // Prompts are as long as the longest of the data, or as may be where that is not known; responses as long as may be.
 Status print_memory(const Config& config, const TrainerOptions& trainer, const PolicyOptions& policy, const Result<ModelConfig>& model, const Result<DataSize>& data, const SlotOptions& slots, std::ostream& out) {
   const std::int64_t workers = slots.nodes * slots.per_node;
@@ -141,9 +159,11 @@ Status print_memory(const Config& config, const TrainerOptions& trainer, const P
   const bool measured = data.ok() && data->prompt_tokens > 0;
   const std::int64_t responses = policy.training.response_tokens_max;
   const std::int64_t longest = std::min(measured ? data->prompt_tokens + responses : policy.positions_max, model->max_position_embeddings);
-  const std::int64_t limit = policy.micro_batch.samples_max > 0 ? policy.micro_batch.samples_max * longest : std::max(policy.micro_batch.tokens_max, longest);
-  const std::int64_t forward = std::min(limit, share * longest);
-  MemoryOptions options{.forward_tokens = rows_computed(forward / longest, trainer.samples_per_prompt, longest, responses), .output_tokens = forward * std::min(responses, longest) / longest, .sequences = share, .positions = longest, .recompute_layers = policy.recompute_layers, .bf16 = policy.bf16};
+  const auto with_pass = [&](MemoryOptions of, const MicroBatchLimits& limits) {
+    set_pass(of, limits, share, trainer.samples_per_prompt, longest, responses);
+    return of;
+  };
+  MemoryOptions options = with_pass({.sequences = share, .positions = longest, .recompute_layers = policy.recompute_layers, .bf16 = policy.bf16}, policy.micro_batch);
   if (policy.adapter) {
     const Result<LoraAdapter> adapter = policy.adapter->folder.empty() ? LoraAdapter::create(*model, policy.adapter->lora, 0) : LoraAdapter::load(*model, policy.adapter->folder);
     if (!adapter.ok()) return adapter.status();
@@ -159,18 +179,23 @@ Status print_memory(const Config& config, const TrainerOptions& trainer, const P
   scoring.sequences = 0;
   scoring.recompute_layers = false;
   scoring.trained_elements = -1;
+  add_scoring(roles.front().parts, scoring_memory(*model, with_pass(scoring, policy.scoring_batch)));
+  const Result<MicroBatchLimits> reference_batch = scoring_batch_from_config(config, kReferenceRole, slots.device);
+  if (!reference_batch.ok()) return reference_batch.status();
+  scoring = with_pass(scoring, *reference_batch);
   // While a checkpoint is written beside the steps, its copy of weights and optimizer is there, too; of the worker that writes it.
   const std::int64_t trained = options.trained_elements >= 0 ? options.trained_elements : weight_elements(*model);
   const bool copies = trainer.save_interval > 0 && trainer.async_save;
   if (copies) roles.front().parts.push_back({"checkpoint being written", kSnapshotBytes * trained});
   if (trainer.uses_critic()) {
-    MemoryOptions learning = scoring;
-    const Result<CriticOptions> critic = CriticOptions::from_config(config);
+    const Result<CriticOptions> critic = CriticOptions::from_config(config, slots.device);
     if (!critic.ok()) return critic.status();
+    MemoryOptions learning = with_pass(scoring, critic->micro_batch);
     learning.recompute_layers = critic->recompute_layers;
     learning.bf16 = critic->bf16;
     const OffloadOptions& offload = critic->learner.offload;
     roles.push_back({.role = "critic", .workers = workers, .parts = training_memory(*model, learning), .weights_leave = offload.parameters, .gradients_leave = offload.gradients});
+    add_scoring(roles.back().parts, scoring_memory(*model, with_pass(scoring, critic->scoring_batch)));
     if (copies) roles.back().parts.push_back({"checkpoint being written", kSnapshotBytes * weight_elements(*model)});
   }
   const Result<OffloadOptions> reference = offload_from_config(config, "actor_rollout_ref.ref.fsdp_config");
@@ -215,7 +240,7 @@ Status dry_run(const Config& config, std::ostream& out) {
   const Result<SlotOptions> slots = SlotOptions::from_config(config);
   if (!slots.ok()) return slots.status();
   std::vector<std::string> wrong = contradictions(*trainer, *slots, config);
-  const Result<PolicyOptions> policy = PolicyOptions::from_config(config);
+  const Result<PolicyOptions> policy = PolicyOptions::from_config(config, slots->device);
   if (!policy.ok() && policy.status().code() != runtime::ErrorCode::kNotFound) return policy.status();
   if (trainer->uses_critic()) {
     const Result<CriticOptions> critic = CriticOptions::from_config(config);

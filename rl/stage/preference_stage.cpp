@@ -4,6 +4,8 @@
 
 #include "rl/model/model_config.h"
 #include "rl/train/step_metrics.h"
+#include "rl/train/teacher_vocabulary.h"
+#include "rl/train/toy_model.h"
 
 namespace rl {
 namespace {
@@ -29,6 +31,11 @@ Status PreferenceStage::open(const StageSetup& setup) {
   const PreferenceForm form = objective->is_pairs() ? PreferenceForm::kPairs : PreferenceForm::kSingles;
   if (form == PreferenceForm::kSingles && setup.options.batch_rows < 2) {
     return runtime::invalid_argument("data.train_batch_size: starling kto estimates the divergence from responses to other prompts in the batch: set it to at least 2");
+  }
+  if (objective->needs_reference() && setup.config.find_string(kReferencePath).value_or(std::nullopt)) {
+    const Result<std::filesystem::path> reference = resolve_model(setup.config, kReferencePath, setup.options.seed);
+    if (!reference.ok()) return reference.status();
+    if (const Status reads = check_reads_vocabulary(setup.model, *reference, "reference"); !reads.ok()) return reads.with_context(kReferencePath);
   }
   const Result<ModelConfig> model = ModelConfig::load(setup.model);
   if (!model.ok()) return model.status();

@@ -28,7 +28,10 @@ double decay(const LrScheduleOptions& options, double progress) {
 }  // namespace
 
 double learning_rate(const LrScheduleOptions& options, std::int64_t step) {
-  if (step < options.warmup_steps) return options.peak * static_cast<double>(step + 1) / static_cast<double>(options.warmup_steps);
+  if (step < options.warmup_steps) {
+    const double start = options.peak * options.start_ratio;
+    return start + (options.peak - start) * static_cast<double>(step + 1) / static_cast<double>(options.warmup_steps);
+  }
   const std::int64_t decay_steps = std::max<std::int64_t>(1, options.total_steps - options.warmup_steps);
   const double progress = static_cast<double>(step - options.warmup_steps) / static_cast<double>(decay_steps);
   return options.peak * decay(options, std::clamp(progress, 0.0, 1.0));

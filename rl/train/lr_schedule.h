@@ -8,7 +8,7 @@
 
 namespace rl {
 
-/// Warm-up from 0 to `peak` over `warmup_steps`, then the shape of `kind` down to `peak * min_ratio` at `total_steps`.
+/// Warm-up from `peak * start_ratio` to `peak` over `warmup_steps`, then the shape of `kind` down to `peak * min_ratio` at `total_steps`.
 struct LrScheduleOptions {
   enum class Kind { kConstant, kLinear, kCosine, kWsd };
 
@@ -17,13 +17,14 @@ struct LrScheduleOptions {
   std::int64_t warmup_steps = 0;
   std::int64_t total_steps = 0;  // where the decay ends; kConstant ignores it
   double min_ratio = 0.0;        // in [0, 1]
+  double start_ratio = 0.0;      // in [0, 1]: where a warm-up begins
   double cycles = 0.5;           // kCosine: waves between the end of the warm-up and total_steps; a half goes down once
   double decay_ratio = 0.1;      // kWsd (warm-up, stable, decay; Hu et al. 2024, arXiv:2404.06395): the last part of what follows the warm-up, going down in a line
 
   bool operator==(const LrScheduleOptions&) const = default;
 };
 
-/// The rate of update number `step`, counted from 0. Update 0 of a warm-up takes peak / warmup_steps rather than nothing at all.
+/// The rate of update number `step`, counted from 0. Update 0 of a warm-up takes its first part, peak / warmup_steps, rather than nothing at all.
 double learning_rate(const LrScheduleOptions& options, std::int64_t step);
 
 /// "constant", "linear", "cosine", "wsd". kInvalidArgument: another name.

@@ -83,6 +83,8 @@ Result<std::unique_ptr<PromptFeed>> PromptFeed::create(const Config& config, con
                                        " has to hold the response too: lower data.max_prompt_length");
     }
     if (const runtime::Status known = check_vocabulary(*ids, options.vocabulary, feed->tokenizer_, read->where); !known.ok()) return known;
+    if (!options.demonstrations) continue;
+    if (const auto response = feed->demonstration_ids(*read); !response.ok()) return response.status();
   }
   return feed;
 }
@@ -132,6 +134,13 @@ Result<std::vector<StepPrompts>> PromptFeed::all() const {
   return batches;
 }
 
+Result<std::vector<std::int32_t>> PromptFeed::demonstration_ids(const DataRow& row) const {
+  Result<std::vector<std::int32_t>> ids = builder_->response_ids(row);
+  if (!ids.ok()) return ids;
+  if (const runtime::Status known = check_vocabulary(*ids, options_.vocabulary, tokenizer_, row.where + ": the response"); !known.ok()) return known;
+  return ids;
+}
+
 Result<std::vector<DemonstrationBatch>> PromptFeed::next_demonstrations() {
   const Result<std::vector<std::int64_t>> rows = rows_->next();
   if (!rows.ok()) return rows.status();
@@ -143,7 +152,7 @@ Result<std::vector<DemonstrationBatch>> PromptFeed::next_demonstrations() {
       if (!row.ok()) return row.status();
       const Result<std::vector<std::int32_t>> prompt = builder_->ids(*row);
       if (!prompt.ok()) return prompt.status();
-      const Result<std::vector<std::int32_t>> response = builder_->response_ids(*row);
+      const Result<std::vector<std::int32_t>> response = demonstration_ids(*row);
       if (!response.ok()) return response.status();
       batch.prompts.append(*prompt);
       batch.responses.append(*response);

@@ -49,6 +49,7 @@ struct PromptFeedOptions {
   bool conversations = false;              // PromptBatch::contexts, for several turns
   bool whole_rows = false;                 // and all of the row in them, for a user's own agent loops
   bool with_prompts = false;  // RewardTask::prompt, for a reward model
+  bool demonstrations = false;  // next_demonstrations() is what is asked for: responses are looked at beside prompts
 };
 
 /// What PromptBatch::contexts has of a row: its messages, what its `extra_info` says to tools and users (tools_kwargs, interaction_kwargs, tool_selection), and the loop that it asks for
@@ -75,7 +76,7 @@ class PromptFeed {
   /// All rows in order, in batches like next()'s, for validation; seeds do not depend on a step.
   runtime::Result<std::vector<StepPrompts>> all() const;
 
-  /// The next rows with their demonstrations, cut evenly over the workers. kInvalidArgument: a row without one.
+  /// The next rows with their demonstrations, cut evenly over the workers. kInvalidArgument: a row without one, or with a token that the model has no embedding for.
   runtime::Result<std::vector<DemonstrationBatch>> next_demonstrations();
 
   const Dataset& dataset() const { return rows_->dataset(); }
@@ -96,6 +97,7 @@ class PromptFeed {
  private:
   PromptFeed(const PromptFeedOptions& options, Tokenizer tokenizer) : options_(options), tokenizer_(std::move(tokenizer)) {}
   runtime::Result<StepPrompts> make(const std::vector<std::int64_t>& rows, std::uint64_t step, std::int64_t first = 0) const;
+  runtime::Result<std::vector<std::int32_t>> demonstration_ids(const DataRow& row) const;
 
   PromptFeedOptions options_;
   Tokenizer tokenizer_;

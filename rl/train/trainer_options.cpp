@@ -134,6 +134,7 @@ Result<TrainerOptions> TrainerOptions::from_config(const Config& config) {
   const std::string resume_mode = read.get_string("trainer.resume_mode");
   options.resume_path = read.find_string("trainer.resume_from_path").value_or("");
   options.loggers = read.get_strings("trainer.logger");
+  options.tensorboard_folder = read.find_string("trainer.tensorboard_dir").value_or("");
   options.project = read.get_string("trainer.project_name");
   options.experiment = read.get_string("trainer.experiment_name");
   options.log_interval = read.get_int("trainer.log_interval");

@@ -100,6 +100,7 @@ struct TrainerOptions {
   std::filesystem::path rollout_folder;     // the samples of each step go there as JSONL; empty: nowhere
   std::filesystem::path validation_folder;  // those of each validation
   std::vector<std::string> loggers = {"console"};
+  std::filesystem::path tensorboard_folder;  // empty: as MetricLogOptions says
   std::string project;                   // what loggers call the run
   std::string experiment;
   std::int64_t log_interval = 1;

@@ -21,9 +21,21 @@ using runtime::Status;
 
 constexpr std::array<std::string_view, 6> kPlaces = {"console", "file", "csv", "tensorboard", "wandb", "prometheus"};
 
-std::filesystem::path from_environment(const char* name, const std::filesystem::path& otherwise) {
+// A folder, and the variable or key that says so; nobody said: empty.
+struct Place {
+  std::filesystem::path folder;
+  std::string named_by = {};
+};
+
+Place from_environment(const char* name, const std::filesystem::path& otherwise) {
   const char* value = std::getenv(name);
-  return value != nullptr && *value != '\0' ? std::filesystem::path(value) : otherwise;
+  if (value == nullptr || *value == '\0') return {otherwise};
+  return {value, name};
+}
+
+Place tensorboard_place(const MetricLogOptions& options) {
+  if (!options.tensorboard_folder.empty()) return {options.tensorboard_folder, "trainer.tensorboard_dir"};
+  return from_environment("TENSORBOARD_DIR", options.folder / "tensorboard");
 }
 
 bool is_disabled(const char* variable) {
@@ -33,8 +45,8 @@ bool is_disabled(const char* variable) {
 
 // As a sink of no particular kind.
 template <class Sink>
-Result<std::unique_ptr<MetricSink>> any(Result<std::unique_ptr<Sink>> opened) {
-  if (!opened.ok()) return opened.status();
+Result<std::unique_ptr<MetricSink>> any(Result<std::unique_ptr<Sink>> opened, const std::string& named_by = {}) {
+  if (!opened.ok()) return named_by.empty() ? opened.status() : opened.status().with_context(named_by);
   return std::unique_ptr<MetricSink>(std::move(*opened));
 }
 
@@ -44,10 +56,14 @@ Result<std::unique_ptr<MetricSink>> open(const std::string& name, const MetricLo
   if (name == "file") return any(JsonLinesSink::open(options.folder / "metrics.jsonl", options.last_step));
   if (name == "csv") return any(CsvSink::open(options.folder / "metrics.csv", options.last_step));
   if (name == "prometheus") return std::unique_ptr<MetricSink>(std::make_unique<PrometheusSink>(options.folder / "metrics.prom", options.project, options.experiment));
-  if (name == "tensorboard") return any(TensorBoardSink::open(from_environment("TENSORBOARD_DIR", options.folder / "tensorboard"), options.last_step));
+  if (name == "tensorboard") {
+    const Place place = tensorboard_place(options);
+    return any(TensorBoardSink::open(place.folder, options.last_step), place.named_by);
+  }
   if (name == "wandb") {
     if (is_disabled("WANDB_MODE")) return std::unique_ptr<MetricSink>();
-    return any(WandbSink::open({.folder = from_environment("WANDB_DIR", options.folder), .project = options.project, .name = options.experiment, .config = options.config}));
+    const Place place = from_environment("WANDB_DIR", options.folder);
+    return any(WandbSink::open({.folder = place.folder, .project = options.project, .name = options.experiment, .config = options.config}), place.named_by);
   }
   return runtime::internal_error("no place for metrics is called " + name);
 }

@@ -14,8 +14,8 @@
 namespace rl {
 
 struct MetricLogOptions {
-  /// console; file (metrics.jsonl), csv (metrics.csv), prometheus (metrics.prom): in `folder`; tensorboard: in `folder/tensorboard`, or where
-  /// TENSORBOARD_DIR says; wandb: an offline run in `folder`, or where WANDB_DIR says (none with WANDB_MODE=disabled).
+  /// console; file (metrics.jsonl), csv (metrics.csv), prometheus (metrics.prom): in `folder`; tensorboard: in `tensorboard_folder`, else where
+  /// TENSORBOARD_DIR says, else in `folder/tensorboard`; wandb: an offline run in `folder`, or where WANDB_DIR says (none with WANDB_MODE=disabled).
   /// Others (swanlab, mlflow, ...) get metrics.jsonl in their stead, and one warning.
   std::vector<std::string> loggers;
   std::filesystem::path folder;
@@ -24,9 +24,10 @@ struct MetricLogOptions {
   std::string experiment;
   nlohmann::ordered_json config = nlohmann::ordered_json::object();
   ConsoleOptions console;
+  std::filesystem::path tensorboard_folder = {};  // `trainer.tensorboard_dir`
 };
 
-/// Opens all of them. Errors: as errno says, with the path.
+/// Opens all of them. Errors: as errno says, with the path, and with the key or variable that names it.
 runtime::Result<MetricLogger> open_metric_log(const MetricLogOptions& options);
 
 }  // namespace rl

@@ -30,11 +30,10 @@ Result<Estimated> put_estimates(runtime::Runtime& runtime, const Result<TokenEst
 Result<std::unique_ptr<PolicyActor>> PolicyActor::create(runtime::Runtime& runtime, const WorkerSpec& spec) {
   const Result<Config> config = parse_config(spec);
   if (!config.ok()) return config.status();
-  Result<PolicyOptions> options = PolicyOptions::from_config(*config);
+  Result<PolicyOptions> options = PolicyOptions::from_config(*config, spec.device);
   if (!options.ok()) return options.status();
   options->model = spec.model;
   options->threads = spec.threads;
-  options->device = spec.device;
   if (options->adapter) {
     options->adapter->folder = spec.adapter;
     options->adapter->lora.base_model = spec.model_name;
@@ -143,11 +142,10 @@ Result<std::vector<std::string>> PolicyActor::write_snapshot(const std::string& 
 Result<std::unique_ptr<CriticActor>> CriticActor::create(runtime::Runtime& runtime, const WorkerSpec& spec) {
   const Result<Config> config = parse_config(spec);
   if (!config.ok()) return config.status();
-  Result<CriticOptions> options = CriticOptions::from_config(*config);
+  Result<CriticOptions> options = CriticOptions::from_config(*config, spec.device);
   if (!options.ok()) return options.status();
   options->model = spec.model;
   options->threads = spec.threads;
-  options->device = spec.device;
   Result<std::unique_ptr<Communicator>> communicator = join_group(runtime, spec);
   if (!communicator.ok()) return communicator.status();
   Result<std::unique_ptr<CriticWorker>> worker = CriticWorker::create(*options, std::move(*communicator));
@@ -178,7 +176,7 @@ Result<std::vector<std::string>> CriticActor::write_snapshot(const std::string& 
 Result<std::unique_ptr<ReferenceActor>> ReferenceActor::create(runtime::Runtime& runtime, const WorkerSpec& spec) {
   const Result<Config> config = parse_config(spec);
   if (!config.ok()) return config.status();
-  const Result<PolicyOptions> policy = PolicyOptions::from_config(*config);
+  const Result<PolicyOptions> policy = PolicyOptions::from_config(*config, spec.device);
   if (!policy.ok()) return policy.status();
   const Result<std::string> name = config->get_string("algorithm.kl_penalty");
   if (!name.ok()) return name.status();
@@ -186,6 +184,8 @@ Result<std::unique_ptr<ReferenceActor>> ReferenceActor::create(runtime::Runtime&
   if (!dtype.ok()) return dtype.status();
   const Result<OffloadOptions> offload = offload_from_config(*config, "actor_rollout_ref.ref.fsdp_config");
   if (!offload.ok()) return offload.status();
+  const Result<MicroBatchLimits> micro_batch = scoring_batch_from_config(*config, kReferenceRole, spec.device);
+  if (!micro_batch.ok()) return micro_batch.status();
   const Result<KlPenalty> penalty = parse_kl_penalty(*name);
   if (!penalty.ok()) return penalty.status().with_context("algorithm.kl_penalty");
   Result<std::unique_ptr<ReferenceWorker>> worker = ReferenceWorker::create({.model = spec.model,
@@ -193,7 +193,7 @@ Result<std::unique_ptr<ReferenceActor>> ReferenceActor::create(runtime::Runtime&
                                                                              .threads = spec.threads,
                                                                              .device = spec.device,
                                                                              .temperature = policy->training.temperature,
-                                                                             .micro_batch = policy->micro_batch,
+                                                                             .micro_batch = *micro_batch,
                                                                              .penalty = *penalty,
                                                                              .bf16 = is_bf16(*dtype),
                                                                              .offload = offload->parameters});

@@ -36,7 +36,7 @@ Result<TokenEstimates> CriticWorker::estimate(const RolloutBatch& batch, std::sp
   if (const Status valid = batch.validate(); !valid.ok()) return valid;
   const Offload::Stay here = learner_.stay();
   const Bf16Products bf16(options_.bf16);
-  Result<std::vector<float>> values = response_values(learner_.model(), head_, batch, options_.micro_batch);
+  Result<std::vector<float>> values = response_values(learner_.model(), head_, batch, options_.scoring_batch);
   if (!values.ok()) return values.status();
   return estimate_tokens(batch, std::move(*values), reference_logprobs, task, options_.estimates);
 }

@@ -16,12 +16,14 @@ using runtime::Status;
 constexpr const char* kActor = "actor_rollout_ref.actor.";
 constexpr const char* kSharedHead = "actor_rollout_ref.model.custom_forward";
 constexpr const char* kRollout = "actor_rollout_ref.rollout.";
-// Activations of one forward and backward pass: about 2 MB a token for a model of 135 million parameters.
+// Activations of one forward and backward pass: about 2 MB a token for a model of 135 million parameters. More tokens fill a GPU better; on a CPU they only cost memory.
 constexpr std::int64_t kMicroBatchTokens = 2048;
 
 // FIRE's hot first token; Chen et al. 2024, arXiv:2410.21236, section 3.
 constexpr float kFireTemperature = 30.0F;
 constexpr std::int64_t kFireTopK = 16;
+
+bool is_cpu(const std::string& device) { return device.empty() || device.starts_with("cpu"); }
 
 std::string optim_section(const std::string& role) { return (role.empty() ? "" : role + ".") + "optim."; }
 
@@ -70,14 +72,47 @@ Result<LearnerOptions> learner_from_config(const Config& config, const std::stri
   return options;
 }
 
-Result<MicroBatchLimits> micro_batch_from_config(const Config& config, const std::string& role) {
-  const std::string key = role + ".ppo_micro_batch_size_per_gpu";
-  const Result<std::optional<std::int64_t>> samples = config.find_int(key);
-  if (!samples.ok()) return samples.status();
-  if (*samples && **samples < 0) return config.out_of_range(key, "at least 1");
-  // A size in samples is the user's word; without one the limit is in tokens.
-  if (samples->value_or(0) > 0) return MicroBatchLimits{.samples_max = **samples, .tokens_max = 0};
-  return MicroBatchLimits{.samples_max = 0, .tokens_max = kMicroBatchTokens};
+namespace {
+
+// What bounds the passes of a role: a number of samples, or of tokens where passes are filled by these.
+struct PassKeys {
+  std::string samples;
+  std::string by_tokens;
+  std::string tokens;
+};
+
+// Nothing: no key says.
+Result<std::optional<MicroBatchLimits>> read_passes(const Config& config, const PassKeys& keys, const std::string& device) {
+  ConfigReader read(config);
+  const std::int64_t samples = read.find_int(keys.samples).value_or(0);
+  const bool by_tokens = read.get_bool(keys.by_tokens);
+  const std::int64_t tokens = read.get_int(keys.tokens);
+  if (!read.status().ok()) return read.status();
+  if (samples < 0) return config.out_of_range(keys.samples, "at least 1");
+  if (tokens < 1) return config.out_of_range(keys.tokens, "at least 1");
+  if (by_tokens) return std::optional(MicroBatchLimits{.samples_max = 0, .tokens_max = is_cpu(device) ? std::min(tokens, kMicroBatchTokens) : tokens});
+  if (samples > 0) return std::optional(MicroBatchLimits{.samples_max = samples, .tokens_max = 0});
+  return std::optional<MicroBatchLimits>();
+}
+
+}  // namespace
+
+Result<MicroBatchLimits> micro_batch_from_config(const Config& config, const std::string& role, const std::string& device) {
+  const auto limits = read_passes(config, {role + ".ppo_micro_batch_size_per_gpu", role + ".use_dynamic_bsz", role + ".ppo_max_token_len_per_gpu"}, device);
+  if (!limits.ok()) return limits.status();
+  return limits->value_or(MicroBatchLimits{.samples_max = 0, .tokens_max = kMicroBatchTokens});
+}
+
+Result<MicroBatchLimits> scoring_batch_from_config(const Config& config, const std::string& role, const std::string& device) {
+  const bool critic = role == kCriticRole;
+  const PassKeys keys = critic ? PassKeys{role + ".forward_micro_batch_size_per_gpu", role + ".use_dynamic_bsz", role + ".forward_max_token_len_per_gpu"}
+                               : PassKeys{role + ".log_prob_micro_batch_size_per_gpu", role + ".log_prob_use_dynamic_bsz", role + ".log_prob_max_token_len_per_gpu"};
+  const auto limits = read_passes(config, keys, device);
+  if (!limits.ok()) return limits.status();
+  if (!*limits) return micro_batch_from_config(config, critic ? kCriticRole : kActorRole, device);
+  MicroBatchLimits found = **limits;
+  if (is_cpu(device)) found.tokens_max = found.tokens_max > 0 ? std::min(found.tokens_max, kMicroBatchTokens) : kMicroBatchTokens;
+  return found;
 }
 
 Result<std::optional<AdapterOptions>> AdapterOptions::from_config(const Config& config, const std::string& section) {
@@ -134,15 +169,19 @@ Result<OffloadOptions> offload_from_config(const Config& config, const std::stri
   const bool all = read.find_bool(section + ".offload_policy").value_or(false);  // FSDP2's name for it
   options.parameters = read.find_bool(section + ".param_offload").value_or(false) || all;
   options.gradients = read.find_bool(section + ".grad_offload").value_or(false) || all;
+  const std::string megatron = section.substr(0, section.rfind('.')) + ".megatron";  // beside the section of FSDP
+  options.parameters = options.parameters || read.find_bool(megatron + ".param_offload").value_or(false);
+  options.gradients = options.gradients || read.find_bool(megatron + ".grad_offload").value_or(false);
   if (!read.status().ok()) return read.status();
   return options;
 }
 
 bool is_bf16(const std::string& dtype) { return dtype == "bfloat16" || dtype == "bf16"; }
 
-Result<CriticOptions> CriticOptions::from_config(const Config& config) {
+Result<CriticOptions> CriticOptions::from_config(const Config& config, const std::string& device) {
   ConfigReader read(config);
   CriticOptions options;
+  options.device = device;
   options.epochs = read.get_int("critic.ppo_epochs");
   options.recompute_layers = read.get_bool("critic.model.enable_gradient_checkpointing");
   options.bf16 = is_bf16(read.get_string("critic.fsdp.dtype"));
@@ -158,9 +197,12 @@ Result<CriticOptions> CriticOptions::from_config(const Config& config) {
   const Result<OffloadOptions> offload = offload_from_config(config, "critic.fsdp");
   if (!offload.ok()) return offload.status();
   options.learner.offload = *offload;
-  const Result<MicroBatchLimits> micro_batch = micro_batch_from_config(config, kCriticRole);
+  const Result<MicroBatchLimits> micro_batch = micro_batch_from_config(config, kCriticRole, device);
   if (!micro_batch.ok()) return micro_batch.status();
   options.micro_batch = *micro_batch;
+  const Result<MicroBatchLimits> scoring_batch = scoring_batch_from_config(config, kCriticRole, device);
+  if (!scoring_batch.ok()) return scoring_batch.status();
+  options.scoring_batch = *scoring_batch;
   const Result<ValueObjective> objective = ValueObjective::from_config(config);
   if (!objective.ok()) return objective.status();
   options.objective = *objective;
@@ -170,11 +212,12 @@ Result<CriticOptions> CriticOptions::from_config(const Config& config) {
   return options;
 }
 
-Result<PolicyOptions> PolicyOptions::from_config(const Config& config) {
+Result<PolicyOptions> PolicyOptions::from_config(const Config& config, const std::string& device) {
   ConfigReader read(config);
   const std::string rollout = kRollout;
   const std::string actor = kActor;
   PolicyOptions options;
+  options.device = device;
   options.training = read_sampling(read, rollout);
   options.validation = read_sampling(read, rollout + "val_kwargs.");
   if (!read.get_bool(rollout + "val_kwargs.do_sample")) options.validation.temperature = 0.0F;
@@ -226,9 +269,13 @@ Result<PolicyOptions> PolicyOptions::from_config(const Config& config) {
   const Result<OffloadOptions> offload = offload_from_config(config, actor + "fsdp_config");
   if (!offload.ok()) return offload.status();
   options.learner.offload = *offload;
-  const Result<MicroBatchLimits> micro_batch = micro_batch_from_config(config, kActorRole);
+  const Result<MicroBatchLimits> micro_batch = micro_batch_from_config(config, kActorRole, device);
   if (!micro_batch.ok()) return micro_batch.status();
   options.micro_batch = *micro_batch;
+  const Result<MicroBatchLimits> scoring_batch = scoring_batch_from_config(config, kRolloutRole, device);
+  if (!scoring_batch.ok()) return scoring_batch.status();
+  options.scoring_batch = *scoring_batch;
+  if (const auto reference = scoring_batch_from_config(config, kReferenceRole, device); !reference.ok()) return reference.status();  // the reference's own, found wrong before it starts
   Result<std::optional<AgentOptions>> agent = AgentOptions::from_config(config);
   if (!agent.ok()) return agent.status();
   options.agent = std::move(*agent);
@@ -245,14 +292,16 @@ Result<PolicyOptions> PolicyOptions::from_config(const Config& config) {
   if (options.agent && options.training.first_temperature > 0.0F) {
     return runtime::unimplemented(rollout + "use_fire_sampling=true with several turns: which of a conversation's first tokens are hot is not said; leave one of the two out");
   }
-  // In bf16 the old log-probs are those of the present weights; of samples that are trained on again they are not.
+  // In bf16 the old log-probs are those of the present weights; of samples that other weights drew they are not.
   const bool replays = read.find_bool("sample_store.enable").value_or(false);
+  const bool draws_beside = !read.find_bool("actor_rollout_ref.hybrid_engine").value_or(true);
   const std::string mode = read.find_string("trainer.v1.trainer_mode").value_or("sync");
-  const bool draws_first = read.find_bool("actor_rollout_ref.hybrid_engine").value_or(true) && (mode == "sync" || mode == "colocate_sync");
-  options.samples_are_older = replays || !draws_first;
+  const bool draws_ahead = mode == "separate_async" || mode == "colocate_async";
+  options.samples_are_older = replays || draws_beside || draws_ahead;
   if (!read.status().ok()) return read.status();
-  if (options.bf16 && replays) {
-    return runtime::unimplemented(actor + "fsdp_config.dtype=bfloat16 with sample_store.enable=true: samples of earlier steps need the log-probs that they were drawn with; leave one of the two out");
+  if (options.bf16 && options.samples_are_older) {
+    const std::string why = replays ? "sample_store.enable=true" : draws_ahead ? "trainer.v1.trainer_mode=" + mode : "actor_rollout_ref.hybrid_engine=false";
+    return runtime::unimplemented(actor + "fsdp_config.dtype=bfloat16 with " + why + ": samples of earlier weights need the log-probs that they were drawn with; leave one of the two out");
   }
   if (options.critic && options.adapter) {
     return runtime::unimplemented("actor_rollout_ref.model.custom_forward=true with lora_rank: an adapter leaves the model's own weights as they are, a head on it included; "
@@ -261,28 +310,85 @@ Result<PolicyOptions> PolicyOptions::from_config(const Config& config) {
   return options;
 }
 
+namespace {
+
+// The schedule by the one of its names that is set: FSDP's, Megatron's or torchtitan's.
+Result<LrScheduleOptions::Kind> read_schedule_kind(const Config& config, const std::string& optim) {
+  const std::string own = optim + "lr_scheduler_type";
+  ConfigReader read(config);
+  std::string key = own;
+  std::string name = read.get_string(own);
+  for (const char* other : {"lr_decay_style", "decay_type"}) {
+    const std::optional<std::string> value = read.find_string(optim + other);
+    if (!value) continue;
+    const std::string meant = *value == "WSD" ? "wsd" : *value;
+    if ((key != own || config.is_set(own)) && meant != name) {
+      return runtime::invalid_argument(key + "=" + name + " and " + optim + other + "=" + *value + " are two names of the schedule, with different values: leave one out");
+    }
+    key = optim + other;
+    name = meant;
+  }
+  if (!read.status().ok()) return read.status();
+  const Result<LrScheduleOptions::Kind> parsed = parse_lr_schedule(name);
+  if (!parsed.ok()) return parsed.status().with_context(key);
+  return parsed;
+}
+
+// A share of the peak that other engines have other keys for, some of which say the rate itself. 0 says nothing.
+struct ShareKey {
+  const char* key;
+  bool is_rate;
+};
+
+Result<double> read_share(const Config& config, const std::string& optim, std::initializer_list<ShareKey> keys, double peak) {
+  std::string found;
+  double share = 0.0;
+  for (const auto& [name, is_rate] : keys) {
+    const std::string key = optim + name;
+    const Result<std::optional<double>> value = config.find_float(key);
+    if (!value.ok()) return value.status();
+    const double given = value->value_or(0.0);
+    if (is_rate && !(given >= 0 && given <= peak)) return config.out_of_range(key, "from 0 to " + optim + "lr");
+    if (!is_rate && !(given >= 0 && given <= 1)) return config.out_of_range(key, "in [0, 1]");
+    if (given == 0.0) continue;
+    const double meant = is_rate ? given / peak : given;
+    if (!found.empty() && meant != share) return runtime::invalid_argument(found + " and " + key + " say the same thing with different values: leave one out");
+    found = key;
+    share = meant;
+  }
+  return share;
+}
+
+}  // namespace
+
 Result<LrScheduleOptions> lr_schedule_from_config(const Config& config, const std::string& role, std::int64_t total_steps) {
   ConfigReader read(config);
   const std::string optim = optim_section(role);
   LrScheduleOptions options;
   options.peak = read.get_float(optim + "lr");
-  options.min_ratio = read.get_float(optim + "min_lr_ratio");
   options.cycles = read.get_float(optim + "num_cycles");
   options.decay_ratio = read.get_float(optim + "lr_decay_ratio");
-  const std::string kind = read.get_string(optim + "lr_scheduler_type");
   const std::int64_t own_total = read.get_int(optim + "total_training_steps");
   const std::int64_t warmup = read.get_int(optim + "lr_warmup_steps");
   const double warmup_ratio = read.get_float(optim + "lr_warmup_steps_ratio");
+  const std::optional<std::int64_t> decay_steps = read.find_int(optim + "lr_decay_steps");
   if (!read.status().ok()) return read.status();
-  const Result<LrScheduleOptions::Kind> parsed = parse_lr_schedule(kind);
-  if (!parsed.ok()) return parsed.status().with_context(optim + "lr_scheduler_type");
+  const Result<LrScheduleOptions::Kind> kind = read_schedule_kind(config, optim);
+  if (!kind.ok()) return kind.status();
   if (!(options.peak >= 0) || !std::isfinite(options.peak)) return config.out_of_range(optim + "lr", "at least 0");
-  if (options.min_ratio < 0 || options.min_ratio > 1) return config.out_of_range(optim + "min_lr_ratio", "in [0, 1]");
+  const Result<double> end = read_share(config, optim, {{"min_lr_ratio", false}, {"min_lr_factor", false}, {"min_lr", true}, {"lr_min", true}}, options.peak);
+  if (!end.ok()) return end.status();
+  const Result<double> begin = read_share(config, optim, {{"init_lr_ratio", false}, {"lr_warmup_init", true}}, options.peak);
+  if (!begin.ok()) return begin.status();
   if (options.decay_ratio < 0 || options.decay_ratio > 1) return config.out_of_range(optim + "lr_decay_ratio", "in [0, 1]");
   if (warmup_ratio < 0 || warmup_ratio > 1) return config.out_of_range(optim + "lr_warmup_steps_ratio", "in [0, 1]");
-  options.kind = *parsed;
-  options.total_steps = own_total > 0 ? own_total : total_steps;
-  options.warmup_steps = warmup >= 0 ? warmup : static_cast<std::int64_t>(warmup_ratio * static_cast<double>(options.total_steps));
+  if (decay_steps.value_or(1) < 1) return config.out_of_range(optim + "lr_decay_steps", "at least 1");
+  options.kind = *kind;
+  options.min_ratio = *end;
+  options.start_ratio = *begin;
+  const std::int64_t steps = own_total > 0 ? own_total : total_steps;
+  options.warmup_steps = warmup >= 0 ? warmup : static_cast<std::int64_t>(warmup_ratio * static_cast<double>(steps));
+  options.total_steps = decay_steps.value_or(steps);
   return options;
 }
 

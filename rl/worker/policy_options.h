@@ -68,12 +68,13 @@ struct CriticOptions {
   LearnerOptions learner;
   std::int64_t epochs = 1;      // passes over a step's samples
   MicroBatchLimits micro_batch;
+  MicroBatchLimits scoring_batch;  // of passes without backward
   bool recompute_layers = false;  // see RecomputeLayers
   bool bf16 = false;              // see Bf16Products
   std::uint64_t seed = 0;       // of the head's first weights, where the model has none
 
   /// From `critic.*` and `algorithm.*`, without the model. kInvalidArgument: a value out of range, by key.
-  static runtime::Result<CriticOptions> from_config(const Config& config);
+  static runtime::Result<CriticOptions> from_config(const Config& config, const std::string& device = {});
 };
 
 struct PolicyOptions {
@@ -88,6 +89,7 @@ struct PolicyOptions {
   LearnerOptions learner;
   std::int64_t epochs = 1;      // passes over a step's samples
   MicroBatchLimits micro_batch;
+  MicroBatchLimits scoring_batch;  // of passes without backward
   bool recompute_layers = false;   // see RecomputeLayers
   bool bf16 = false;               // in training and scoring: see Bf16Products
   bool samples_are_older = false;  // some may have been drawn by other weights than a step begins with
@@ -99,8 +101,8 @@ struct PolicyOptions {
   bool probes_variance = false;               // variance_proxy/... metrics, for a forward pass more
   std::optional<SharedCriticOptions> critic;  // nothing: none on the policy's backbone
 
-  /// From `actor_rollout_ref.*` and `data.max_*_length`. kInvalidArgument: a value out of range, by key.
-  static runtime::Result<PolicyOptions> from_config(const Config& config);
+  /// From `actor_rollout_ref.*` and `data.max_*_length`. kInvalidArgument: a value out of range, by key. kUnimplemented: two that do not go together.
+  static runtime::Result<PolicyOptions> from_config(const Config& config, const std::string& device = {});
 };
 
 /// Sections of the configuration that trained roles have.
@@ -108,20 +110,29 @@ inline constexpr const char* kActorRole = "actor_rollout_ref.actor";
 inline constexpr const char* kCriticRole = "critic";
 inline constexpr const char* kStageRole = "";  // a stage trains one thing: `optim.*`, with `optim.clip_grad`
 
+/// Sections that say how samples are scored without learning from them: by the policy itself, and by the reference.
+inline constexpr const char* kRolloutRole = "actor_rollout_ref.rollout";
+inline constexpr const char* kReferenceRole = "actor_rollout_ref.ref";
+
 /// `<role>.optim` and `<role>.grad_clip`; of a stage `optim` and `optim.clip_grad`. kInvalidArgument: a value out of range, by key.
 runtime::Result<LearnerOptions> learner_from_config(const Config& config, const std::string& role);
 
-/// `<section>.param_offload`, `.grad_offload` and `.offload_policy` (both of them), of a policy or critic; of "actor_rollout_ref.ref.fsdp_config" without gradients.
+/// `<section>.param_offload`, `.grad_offload` and `.offload_policy` (both of them), of a policy or critic; of "actor_rollout_ref.ref.fsdp_config" without gradients. The first two count as `megatron.*` beside the section, too.
 /// kInvalidArgument: no boolean, by key.
 runtime::Result<OffloadOptions> offload_from_config(const Config& config, const std::string& section);
 
 /// Whether the numbers that a `dtype` key names are bf16.
 bool is_bf16(const std::string& dtype);
 
-/// `<role>.ppo_micro_batch_size_per_gpu`, or a limit in tokens without. kInvalidArgument: out of range.
-runtime::Result<MicroBatchLimits> micro_batch_from_config(const Config& config, const std::string& role);
+/// `<role>.ppo_max_token_len_per_gpu` with `<role>.use_dynamic_bsz`, else `<role>.ppo_micro_batch_size_per_gpu`, and 2048 tokens where neither says. On a CPU tokens are never more than
+/// these 2048. kInvalidArgument: out of range, by key.
+runtime::Result<MicroBatchLimits> micro_batch_from_config(const Config& config, const std::string& role, const std::string& device = {});
 
-/// The schedule of `<role>.optim`, for a run of `total_steps`. kInvalidArgument: a value out of range, by key.
+/// The same of passes without backward: `<role>.log_prob_*` of kRolloutRole and kReferenceRole, `critic.forward_*` of kCriticRole; where they do not say, those of the role that learns (the
+/// actor's for the reference). On a CPU so many samples have at most 2048 tokens, too.
+runtime::Result<MicroBatchLimits> scoring_batch_from_config(const Config& config, const std::string& role, const std::string& device = {});
+
+/// The schedule of `<role>.optim`, for a run of `total_steps`, by FSDP's names of the keys or other engines'. kInvalidArgument: a value out of range, by key; two keys that contradict each other.
 runtime::Result<LrScheduleOptions> lr_schedule_from_config(const Config& config, const std::string& role, std::int64_t total_steps);
 
 }  // namespace rl

@@ -273,7 +273,7 @@ Result<TokenEstimates> PolicyWorker::estimate(const RolloutBatch& batch, std::sp
   if (needs_probabilities(options_.estimates.estimator)) {
     const Offload::Stay here = learner_.stay();
     const Bf16Products bf16(options_.bf16);
-    const Result<Probabilities> probabilities = response_probabilities(learner_.model(), batch, options_.training.temperature, options_.micro_batch);
+    const Result<Probabilities> probabilities = response_probabilities(learner_.model(), batch, options_.training.temperature, options_.scoring_batch);
     if (!probabilities.ok()) return probabilities.status();
     return estimate_tokens(batch, {}, reference_logprobs, task, options_.estimates, *probabilities);
   }
@@ -281,7 +281,7 @@ Result<TokenEstimates> PolicyWorker::estimate(const RolloutBatch& batch, std::sp
   if (!options_.critic) return runtime::invalid_argument("estimate: this policy has no critic on its backbone");
   const Offload::Stay here = learner_.stay();
   const Bf16Products bf16(options_.bf16);
-  Result<std::vector<float>> values = response_values(learner_.model(), value_head().name, batch, options_.micro_batch);
+  Result<std::vector<float>> values = response_values(learner_.model(), value_head().name, batch, options_.scoring_batch);
   if (!values.ok()) return values.status();
   return estimate_tokens(batch, std::move(*values), reference_logprobs, task, options_.estimates);
 }
@@ -318,7 +318,7 @@ Result<Metrics> PolicyWorker::update(const RolloutBatch& batch, std::span<const 
   Metrics variance;
   if (options_.probes_variance && !plan.critic_only) {
     const Bf16Products bf16(options_.bf16);
-    const Result<Probabilities> probabilities = response_probabilities(learner_.model(), batch, options_.training.temperature, options_.micro_batch);
+    const Result<Probabilities> probabilities = response_probabilities(learner_.model(), batch, options_.training.temperature, options_.scoring_batch);
     if (!probabilities.ok()) return probabilities.status();
     std::int64_t samples_total = 0;
     for (const MiniBatch& mini_batch : plan.mini_batches) samples_total += mini_batch.samples_total;
@@ -341,7 +341,7 @@ Status PolicyWorker::weigh(Update& update, const MiniBatch& mini_batch, bool fir
   if (!first || options_.samples_are_older) {
     const Bf16Products bf16(options_.bf16);
     const Result<std::vector<float>> part =
-        response_logprobs(learner_.model(), update.batch, options_.training.temperature, options_.micro_batch, mini_batch.first_sample, mini_batch.last_sample);
+        response_logprobs(learner_.model(), update.batch, options_.training.temperature, options_.scoring_batch, mini_batch.first_sample, mini_batch.last_sample);
     if (!part.ok()) return part.status();
     std::copy(part->begin(), part->end(), now.begin() + update.batch.learned_before(mini_batch.first_sample));
   }
@@ -454,7 +454,7 @@ Result<std::vector<float>> PolicyWorker::logprobs(const RolloutBatch& batch) {
   if (!valid.ok()) return valid;
   const Offload::Stay here = learner_.stay();
   const Bf16Products bf16(options_.bf16);
-  return response_logprobs(learner_.model(), batch, options_.training.temperature, options_.micro_batch);
+  return response_logprobs(learner_.model(), batch, options_.training.temperature, options_.scoring_batch);
 }
 
 }  // namespace rl

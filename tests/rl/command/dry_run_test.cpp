@@ -65,6 +65,19 @@ TEST(DryRun, SaysTheMemoryOfDevices) {
   EXPECT_TRUE(has(leaving.text, "memory of each device (cuda)")) << leaving.text;
 }
 
+TEST(DryRun, CountsPassesOfTheSizeThatTheyHave) {
+  const auto activations = [](std::vector<std::string> overrides) {
+    const std::string text = tell(std::move(overrides)).text;
+    const std::size_t begin = text.find("activations ");
+    return begin == std::string::npos ? std::string() : text.substr(begin, text.find_first_of(",)", begin) - begin);
+  };
+  const std::string dynamic = "actor_rollout_ref.actor.use_dynamic_bsz=true";
+  const std::string size = "actor_rollout_ref.actor.ppo_max_token_len_per_gpu=";
+  EXPECT_NE(activations({}), "");
+  EXPECT_NE(activations({dynamic, size + "64"}), activations({}));
+  EXPECT_EQ(activations({dynamic, size + "100000"}), activations({})) << "more do not pay on a CPU";
+}
+
 TEST(DryRun, ATeacherTakesMemoryAndMustBeNamed) {
   const std::string path = "distillation.teacher_models.teacher_model.model_path";
   const Told told = tell({"distillation.enabled=true", path + "=toy", "trainer.n_gpus_per_node=2"});

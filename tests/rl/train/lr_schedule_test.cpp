@@ -14,6 +14,13 @@ TEST(LrSchedule, WarmsUpFromAboveZeroToThePeak) {
   EXPECT_DOUBLE_EQ(learning_rate(options, 1000), 1.0);
 }
 
+TEST(LrSchedule, AWarmUpMayBeginAboveNothing) {
+  const LrScheduleOptions options{.kind = Kind::kConstant, .peak = 2.0, .warmup_steps = 4, .start_ratio = 0.5};
+  EXPECT_DOUBLE_EQ(learning_rate(options, 0), 1.25);
+  EXPECT_DOUBLE_EQ(learning_rate(options, 3), 2.0);
+  EXPECT_DOUBLE_EQ(learning_rate(options, 4), 2.0);
+}
+
 TEST(LrSchedule, LinearReachesTheFloorAtTheEndAndStaysThere) {
   const LrScheduleOptions options{.kind = Kind::kLinear, .peak = 2.0, .warmup_steps = 2, .total_steps = 12, .min_ratio = 0.1};
   EXPECT_DOUBLE_EQ(learning_rate(options, 2), 2.0);

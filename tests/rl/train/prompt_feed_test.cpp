@@ -132,6 +132,25 @@ TEST_F(PromptFeedTest, DemonstrationsEndWithTheEndToken) {
   EXPECT_EQ((*batches)[0].responses.row_size(0), 5);  // four letters and the end
 }
 
+TEST_F(PromptFeedTest, ADemonstrationThatTheModelCannotReadIsFoundAtTheStart) {
+  const fs::path file = folder_ / "demonstrations.jsonl";
+  std::ofstream(file) << "{\"prompt\": \"ab\", \"response\": \"az\"}\n";
+  const Config of_file = config({"data.dataset_name=null", "data.train_files=" + file.string()});
+  const auto dataset = dataset_options(of_file, Split::kTrain);
+  ASSERT_TRUE(dataset.ok()) << dataset.status().to_string();
+  const auto tokenizer = Tokenizer::load(folder_);
+  ASSERT_TRUE(tokenizer.ok());
+  const std::vector<std::int32_t> last = *tokenizer->encode("z", false);
+  ASSERT_EQ(last.size(), 1u);
+  ASSERT_GT(last.front(), tokenizer->encode("b", false)->front());
+  PromptFeedOptions options{.model = folder_, .vocabulary = last.front()};
+  ASSERT_TRUE(PromptFeed::create(of_file, **dataset, options).ok()) << "its prompt has no such letter";
+  options.demonstrations = true;
+  const auto refused = PromptFeed::create(of_file, **dataset, options);
+  EXPECT_EQ(refused.status().code(), runtime::ErrorCode::kInvalidArgument);
+  EXPECT_NE(refused.status().message().find(file.string() + ":1: the response: token " + std::to_string(last.front()) + " ('z')"), std::string::npos) << refused.status().message();
+}
+
 TEST_F(PromptFeedTest, AllGoesThroughEveryRowOnce) {
   auto feed = open(config());
   const auto rounds = (*feed)->all();

@@ -144,6 +144,13 @@ TEST_F(PreferenceStageTest, WhatIsWrongIsSaidBeforeAnythingStarts) {
   refuses("dpo", "preference.loss=orpo preference.sft_weight=1", "preference.sft_weight");
   refuses("kto", "data.train_batch_size=1", "data.train_batch_size");
   refuses("rm", "model.lora_rank=4", "model.lora_rank=0");
+  // A reference of another vocabulary: two letters have changed places.
+  const fs::path other = folder_ / "other";
+  ASSERT_TRUE(make_toy_model(other, {.layers = 1, .hidden_size = 32, .intermediate_size = 32}).ok());
+  auto tokenizer = nlohmann::json::parse(read(other / "tokenizer.json"));
+  std::swap(tokenizer["model"]["vocab"]["a"], tokenizer["model"]["vocab"]["b"]);
+  std::ofstream(other / "tokenizer.json") << tokenizer.dump();
+  refuses("dpo", "preference.reference_path=" + other.string(), "in the reference " + other.string());
 }
 
 TEST_F(PreferenceStageTest, AnswersWithoutTraining) {

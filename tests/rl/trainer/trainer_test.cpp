@@ -368,9 +368,14 @@ TEST_F(TrainerTest, AnotherModelsTokenizerIsFoundBeforeTheFirstStep) {
   auto tokenizer = nlohmann::json::parse(read(mixed / "tokenizer.json"));
   for (auto& [token, id] : tokenizer["model"]["vocab"].items()) id = id.get<int>() + 1000;
   std::ofstream(mixed / "tokenizer.json") << tokenizer.dump();
-  const Outcome run = train("trainer.total_training_steps=1 actor_rollout_ref.model.path=" + mixed.string());
+  Outcome run = train("trainer.total_training_steps=1 actor_rollout_ref.model.path=" + mixed.string());
   EXPECT_EQ(run.code, 1) << run.output;
   EXPECT_NE(run.output.find("is outside the model's vocabulary"), std::string::npos) << run.output;
+  EXPECT_EQ(run.output.find("policy: "), std::string::npos) << "told before workers start\n" << run.output;
+  run = train("trainer.total_training_steps=1 algorithm.adv_estimator=gae critic.model.path=" + mixed.string());
+  EXPECT_EQ(run.code, 1) << run.output;
+  EXPECT_NE(run.output.find("critic.model.path"), std::string::npos) << run.output;
+  EXPECT_NE(run.output.find("in the critic " + mixed.string()), std::string::npos) << run.output;
   EXPECT_EQ(run.output.find("policy: "), std::string::npos) << "told before workers start\n" << run.output;
 }
 

@@ -137,6 +137,24 @@ TEST(MetricLog, OpensWhatIsNamedAndSaysWhereItIs) {
   EXPECT_EQ(open_metric_log({.loggers = {"csv"}, .folder = "/proc/no"}).status().code(), runtime::ErrorCode::kNotFound);
 }
 
+TEST(MetricLog, AFolderIsFoundByTheKeyBeforeTheEnvironmentAndErrorsNameWhichItWas) {
+  const TemporaryFolder folder;
+  ::setenv("TENSORBOARD_DIR", "/proc/no", 1);
+  ::setenv("WANDB_DIR", "/proc/no", 1);
+  ::unsetenv("WANDB_MODE");
+  const auto by_key = open_metric_log({.loggers = {"tensorboard"}, .folder = folder.path(), .tensorboard_folder = folder.path() / "board"});
+  const auto by_variable = open_metric_log({.loggers = {"tensorboard"}, .folder = folder.path()});
+  const auto wandb = open_metric_log({.loggers = {"wandb"}, .folder = folder.path()});
+  const auto wrong_key = open_metric_log({.loggers = {"tensorboard"}, .folder = folder.path(), .tensorboard_folder = "/proc/no"});
+  ::unsetenv("TENSORBOARD_DIR");
+  ::unsetenv("WANDB_DIR");
+  ASSERT_TRUE(by_key.ok()) << by_key.status().to_string();
+  EXPECT_EQ(by_key->places(), (std::vector<std::string>{folder.path() / "board"}));
+  EXPECT_EQ(by_variable.status().message().substr(0, 17), "TENSORBOARD_DIR: ");
+  EXPECT_EQ(wandb.status().message().substr(0, 11), "WANDB_DIR: ");
+  EXPECT_EQ(wrong_key.status().message().substr(0, 25), "trainer.tensorboard_dir: ");
+}
+
 // The programs themselves, where a Python with them is named: STARLING_PYTHON.
 TEST(MetricLog, TensorBoardAndWandbReadWhatIsWritten) {
   const char* python = std::getenv("STARLING_PYTHON");

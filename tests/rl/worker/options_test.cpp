@@ -3,6 +3,7 @@
 
 #include <cmath>
 
+#include "rl/config/stage_keys.h"
 #include "rl/worker/policy_options.h"
 #include "rl/worker/worker_group.h"
 
@@ -40,6 +41,19 @@ TEST(PolicyOptions, ReadsPrecision) {
   EXPECT_TRUE(CriticOptions::from_config(config({"critic.model.enable_gradient_checkpointing=true"}))->recompute_layers);
   const auto replayed = PolicyOptions::from_config(config({"actor_rollout_ref.actor.fsdp_config.dtype=bfloat16", "sample_store.enable=true"}));
   EXPECT_EQ(replayed.status().code(), runtime::ErrorCode::kUnimplemented);
+}
+
+TEST(PolicyOptions, SamplesOfEarlierWeightsNeedTheirOwnLogProbs) {
+  const std::string bf16 = "actor_rollout_ref.actor.fsdp_config.dtype=bfloat16";
+  for (const char* older : {"sample_store.enable=true", "actor_rollout_ref.hybrid_engine=false", "trainer.v1.trainer_mode=separate_async", "trainer.v1.trainer_mode=colocate_async"}) {
+    const auto refused = PolicyOptions::from_config(config({bf16, older}));
+    EXPECT_EQ(refused.status().code(), runtime::ErrorCode::kUnimplemented) << older;
+    EXPECT_NE(refused.status().message().find(older), std::string::npos) << refused.status().message();
+    const auto exact = PolicyOptions::from_config(config({older}));
+    ASSERT_TRUE(exact.ok()) << exact.status().to_string();
+    EXPECT_TRUE(exact->samples_are_older) << older;
+  }
+  EXPECT_TRUE(PolicyOptions::from_config(config({bf16, "trainer.v1.trainer_mode=colocate_sync"})).ok());
 }
 
 TEST(PolicyOptions, ReadsAdaptersAndSharedCritics) {
@@ -83,6 +97,54 @@ TEST(PolicyOptions, AMicroBatchInSamplesReplacesTheOneInTokens) {
   EXPECT_EQ(options->micro_batch, (MicroBatchLimits{.samples_max = 2, .tokens_max = 0}));
 }
 
+TEST(PolicyOptions, APassHasAsManyTokensAsTheKeySaysAndOnACpuNoMoreThanPay) {
+  const auto limits = [](const std::string& device, std::vector<std::string> overrides) { return PolicyOptions::from_config(config(std::move(overrides)), device)->micro_batch; };
+  const auto tokens = [](std::int64_t count) { return MicroBatchLimits{.samples_max = 0, .tokens_max = count}; };
+  const std::string dynamic = "actor_rollout_ref.actor.use_dynamic_bsz=true";
+  const std::string size = "actor_rollout_ref.actor.ppo_max_token_len_per_gpu=";
+  EXPECT_EQ(limits("", {}), tokens(2048));
+  EXPECT_EQ(limits("cuda", {}), tokens(2048));
+  EXPECT_EQ(limits("cuda", {size + "8192"}), tokens(2048)) << "only read where passes are filled by tokens";
+  EXPECT_EQ(limits("cuda", {dynamic}), tokens(16384));
+  EXPECT_EQ(limits("cuda:0", {dynamic, size + "8192"}), tokens(8192));
+  EXPECT_EQ(limits("cuda", {dynamic, "actor_rollout_ref.actor.ppo_micro_batch_size_per_gpu=2"}), tokens(16384)) << "verl does not read the number of samples then, either";
+  EXPECT_EQ(limits("cpu", {dynamic, size + "8192"}), tokens(2048));
+  EXPECT_EQ(limits("", {dynamic, size + "300"}), tokens(300));
+}
+
+TEST(PolicyOptions, PassesThatOnlyScoreHaveKeysOfTheirOwn) {
+  const auto scoring = [](const std::string& role, const std::string& device, std::vector<std::string> overrides) { return *scoring_batch_from_config(config(std::move(overrides)), role, device); };
+  const auto of = [](std::int64_t samples, std::int64_t tokens) { return MicroBatchLimits{.samples_max = samples, .tokens_max = tokens}; };
+  const std::string dynamic = "actor_rollout_ref.actor.use_dynamic_bsz=true";
+  for (const char* role : {kRolloutRole, kReferenceRole}) {
+    const std::string section = std::string(role) + ".log_prob_";
+    EXPECT_EQ(scoring(role, "cuda", {}), of(0, 2048));
+    EXPECT_EQ(scoring(role, "cuda", {dynamic, "actor_rollout_ref.actor.ppo_max_token_len_per_gpu=9000"}), of(0, 9000)) << "by its reference";
+    EXPECT_EQ(scoring(role, "cuda", {dynamic, section + "max_token_len_per_gpu=30000"}), of(0, 30000));
+    EXPECT_EQ(scoring(role, "", {dynamic, section + "max_token_len_per_gpu=30000"}), of(0, 2048));
+    EXPECT_EQ(scoring(role, "cuda", {section + "micro_batch_size_per_gpu=32"}), of(32, 0));
+    EXPECT_EQ(scoring(role, "", {section + "micro_batch_size_per_gpu=32"}), of(32, 2048)) << "the result does not depend on it, and more only costs memory";
+    EXPECT_EQ(scoring(role, "", {"actor_rollout_ref.actor.ppo_micro_batch_size_per_gpu=3"}), of(3, 0)) << "as the policy's own passes";
+  }
+  const auto critic = CriticOptions::from_config(config({dynamic, "critic.forward_max_token_len_per_gpu=65536"}), "cuda");
+  ASSERT_TRUE(critic.ok()) << critic.status().to_string();
+  EXPECT_EQ(critic->micro_batch, of(0, 32768));
+  EXPECT_EQ(critic->scoring_batch, of(0, 65536));
+  EXPECT_EQ(CriticOptions::from_config(config({"critic.ppo_max_token_len_per_gpu=700", "critic.use_dynamic_bsz=true"}))->scoring_batch, of(0, 700));
+}
+
+TEST(PolicyOptions, APassOfNoTokensIsRefusedByItsKey) {
+  for (const char* wrong : {"actor_rollout_ref.actor.ppo_max_token_len_per_gpu=0", "actor_rollout_ref.rollout.log_prob_max_token_len_per_gpu=-1", "actor_rollout_ref.ref.log_prob_max_token_len_per_gpu=0",
+                            "actor_rollout_ref.ref.log_prob_micro_batch_size_per_gpu=-4"}) {
+    const auto options = PolicyOptions::from_config(config({wrong}));
+    EXPECT_EQ(options.status().code(), runtime::ErrorCode::kInvalidArgument) << wrong;
+    EXPECT_NE(options.status().message().find(std::string(wrong).substr(0, std::string(wrong).find('='))), std::string::npos) << options.status().message();
+  }
+  for (const char* wrong : {"critic.ppo_max_token_len_per_gpu=0", "critic.forward_max_token_len_per_gpu=0"}) {
+    EXPECT_EQ(CriticOptions::from_config(config({wrong})).status().code(), runtime::ErrorCode::kInvalidArgument) << wrong;
+  }
+}
+
 TEST(PolicyOptions, NamesTheKeyThatIsOutOfRange) {
   for (const char* wrong : {"actor_rollout_ref.rollout.n=0", "actor_rollout_ref.rollout.temperature=0", "actor_rollout_ref.actor.clip_ratio_low=1.5",
                             "actor_rollout_ref.actor.clip_ratio_c=1", "actor_rollout_ref.actor.ppo_epochs=0", "data.max_prompt_length=0",
@@ -108,6 +170,63 @@ TEST(LrSchedule, WarmsUpForARatioOfTheRun) {
   EXPECT_EQ(schedule->warmup_steps, 5);
   EXPECT_EQ(schedule->total_steps, 50);
   EXPECT_FALSE(lr_schedule_from_config(config({optim + "lr_warmup_steps_ratio=2"}), kActorRole, 50).ok());
+}
+
+TEST(LrSchedule, IsUnderstoodByTheNamesOfOtherEngines) {
+  const std::string optim = "actor_rollout_ref.actor.optim.";
+  const auto schedule = [&](std::vector<std::string> keys) {
+    for (std::string& key : keys) key = optim + key;
+    keys.push_back(optim + "lr=1e-3");
+    return lr_schedule_from_config(config(keys), kActorRole, 50);
+  };
+  const auto megatron = schedule({"lr_decay_style=cosine", "min_lr=1e-4", "lr_decay_steps=40", "lr_warmup_steps_ratio=0.1"});
+  ASSERT_TRUE(megatron.ok()) << megatron.status().to_string();
+  EXPECT_EQ(megatron->kind, LrScheduleOptions::Kind::kCosine);
+  EXPECT_DOUBLE_EQ(megatron->min_ratio, 0.1);
+  EXPECT_EQ(megatron->total_steps, 40);
+  EXPECT_EQ(megatron->warmup_steps, 5);
+  EXPECT_EQ(schedule({"lr_decay_style=WSD"})->kind, LrScheduleOptions::Kind::kWsd);
+  EXPECT_EQ(schedule({"lr_decay_style=WSD", "lr_scheduler_type=wsd"})->kind, LrScheduleOptions::Kind::kWsd);
+  EXPECT_DOUBLE_EQ(schedule({"min_lr_factor=0.25"})->min_ratio, 0.25);
+  EXPECT_DOUBLE_EQ(schedule({"min_lr_ratio=0.25", "min_lr=0"})->min_ratio, 0.25);
+
+  const auto refused = [&](std::vector<std::string> keys, const std::string& part) {
+    const auto wrong = schedule(std::move(keys));
+    EXPECT_EQ(wrong.status().code(), runtime::ErrorCode::kInvalidArgument);
+    EXPECT_NE(wrong.status().message().find(part), std::string::npos) << wrong.status().message();
+  };
+  refused({"lr_decay_style=cosine", "lr_scheduler_type=linear"}, "two names of the schedule");
+  refused({"min_lr_ratio=0.5", "min_lr=1e-4"}, "with different values");
+  refused({"min_lr=1"}, "optim.min_lr: must be from 0 to ");
+  refused({"min_lr_ratio=2"}, "optim.min_lr_ratio");
+  refused({"lr_decay_steps=0"}, "optim.lr_decay_steps");
+  EXPECT_NE(Config::load({.file = std::nullopt, .overrides = {optim + "lr_decay_style=inverse-square-root"}}).status().message().find("inverse square roots"), std::string::npos);
+}
+
+TEST(LrSchedule, OfAStageTakesTheKeysOfItsEngines) {
+  const auto schedule = [](const std::vector<std::string>& keys) {
+    const auto config = Config::load({.file = std::nullopt, .overrides = keys, .keys = &sft_keys()});
+    EXPECT_TRUE(config.ok()) << config.status().to_string();
+    return lr_schedule_from_config(*config, kStageRole, 100);
+  };
+  const auto megatron = schedule({"optim.lr=2e-5", "optim.lr_warmup_init=2e-6", "optim.min_lr=2e-6", "optim.lr_decay_style=cosine"});
+  ASSERT_TRUE(megatron.ok()) << megatron.status().to_string();
+  EXPECT_DOUBLE_EQ(megatron->start_ratio, 0.1);
+  EXPECT_DOUBLE_EQ(megatron->min_ratio, 0.1);
+  EXPECT_DOUBLE_EQ(schedule({"optim.lr=1e-4", "optim.lr_min=1e-5"})->min_ratio, 0.1);
+  EXPECT_DOUBLE_EQ(schedule({"optim.init_lr_ratio=0.3"})->start_ratio, 0.3);
+  EXPECT_EQ(schedule({"optim.decay_type=linear"})->kind, LrScheduleOptions::Kind::kLinear);
+  EXPECT_EQ(schedule({})->kind, LrScheduleOptions::Kind::kConstant);
+  EXPECT_FALSE(schedule({"optim.decay_type=linear", "optim.lr_decay_style=cosine"}).ok());
+}
+
+TEST(Offload, IsMegatronsToo) {
+  EXPECT_FALSE(offload_from_config(config(), "actor_rollout_ref.actor.fsdp_config")->parameters);
+  const auto actor = offload_from_config(config({"actor_rollout_ref.actor.megatron.param_offload=true", "actor_rollout_ref.actor.megatron.optimizer_offload=true"}), "actor_rollout_ref.actor.fsdp_config");
+  EXPECT_TRUE(actor->parameters);
+  EXPECT_FALSE(actor->gradients);
+  EXPECT_TRUE(offload_from_config(config({"critic.megatron.grad_offload=true"}), "critic.fsdp")->gradients);
+  EXPECT_TRUE(offload_from_config(config({"actor_rollout_ref.ref.megatron.param_offload=true"}), "actor_rollout_ref.ref.fsdp_config")->parameters);
 }
 
 TEST(SlotOptions, OneWorkerANodeUnlessToldOtherwise) {
