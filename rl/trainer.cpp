@@ -132,8 +132,8 @@ Status Trainer::fit(std::int64_t steps) {
   const std::int64_t last = total_steps_ - steps_done_ > steps ? steps_done_ + steps : total_steps_;
   const Status trained = train(last);
   profiler_.finish();
-  finish_checkpoint();
-  return trained.ok() ? save_failure_ : trained;
+  saver_.finish();
+  return trained.ok() ? saver_.failure() : trained;
 }
 
 Status Trainer::train(std::int64_t last) {
@@ -147,20 +147,15 @@ Status Trainer::train(std::int64_t last) {
       metrics->insert(validation->begin(), validation->end());
     }
     watch(*metrics);
-    const bool best = is_best(*metrics, validates);
+    const bool best = (validates || due(options_.save_interval)) && saver_.is_best(steps_done_, *metrics, validates);
+    saver_.tell(*metrics);
     // Before the checkpoint: who continues from it finds the step in the logs, whenever this run was killed.
-    if (save_seconds_ > 0) (*metrics)["timing_s/save_checkpoint"] = std::exchange(save_seconds_, 0.0);
     record({steps_done_, total_steps_, epoch_, std::move(*metrics)});
     if (!lost_.ok()) return std::exchange(lost_, {});
     if (best || due(options_.save_interval) || (stopping_ && options_.save_interval > 0)) {
-      StepTimer timer;
-      const Status begun = begin_checkpoint(best);
-      if (!begun.ok()) note_save_failure(begun);
-      if (!options_.async_save) finish_checkpoint();
-      timer.lap("save_checkpoint");
-      save_seconds_ = timer.seconds("save_checkpoint");
-    } else if (checkpoint_is_written()) {
-      finish_checkpoint();
+      saver_.save(steps_done_, best, /*wait=*/!options_.async_save, [this] { return copy_state(options_.async_save); });
+    } else {
+      saver_.poll();
     }
   }
   return std::exchange(alarmed_, {});

@@ -6,7 +6,6 @@
 #include <deque>
 #include <filesystem>
 #include <functional>
-#include <future>
 #include <map>
 #include <memory>
 #include <optional>
@@ -16,7 +15,7 @@
 
 #include "rl/config/config.h"
 #include "rl/train/begun_rollouts.h"
-#include "rl/train/checkpoint.h"
+#include "rl/train/checkpoint_saver.h"
 #include "rl/train/folder_lock.h"
 #include "rl/train/lr_schedule.h"
 #include "rl/watch/metrics.h"
@@ -84,7 +83,7 @@ class Trainer {
   const MetricLogger& log() const { return logger_; }
   std::int64_t steps_done() const { return steps_done_; }
   std::int64_t total_steps() const { return total_steps_; }
-  std::optional<std::filesystem::path> latest_checkpoint() const { return latest_checkpoint_; }
+  std::optional<std::filesystem::path> latest_checkpoint() const { return saver_.latest(); }
 
   /// Samples of the first and of the last validation; empty unless `trainer.log_val_generations` asks for some.
   const std::vector<SampleText>& first_samples() const { return first_samples_; }
@@ -159,7 +158,6 @@ class Trainer {
     double kl_coefficient = 0.0;
     RewardStatistics rewards;
     BestSoFar early_stop;
-    BestSoFar best;  // of what save_best goes by
     std::vector<std::int64_t> focus;  // CoDaPO: rows of the data that the next step is of; empty: it takes the next ones
   };
 
@@ -227,11 +225,7 @@ class Trainer {
   runtime::Status tell_order(const StepSamples& samples);
   void watch(const Metrics& metrics);
   void watch_skipped(const Metrics& metrics, std::int64_t mini_batches);
-  bool is_best(const Metrics& metrics, bool validated);
-  runtime::Status begin_checkpoint(bool best = false);
-  void finish_checkpoint();
-  void note_save_failure(const runtime::Status& failure);
-  bool checkpoint_is_written() const;
+  runtime::Result<CheckpointSaver::WriteFiles> copy_state(bool beside) const;
   nlohmann::ordered_json state_json() const;
   bool due(std::int64_t interval) const;
 
@@ -274,19 +268,14 @@ class Trainer {
   Alarms alarms_{AlarmOptions{}};
   runtime::Status lost_;       // why no checkpoint of these weights is worth having
   runtime::Status alarmed_;    // why an alarm ended the training
-  double save_seconds_ = 0.0;  // that the last checkpoint took out of a step, until a record tells them
   bool stopping_ = false;      // no step is to follow
-  bool metric_missed_ = false;
   std::map<std::string, std::int64_t> lost_steps_;  // by role: steps in a row of which no update was taken, since no gradient was finite
-  std::optional<BestSoFar> best_before_;  // where a checkpoint that is the best so far is being written
   std::int64_t steps_done_ = 0;
   std::int64_t total_steps_ = 0;
   std::int64_t epoch_ = 0;
-  runtime::Status save_failure_;
-  std::optional<std::filesystem::path> latest_checkpoint_;
   std::vector<SampleText> first_samples_;
   std::vector<SampleText> last_samples_;
-  std::future<runtime::Result<std::filesystem::path>> saving_;  // of the one checkpoint that is being written; last, since its thread uses the rest
+  CheckpointSaver saver_{CheckpointSaverOptions{}};  // last, since its thread uses the rest
 };
 
 }  // namespace rl

@@ -1,8 +1,6 @@
-// Saving and resuming. What is to be saved is copied between two steps, and written, hashed and moved into place beside the steps that follow. One checkpoint at a time.
-#include <chrono>
+// What is saved of a run, and resuming. When it is written is CheckpointSaver's.
 #include <utility>
 
-#include "rl/train/idle_thread.h"
 #include "rl/trainer.h"
 #include "rl/weights/atomic_file.h"
 #include "runtime/core/log.h"
@@ -28,12 +26,11 @@ struct ExtraFile {
   std::function<Result<std::string>()> make;
 };
 
-// What a checkpoint is made from once the workers have their copies; owns all of it, for the thread that writes.
+// What a checkpoint is made from; owns all of it, for the thread that writes.
 struct Saving {
   runtime::Runtime& runtime;
-  CheckpointWriter writer;
-  runtime::ActorHandle<PolicyActor> policy;
-  std::optional<runtime::ActorHandle<CriticActor>> critic;
+  WriteState policy;
+  WriteState critic;  // empty without one
   nlohmann::ordered_json state;
   std::vector<ExtraFile> files;
 };
@@ -58,11 +55,11 @@ std::vector<SavedGroup> fetch_groups(runtime::Runtime& runtime, const SampleStor
 }
 
 // Both roles write at the same time, into folders of their own.
-Result<fs::path> write_checkpoint(Saving saving) {
-  const auto policy = saving.policy.call(&PolicyActor::write_snapshot, (saving.writer.folder() / kPolicyFolder).string());
+Result<std::vector<fs::path>> write_files(const Saving& saving, CheckpointWriter& writer) {
+  const auto policy = saving.policy(writer.folder() / kPolicyFolder);
   std::vector<fs::path> expected{kStateFile};
   if (saving.critic) {
-    const auto critic = saving.runtime.get(saving.critic->call(&CriticActor::write_snapshot, (saving.writer.folder() / kCriticFolder).string()));
+    const auto critic = saving.runtime.get(saving.critic(writer.folder() / kCriticFolder));
     if (!critic.ok()) {
       (void)saving.runtime.get(policy);  // it writes into the folder that is about to go
       return critic.status();
@@ -72,16 +69,16 @@ Result<fs::path> write_checkpoint(Saving saving) {
   const auto files = saving.runtime.get(policy);
   if (!files.ok()) return files.status();
   for (const std::string& file : *files) expected.push_back(fs::path(kPolicyFolder) / file);
-  const Status written = saving.writer.write_json(kStateFile, saving.state);
+  const Status written = writer.write_json(kStateFile, saving.state);
   if (!written.ok()) return written;
   for (const ExtraFile& extra : saving.files) {
     const Result<std::string> bytes = extra.make();
     if (!bytes.ok()) return bytes.status().with_context(extra.name);
-    const Status stored = write_file_atomically(saving.writer.folder() / extra.name, *bytes);
+    const Status stored = write_file_atomically(writer.folder() / extra.name, *bytes);
     if (!stored.ok()) return stored;
     expected.emplace_back(extra.name);
   }
-  return saving.writer.commit(expected);
+  return expected;
 }
 
 }  // namespace
@@ -95,65 +92,29 @@ nlohmann::ordered_json Trainer::state_json() const {
           {"kl_coefficient", state_.kl_coefficient},
           {"rewards", {{"steps", state_.rewards.steps}, {"mean", state_.rewards.mean}, {"square", state_.rewards.square}}},
           {"early_stop", state_.early_stop.to_json()},
-          {"best", state_.best.to_json()},
+          {"best", saver_.best().to_json()},
           {"focus", state_.focus}};
 }
 
-// All workers hold the same bits, so one of them copies and writes.
-Status Trainer::begin_checkpoint(bool best) {
-  finish_checkpoint();
-  const std::string step = "checkpoint of step " + std::to_string(steps_done_);
-  Result<CheckpointWriter> writer = CheckpointWriter::begin(options_.folder, steps_done_);
-  if (!writer.ok()) return writer.status().with_context(step);
-  Saving saving{runtime_, std::move(*writer), policy_.leader(), {}, state_json(), {}};
+Result<CheckpointSaver::WriteFiles> Trainer::copy_state(bool beside) const {
+  Saving saving{runtime_, {}, {}, state_json(), {}};
   if (options_.sample_store.enabled) saving.files.push_back({kSamplesFile, [&runtime = runtime_, store = sample_store_] { return Result<std::string>(encode_groups(fetch_groups(runtime, store))); }});
   if (!ahead_.empty()) saving.files.push_back({kAheadFile, [&runtime = runtime_, ahead = ahead_] { return encode_ahead(runtime, ahead); }});
   if (options_.partial_rollouts) saving.files.push_back({kPartialFile, [&runtime = runtime_, partial = partial_] { return encode_partial(runtime, partial); }});
-  Status copied = runtime_.get(saving.policy.call(&PolicyActor::take_snapshot));
-  if (copied.ok() && !critic_.empty()) {
-    saving.critic = critic_.leader();
-    copied = runtime_.get(saving.critic->call(&CriticActor::take_snapshot));
+  Result<WriteState> policy = policy_.state(beside);
+  if (!policy.ok()) return policy.status();
+  saving.policy = std::move(*policy);
+  if (!critic_.empty()) {
+    Result<WriteState> critic = critic_.state(beside);
+    if (!critic.ok()) return critic.status();
+    saving.critic = std::move(*critic);
   }
-  if (!copied.ok()) return copied.with_context(step);
-  saving_ = std::async(std::launch::async, [saving = std::move(saving), root = options_.folder, kept = options_.checkpoints_kept, number = steps_done_, best, step]() mutable -> Result<fs::path> {
-    give_way();
-    Result<fs::path> folder = write_checkpoint(std::move(saving));
-    if (!folder.ok()) return folder.status().with_context(step);
-    const Status marked = best ? mark_best_checkpoint(root, number) : Status();
-    if (!marked.ok()) return marked.with_context(step);
-    const Status pruned = prune_checkpoints(root, kept);
-    if (!pruned.ok()) LOG(warn, "{}", pruned.message());
-    return folder;
-  });
-  return {};
-}
-
-// Waits for the checkpoint that is being written, if one is.
-void Trainer::finish_checkpoint() {
-  if (!saving_.valid()) return;
-  const Result<fs::path> saved = saving_.get();
-  if (!saved.ok()) return note_save_failure(saved.status());
-  best_before_.reset();
-  latest_checkpoint_ = *saved;
-  save_failure_ = Status();
-}
-
-bool Trainer::checkpoint_is_written() const { return saving_.valid() && saving_.wait_for(std::chrono::seconds(0)) == std::future_status::ready; }
-
-// Training goes on: what has been learned so far is worth more than stopping at once.
-void Trainer::note_save_failure(const Status& failure) {
-  LOG(error, "{}; training goes on", failure.message());
-  save_failure_ = failure;
-  if (best_before_) state_.best = *std::exchange(best_before_, {});  // another one may become the best that is kept
+  return CheckpointSaver::WriteFiles([saving = std::move(saving)](CheckpointWriter& writer) { return write_files(saving, writer); });
 }
 
 Result<fs::path> Trainer::save_checkpoint() {
   if (const Status started = start(); !started.ok()) return started;
-  const Status begun = begin_checkpoint();
-  if (!begun.ok()) return begun;
-  Result<fs::path> saved = saving_.get();
-  if (saved.ok()) latest_checkpoint_ = *saved;
-  return saved;
+  return saver_.save_now(steps_done_, [this] { return copy_state(/*beside=*/false); });
 }
 
 Status Trainer::load_checkpoint(const fs::path& folder) {
@@ -162,7 +123,7 @@ Status Trainer::load_checkpoint(const fs::path& folder) {
 }
 
 Status Trainer::restore(const fs::path& folder) {
-  finish_checkpoint();
+  saver_.finish();
   const Result<nlohmann::ordered_json> state = read_checkpoint_json(folder, kStateFile);
   if (!state.ok()) return state.status();
   const auto integer = [&](const char* key) -> std::optional<std::int64_t> {
@@ -177,13 +138,12 @@ Status Trainer::restore(const fs::path& folder) {
     const auto found = of.find(key);
     return found != of.end() && found->is_number() ? found->get<double>() : otherwise;
   };
-  RunState run{.kl_coefficient = number(*state, "kl_coefficient", options_.kl_control.coefficient), .rewards = {}, .early_stop = {}, .best = {}, .focus = {}};
+  RunState run{.kl_coefficient = number(*state, "kl_coefficient", options_.kl_control.coefficient), .rewards = {}, .early_stop = {}, .focus = {}};
   if (!options_.kl_control.adaptive) run.kl_coefficient = options_.kl_control.coefficient;
   if (const auto rewards = state->find("rewards"); rewards != state->end() && rewards->is_object()) {
     run.rewards = {.steps = static_cast<std::int64_t>(number(*rewards, "steps", 0.0)), .mean = number(*rewards, "mean", 0.0), .square = number(*rewards, "square", 0.0)};
   }
-  if (const auto found = state->find("early_stop"); found != state->end()) run.early_stop = BestSoFar::from_json(*found);
-  if (const auto found = state->find("best"); found != state->end()) run.best = BestSoFar::from_json(*found);
+  run.early_stop = BestSoFar::from_json(*state, "early_stop");
   if (const auto found = state->find("focus"); found != state->end() && options_.estimator == AdvantageEstimator::kCodapo) {
     for (const nlohmann::ordered_json& row : *found) {
       const bool fits = row.is_number_integer() && row.get<std::int64_t>() >= 0 && row.get<std::int64_t>() < feed_->rows();
@@ -201,7 +161,7 @@ Status Trainer::restore(const fs::path& folder) {
   steps_done_ = *integer("step");
   epoch_ = *integer("epoch");
   state_ = run;
-  latest_checkpoint_ = folder;
+  saver_.resume(folder, BestSoFar::from_json(*state, "best"));
   LOG(info, "continuing after step {} from {}", steps_done_, folder.string());
   return {};
 }

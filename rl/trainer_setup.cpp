@@ -93,6 +93,7 @@ Status Trainer::start_all() {
   profiler_ = StepProfiler(std::move(*profile));
   state_.kl_coefficient = options_.kl_control.coefficient;
   alarms_ = Alarms(options_.alarms);
+  saver_ = CheckpointSaver({.folder = options_.folder, .kept = options_.checkpoints_kept, .best = options_.save_best});
   sample_store_ = SampleStore(options_.sample_store);
   Result<FolderLock> lock = FolderLock::acquire(options_.folder);
   if (!lock.ok()) return lock.status();

@@ -1,4 +1,4 @@
-// What a run's metrics lead to: alarms, early stopping, the best checkpoint.
+// What a run's metrics lead to: alarms and early stopping.
 #include "rl/trainer.h"
 #include "runtime/core/log.h"
 
@@ -30,24 +30,6 @@ void Trainer::watch_skipped(const Metrics& metrics, std::int64_t mini_batches) {
     lost_ = runtime::task_failed("step " + std::to_string(steps_done_ + 1) + ": in " + std::to_string(lost) + " steps in a row the " + role +
                                  " had no finite gradient: its weights are lost. Lower its optim.lr, and begin anew (trainer.resume_mode=disable) or from an earlier checkpoint (trainer.resume_from_path)");
   }
-}
-
-// Only steps whose weights may be kept are measured against each other: those that were validated, and those whose checkpoint is due.
-bool Trainer::is_best(const Metrics& metrics, bool validated) {
-  if (options_.save_best.metric.empty() || !(validated || due(options_.save_interval))) return false;
-  const auto found = metrics.find(options_.save_best.metric);
-  if (found == metrics.end()) {
-    if (!metric_missed_ && (validated || !options_.save_best.metric.starts_with("val-"))) {
-      metric_missed_ = true;
-      LOG(warn, "step {}: trainer.save_best={}: there is no such metric, so that no checkpoint is the best; metrics.jsonl (trainer.logger=[file]) has their names", steps_done_, options_.save_best.metric);
-    }
-    return false;
-  }
-  finish_checkpoint();  // which may have been the best
-  const BestSoFar before = state_.best;
-  if (!state_.best.observe(found->second, options_.save_best.larger_is_better)) return false;
-  best_before_ = before;
-  return true;
 }
 
 }  // namespace rl

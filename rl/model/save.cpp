@@ -197,4 +197,11 @@ Status save_tokenizer(const std::filesystem::path& model, const std::filesystem:
   return model.extension() == ".gguf" ? convert_tokenizer(model, folder) : copy_tokenizer(model, folder);
 }
 
+Result<std::vector<std::filesystem::path>> with_tokenizer(Result<std::vector<std::filesystem::path>> files, const std::filesystem::path& model, const std::filesystem::path& folder) {
+  if (!files.ok()) return files;
+  const Status status = save_tokenizer(model, folder);
+  if (!status.ok()) return status;
+  return files;
+}
+
 }  // namespace rl

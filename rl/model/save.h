@@ -8,7 +8,7 @@
 #include "rl/model/model_config.h"
 #include "rl/model/parameters.h"
 #include "rl/weights/weight_source.h"
-#include "runtime/core/status.h"
+#include "runtime/core/result.h"
 
 namespace rl {
 
@@ -34,5 +34,9 @@ runtime::Status verify_model_folder(const Parameters& parameters, const std::fil
 /// generation_config.json included), or tokenizer.json and tokenizer_config.json made from a .gguf file's metadata.
 /// kNotFound: a folder without a tokenizer. kUnimplemented: a GGUF vocabulary of a kind that has no tokenizer.json form here.
 runtime::Status save_tokenizer(const std::filesystem::path& model, const std::filesystem::path& folder);
+
+/// What was written, with save_tokenizer()'s files beside it in `folder`, so that it generates as it is. A failure stays as it is.
+runtime::Result<std::vector<std::filesystem::path>> with_tokenizer(runtime::Result<std::vector<std::filesystem::path>> files, const std::filesystem::path& model,
+                                                                   const std::filesystem::path& folder);
 
 }  // namespace rl

@@ -64,7 +64,6 @@ Status PreferenceStage::open(const StageSetup& setup) {
 }
 
 Status PreferenceStage::start(runtime::Runtime& runtime, const WorkerSlots& slots) {
-  runtime_ = &runtime;
   auto workers = WorkerGroup<PreferenceActor>::spawn(runtime, slots, /*reserves=*/true, setup_.spec("preference", slots));
   if (!workers.ok()) return workers.status();
   workers_ = std::move(*workers);
@@ -96,10 +95,6 @@ Result<Metrics> PreferenceStage::validate() {
     parts.insert(parts.end(), reports->begin(), reports->end());
   }
   return below("val/", parts);
-}
-
-Result<std::vector<std::string>> PreferenceStage::save(const std::filesystem::path& folder) {
-  return runtime_->get(workers_.leader().call(&PreferenceActor::save, folder.string()));
 }
 
 Status PreferenceStage::load(const std::filesystem::path& folder) { return workers_.fetch(&PreferenceActor::load, folder.string()); }

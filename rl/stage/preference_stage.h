@@ -24,12 +24,11 @@ class PreferenceStage : public Stage {
   runtime::Result<Metrics> validate() override;
   nlohmann::json position() const override { return feed_->rows().position(); }
   runtime::Status resume(const nlohmann::json& position) override { return feed_->rows().resume(position); }
-  runtime::Result<std::vector<std::string>> save(const std::filesystem::path& folder) override;
+  runtime::Result<WriteState> state(bool beside) const override { return workers_.state(beside); }
   runtime::Status load(const std::filesystem::path& folder) override;
 
  private:
   StageSetup setup_;
-  runtime::Runtime* runtime_ = nullptr;
   std::unique_ptr<PreferenceFeed> feed_;
   std::unique_ptr<PreferenceFeed> validation_feed_;  // null without validation data
   WorkerGroup<PreferenceActor> workers_;

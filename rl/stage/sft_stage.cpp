@@ -59,7 +59,6 @@ std::vector<std::filesystem::path> SftStage::frozen_models() const {
 }
 
 Status SftStage::start(runtime::Runtime& runtime, const WorkerSlots& slots) {
-  runtime_ = &runtime;
   WorkerSpec spec = setup_.spec("sft", slots);
   if (!teacher_.empty()) {
     nlohmann::ordered_json config = setup_.config.to_json();
@@ -100,10 +99,6 @@ Result<Metrics> SftStage::validate() {
   Metrics metrics{{"val/loss", mean(sums.loss)}};
   if (!teacher_.empty()) metrics["val/kl"] = mean(sums.kl);
   return metrics;
-}
-
-Result<std::vector<std::string>> SftStage::save(const std::filesystem::path& folder) {
-  return runtime_->get(workers_.leader().call(&SftActor::save, folder.string()));
 }
 
 Status SftStage::load(const std::filesystem::path& folder) { return workers_.fetch(&SftActor::load, folder.string()); }

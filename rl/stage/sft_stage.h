@@ -26,7 +26,7 @@ class SftStage : public Stage {
   runtime::Result<Metrics> validate() override;
   nlohmann::json position() const override { return feed_->rows().position(); }
   runtime::Status resume(const nlohmann::json& position) override { return feed_->rows().resume(position); }
-  runtime::Result<std::vector<std::string>> save(const std::filesystem::path& folder) override;
+  runtime::Result<WriteState> state(bool beside) const override { return workers_.state(beside); }
   runtime::Status load(const std::filesystem::path& folder) override;
 
  private:
@@ -34,7 +34,6 @@ class SftStage : public Stage {
 
   StageSetup setup_;
   std::filesystem::path teacher_;  // empty without distillation
-  runtime::Runtime* runtime_ = nullptr;
   std::unique_ptr<SupervisedFeed> feed_;
   std::unique_ptr<SupervisedFeed> validation_feed_;  // null without validation data
   WorkerGroup<SftActor> workers_;

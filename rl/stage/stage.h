@@ -64,8 +64,8 @@ class Stage {
   virtual nlohmann::json position() const = 0;
   virtual runtime::Status resume(const nlohmann::json& position) = 0;
 
-  /// Writes model (or adapter) and optimizer below `folder` as Learner::save() does; returns the files, relative to it.
-  virtual runtime::Result<std::vector<std::string>> save(const std::filesystem::path& folder) = 0;
+  /// Model (or adapter) and optimizer of now, to be written as Learner::save() does, beside the next steps or before them: see WorkerGroup::state().
+  virtual runtime::Result<WriteState> state(bool beside) const = 0;
   virtual runtime::Status load(const std::filesystem::path& folder) = 0;
 };
 

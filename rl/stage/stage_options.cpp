@@ -30,6 +30,7 @@ Result<StageOptions> StageOptions::from_config(const Config& config) {
   const std::int64_t pass_tokens = read.get_int("data.max_token_len_per_gpu");
   options.epochs = read.get_int("trainer.total_epochs");
   options.steps = read.find_int("trainer.total_training_steps");
+  options.async_save = read.get_bool("trainer.async_save");
   options.checkpoints_kept = read.find_int("trainer.max_ckpt_to_keep").value_or(0);
   options.folder = read.get_string("trainer.default_local_dir");
   const std::string resume = read.get_string("trainer.resume_mode");

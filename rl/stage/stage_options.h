@@ -43,6 +43,7 @@ struct StageOptions {
   std::optional<std::int64_t> steps;  // overrides epochs
   StageInterval save;
   StageInterval validation;
+  bool async_save = true;              // checkpoints are written while training goes on
   std::int64_t checkpoints_kept = 0;  // 0: all
 
   std::filesystem::path folder;       // of checkpoints and logs

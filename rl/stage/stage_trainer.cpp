@@ -56,6 +56,9 @@ WorkerSpec StageSetup::spec(const std::string& role, const WorkerSlots& slots) c
   return spec;
 }
 
+StageTrainer::StageTrainer(runtime::Runtime& runtime, StageSetup setup, std::unique_ptr<Stage> stage)
+    : runtime_(runtime), setup_(std::move(setup)), stage_(std::move(stage)), saver_({.folder = options().folder, .kept = options().checkpoints_kept, .best = {}}) {}
+
 Result<std::unique_ptr<StageTrainer>> StageTrainer::create(runtime::Runtime& runtime, const Config& config, std::unique_ptr<Stage> stage) {
   Result<StageOptions> options = StageOptions::from_config(config);
   if (!options.ok()) return options.status();
@@ -72,7 +75,7 @@ Result<std::unique_ptr<StageTrainer>> StageTrainer::create(runtime::Runtime& run
   if (!model.ok()) return model.status();
 
   StageSetup setup{.config = config, .options = std::move(*options), .model = std::move(*model), .workers = slot_options->nodes * slot_options->per_node};
-  std::unique_ptr<StageTrainer> trainer(new StageTrainer(std::move(setup), std::move(stage)));
+  std::unique_ptr<StageTrainer> trainer(new StageTrainer(runtime, std::move(setup), std::move(stage)));
   trainer->folder_lock_ = std::move(*lock);
   trainer->profiler_ = StepProfiler(std::move(*profile));
   const StageOptions& kept = trainer->setup_.options;
@@ -151,24 +154,23 @@ Result<Metrics> StageTrainer::take_step() {
 Status StageTrainer::fit() {
   const Status trained = train();
   profiler_.finish();
-  return trained;
+  saver_.finish();
+  return trained.ok() ? saver_.failure() : trained;
 }
 
 Status StageTrainer::train() {
-  Status save_failure;
-  double seconds_saving = 0.0;  // of the checkpoint before a step
   while (steps_done_ < total_steps_ && !stopping_) {
     Result<Metrics> metrics = step();
     if (!metrics.ok()) return metrics.status();
-    StepTimer timer;
     if (stage_->validates() && due(options().validation)) {
+      StepTimer timer;
       const Result<Metrics> validation = stage_->validate();
       if (!validation.ok()) return validation.status().with_context("validation after step " + std::to_string(steps_done_));
       metrics->insert(validation->begin(), validation->end());
       timer.lap("testing");
       (*metrics)["timing_s/testing"] = timer.seconds("testing");
     }
-    if (seconds_saving > 0) (*metrics)["timing_s/save_checkpoint"] = std::exchange(seconds_saving, 0.0);
+    saver_.tell(*metrics);
     // Before the checkpoint: a run that is killed in between goes on from an older one, and drops the records behind it. The other way round a record would be missing.
     const StepRecord record{steps_done_, total_steps_, stage_->epoch(), std::move(*metrics)};
     logger_.write(record);
@@ -177,38 +179,40 @@ Status StageTrainer::train() {
       return runtime::invalid_argument("step " + std::to_string(steps_done_) + ": the last " + std::to_string(kSkippedInARowMax) +
                                           " updates were left out, since their gradients were not finite: the weights are lost. Lower optim.lr, and begin anew (trainer.resume_mode=disable) or from an earlier checkpoint (trainer.resume_from_path)");
     }
-    if (!due(options().save) && !stopping_) continue;
-    timer.lap("logging");
-    save_failure = save_checkpoint().with_context("checkpoint of step " + std::to_string(steps_done_));
-    timer.lap("save_checkpoint");
-    seconds_saving = timer.seconds("save_checkpoint");
-    if (!save_failure.ok()) LOG(error, "{}; training goes on", save_failure.message());
+    if (due(options().save) || stopping_) {
+      save_checkpoint();
+    } else {
+      saver_.poll();
+    }
   }
-  return save_failure;
+  return {};
 }
 
-Status StageTrainer::save_checkpoint() {
-  Result<CheckpointWriter> writer = CheckpointWriter::begin(options().folder, steps_done_);
-  if (!writer.ok()) return writer.status();
-  // All workers hold the same bits, so one of them writes.
-  const Result<std::vector<std::string>> files = stage_->save(writer->folder());
-  if (!files.ok()) return files.status();
-  const Status written = writer->write_json(kStateFile, {{"format", kStateFormat},
-                                                         {"step", steps_done_},
-                                                         {"epoch", stage_->epoch()},
-                                                         {"seed", options().seed},
-                                                         {"tokens", tokens_done_},
-                                                         {"total_steps", total_steps_},
-                                                         {"position", stage_->position()}});
-  if (!written.ok()) return written;
-  std::vector<fs::path> expected{kStateFile};
-  expected.insert(expected.end(), files->begin(), files->end());
-  const Result<fs::path> folder = writer->commit(expected);
-  if (!folder.ok()) return folder.status();
-  latest_checkpoint_ = *folder;
-  const Status pruned = prune_checkpoints(options().folder, options().checkpoints_kept);
-  if (!pruned.ok()) LOG(warn, "{}", pruned.message());
-  return {};
+// No step goes on beside the last one, so that it needs no copy.
+void StageTrainer::save_checkpoint() {
+  const bool beside = options().async_save && steps_done_ < total_steps_ && !stopping_;
+  saver_.save(steps_done_, /*best=*/false, /*wait=*/!beside, [this, beside] { return copy_state(beside); });
+}
+
+Result<CheckpointSaver::WriteFiles> StageTrainer::copy_state(bool beside) const {
+  nlohmann::ordered_json state{{"format", kStateFormat},
+                               {"step", steps_done_},
+                               {"epoch", stage_->epoch()},
+                               {"seed", options().seed},
+                               {"tokens", tokens_done_},
+                               {"total_steps", total_steps_},
+                               {"position", stage_->position()}};
+  const Result<WriteState> workers = stage_->state(beside);
+  if (!workers.ok()) return workers.status();
+  return CheckpointSaver::WriteFiles([&runtime = runtime_, state = std::move(state), write = *workers](CheckpointWriter& writer) -> Result<std::vector<fs::path>> {
+    const Result<std::vector<std::string>> files = runtime.get(write(writer.folder()));
+    if (!files.ok()) return files.status();
+    const Status written = writer.write_json(kStateFile, state);
+    if (!written.ok()) return written;
+    std::vector<fs::path> expected{kStateFile};
+    expected.insert(expected.end(), files->begin(), files->end());
+    return expected;
+  });
 }
 
 Status StageTrainer::load_checkpoint(const fs::path& folder) {
@@ -226,7 +230,7 @@ Status StageTrainer::load_checkpoint(const fs::path& folder) {
   if (!status.ok()) return status.with_context("resuming from " + folder.string());
   steps_done_ = integer("step");
   tokens_done_ = integer("tokens");
-  latest_checkpoint_ = folder;
+  saver_.resume(folder, {});
   LOG(info, "continuing after step {} from {}", steps_done_, folder.string());
   return {};
 }

@@ -8,6 +8,7 @@
 #include <optional>
 
 #include "rl/stage/stage.h"
+#include "rl/train/checkpoint_saver.h"
 #include "rl/train/folder_lock.h"
 #include "rl/train/lr_schedule.h"
 #include "rl/watch/metrics.h"
@@ -26,8 +27,8 @@ class StageTrainer {
   StageTrainer(const StageTrainer&) = delete;
   StageTrainer& operator=(const StageTrainer&) = delete;
 
-  /// Trains up to total_steps(), validating and saving as the configuration says, and both at the end. A checkpoint that cannot be written does not stop
-  /// the training, unless it is the last: fit() returns that failure at the end. kInvalidArgument: ten updates in a row had no finite gradient.
+  /// Trains up to total_steps(), validating and saving as the configuration says, and both at the end. Checkpoints are written while the next steps are taken;
+  /// the last is waited for. One that cannot be written does not stop the training, unless it is the last: fit() returns that failure at the end. kInvalidArgument: ten updates in a row had no finite gradient.
   runtime::Status fit();
 
   /// Called after every step.
@@ -40,19 +41,21 @@ class StageTrainer {
   const MetricLogger& log() const { return logger_; }
   std::int64_t steps_done() const { return steps_done_; }
   std::int64_t total_steps() const { return total_steps_; }
-  std::optional<std::filesystem::path> latest_checkpoint() const { return latest_checkpoint_; }
+  std::optional<std::filesystem::path> latest_checkpoint() const { return saver_.latest(); }
 
  private:
-  StageTrainer(StageSetup setup, std::unique_ptr<Stage> stage) : setup_(std::move(setup)), stage_(std::move(stage)) {}
+  StageTrainer(runtime::Runtime& runtime, StageSetup setup, std::unique_ptr<Stage> stage);
 
   runtime::Result<Metrics> step();
   runtime::Result<Metrics> take_step();
   runtime::Status train();
   runtime::Status open_logs();
-  runtime::Status save_checkpoint();
+  void save_checkpoint();
+  runtime::Result<CheckpointSaver::WriteFiles> copy_state(bool beside) const;
   runtime::Status load_checkpoint(const std::filesystem::path& folder);
   bool due(const StageInterval& interval) const;
 
+  runtime::Runtime& runtime_;
   StageSetup setup_;
   std::unique_ptr<Stage> stage_;
   FolderLock folder_lock_;
@@ -65,7 +68,7 @@ class StageTrainer {
   std::int64_t tokens_done_ = 0;
   std::int64_t skipped_in_a_row_ = 0;  // updates left out since the last one that was taken
   bool stopping_ = false;  // no step is to follow
-  std::optional<std::filesystem::path> latest_checkpoint_;
+  CheckpointSaver saver_;  // last, since its thread uses the rest
 };
 
 /// The newest complete checkpoint of a stage's folder, and what it trained up to; for who goes on from there (pipelines).

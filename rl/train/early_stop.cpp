@@ -13,15 +13,27 @@ std::string number(double value) {
   return text;
 }
 
+// Whether something is to happen every so many steps, or after each epoch.
+bool is_asked_for(const Config& config, const char* key) {
+  const nlohmann::ordered_json* value = config.find(key);
+  return value != nullptr && (*value == kEachEpoch || (value->is_number() && value->get<std::int64_t>() >= 1));
+}
+
 // Validation's metrics need a validation.
 runtime::Status check_measured(const Config& config, const char* key, const std::string& metric) {
-  const Result<std::int64_t> interval = config.get_int("trainer.test_freq");
-  if (!interval.ok()) return interval.status();
-  if (metric.starts_with("val-") && *interval < 1) return config.out_of_range(key, "a metric of training steps, or trainer.test_freq at least 1, without which nothing is validated");
-  return {};
+  if (!is_of_validation(metric) || is_asked_for(config, "trainer.test_freq")) return {};
+  return config.out_of_range(key, "a metric of training steps, or trainer.test_freq at least 1, without which nothing is validated");
+}
+
+// Where nobody says it, the metric's name does.
+bool is_larger_better(ConfigReader& read, const char* key, const std::string& metric) {
+  const std::optional<std::string> mode = read.find_string(key);
+  return mode ? *mode == "max" : !metric.ends_with("loss") && !metric.ends_with("kl");
 }
 
 }  // namespace
+
+bool is_of_validation(const std::string& metric) { return metric.starts_with("val-") || metric.starts_with("val/"); }
 
 bool BestSoFar::observe(double now, bool larger_is_better, double min_delta) {
   const bool better = now == now && (!value || (larger_is_better ? now > *value + min_delta : now < *value - min_delta));
@@ -44,10 +56,16 @@ BestSoFar BestSoFar::from_json(const nlohmann::ordered_json& json) {
   return best;
 }
 
+BestSoFar BestSoFar::from_json(const nlohmann::ordered_json& state, const char* key) {
+  const auto found = state.find(key);
+  return found != state.end() ? from_json(*found) : BestSoFar();
+}
+
 Result<EarlyStopOptions> EarlyStopOptions::from_config(const Config& config) {
   ConfigReader read(config);
-  EarlyStopOptions options{.metric = read.find_string("trainer.early_stop.metric").value_or(""),
-                           .larger_is_better = read.get_string("trainer.early_stop.mode") == "max",
+  const std::string metric = read.find_string("trainer.early_stop.metric").value_or("");
+  EarlyStopOptions options{.metric = metric,
+                           .larger_is_better = is_larger_better(read, "trainer.early_stop.mode", metric),
                            .patience = read.get_int("trainer.early_stop.patience"),
                            .min_delta = read.get_float("trainer.early_stop.min_delta"),
                            .target = read.find_float("trainer.early_stop.target")};
@@ -62,13 +80,12 @@ Result<EarlyStopOptions> EarlyStopOptions::from_config(const Config& config) {
 
 Result<SaveBestOptions> SaveBestOptions::from_config(const Config& config) {
   ConfigReader read(config);
-  SaveBestOptions options{.metric = read.find_string("trainer.save_best").value_or(""), .larger_is_better = read.get_string("trainer.save_best_mode") == "max"};
+  const std::string metric = read.find_string("trainer.save_best").value_or("");
+  SaveBestOptions options{.metric = metric, .larger_is_better = is_larger_better(read, "trainer.save_best_mode", metric)};
   if (!read.status().ok()) return read.status();
   const runtime::Status measured = check_measured(config, "trainer.save_best", options.metric);
   if (!measured.ok()) return measured;
-  const Result<std::int64_t> interval = config.get_int("trainer.save_freq");
-  if (!interval.ok()) return interval.status();
-  if (!options.metric.empty() && !options.metric.starts_with("val-") && *interval < 1) {
+  if (!metric.empty() && !is_of_validation(metric) && !is_asked_for(config, "trainer.save_freq")) {
     return config.out_of_range("trainer.save_best", "a metric of validation, or trainer.save_freq at least 1, without which no checkpoint of a training step is looked at");
   }
   return options;

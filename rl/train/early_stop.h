@@ -23,7 +23,12 @@ struct BestSoFar {
   nlohmann::ordered_json to_json() const;
   /// What is not understood counts as nothing measured yet.
   static BestSoFar from_json(const nlohmann::ordered_json& json);
+  /// Of what `state` has there, if anything.
+  static BestSoFar from_json(const nlohmann::ordered_json& state, const char* key);
 };
+
+/// Whether a metric comes with validations only: val-core/..., val/loss.
+bool is_of_validation(const std::string& metric);
 
 struct EarlyStopOptions {
   std::string metric;             // empty: never

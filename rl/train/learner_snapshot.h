@@ -51,6 +51,9 @@ class LearnerSnapshot {
   /// See write_learner(). Any thread; the learner may be at work meanwhile.
   runtime::Result<std::vector<std::filesystem::path>> write(const std::filesystem::path& folder) const;
 
+  /// Which of the two folders below write()'s holds what was trained.
+  const char* weights_folder() const { return adapter_ ? kAdapterFolder : kModelFolder; }
+
  private:
   ModelConfig config_;
   Parameters model_;  // empty where an adapter was trained

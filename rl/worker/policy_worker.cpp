@@ -435,18 +435,11 @@ Result<Metrics> PolicyWorker::supervise(const DemonstrationBatch& batch, std::in
 }
 
 Result<std::vector<std::filesystem::path>> PolicyWorker::save(const std::filesystem::path& folder) {
-  return with_tokenizer(learner_.save(folder), folder);
+  return with_tokenizer(learner_.save(folder), options_.model, folder / learner_.weights_folder());
 }
 
 Result<std::vector<std::filesystem::path>> PolicyWorker::write(const LearnerSnapshot& snapshot, const std::filesystem::path& folder) const {
-  return with_tokenizer(snapshot.write(folder), folder);
-}
-
-Result<std::vector<std::filesystem::path>> PolicyWorker::with_tokenizer(Result<std::vector<std::filesystem::path>> files, const std::filesystem::path& folder) const {
-  if (!files.ok()) return files;
-  const Status status = save_tokenizer(options_.model, folder / learner_.weights_folder());
-  if (!status.ok()) return status;
-  return files;
+  return with_tokenizer(snapshot.write(folder), options_.model, folder / snapshot.weights_folder());
 }
 
 Result<std::vector<float>> PolicyWorker::logprobs(const RolloutBatch& batch) {

@@ -107,7 +107,6 @@ class PolicyWorker {
  private:
   PolicyWorker(const PolicyOptions& options, std::unique_ptr<Transformer> model, std::unique_ptr<Communicator> communicator);
 
-  runtime::Result<std::vector<std::filesystem::path>> with_tokenizer(runtime::Result<std::vector<std::filesystem::path>> files, const std::filesystem::path& folder) const;
   static Request request_like(const SamplingOptions& how);
   runtime::Result<RolloutBatch> draw(const PromptBatch& prompts, const SamplingOptions& how, const OnFinished& on_finished = nullptr);
   runtime::Result<RolloutBatch> converse(const PromptBatch& prompts, const Request& like);

@@ -49,6 +49,9 @@ class PreferenceWorker {
 
   /// What Learner::save writes, and the tokenizer beside the model or adapter. The reference is not saved: it is read again from where it came from.
   runtime::Result<std::vector<std::filesystem::path>> save(const std::filesystem::path& folder);
+  /// The same as a copy, and written: see Learner::snapshot(). Written on any thread, while the worker is at work.
+  void snapshot(std::unique_ptr<LearnerSnapshot>& into) const { learner_.snapshot(into); }
+  runtime::Result<std::vector<std::filesystem::path>> write(const LearnerSnapshot& snapshot, const std::filesystem::path& folder) const;
   runtime::Status load(const std::filesystem::path& folder) { return learner_.load(folder); }
   runtime::Status check_weights() { return learner_.check_equal_weights(); }
 

@@ -9,6 +9,7 @@
 #include "rl/worker/actor_profile.h"
 #include "rl/worker/actors.h"
 #include "rl/worker/sft_worker.h"
+#include "rl/worker/snapshot_slot.h"
 #include "runtime/runtime.h"
 
 namespace rl {
@@ -27,12 +28,16 @@ class SftActor {
   runtime::Result<SupervisedSums> evaluate(const SupervisedBatch& batch);
   /// Paths travel as text.
   runtime::Result<std::vector<std::string>> save(const std::string& folder);
+  /// Saving in two parts: see CriticActor.
+  void take_snapshot() { snapshot_.take(*worker_); }
+  runtime::Result<std::vector<std::string>> write_snapshot(const std::string& folder);
   runtime::Status load(const std::string& folder) { return worker_->load(folder); }
   profile::ProfileStarted begin_profile(const profile::ProfileRequest& request) { return begin_actor_profile(request); }
   profile::Recording end_profile() { return end_actor_profile(); }
 
  private:
   std::unique_ptr<SftWorker> worker_;
+  SnapshotSlot snapshot_;
 };
 
 /// Makes the classes of the stages known; in main, before Runtime::run().

@@ -134,11 +134,11 @@ Result<SupervisedSums> SftWorker::evaluate(const SupervisedBatch& batch) {
 }
 
 Result<std::vector<std::filesystem::path>> SftWorker::save(const std::filesystem::path& folder) {
-  Result<std::vector<std::filesystem::path>> files = learner_.save(folder);
-  if (!files.ok()) return files.status();
-  const Status status = save_tokenizer(options_.model, folder / learner_.weights_folder());
-  if (!status.ok()) return status;
-  return files;
+  return with_tokenizer(learner_.save(folder), options_.model, folder / learner_.weights_folder());
+}
+
+Result<std::vector<std::filesystem::path>> SftWorker::write(const LearnerSnapshot& snapshot, const std::filesystem::path& folder) const {
+  return with_tokenizer(snapshot.write(folder), options_.model, folder / snapshot.weights_folder());
 }
 
 }  // namespace rl

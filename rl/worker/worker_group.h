@@ -3,6 +3,8 @@
 
 #include <chrono>
 #include <cstdint>
+#include <filesystem>
+#include <functional>
 #include <string>
 #include <type_traits>
 #include <utility>
@@ -49,6 +51,9 @@ struct SlotOptions {
 /// Reserves the slots; waits up to a minute for what other jobs hold. kResourceExhausted: the cluster has too few nodes or CPUs; the message
 /// says what is missing and how to get it.
 runtime::Result<WorkerSlots> reserve_slots(runtime::Runtime& runtime, const SlotOptions& options);
+
+/// Begins to write what a group had to save into a folder, once. Gives the files, relative to it, as text; any thread.
+using WriteState = std::function<runtime::ObjectRef<std::vector<std::string>>(const std::filesystem::path& folder)>;
 
 /// Actors of class T, one per slot, with ranks in slot order. Calls go to all members at once and return references in rank order; arguments
 /// that differ by rank are given with runtime::split(). Copyable: it holds handles only.
@@ -109,6 +114,15 @@ class WorkerGroup {
 
   /// The member of rank 0: what needs to be done once is done there.
   const runtime::ActorHandle<T>& leader() const { return actors_[0]; }
+
+  /// What the group has to save now. All members hold the same bits, so that the leader writes them: `beside` the calls that follow, from a copy that is taken here, or without one
+  /// in the line of its calls, before the next of them. Errors: those of Runtime::get.
+  runtime::Result<WriteState> state(bool beside) const {
+    const runtime::Status copied = beside ? runtime_->get(leader().call(&T::take_snapshot)) : runtime::Status();
+    if (!copied.ok()) return copied;
+    const auto write = beside ? &T::write_snapshot : &T::save;
+    return WriteState([leader = leader(), write](const std::filesystem::path& folder) { return leader.call(write, folder.string()); });
+  }
 
   /// Ends the members.
   runtime::Status kill() {

@@ -9,11 +9,12 @@ namespace {
 class PreferenceStageTest : public TrainerTest {
  protected:
   // 36 prompts and 360 pairs: most of those to validate with were not among those trained on.
-  Outcome run(const std::string& command, const std::string& arguments, const std::string& folder = "run") const {
-    return shell("exec " STARLING_BIN_DIR "/starling-rl " + command +
-                 " data.dataset_name=toy data.toy.task=copy data.toy.letters=6 data.toy.length=2 data.toy.rows=512 data.train_batch_size=16 data.max_length=32 optim.lr=1e-3 model.path=" + model() +
-                 " trainer.logger=[console,file] trainer.default_local_dir=" + (folder_ / folder).string() + " " + arguments);
+  std::string command_line(const std::string& command, const std::string& arguments, const std::string& folder = "run") const {
+    return STARLING_BIN_DIR "/starling-rl " + command +
+           " data.dataset_name=toy data.toy.task=copy data.toy.letters=6 data.toy.length=2 data.toy.rows=512 data.train_batch_size=16 data.max_length=32 optim.lr=1e-3 model.path=" + model() +
+           " trainer.logger=[console,file] trainer.default_local_dir=" + (folder_ / folder).string() + " " + arguments;
   }
+  Outcome run(const std::string& command, const std::string& arguments, const std::string& folder = "run") const { return shell("exec " + command_line(command, arguments, folder)); }
 
   // One metric of every step that has it.
   std::vector<double> metric(const std::string& name, const std::string& folder = "run") const {
@@ -110,6 +111,21 @@ TEST_F(PreferenceStageTest, ARunGoesOnWithTheSameNumbers) {
     const fs::path weights = fs::path("global_step_6") / "huggingface" / "model.safetensors";
     EXPECT_EQ(read(folder_ / (command + "-whole") / weights), read(folder_ / (command + "-cut") / weights)) << command;
   }
+}
+
+// The reference is the base under the adapter, which is taken off for it while a checkpoint is written.
+TEST_F(PreferenceStageTest, AnAdapterThatIsKilledWhileItIsWrittenGoesOnWithTheSameNumbers) {
+  const std::string options = "model.lora_rank=4 trainer.total_training_steps=30 trainer.save_freq=1 trainer.max_ckpt_to_keep=2";
+  ASSERT_EQ(run("dpo", options, "whole").code, 0);
+  ASSERT_NO_FATAL_FAILURE(kill_while_saving(command_line("dpo", options, "killed"), folder_ / "killed"));
+  EXPECT_EQ(numbers(folder_ / "whole"), numbers(folder_ / "killed"));
+  for (const char* file : {"lora_adapter/adapter_model.safetensors", "lora_adapter/tokenizer.json", "optimizer.safetensors", "trainer.json"}) {
+    const std::string bytes = read(folder_ / "whole" / "global_step_30" / file);
+    EXPECT_FALSE(bytes.empty()) << file;
+    EXPECT_EQ(bytes, read(folder_ / "killed" / "global_step_30" / file)) << file;
+  }
+  EXPECT_TRUE(fs::exists(folder_ / "killed" / "global_step_29" / "lora_adapter" / "tokenizer.json"));
+  EXPECT_FALSE(fs::exists(folder_ / "killed" / "global_step_29" / "huggingface"));
 }
 
 TEST_F(PreferenceStageTest, FilesArePairsForAllThree) {

@@ -89,6 +89,40 @@ TEST_F(SftTest, ARunThatIsKilledContinuesWithTheSameNumbers) {
   EXPECT_EQ(read(folder_ / "whole" / "global_step_40" / "huggingface" / "model.safetensors"), read(folder_ / "cut" / "global_step_40" / "huggingface" / "model.safetensors"));
 }
 
+TEST_F(SftTest, KilledWhileACheckpointIsWrittenARunGoesOnWithTheSameNumbers) {
+  const std::string options = "trainer.total_training_steps=30 trainer.save_freq=1 trainer.max_ckpt_to_keep=2";
+  ASSERT_EQ(sft(options, "whole").code, 0);
+  ASSERT_NO_FATAL_FAILURE(kill_while_saving(sft_command(options, "killed"), folder_ / "killed"));
+  EXPECT_EQ(numbers(folder_ / "whole"), numbers(folder_ / "killed"));
+  for (const char* file : {"huggingface/model.safetensors", "optimizer.safetensors", "trainer.json"}) {
+    EXPECT_EQ(read(folder_ / "whole" / "global_step_30" / file), read(folder_ / "killed" / "global_step_30" / file)) << file;
+  }
+  EXPECT_TRUE(verify_checkpoint(folder_ / "killed" / "global_step_30").ok());
+}
+
+TEST_F(SftTest, CheckpointsBesideTrainingAreThoseThatItWaitsFor) {
+  const std::string options = "trainer.total_training_steps=6 trainer.save_freq=2 ";
+  ASSERT_EQ(sft(options, "beside").code, 0);
+  ASSERT_EQ(sft(options + "trainer.async_save=false", "waits").code, 0);
+  EXPECT_EQ(numbers(folder_ / "beside"), numbers(folder_ / "waits"));
+  for (const char* file : {"huggingface/model.safetensors", "huggingface/tokenizer.json", "optimizer.safetensors", "optimizer.json", "trainer.json", "manifest.json"}) {
+    for (const char* step : {"global_step_2", "global_step_4", "global_step_6"}) {
+      const std::string bytes = read(folder_ / "beside" / step / file);
+      EXPECT_FALSE(bytes.empty()) << step << " " << file;
+      EXPECT_EQ(bytes, read(folder_ / "waits" / step / file)) << step << " " << file;
+    }
+  }
+  EXPECT_NE(read(folder_ / "beside" / "metrics.jsonl").find("timing_s/save_checkpoint"), std::string::npos);
+}
+
+TEST_F(SftTest, ACheckpointThatCannotBeWrittenIsToldAndTrainingGoesOn) {
+  fs::create_directories(folder_ / "run" / "latest_checkpointed_iteration.txt");  // a folder in the place of the file
+  const Outcome run = sft("trainer.total_training_steps=4 trainer.save_freq=2");
+  EXPECT_EQ(run.code, 1) << run.output;
+  for (const char* told : {"checkpoint of step 2: ", "training goes on", "error: checkpoint of step 4: "}) EXPECT_NE(run.output.find(told), std::string::npos) << told << "\n" << run.output;
+  EXPECT_EQ(numbers(folder_ / "run").size(), 4u);
+}
+
 TEST_F(SftTest, AnInterruptedRunIsSavedAndGoesOnWithTheSameNumbers) {
   const std::string options = "trainer.total_training_steps=60 trainer.save_freq=1000";
   ASSERT_EQ(sft(options, "whole").code, 0);

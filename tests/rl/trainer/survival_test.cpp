@@ -14,30 +14,6 @@ namespace {
 
 class SurvivalTest : public TrainerTest {
  protected:
-  // Starts a training and kills its driver as soon as a checkpoint is being written, and a moment more. False: it had ended before.
-  bool killed_while_saving(const std::string& command, const fs::path& run_folder, std::chrono::microseconds moment) {
-    const pid_t pid = start(command);
-    int status = 0;
-    const auto is_saving = [&] {
-      std::error_code error;
-      for (auto entry = fs::directory_iterator(run_folder, error); !error && entry != fs::directory_iterator(); entry.increment(error)) {
-        const std::string name = entry->path().filename().string();
-        if (name.starts_with(".global_step_") && name.find("." + std::to_string(pid) + ".") != std::string::npos) return true;
-      }
-      return false;
-    };
-    for (;;) {
-      if (::waitpid(pid, &status, WNOHANG) == pid) return false;
-      if (is_saving()) break;
-      ::usleep(500);
-    }
-    ::usleep(static_cast<useconds_t>(moment.count()));
-    ::kill(pid, SIGKILL);
-    ::waitpid(pid, &status, 0);
-    for (int wait = 0; wait < 100 && !processes().empty(); ++wait) ::usleep(100'000);
-    return WIFSIGNALED(status);
-  }
-
   // Of each process of this test's clusters and trainings.
   std::map<pid_t, long> resident_bytes() const {
     std::map<pid_t, long> bytes;
@@ -59,15 +35,7 @@ TEST_F(SurvivalTest, KilledWhileACheckpointIsWrittenARunGoesOnWithTheSameNumbers
   const fs::path killed = folder_ / "killed";
   const Outcome run = train(options + "trainer.default_local_dir=" + whole.string());
   ASSERT_EQ(run.code, 0) << run.output;
-  const unsigned seed = std::random_device()();
-  SCOPED_TRACE("seed " + std::to_string(seed));
-  std::mt19937 random(seed);
-  const std::string command = train_command(options + "trainer.default_local_dir=" + killed.string());
-  int kills = 0;
-  while (kills < 5 && killed_while_saving(command, killed, std::chrono::microseconds(std::uniform_int_distribution<int>(0, 100'000)(random)))) ++kills;
-  EXPECT_GE(kills, 2);
-  const Outcome last = shell("exec " + command);
-  ASSERT_EQ(last.code, 0) << last.output << read(folder_ / "output");
+  ASSERT_NO_FATAL_FAILURE(kill_while_saving(train_command(options + "trainer.default_local_dir=" + killed.string()), killed));
   EXPECT_EQ(numbers(whole), numbers(killed));
   for (const char* file : {"actor/huggingface/model.safetensors", "actor/optimizer.safetensors", "trainer.json"}) {
     EXPECT_EQ(read(whole / "global_step_30" / file), read(killed / "global_step_30" / file)) << file;

@@ -7,12 +7,14 @@
 
 #include <algorithm>
 #include <array>
+#include <chrono>
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
+#include <random>
 #include <sstream>
 #include <string>
 #include <vector>
@@ -104,6 +106,42 @@ class TrainerTest : public ::testing::Test {
     EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 1) << told;
     EXPECT_NE(told.find("interrupted: stopping after this step with a checkpoint; once more ends at once"), std::string::npos) << told;
     return told;
+  }
+
+  // Starts a training and kills its driver as soon as a checkpoint is being written, and a moment more. False: it had ended before.
+  bool killed_while_saving(const std::string& command, const fs::path& run_folder, std::chrono::microseconds moment) {
+    const pid_t pid = start(command);
+    int status = 0;
+    const auto is_saving = [&] {
+      std::error_code error;
+      for (auto entry = fs::directory_iterator(run_folder, error); !error && entry != fs::directory_iterator(); entry.increment(error)) {
+        const std::string name = entry->path().filename().string();
+        if (name.starts_with(".global_step_") && name.find("." + std::to_string(pid) + ".") != std::string::npos) return true;
+      }
+      return false;
+    };
+    for (;;) {
+      if (::waitpid(pid, &status, WNOHANG) == pid) return false;
+      if (is_saving()) break;
+      ::usleep(500);
+    }
+    ::usleep(static_cast<useconds_t>(moment.count()));
+    ::kill(pid, SIGKILL);
+    ::waitpid(pid, &status, 0);
+    for (int wait = 0; wait < 100 && !processes().empty(); ++wait) ::usleep(100'000);
+    return WIFSIGNALED(status);
+  }
+
+  // A training that is killed up to five times while it writes a checkpoint, and then comes to its end.
+  void kill_while_saving(const std::string& command, const fs::path& run_folder) {
+    const unsigned seed = std::random_device()();
+    SCOPED_TRACE("seed " + std::to_string(seed));
+    std::mt19937 random(seed);
+    int kills = 0;
+    while (kills < 5 && killed_while_saving(command, run_folder, std::chrono::microseconds(std::uniform_int_distribution<int>(0, 100'000)(random)))) ++kills;
+    EXPECT_GE(kills, 2);
+    const Outcome last = shell("exec " + command);
+    ASSERT_EQ(last.code, 0) << last.output << read(folder_ / "output");
   }
 
   std::string model() const {

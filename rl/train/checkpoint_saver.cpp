@@ -1,0 +1,111 @@
+#include "rl/train/checkpoint_saver.h"
+
+#include <chrono>
+#include <string>
+#include <utility>
+
+#include "rl/train/idle_thread.h"
+#include "rl/train/step_metrics.h"
+#include "runtime/core/log.h"
+
+namespace rl {
+namespace {
+
+namespace fs = std::filesystem;
+using runtime::Result;
+using runtime::Status;
+
+// By value: what they own goes with the last file, not when somebody asks for the result.
+Result<fs::path> write_checkpoint(CheckpointWriter writer, CheckpointSaver::WriteFiles write) {
+  const Result<std::vector<fs::path>> files = write(writer);
+  if (!files.ok()) return files.status();
+  return writer.commit(*files);
+}
+
+}  // namespace
+
+void CheckpointSaver::save(std::int64_t step, bool best, bool wait, const CopyState& copy) {
+  StepTimer timer;
+  const Status begun = begin(step, best, copy);
+  if (!begun.ok()) note_failure(begun);
+  if (wait) finish();
+  timer.lap("save_checkpoint");
+  seconds_ = timer.seconds("save_checkpoint");
+}
+
+Result<fs::path> CheckpointSaver::save_now(std::int64_t step, const CopyState& copy) {
+  const Status begun = begin(step, /*best=*/false, copy);
+  if (!begun.ok()) return begun;
+  Result<fs::path> saved = saving_.get();
+  if (saved.ok()) latest_ = *saved;
+  return saved;
+}
+
+Status CheckpointSaver::begin(std::int64_t step, bool best, const CopyState& copy) {
+  finish();
+  const std::string name = "checkpoint of step " + std::to_string(step);
+  Result<CheckpointWriter> writer = CheckpointWriter::begin(options_.folder, step);
+  if (!writer.ok()) return writer.status().with_context(name);
+  Result<WriteFiles> write = copy();
+  if (!write.ok()) return write.status().with_context(name);
+  saving_ = std::async(std::launch::async, [writer = std::move(*writer), write = std::move(*write), root = options_.folder, kept = options_.kept, step, best, name]() mutable -> Result<fs::path> {
+    give_way();
+    Result<fs::path> folder = write_checkpoint(std::move(writer), std::move(write));
+    if (!folder.ok()) return folder.status().with_context(name);
+    const Status marked = best ? mark_best_checkpoint(root, step) : Status();
+    if (!marked.ok()) return marked.with_context(name);
+    const Status pruned = prune_checkpoints(root, kept);
+    if (!pruned.ok()) LOG(warn, "{}", pruned.message());
+    return folder;
+  });
+  return {};
+}
+
+void CheckpointSaver::poll() {
+  if (saving_.valid() && saving_.wait_for(std::chrono::seconds(0)) == std::future_status::ready) finish();
+}
+
+void CheckpointSaver::finish() {
+  if (!saving_.valid()) return;
+  const Result<fs::path> saved = saving_.get();
+  if (!saved.ok()) return note_failure(saved.status());
+  best_before_.reset();
+  latest_ = *saved;
+  failure_ = Status();
+}
+
+void CheckpointSaver::note_failure(const Status& failure) {
+  LOG(error, "{}; training goes on", failure.message());
+  failure_ = failure;
+  if (best_before_) best_ = *std::exchange(best_before_, {});  // another one may become the best that is kept
+}
+
+bool CheckpointSaver::is_best(std::int64_t step, const Metrics& metrics, bool validated) {
+  const SaveBestOptions& options = options_.best;
+  if (options.metric.empty()) return false;
+  const auto found = metrics.find(options.metric);
+  if (found == metrics.end()) {
+    if (!metric_missed_ && (validated || !is_of_validation(options.metric))) {
+      metric_missed_ = true;
+      LOG(warn, "step {}: trainer.save_best={}: there is no such metric, so that no checkpoint is the best; metrics.jsonl (trainer.logger=[file]) has their names", step, options.metric);
+    }
+    return false;
+  }
+  finish();  // which may have been the best
+  const BestSoFar before = best_;
+  if (!best_.observe(found->second, options.larger_is_better)) return false;
+  best_before_ = before;
+  return true;
+}
+
+void CheckpointSaver::tell(Metrics& metrics) {
+  if (seconds_ > 0) metrics["timing_s/save_checkpoint"] = std::exchange(seconds_, 0.0);
+}
+
+void CheckpointSaver::resume(const fs::path& folder, const BestSoFar& best) {
+  finish();
+  latest_ = folder;
+  best_ = best;
+}
+
+}  // namespace rl

@@ -1,0 +1,75 @@
+// CheckpointSaver: the checkpoints of a run. What is to be saved is copied between two steps, and written, hashed and moved into place beside the steps that follow. One at a time.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <future>
+#include <optional>
+#include <vector>
+
+#include "rl/train/checkpoint.h"
+#include "rl/train/early_stop.h"
+#include "rl/watch/metrics.h"
+#include "runtime/core/result.h"
+
+namespace rl {
+
+struct CheckpointSaverOptions {
+  std::filesystem::path folder;  // of the run
+  std::int64_t kept = 0;         // 0: all
+  SaveBestOptions best;
+};
+
+/// A resource; one thread at a time. Destroyed while a checkpoint is written, it waits for it.
+class CheckpointSaver {
+ public:
+  /// Puts a checkpoint's files into its folder; returns those that must be there, relative to it. Another thread calls it, so that it owns what it needs.
+  using WriteFiles = std::function<runtime::Result<std::vector<std::filesystem::path>>(CheckpointWriter& writer)>;
+  /// Copies what is to be saved, between two steps.
+  using CopyState = std::function<runtime::Result<WriteFiles>()>;
+
+  explicit CheckpointSaver(CheckpointSaverOptions options) : options_(std::move(options)) {}
+
+  /// Begins the checkpoint of `step`, once the one before is written; with `wait` it ends here, too. `best`: as is_best() said. One that cannot be written is told in the log, and is
+  /// the failure() until another one is written: what has been learned so far is worth more than stopping at once.
+  void save(std::int64_t step, bool best, bool wait, const CopyState& copy);
+
+  /// Writes a checkpoint whose failure is the caller's. Returns its folder.
+  runtime::Result<std::filesystem::path> save_now(std::int64_t step, const CopyState& copy);
+
+  /// Takes notice of a checkpoint that has been written meanwhile.
+  void poll();
+
+  /// Waits for the checkpoint that is being written, if one is.
+  void finish();
+
+  /// Whether a checkpoint of this step is better than all before; it is remembered as that, unless it turns out that it could not be written. For steps whose weights may be kept:
+  /// those that were validated, and those whose checkpoint is due. A metric that is missing is told once.
+  bool is_best(std::int64_t step, const Metrics& metrics, bool validated);
+
+  /// Adds timing_s/save_checkpoint: what the last checkpoint took out of the steps, told once.
+  void tell(Metrics& metrics);
+
+  /// Goes on from `folder`, where that was the best so far.
+  void resume(const std::filesystem::path& folder, const BestSoFar& best);
+
+  const BestSoFar& best() const { return best_; }
+  const std::optional<std::filesystem::path>& latest() const { return latest_; }
+  const runtime::Status& failure() const { return failure_; }
+
+ private:
+  runtime::Status begin(std::int64_t step, bool best, const CopyState& copy);
+  void note_failure(const runtime::Status& failure);
+
+  CheckpointSaverOptions options_;
+  BestSoFar best_;
+  std::optional<BestSoFar> best_before_;  // where a checkpoint that is the best so far is being written
+  bool metric_missed_ = false;
+  double seconds_ = 0.0;  // until a record tells them
+  runtime::Status failure_;
+  std::optional<std::filesystem::path> latest_;
+  std::future<runtime::Result<std::filesystem::path>> saving_;  // of the one that is being written
+};
+
+}  // namespace rl

@@ -1,0 +1,88 @@
+#include "rl/train/checkpoint_saver.h"
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <utility>
+
+namespace rl {
+namespace {
+
+namespace fs = std::filesystem;
+using runtime::Result;
+
+class CheckpointSaverTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    root_ = fs::temp_directory_path() / ("starling-saver-" + std::to_string(::getpid()));
+    fs::remove_all(root_);
+    saver_ = CheckpointSaver({.folder = root_, .kept = 1, .best = {.metric = "val/loss", .larger_is_better = false}});
+  }
+  void TearDown() override { fs::remove_all(root_); }
+
+  static Result<CheckpointSaver::WriteFiles> copy() {
+    return CheckpointSaver::WriteFiles([](CheckpointWriter& writer) -> Result<std::vector<fs::path>> {
+      if (const runtime::Status written = writer.write_json("state.json", {{"a", 1}}); !written.ok()) return written;
+      return std::vector<fs::path>{"state.json"};
+    });
+  }
+  // Says that it wrote what it did not.
+  static Result<CheckpointSaver::WriteFiles> copy_in_vain() {
+    return CheckpointSaver::WriteFiles([](CheckpointWriter&) -> Result<std::vector<fs::path>> { return std::vector<fs::path>{"state.json"}; });
+  }
+
+  fs::path root_;
+  CheckpointSaver saver_{CheckpointSaverOptions{}};
+};
+
+TEST_F(CheckpointSaverTest, WritesOneAfterTheOther) {
+  for (const std::int64_t step : {1, 2, 3}) saver_.save(step, /*best=*/false, /*wait=*/false, copy);
+  saver_.finish();
+  EXPECT_TRUE(saver_.failure().ok()) << saver_.failure().to_string();
+  EXPECT_EQ(saver_.latest(), root_ / "global_step_3");
+  EXPECT_TRUE(verify_checkpoint(root_ / "global_step_3").ok());
+  EXPECT_FALSE(fs::exists(root_ / "global_step_2"));
+  Metrics metrics;
+  saver_.tell(metrics);
+  EXPECT_EQ(metrics.count("timing_s/save_checkpoint"), 1u);
+  metrics.clear();
+  saver_.tell(metrics);
+  EXPECT_TRUE(metrics.empty());
+}
+
+TEST_F(CheckpointSaverTest, AFailureIsKeptUntilAnotherOneIsWritten) {
+  saver_.save(1, false, /*wait=*/true, copy_in_vain);
+  EXPECT_NE(saver_.failure().message().find("checkpoint of step 1: "), std::string::npos) << saver_.failure().to_string();
+  saver_.save(2, false, /*wait=*/true, [] { return Result<CheckpointSaver::WriteFiles>(runtime::internal_error("no copy")); });
+  EXPECT_EQ(saver_.failure().message(), "checkpoint of step 2: no copy");
+  EXPECT_FALSE(saver_.latest().has_value());
+  saver_.save(3, false, /*wait=*/true, copy);
+  EXPECT_TRUE(saver_.failure().ok());
+  EXPECT_EQ(saver_.save_now(4, copy_in_vain).ok(), false);
+  EXPECT_TRUE(saver_.failure().ok());
+  EXPECT_EQ(saver_.latest(), root_ / "global_step_3");
+}
+
+TEST_F(CheckpointSaverTest, TheBestStaysUnlessItCouldNotBeWritten) {
+  const auto observe = [&](std::int64_t step, double loss, const CheckpointSaver::CopyState& how) {
+    const bool best = saver_.is_best(step, {{"val/loss", loss}}, /*validated=*/true);
+    saver_.save(step, best, /*wait=*/false, how);
+    return best;
+  };
+  EXPECT_TRUE(observe(1, 2.0, copy));
+  EXPECT_FALSE(observe(2, 3.0, copy));
+  EXPECT_TRUE(observe(3, 1.0, copy_in_vain));
+  EXPECT_TRUE(observe(4, 1.5, copy)) << "better than the first, and the third was not kept";
+  EXPECT_FALSE(observe(5, 1.75, copy));
+  saver_.finish();
+  EXPECT_EQ(best_checkpoint_step(root_), 4);
+  EXPECT_TRUE(fs::exists(root_ / "global_step_4"));
+  EXPECT_TRUE(fs::exists(root_ / "global_step_5"));
+  EXPECT_FALSE(fs::exists(root_ / "global_step_1"));
+  EXPECT_FALSE(saver_.is_best(6, {}, /*validated=*/true));
+  saver_.resume(root_ / "global_step_4", {.value = 0.5, .since = 0});
+  EXPECT_FALSE(saver_.is_best(6, {{"val/loss", 0.75}}, /*validated=*/true));
+}
+
+}  // namespace
+}  // namespace rl
