@@ -2,6 +2,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <cstdio>
 #include <cstdlib>
 #include <future>
@@ -301,10 +302,11 @@ Status Trainer::open_logs() {
   const Status written = write_file_atomically(options_.folder / "config.yaml", config_.to_yaml());
   if (!written.ok()) return written;
   // What cannot be written is told before the first step.
-  for (const fs::path& folder : {options_.rollout_folder, validation_feed_ ? options_.validation_folder : fs::path()}) {
+  for (const auto& [key, folder] : {std::pair("trainer.rollout_data_dir", options_.rollout_folder), std::pair("trainer.validation_data_dir", validation_feed_ ? options_.validation_folder : fs::path())}) {
     std::error_code error;
     if (!folder.empty()) fs::create_directories(folder, error);
-    if (error) return runtime::errno_status(error.value(), "making " + folder.string() + " (trainer.rollout_data_dir or validation_data_dir)");
+    if (!folder.empty() && !error && ::access(folder.c_str(), W_OK) != 0) error.assign(errno, std::generic_category());
+    if (error) return runtime::errno_status(error.value(), "writing to " + folder.string() + " (" + key + ")");
   }
   const ConsoleOptions console{.interval = options_.log_interval, .bar = ::isatty(STDOUT_FILENO) == 1, .width = console_width()};
   auto log = open_metric_log({.loggers = options_.loggers,

@@ -19,7 +19,7 @@ inline constexpr std::string_view kQuantised = "quantised training and rollout a
 inline constexpr std::string_view kPython = "Python code runs as a reward (reward.custom_reward_function.path), a data set (data.custom_cls.path) or a tool (multi_turn.tool_config_path)";
 inline constexpr std::string_view kAgentLoops = "servers and managers of one's own are parts of verl; loops of one's own are classes here, too, by agent.agent_loop_config_path";
 inline constexpr std::string_view kRouting = "the engine and the trainer compute the same bits, so that they choose the same experts";
-inline constexpr std::string_view kSameLogprobs = "the engine and the trainer compute the same bits: every weight is 1, and no sample is rejected";
+inline constexpr std::string_view kSameLogprobs = "the engine and the trainer compute the same bits: every weight is 1, and no sample is rejected; of samples that older weights drew, the ratio of the loss is to those weights";
 inline constexpr std::string_view kRewardModelPlace = "the reward model runs with the reward workers, on the policy's slots";
 inline constexpr std::string_view kAsynchronous = "generation beside training is asked for by actor_rollout_ref.hybrid_engine=false here, or by trainer.v1.trainer_mode=separate_async or colocate_async; docs/guide/train.md says how they differ";
 inline constexpr std::string_view kTeacherPlace = "the teacher runs beside the policy, on its slots: as many workers as that has";
