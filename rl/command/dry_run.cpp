@@ -95,9 +95,6 @@ void print_batches(const TrainerOptions& trainer, const PolicyOptions& policy, c
   }
 }
 
-// Weights and AdamW's two moments, in fp32: what is copied of an element for a checkpoint.
-constexpr std::int64_t kSnapshotBytes = 12;
-
 // Of the reward role beside its processes: the models that score, each with a pass of its own. What is only on the hub is not known, and said.
 std::vector<MemoryPart> reward_memory(const Config& config, std::int64_t share_tokens, std::int64_t longest, std::ostream& out) {
   std::vector<MemoryPart> parts;
@@ -186,7 +183,7 @@ Status print_memory(const Config& config, const TrainerOptions& trainer, const P
   // While a checkpoint is written beside the steps, its copy of weights and optimizer is there, too; of the worker that writes it.
   const std::int64_t trained = options.trained_elements >= 0 ? options.trained_elements : weight_elements(*model);
   const bool copies = trainer.save_interval > 0 && trainer.async_save;
-  if (copies) roles.front().parts.push_back({"checkpoint being written", kSnapshotBytes * trained});
+  if (copies) roles.front().parts.push_back(checkpoint_memory(trained));
   if (trainer.uses_critic()) {
     const Result<CriticOptions> critic = CriticOptions::from_config(config, slots.device);
     if (!critic.ok()) return critic.status();
@@ -196,7 +193,7 @@ Status print_memory(const Config& config, const TrainerOptions& trainer, const P
     const OffloadOptions& offload = critic->learner.offload;
     roles.push_back({.role = "critic", .workers = workers, .parts = training_memory(*model, learning), .weights_leave = offload.parameters, .gradients_leave = offload.gradients});
     add_scoring(roles.back().parts, scoring_memory(*model, with_pass(scoring, critic->scoring_batch)));
-    if (copies) roles.back().parts.push_back({"checkpoint being written", kSnapshotBytes * weight_elements(*model)});
+    if (copies) roles.back().parts.push_back(checkpoint_memory(weight_elements(*model)));
   }
   const Result<OffloadOptions> reference = offload_from_config(config, "actor_rollout_ref.ref.fsdp_config");
   if (!reference.ok()) return reference.status();

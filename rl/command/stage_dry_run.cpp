@@ -63,6 +63,7 @@ Status print_memory(const StageSetup& setup, const Stage& stage, std::ostream& o
     for (const MemoryPart& part : scoring_memory(*other, memory)) bytes += part.bytes;
     role.parts.push_back({"frozen model", bytes});
   }
+  if (options.copies()) role.parts.push_back(checkpoint_memory(memory.trained_elements >= 0 ? memory.trained_elements : weight_elements(*model)));
   role.parts.push_back(process_memory(/*trains=*/true));
   out << "memory of each process, at its peak:\n  worker x " << role.workers << ": " << bytes_text(role.total()) << " (";
   for (std::size_t i = 0; i < role.parts.size(); ++i) out << (i > 0 ? ", " : "") << role.parts[i].name << " " << bytes_text(role.parts[i].bytes);
@@ -85,6 +86,7 @@ Status stage_dry_run(const Config& config, Stage& stage, std::ostream& out) {
 
   const StageSetup setup{.config = config, .options = std::move(*options), .model = model.path(), .workers = slots->nodes * slots->per_node};
   if (const Status opened = stage.open(setup); !opened.ok()) return opened;
+  if (const Status validation = setup.options.check_validation(config, stage.validates()); !validation.ok()) return validation;
   const Result<LrScheduleOptions> schedule = lr_schedule_from_config(config, kStageRole, 1);
   if (!schedule.ok()) return schedule.status();
   const std::int64_t in_epoch = stage.batches_per_epoch();

@@ -30,6 +30,7 @@ Result<StageOptions> StageOptions::from_config(const Config& config) {
   const std::int64_t pass_tokens = read.get_int("data.max_token_len_per_gpu");
   options.epochs = read.get_int("trainer.total_epochs");
   options.steps = read.find_int("trainer.total_training_steps");
+  options.validate_first = read.get_bool("trainer.val_before_train");
   options.async_save = read.get_bool("trainer.async_save");
   options.checkpoints_kept = read.find_int("trainer.max_ckpt_to_keep").value_or(0);
   options.folder = read.get_string("trainer.default_local_dir");
@@ -60,6 +61,7 @@ Result<StageOptions> StageOptions::from_config(const Config& config) {
     if (!parsed.ok()) return parsed.status();
     *interval = *parsed;
   }
+  if (const Status goals = read_goals(config, options.save_best, options.early_stop); !goals.ok()) return goals;
   options.resume = resume == "disable" ? ResumeMode::kDisable : resume == "resume_path" ? ResumeMode::kPath : ResumeMode::kAuto;
   if (options.resume == ResumeMode::kPath && options.resume_path.empty()) {
     return runtime::invalid_argument("trainer.resume_mode=resume_path needs trainer.resume_from_path=.../global_step_N");
@@ -71,6 +73,13 @@ Result<StageOptions> StageOptions::from_config(const Config& config) {
   if (!adapter.ok()) return adapter.status();
   options.adapter = std::move(*adapter);
   return options;
+}
+
+Status StageOptions::check_validation(const Config& config, bool validates) const {
+  for (const auto& [key, metric] : {std::pair("trainer.save_best", &save_best.metric), std::pair("trainer.early_stop.metric", &early_stop.metric)}) {
+    if (is_of_validation(*metric) && !validates) return config.out_of_range(key, "a metric of training steps where there is nothing to validate on (data.val_files)");
+  }
+  return {};
 }
 
 }  // namespace rl

@@ -10,6 +10,7 @@
 #include "rl/config/config.h"
 #include "rl/data/prompt_builder.h"
 #include "rl/train/batch_plan.h"
+#include "rl/train/early_stop.h"
 #include "rl/train/learner.h"
 #include "rl/train/trainer_options.h"
 #include "rl/worker/policy_options.h"
@@ -43,7 +44,10 @@ struct StageOptions {
   std::optional<std::int64_t> steps;  // overrides epochs
   StageInterval save;
   StageInterval validation;
-  bool async_save = true;              // checkpoints are written while training goes on
+  bool validate_first = false;        // before the first step of a run
+  SaveBestOptions save_best;
+  EarlyStopOptions early_stop;
+  bool async_save = true;             // checkpoints are written while training goes on
   std::int64_t checkpoints_kept = 0;  // 0: all
 
   std::filesystem::path folder;       // of checkpoints and logs
@@ -57,6 +61,12 @@ struct StageOptions {
   std::uint64_t seed = 0;
   std::uint64_t shuffle_seed = 0;
   bool shuffle = true;
+
+  /// kInvalidArgument: trainer.save_best or trainer.early_stop.metric names a metric of validation, and there is nothing to validate on.
+  runtime::Status check_validation(const Config& config, bool validates) const;
+
+  /// Whether training goes on beside a checkpoint at some time: then there is a copy of what is saved.
+  bool copies() const { return async_save && (save.steps > 0 || save.each_epoch || !save_best.metric.empty()); }
 
   /// From `data.*`, `model.lora_*`, `optim.*` and `trainer.*`. kInvalidArgument: a value out of range, by key.
   static runtime::Result<StageOptions> from_config(const Config& config);

@@ -3,6 +3,8 @@
 #include <unistd.h>
 
 #include <cstdlib>
+#include <optional>
+#include <string>
 #include <utility>
 
 #include "rl/train/checkpoint.h"
@@ -57,7 +59,7 @@ WorkerSpec StageSetup::spec(const std::string& role, const WorkerSlots& slots) c
 }
 
 StageTrainer::StageTrainer(runtime::Runtime& runtime, StageSetup setup, std::unique_ptr<Stage> stage)
-    : runtime_(runtime), setup_(std::move(setup)), stage_(std::move(stage)), saver_({.folder = options().folder, .kept = options().checkpoints_kept, .best = {}}) {}
+    : runtime_(runtime), setup_(std::move(setup)), stage_(std::move(stage)), saver_({.folder = options().folder, .kept = options().checkpoints_kept, .best = options().save_best}) {}
 
 Result<std::unique_ptr<StageTrainer>> StageTrainer::create(runtime::Runtime& runtime, const Config& config, std::unique_ptr<Stage> stage) {
   Result<StageOptions> options = StageOptions::from_config(config);
@@ -82,6 +84,7 @@ Result<std::unique_ptr<StageTrainer>> StageTrainer::create(runtime::Runtime& run
   const Result<std::optional<fs::path>> checkpoint = checkpoint_to_resume(kept);
   if (!checkpoint.ok()) return checkpoint.status();
   Status status = trainer->stage_->open(trainer->setup_);
+  if (status.ok()) status = kept.check_validation(config, trainer->stage_->validates());
   if (!status.ok()) return status;
   trainer->total_steps_ = kept.steps.value_or(kept.epochs * trainer->stage_->batches_per_epoch());
   const Result<LrScheduleOptions> schedule = lr_schedule_from_config(config, kStageRole, trainer->total_steps_);
@@ -152,17 +155,33 @@ Result<Metrics> StageTrainer::take_step() {
 }
 
 Status StageTrainer::fit() {
-  const Status trained = train();
+  Status trained = validate_first();
+  if (trained.ok()) trained = train();
   profiler_.finish();
   saver_.finish();
   return trained.ok() ? saver_.failure() : trained;
+}
+
+void StageTrainer::record(const StepRecord& record) {
+  logger_.write(record);
+  if (on_step_) on_step_(record);
+}
+
+// Not where a run goes on: what it was before the first step stands in the logs already.
+Status StageTrainer::validate_first() {
+  if (!options().validate_first || !stage_->validates() || steps_done_ > 0) return {};
+  const Result<Metrics> validation = stage_->validate();
+  if (!validation.ok()) return validation.status().with_context("validation before training");
+  record({steps_done_, total_steps_, stage_->epoch(), *validation});
+  return {};
 }
 
 Status StageTrainer::train() {
   while (steps_done_ < total_steps_ && !stopping_) {
     Result<Metrics> metrics = step();
     if (!metrics.ok()) return metrics.status();
-    if (stage_->validates() && due(options().validation)) {
+    const bool validates = stage_->validates() && due(options().validation);
+    if (validates) {
       StepTimer timer;
       const Result<Metrics> validation = stage_->validate();
       if (!validation.ok()) return validation.status().with_context("validation after step " + std::to_string(steps_done_));
@@ -170,17 +189,20 @@ Status StageTrainer::train() {
       timer.lap("testing");
       (*metrics)["timing_s/testing"] = timer.seconds("testing");
     }
+    if (const std::optional<std::string> reason = early_stop(options().early_stop, early_stop_, *metrics)) {
+      LOG(info, "stopping after step {}: {}", steps_done_, *reason);
+      stopping_ = true;
+    }
+    const bool best = (validates || due(options().save)) && saver_.is_best(steps_done_, *metrics, validates);
     saver_.tell(*metrics);
     // Before the checkpoint: a run that is killed in between goes on from an older one, and drops the records behind it. The other way round a record would be missing.
-    const StepRecord record{steps_done_, total_steps_, stage_->epoch(), std::move(*metrics)};
-    logger_.write(record);
-    if (on_step_) on_step_(record);
+    record({steps_done_, total_steps_, stage_->epoch(), std::move(*metrics)});
     if (skipped_in_a_row_ == kSkippedInARowMax) {
       return runtime::invalid_argument("step " + std::to_string(steps_done_) + ": the last " + std::to_string(kSkippedInARowMax) +
                                           " updates were left out, since their gradients were not finite: the weights are lost. Lower optim.lr, and begin anew (trainer.resume_mode=disable) or from an earlier checkpoint (trainer.resume_from_path)");
     }
-    if (due(options().save) || stopping_) {
-      save_checkpoint();
+    if (best || due(options().save) || stopping_) {
+      save_checkpoint(best);
     } else {
       saver_.poll();
     }
@@ -189,9 +211,9 @@ Status StageTrainer::train() {
 }
 
 // No step goes on beside the last one, so that it needs no copy.
-void StageTrainer::save_checkpoint() {
+void StageTrainer::save_checkpoint(bool best) {
   const bool beside = options().async_save && steps_done_ < total_steps_ && !stopping_;
-  saver_.save(steps_done_, /*best=*/false, /*wait=*/!beside, [this, beside] { return copy_state(beside); });
+  saver_.save(steps_done_, best, /*wait=*/!beside, [this, beside] { return copy_state(beside); });
 }
 
 Result<CheckpointSaver::WriteFiles> StageTrainer::copy_state(bool beside) const {
@@ -201,6 +223,8 @@ Result<CheckpointSaver::WriteFiles> StageTrainer::copy_state(bool beside) const 
                                {"seed", options().seed},
                                {"tokens", tokens_done_},
                                {"total_steps", total_steps_},
+                               {"early_stop", early_stop_.to_json()},
+                               {"best", saver_.best().to_json()},
                                {"position", stage_->position()}};
   const Result<WriteState> workers = stage_->state(beside);
   if (!workers.ok()) return workers.status();
@@ -230,7 +254,8 @@ Status StageTrainer::load_checkpoint(const fs::path& folder) {
   if (!status.ok()) return status.with_context("resuming from " + folder.string());
   steps_done_ = integer("step");
   tokens_done_ = integer("tokens");
-  saver_.resume(folder, {});
+  early_stop_ = BestSoFar::from_json(*state, "early_stop");  // which older checkpoints do not have
+  saver_.resume(folder, BestSoFar::from_json(*state, "best"));
   LOG(info, "continuing after step {} from {}", steps_done_, folder.string());
   return {};
 }

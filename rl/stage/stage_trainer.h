@@ -27,7 +27,7 @@ class StageTrainer {
   StageTrainer(const StageTrainer&) = delete;
   StageTrainer& operator=(const StageTrainer&) = delete;
 
-  /// Trains up to total_steps(), validating and saving as the configuration says, and both at the end. Checkpoints are written while the next steps are taken;
+  /// Trains up to total_steps(), or until trainer.early_stop ends it, validating and saving as the configuration says, and both at the end. Checkpoints are written while the next steps are taken;
   /// the last is waited for. One that cannot be written does not stop the training, unless it is the last: fit() returns that failure at the end. kInvalidArgument: ten updates in a row had no finite gradient.
   runtime::Status fit();
 
@@ -48,9 +48,11 @@ class StageTrainer {
 
   runtime::Result<Metrics> step();
   runtime::Result<Metrics> take_step();
+  runtime::Status validate_first();
   runtime::Status train();
+  void record(const StepRecord& record);
   runtime::Status open_logs();
-  void save_checkpoint();
+  void save_checkpoint(bool best);
   runtime::Result<CheckpointSaver::WriteFiles> copy_state(bool beside) const;
   runtime::Status load_checkpoint(const std::filesystem::path& folder);
   bool due(const StageInterval& interval) const;
@@ -67,6 +69,7 @@ class StageTrainer {
   std::int64_t total_steps_ = 0;
   std::int64_t tokens_done_ = 0;
   std::int64_t skipped_in_a_row_ = 0;  // updates left out since the last one that was taken
+  BestSoFar early_stop_;
   bool stopping_ = false;  // no step is to follow
   CheckpointSaver saver_;  // last, since its thread uses the rest
 };

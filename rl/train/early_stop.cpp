@@ -1,6 +1,7 @@
 #include "rl/train/early_stop.h"
 
 #include <cstdio>
+#include <utility>
 
 namespace rl {
 namespace {
@@ -89,6 +90,16 @@ Result<SaveBestOptions> SaveBestOptions::from_config(const Config& config) {
     return config.out_of_range("trainer.save_best", "a metric of validation, or trainer.save_freq at least 1, without which no checkpoint of a training step is looked at");
   }
   return options;
+}
+
+runtime::Status read_goals(const Config& config, SaveBestOptions& save_best, EarlyStopOptions& early_stop) {
+  Result<SaveBestOptions> best = SaveBestOptions::from_config(config);
+  if (!best.ok()) return best.status();
+  Result<EarlyStopOptions> stop = EarlyStopOptions::from_config(config);
+  if (!stop.ok()) return stop.status();
+  save_best = std::move(*best);
+  early_stop = std::move(*stop);
+  return {};
 }
 
 std::optional<std::string> early_stop(const EarlyStopOptions& options, BestSoFar& best, const Metrics& metrics) {

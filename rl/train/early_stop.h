@@ -48,6 +48,9 @@ struct SaveBestOptions {
   static runtime::Result<SaveBestOptions> from_config(const Config& config);
 };
 
+/// Both, as a run's options have them.
+runtime::Status read_goals(const Config& config, SaveBestOptions& save_best, EarlyStopOptions& early_stop);
+
 /// Why training is over after these metrics; nothing: it goes on. A step without the metric is no measurement.
 std::optional<std::string> early_stop(const EarlyStopOptions& options, BestSoFar& best, const Metrics& metrics);
 

@@ -53,6 +53,8 @@ std::int64_t activation_bytes(const ModelConfig& config, bool adapter) {
   return config.layers * (2 * config.hidden_size + 2 * query + 2 * key + 2 * mlp + inputs) * kElement;
 }
 
+MemoryPart checkpoint_memory(std::int64_t trained_elements) { return {"checkpoint being written", 3 * trained_elements * kElement}; }
+
 std::vector<MemoryPart> training_memory(const ModelConfig& config, const MemoryOptions& options) {
   const std::int64_t weights = weight_elements(config);
   const std::int64_t trained = options.trained_elements >= 0 ? options.trained_elements : weights;

@@ -180,12 +180,7 @@ Result<TrainerOptions> TrainerOptions::from_config(const Config& config) {
     return config.out_of_range(options.reward_scaling.baseline ? "algorithm.reward_baseline" : "algorithm.normalize_reward",
                                "false with algorithm.adv_estimator=remax, whose baseline is the greedy response");
   }
-  const Result<SaveBestOptions> save_best = SaveBestOptions::from_config(config);
-  if (!save_best.ok()) return save_best.status();
-  options.save_best = *save_best;
-  const Result<EarlyStopOptions> early_stop = EarlyStopOptions::from_config(config);
-  if (!early_stop.ok()) return early_stop.status();
-  options.early_stop = *early_stop;
+  if (const Status goals = read_goals(config, options.save_best, options.early_stop); !goals.ok()) return goals;
   const std::int64_t policy_workers = read.get_int("trainer.nnodes") * read.find_int("trainer.n_gpus_per_node").value_or(1);
   const Result<std::optional<RolloutWorkersOptions>> rollout_workers = RolloutWorkersOptions::from_config(config, policy_workers);
   if (!rollout_workers.ok()) return rollout_workers.status();

@@ -42,6 +42,7 @@ Result<std::unique_ptr<CsvSink>> CsvSink::open(const std::filesystem::path& file
 // Names of metrics and their numbers hold no line ends, so a line is a row. One cut short by a kill has no end.
 std::vector<CsvSink::Row> CsvSink::read(std::int64_t last_step) const {
   std::vector<Row> rows;
+  if (last_step == 0) return rows;  // what is before the first step is behind any checkpoint
   std::ifstream in(path_, std::ios::binary);
   std::string text;
   if (!std::getline(in, text)) return rows;
@@ -54,9 +55,7 @@ std::vector<CsvSink::Row> CsvSink::read(std::int64_t last_step) const {
     for (std::size_t i = 0; i < values->size(); ++i) {
       if (!(*values)[i].empty()) row[(*header)[i]] = (*values)[i];
     }
-    // A phase before the first step is behind any checkpoint.
-    const bool done = row.contains("phase") ? last_step > 0 : std::atoll(row["step"].c_str()) <= last_step;
-    if (done) rows.push_back(std::move(row));
+    if (row.contains("phase") || std::atoll(row["step"].c_str()) <= last_step) rows.push_back(std::move(row));
   }
   return rows;
 }

@@ -8,17 +8,16 @@
 namespace rl {
 namespace {
 
-// The lines that stay: complete, readable, and of a step up to `last_step`.
+// The lines that stay: complete, readable, and of a step up to `last_step`; none where the run begins anew.
 std::string kept_lines(const std::filesystem::path& path, std::int64_t last_step) {
-  std::ifstream in(path, std::ios::binary);
   std::string kept;
+  if (last_step == 0) return kept;  // what is before the first step is behind any checkpoint
+  std::ifstream in(path, std::ios::binary);
   for (std::string line; std::getline(in, line);) {
     if (in.eof()) break;  // no line end: the write was cut short
     const auto json = nlohmann::json::parse(line, nullptr, false);
     if (!json.is_object() || !json.contains("step") || !json["step"].is_number_integer()) continue;
-    // A phase before the first step is behind any checkpoint.
-    const bool done = json.contains("phase") ? last_step > 0 : json["step"].get<std::int64_t>() <= last_step;
-    if (done) kept += line + "\n";
+    if (json.contains("phase") || json["step"].get<std::int64_t>() <= last_step) kept += line + "\n";
   }
   return kept;
 }

@@ -134,10 +134,7 @@ Result<std::vector<std::string>> PolicyActor::save(const std::string& folder) {
   return as_text(worker_->save(folder));
 }
 
-Result<std::vector<std::string>> PolicyActor::write_snapshot(const std::string& folder) {
-  const CallSpan span("write_snapshot");
-  return as_text(snapshot_.write(*worker_, folder));
-}
+Result<std::vector<std::string>> PolicyActor::write_snapshot(const std::string& folder) { return as_text(snapshot_.write(*worker_, folder)); }
 
 Result<std::unique_ptr<CriticActor>> CriticActor::create(runtime::Runtime& runtime, const WorkerSpec& spec) {
   const Result<Config> config = parse_config(spec);
@@ -168,10 +165,7 @@ Result<std::vector<std::string>> CriticActor::save(const std::string& folder) {
   return as_text(worker_->save(folder));
 }
 
-Result<std::vector<std::string>> CriticActor::write_snapshot(const std::string& folder) {
-  const CallSpan span("write_snapshot");
-  return as_text(snapshot_.write(*worker_, folder));
-}
+Result<std::vector<std::string>> CriticActor::write_snapshot(const std::string& folder) { return as_text(snapshot_.write(*worker_, folder)); }
 
 Result<std::unique_ptr<ReferenceActor>> ReferenceActor::create(runtime::Runtime& runtime, const WorkerSpec& spec) {
   const Result<Config> config = parse_config(spec);

@@ -55,14 +55,8 @@ Result<Metrics> PreferenceActor::evaluate(const PreferenceBatch& batch, const Pr
   return worker_->evaluate(batch, totals, batch_rows);
 }
 
-Result<std::vector<std::string>> PreferenceActor::save(const std::string& folder) {
-  const CallSpan span("save");
-  return as_text(worker_->save(folder));
-}
+Result<std::vector<std::string>> PreferenceActor::save(const std::string& folder) { return as_text(worker_->save(folder)); }
 
-Result<std::vector<std::string>> PreferenceActor::write_snapshot(const std::string& folder) {
-  const CallSpan span("write_snapshot");
-  return as_text(snapshot_.write(*worker_, folder));
-}
+Result<std::vector<std::string>> PreferenceActor::write_snapshot(const std::string& folder) { return as_text(snapshot_.write(*worker_, folder)); }
 
 }  // namespace rl

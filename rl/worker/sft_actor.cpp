@@ -40,15 +40,9 @@ Result<SupervisedSums> SftActor::evaluate(const SupervisedBatch& batch) {
   return worker_->evaluate(batch);
 }
 
-Result<std::vector<std::string>> SftActor::save(const std::string& folder) {
-  const CallSpan span("save");
-  return as_text(worker_->save(folder));
-}
+Result<std::vector<std::string>> SftActor::save(const std::string& folder) { return as_text(worker_->save(folder)); }
 
-Result<std::vector<std::string>> SftActor::write_snapshot(const std::string& folder) {
-  const CallSpan span("write_snapshot");
-  return as_text(snapshot_.write(*worker_, folder));
-}
+Result<std::vector<std::string>> SftActor::write_snapshot(const std::string& folder) { return as_text(snapshot_.write(*worker_, folder)); }
 
 void register_stage_actors(runtime::Runtime& runtime) {
   runtime.register_actor<SftActor>(SftActor::kName, &SftActor::update, &SftActor::evaluate, &SftActor::save, &SftActor::load, &SftActor::take_snapshot, &SftActor::begin_profile, &SftActor::end_profile,

@@ -10,6 +10,7 @@
 
 #include "rl/train/idle_thread.h"
 #include "rl/train/learner_snapshot.h"
+#include "rl/worker/actor_profile.h"
 #include "runtime/core/result.h"
 
 namespace rl {
@@ -32,6 +33,7 @@ class SnapshotSlot {
   /// Writes what was taken last, in the time that training leaves. kInternal: nothing was taken since; else as Worker::write.
   template <class Worker>
   runtime::Result<std::vector<std::filesystem::path>> write(const Worker& worker, const std::string& folder) {
+    const CallSpan span("write_snapshot");
     std::unique_ptr<LearnerSnapshot> snapshot;
     {
       const std::lock_guard lock(mutex_);

@@ -3,6 +3,11 @@
 #include <gtest/gtest.h>
 
 #include <limits>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "rl/config/stage_keys.h"
 
 namespace rl {
 namespace {
@@ -57,6 +62,21 @@ TEST(EarlyStop, ReachesItsTarget) {
   EXPECT_TRUE(early_stop(options, best, {{"score", 0.9}}));
   options.larger_is_better = false;
   EXPECT_TRUE(early_stop(options, best, {{"score", 0.1}}));
+}
+
+TEST(EarlyStop, StagesTakeTheDirectionFromTheMetricsName) {
+  const auto config = [](const std::string& metric, std::vector<std::string> more = {}) {
+    more.insert(more.end(), {"trainer.test_freq=after_each_epoch", "trainer.early_stop.metric=" + metric, "trainer.save_best=" + metric});
+    return Config::load({.file = {}, .overrides = std::move(more), .keys = &sft_keys()}).value();
+  };
+  for (const auto& [metric, larger] : {std::pair("val/loss", false), std::pair("val/kl", false), std::pair("val/rewards/accuracies", true)}) {
+    EXPECT_EQ(EarlyStopOptions::from_config(config(metric))->larger_is_better, larger) << metric;
+    EXPECT_EQ(SaveBestOptions::from_config(config(metric))->larger_is_better, larger) << metric;
+  }
+  EXPECT_TRUE(EarlyStopOptions::from_config(config("val/loss", {"trainer.early_stop.mode=max"}))->larger_is_better);
+  EXPECT_TRUE(SaveBestOptions::from_config(config("val/loss", {"trainer.save_best_mode=max"}))->larger_is_better);
+  EXPECT_FALSE(EarlyStopOptions::from_config(config("train/loss"))->larger_is_better);
+  EXPECT_NE(SaveBestOptions::from_config(config("train/loss")).status().message().find("trainer.save_freq"), std::string::npos);
 }
 
 }  // namespace

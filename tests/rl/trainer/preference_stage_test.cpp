@@ -1,6 +1,7 @@
 // Whole runs of `starling-rl dpo`, `kto` and `rm`.
 #include <cmath>
 
+#include "rl/train/checkpoint.h"
 #include "tests/rl/trainer/trainer_fixture.h"
 
 namespace rl {
@@ -126,6 +127,20 @@ TEST_F(PreferenceStageTest, AnAdapterThatIsKilledWhileItIsWrittenGoesOnWithTheSa
   }
   EXPECT_TRUE(fs::exists(folder_ / "killed" / "global_step_29" / "lora_adapter" / "tokenizer.json"));
   EXPECT_FALSE(fs::exists(folder_ / "killed" / "global_step_29" / "huggingface"));
+}
+
+TEST_F(PreferenceStageTest, TheBestCheckpointStaysAndTrainingEndsEarly) {
+  for (const std::string command : {"dpo", "kto", "rm"}) {
+    const Outcome outcome = run(command, "optim.lr=0 trainer.val_before_train=true trainer.test_freq=1 trainer.save_freq=1 trainer.max_ckpt_to_keep=1 trainer.total_training_steps=50 trainer.save_best=val/loss "
+                                         "trainer.early_stop.metric=val/loss trainer.early_stop.patience=2", command);
+    ASSERT_EQ(outcome.code, 0) << outcome.output;
+    EXPECT_NE(outcome.output.find("stopping after step 3: val/loss has not improved in 2 measurements"), std::string::npos) << outcome.output;
+    EXPECT_EQ(metric("val/loss", command).size(), 4u) << command;
+    EXPECT_EQ(best_checkpoint_step(folder_ / command), 1) << command;
+    EXPECT_TRUE(fs::exists(folder_ / command / "global_step_1")) << command;
+    EXPECT_FALSE(fs::exists(folder_ / command / "global_step_2")) << command;
+    EXPECT_TRUE(fs::exists(folder_ / command / "global_step_3")) << command;
+  }
 }
 
 TEST_F(PreferenceStageTest, FilesArePairsForAllThree) {

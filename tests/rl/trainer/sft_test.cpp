@@ -164,6 +164,46 @@ TEST_F(SftTest, WarmUpStableAndDecayFollowTheirKeys) {
   for (std::size_t i = 0; i < shares.size(); ++i) EXPECT_NEAR(rates[i], 1e-2 * shares[i], 1e-12) << "step " << i + 1;
 }
 
+// At a rate of 0 no validation is better than the first.
+TEST_F(SftTest, TheBestCheckpointStaysAndTrainingEndsEarly) {
+  const std::string options = "optim.lr=0 trainer.val_before_train=true trainer.test_freq=1 trainer.save_freq=1 trainer.max_ckpt_to_keep=1 trainer.save_best=val/loss trainer.early_stop.metric=val/loss trainer.early_stop.patience=3 ";
+  const Outcome run = sft(options + "trainer.total_training_steps=200");
+  ASSERT_EQ(run.code, 0) << run.output;
+  EXPECT_NE(run.output.find("stopping after step 4: val/loss has not improved in 3 measurements"), std::string::npos) << run.output;
+  const std::vector<std::string> lines = numbers(folder_ / "run");
+  ASSERT_EQ(lines.size(), 5u);
+  const auto before = nlohmann::json::parse(lines.front());
+  EXPECT_EQ(before["step"], 0);
+  EXPECT_FALSE(before["data"].contains("train/loss"));
+  EXPECT_EQ(metric("val/loss"), std::vector<double>(5, before["data"]["val/loss"].get<double>()));
+  EXPECT_EQ(best_checkpoint_step(folder_ / "run"), 1);
+  EXPECT_TRUE(verify_checkpoint(folder_ / "run" / "global_step_1").ok());
+  EXPECT_TRUE(verify_checkpoint(folder_ / "run" / "global_step_4").ok());
+  EXPECT_FALSE(fs::exists(folder_ / "run" / "global_step_2"));
+  EXPECT_FALSE(fs::exists(folder_ / "run" / "global_step_3"));
+
+  // A run that goes on remembers both, and does not validate before its first step again.
+  ASSERT_EQ(sft(options + "trainer.total_training_steps=2", "halves").code, 0);
+  const Outcome rest = sft(options + "trainer.total_training_steps=200", "halves");
+  ASSERT_EQ(rest.code, 0) << rest.output;
+  EXPECT_NE(rest.output.find("stopping after step 4: "), std::string::npos) << rest.output;
+  EXPECT_EQ(numbers(folder_ / "halves"), lines);
+  EXPECT_EQ(best_checkpoint_step(folder_ / "halves"), 1);
+}
+
+TEST_F(SftTest, TheSmallerLossIsTheBetterOne) {
+  const std::string options = "trainer.total_training_steps=15 trainer.test_freq=5 trainer.max_ckpt_to_keep=1 trainer.save_best=val/loss ";
+  ASSERT_EQ(sft(options, "least").code, 0);
+  ASSERT_EQ(sft(options + "trainer.save_best_mode=max", "most").code, 0);
+  const std::vector<double> losses = metric("val/loss", "least");
+  ASSERT_EQ(losses.size(), 3u);
+  const auto step_of = [&](std::vector<double>::const_iterator loss) { return 5 * (loss - losses.begin() + 1); };
+  EXPECT_EQ(best_checkpoint_step(folder_ / "least"), step_of(std::min_element(losses.begin(), losses.end())));
+  const std::int64_t most = step_of(std::max_element(losses.begin(), losses.end()));
+  EXPECT_EQ(best_checkpoint_step(folder_ / "most"), most);
+  EXPECT_TRUE(verify_checkpoint(folder_ / "most" / ("global_step_" + std::to_string(most))).ok()) << "saved, though trainer.save_freq asks for none, and kept";
+}
+
 TEST_F(SftTest, AnAbsurdLearningRateEndsTheRun) {
   const Outcome run = sft("optim.lr=1e30 trainer.total_training_steps=60");
   EXPECT_EQ(run.code, 1) << run.output;
@@ -212,6 +252,7 @@ TEST_F(SftTest, AStudentComesCloserToItsTeacher) {
 
 TEST_F(SftTest, WrongInputIsAnErrorBeforeAnythingStarts) {
   const std::string unanswered = write("unanswered.jsonl", R"({"messages": [{"role": "user", "content": "a"}]})" "\n");
+  const std::string answered = write("answered.jsonl", R"({"prompt": "a", "response": "b"})" "\n");
   const std::string empty = write("empty.jsonl", "");
   struct Case {
     std::string arguments;
@@ -220,7 +261,8 @@ TEST_F(SftTest, WrongInputIsAnErrorBeforeAnythingStarts) {
   for (const Case& wrong : {Case{"data.train_files=" + unanswered, "unanswered.jsonl:1: "}, Case{"data.train_files=" + empty, "empty.jsonl"}, Case{"data.max_length=3", "toy:1: the sequence has"},
                             Case{"data.train_batch_size=1000", "data.train_batch_size"}, Case{"model.path=/no/such", "/no/such"}, Case{"model.pth=x", "model.path"},
                             Case{"actor_rollout_ref.actor.optim.lr=1", "unknown key"}, Case{"optim.lr=-1", "optim.lr"}, Case{"trainer.save_freq=often", "an integer or after_each_epoch"},
-                            Case{"data.custom_cls.path=x.py", "data.custom_cls.path"}}) {
+                            Case{"data.custom_cls.path=x.py", "data.custom_cls.path"}, Case{"trainer.early_stop.metric=val/loss", "trainer.test_freq"}, Case{"trainer.save_best=train/loss", "trainer.save_freq"},
+                            Case{"trainer.save_best=val/loss trainer.test_freq=1 data.dataset_name=null data.train_batch_size=1 data.train_files=" + answered, "nothing to validate on"}}) {
     const Outcome run = sft(wrong.arguments);
     EXPECT_EQ(run.code, 1) << wrong.arguments << "\n" << run.output;
     EXPECT_NE(run.output.find("error: "), std::string::npos) << run.output;

@@ -75,6 +75,15 @@ TEST(JsonLinesSink, ResumingDropsLaterStepsAndATornLine) {
   EXPECT_EQ(read(path), "{\"step\":1}\n{\"step\":2}\n{\"step\":3,\"total\":4,\"epoch\":0,\"data\":{}}\n");
 }
 
+TEST(JsonLinesSink, ARunThatBeginsAnewKeepsNothing) {
+  const support::TemporaryFolder folder;
+  const auto path = folder.path() / "metrics.jsonl";
+  std::ofstream(path) << "{\"step\":0}\n{\"step\":1,\"phase\":\"sft\"}\n";
+  auto sink = JsonLinesSink::open(path, 0);
+  ASSERT_TRUE(sink.ok());
+  EXPECT_EQ(read(path), "");
+}
+
 TEST(JsonLinesSink, NamesThePathItCannotWrite) {
   const auto sink = JsonLinesSink::open("/proc/no/metrics.jsonl", 0);
   ASSERT_FALSE(sink.ok());
