@@ -147,7 +147,7 @@ Status Trainer::train(std::int64_t last) {
       metrics->insert(validation->begin(), validation->end());
     }
     watch(*metrics);
-    const bool best = (validates || due(options_.save_interval)) && saver_.is_best(steps_done_, *metrics, validates);
+    const bool best = lost_.ok() && (validates || due(options_.save_interval)) && saver_.is_best(steps_done_, *metrics, validates);
     saver_.tell(*metrics);
     // Before the checkpoint: who continues from it finds the step in the logs, whenever this run was killed.
     record({steps_done_, total_steps_, epoch_, std::move(*metrics)});

@@ -269,6 +269,7 @@ class Trainer {
   runtime::Status lost_;       // why no checkpoint of these weights is worth having
   runtime::Status alarmed_;    // why an alarm ended the training
   bool stopping_ = false;      // no step is to follow
+  std::map<std::string, std::int64_t> passes_;      // by role: over a step's mini-batches
   std::map<std::string, std::int64_t> lost_steps_;  // by role: steps in a row of which no update was taken, since no gradient was finite
   std::int64_t steps_done_ = 0;
   std::int64_t total_steps_ = 0;

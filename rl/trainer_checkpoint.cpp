@@ -92,7 +92,7 @@ nlohmann::ordered_json Trainer::state_json() const {
           {"kl_coefficient", state_.kl_coefficient},
           {"rewards", {{"steps", state_.rewards.steps}, {"mean", state_.rewards.mean}, {"square", state_.rewards.square}}},
           {"early_stop", state_.early_stop.to_json()},
-          {"best", saver_.best().to_json()},
+          {"best", saver_.best_state()},
           {"focus", state_.focus}};
 }
 
@@ -161,7 +161,7 @@ Status Trainer::restore(const fs::path& folder) {
   steps_done_ = *integer("step");
   epoch_ = *integer("epoch");
   state_ = run;
-  saver_.resume(folder, BestSoFar::from_json(*state, "best"));
+  saver_.resume(folder, *state);
   LOG(info, "continuing after step {} from {}", steps_done_, folder.string());
   return {};
 }

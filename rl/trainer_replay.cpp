@@ -76,7 +76,6 @@ Status Trainer::mix_replayed(StepSamples& samples) {
 }
 
 Status Trainer::append_replayed(StepSamples& samples, std::vector<std::vector<StoredGroup>> groups) {
-  std::int64_t number = count_prompts(samples.shards);
   std::vector<std::vector<Taken>> taken;
   std::size_t rounds = 0;
   for (std::vector<StoredGroup>& of_worker : groups) {
@@ -114,7 +113,6 @@ Status Trainer::append_replayed(StepSamples& samples, std::vector<std::vector<St
     for (std::size_t worker = 0; worker < taken.size(); ++worker) {
       if (round >= taken[worker].size()) continue;
       for (StoredGroup& group : taken[worker][round].groups) {
-        samples.shards[worker].prompts.push_back(number++);
         samples.samples_of[worker].push_back(static_cast<std::int64_t>(group.scores.size()));
         samples.scores[worker].insert(samples.scores[worker].end(), group.scores.begin(), group.scores.end());
         if (!samples.baselines.empty()) samples.baselines[worker].insert(samples.baselines[worker].end(), group.baselines.begin(), group.baselines.end());
@@ -122,6 +120,17 @@ Status Trainer::append_replayed(StepSamples& samples, std::vector<std::vector<St
         if (!samples.components.empty()) samples.components[worker].insert(samples.components[worker].end(), group.components.begin(), group.components.end());
         samples.tasks[worker].push_back(std::move(group.task));
       }
+    }
+  }
+  // Numbered in turns: in how many batches the store has the groups differs once they come from a checkpoint, and must not matter.
+  std::int64_t number = count_prompts(samples.shards);
+  for (bool more = true; more;) {
+    more = false;
+    for (std::size_t worker = 0; worker < samples.shards.size(); ++worker) {
+      std::vector<std::int64_t>& prompts = samples.shards[worker].prompts;
+      if (prompts.size() == samples.tasks[worker].size()) continue;
+      prompts.push_back(number++);
+      more = true;
     }
   }
   cut_mini_batches(samples.shards, options_.mini_batch_prompts);

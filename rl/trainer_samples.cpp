@@ -223,7 +223,7 @@ runtime::Status Trainer::take_components(StepSamples& samples) const {
           of_worker[i].push_back(0.0);
           continue;
         }
-        if (found == report.extra.end() && score_is_accuracy) {
+        if (score_is_accuracy && (found == report.extra.end() || std::isnan(found->second[i]))) {
           of_worker[i].push_back(report.scores[i]);
           continue;
         }

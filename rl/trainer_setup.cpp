@@ -80,11 +80,13 @@ Status Trainer::start_all() {
   if (!slot_options.ok()) return slot_options.status();
   const Result<PolicyOptions> policy_options = PolicyOptions::from_config(config_);  // workers read it again; wrong values are found here
   if (!policy_options.ok()) return policy_options.status();
+  passes_ = {{"actor", policy_options->epochs}, {"critic", policy_options->epochs}};
   if (options->uses_critic()) {
     const Result<CriticOptions> critic_options = CriticOptions::from_config(config_);
     if (!critic_options.ok()) return critic_options.status();
+    passes_["critic"] = critic_options->epochs;
   }
-  if (const std::vector<std::string> uneven = options->uneven_batches(slot_options->nodes * slot_options->per_node); !uneven.empty()) return runtime::invalid_argument(uneven.front());
+  if (const std::vector<std::string> uneven = options->uneven_batches(slot_options->nodes * slot_options->per_node); !uneven.empty() && !options->validate_only) return runtime::invalid_argument(uneven.front());
   std::error_code error;
   options->folder = fs::absolute(options->folder, error);
   if (error) return runtime::errno_status(error.value(), "trainer.default_local_dir");

@@ -6,6 +6,7 @@
 
 #include <CLI/CLI.hpp>
 
+#include <atomic>
 #include <cerrno>
 #include <chrono>
 #include <csignal>
@@ -74,7 +75,16 @@ Status check_keys(const PipelineStage& stage, const ordered_json& config) {
   return lines.empty() ? Status() : runtime::invalid_argument(std::move(lines));
 }
 
-// Runs `starling-rl ARGUMENTS` to its end. An interrupt of the terminal reaches it, too; if this process is killed, it is asked to end.
+std::atomic<pid_t> present_child{0};
+
+void pass_on(int signal) {
+  const int error = errno;
+  if (const pid_t child = present_child; child > 0) ::kill(child, signal);
+  errno = error;
+}
+
+// Runs `starling-rl ARGUMENTS` to its end. The stage decides what an interrupt is to it. It is in a group of processes of its own, since a signal to the group would reach it twice, once
+// from here: the first asks it to save its step, the second ends it. If this process is killed, it is asked to end.
 Status run_child(const std::vector<std::string>& arguments) {
   std::error_code error;
   const std::string program = fs::read_symlink("/proc/self/exe", error).string();
@@ -85,21 +95,36 @@ Status run_child(const std::vector<std::string>& arguments) {
   for (std::string& text : texts) argv.push_back(text.data());
   argv.push_back(nullptr);
   std::cout.flush();
+  struct sigaction forward = {};
+  struct sigaction interrupt = {}, terminate = {};  // as they were
+  forward.sa_handler = pass_on;
+  ::sigaction(SIGINT, &forward, &interrupt);
+  ::sigaction(SIGTERM, &forward, &terminate);
+  sigset_t both, mask;
+  ::sigemptyset(&both);
+  ::sigaddset(&both, SIGINT);
+  ::sigaddset(&both, SIGTERM);
+  ::pthread_sigmask(SIG_BLOCK, &both, &mask);  // until it is known whom to pass them on to
   const pid_t parent = ::getpid();
   const pid_t child = ::fork();
-  if (child < 0) return runtime::errno_status(errno, "starting " + program);
+  const int fork_error = errno;
   if (child == 0) {
+    ::setpgid(0, 0);
+    ::sigaction(SIGINT, &interrupt, nullptr);
+    ::sigaction(SIGTERM, &terminate, nullptr);
+    ::pthread_sigmask(SIG_SETMASK, &mask, nullptr);
     ::prctl(PR_SET_PDEATHSIG, SIGTERM);
     if (::getppid() == parent) ::execv(program.c_str(), argv.data());
     ::_exit(127);
   }
-  struct sigaction ignore = {};
-  struct sigaction before = {};
-  ignore.sa_handler = SIG_IGN;
-  ::sigaction(SIGINT, &ignore, &before);  // the stage decides what an interrupt is to it
+  present_child = child;
+  ::pthread_sigmask(SIG_SETMASK, &mask, nullptr);
   int status = 0;
-  while (::waitpid(child, &status, 0) < 0 && errno == EINTR) {}
-  ::sigaction(SIGINT, &before, nullptr);
+  while (child > 0 && ::waitpid(child, &status, 0) < 0 && errno == EINTR) {}
+  present_child = 0;
+  ::sigaction(SIGINT, &interrupt, nullptr);
+  ::sigaction(SIGTERM, &terminate, nullptr);
+  if (child < 0) return runtime::errno_status(fork_error, "starting " + program);
   if (WIFSIGNALED(status)) return runtime::internal_error("ended by signal " + std::to_string(WTERMSIG(status)));
   if (WEXITSTATUS(status) != 0) return runtime::internal_error("ended with exit code " + std::to_string(WEXITSTATUS(status)));
   return {};

@@ -1,6 +1,7 @@
 #include "rl/command/stage_command.h"
 
 #include <iostream>
+#include <optional>
 #include <utility>
 
 #include "rl/command/config_command.h"
@@ -20,12 +21,14 @@ Status train(runtime::Runtime& runtime, const Config& config, std::unique_ptr<St
     LOG(info, "nothing to do: {} of {} steps are done (trainer.resume_mode=disable begins anew)", (*trainer)->steps_done(), (*trainer)->total_steps());
     return {};
   }
-  const InterruptWatch interrupts(/*saves=*/true);
-  (*trainer)->on_step([&](const StepRecord&) {
-    if (interrupts.interrupted()) (*trainer)->stop();
+  std::optional<InterruptWatch> interrupts;
+  (*trainer)->on_step([&](const StepRecord& record) {
+    if (record.step == 0) return;  // before the first step there is nothing to save, and a signal ends the run at once
+    if (!interrupts) interrupts.emplace(/*saves=*/true);
+    if (interrupts->interrupted()) (*trainer)->stop();
   });
   const Status status = (*trainer)->fit();
-  const bool cut = status.ok() && interrupts.interrupted() && (*trainer)->steps_done() < (*trainer)->total_steps();
+  const bool cut = status.ok() && interrupts && interrupts->interrupted() && (*trainer)->steps_done() < (*trainer)->total_steps();
   std::cout << "\n";
   for (const std::string& place : (*trainer)->log().places()) std::cout << "metrics:    " << place << "\n";
   std::cout << "config:     " << ((*trainer)->options().folder / "config.yaml").string() << "\n";
@@ -34,7 +37,7 @@ Status train(runtime::Runtime& runtime, const Config& config, std::unique_ptr<St
   if (result.ok() && !result->model.empty() && generates) std::cout << "try it:     starling generate --model " << result->model.string() << " --chat TEXT\n";
   if (result.ok() && result->model.empty()) std::cout << "try it:     starling export --checkpoint " << result->checkpoint.string() << " --out FOLDER\n";
   std::cout.flush();
-  return cut ? interrupts.cut((*trainer)->steps_done(), (*trainer)->total_steps(), (*trainer)->options().resume) : status;
+  return cut ? interrupts->cut((*trainer)->steps_done(), (*trainer)->total_steps(), (*trainer)->options().resume) : status;
 }
 
 }  // namespace

@@ -193,11 +193,12 @@ Status StageTrainer::train() {
       LOG(info, "stopping after step {}: {}", steps_done_, *reason);
       stopping_ = true;
     }
-    const bool best = (validates || due(options().save)) && saver_.is_best(steps_done_, *metrics, validates);
+    const bool lost = skipped_in_a_row_ == kSkippedInARowMax;
+    const bool best = !lost && (validates || due(options().save)) && saver_.is_best(steps_done_, *metrics, validates);
     saver_.tell(*metrics);
     // Before the checkpoint: a run that is killed in between goes on from an older one, and drops the records behind it. The other way round a record would be missing.
     record({steps_done_, total_steps_, stage_->epoch(), std::move(*metrics)});
-    if (skipped_in_a_row_ == kSkippedInARowMax) {
+    if (lost) {
       return runtime::invalid_argument("step " + std::to_string(steps_done_) + ": the last " + std::to_string(kSkippedInARowMax) +
                                           " updates were left out, since their gradients were not finite: the weights are lost. Lower optim.lr, and begin anew (trainer.resume_mode=disable) or from an earlier checkpoint (trainer.resume_from_path)");
     }
@@ -224,7 +225,7 @@ Result<CheckpointSaver::WriteFiles> StageTrainer::copy_state(bool beside) const 
                                {"tokens", tokens_done_},
                                {"total_steps", total_steps_},
                                {"early_stop", early_stop_.to_json()},
-                               {"best", saver_.best().to_json()},
+                               {"best", saver_.best_state()},
                                {"position", stage_->position()}};
   const Result<WriteState> workers = stage_->state(beside);
   if (!workers.ok()) return workers.status();
@@ -255,7 +256,7 @@ Status StageTrainer::load_checkpoint(const fs::path& folder) {
   steps_done_ = integer("step");
   tokens_done_ = integer("tokens");
   early_stop_ = BestSoFar::from_json(*state, "early_stop");  // which older checkpoints do not have
-  saver_.resume(folder, BestSoFar::from_json(*state, "best"));
+  saver_.resume(folder, *state);
   LOG(info, "continuing after step {} from {}", steps_done_, folder.string());
   return {};
 }

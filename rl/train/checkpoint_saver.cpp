@@ -37,7 +37,10 @@ Result<fs::path> CheckpointSaver::save_now(std::int64_t step, const CopyState& c
   const Status begun = begin(step, /*best=*/false, copy);
   if (!begun.ok()) return begun;
   Result<fs::path> saved = saving_.get();
-  if (saved.ok()) latest_ = *saved;
+  if (saved.ok()) {
+    latest_ = *saved;
+    failure_ = Status();
+  }
   return saved;
 }
 
@@ -92,8 +95,9 @@ bool CheckpointSaver::is_best(std::int64_t step, const Metrics& metrics, bool va
     return false;
   }
   finish();  // which may have been the best
-  const BestSoFar before = best_;
-  if (!best_.observe(found->second, options.larger_is_better)) return false;
+  const Best before = best_;
+  if (!best_.metric.observe(found->second, options.larger_is_better)) return false;
+  best_.step = step;
   best_before_ = before;
   return true;
 }
@@ -102,10 +106,23 @@ void CheckpointSaver::tell(Metrics& metrics) {
   if (seconds_ > 0) metrics["timing_s/save_checkpoint"] = std::exchange(seconds_, 0.0);
 }
 
-void CheckpointSaver::resume(const fs::path& folder, const BestSoFar& best) {
+nlohmann::ordered_json CheckpointSaver::best_state() const {
+  nlohmann::ordered_json state = best_.metric.to_json();
+  if (best_.step > 0) state["step"] = best_.step;
+  return state;
+}
+
+void CheckpointSaver::resume(const fs::path& folder, const nlohmann::ordered_json& state) {
   finish();
   latest_ = folder;
-  best_ = best;
+  best_ = {.metric = BestSoFar::from_json(state, "best")};
+  const auto best = state.find("best");
+  if (best == state.end() || !best->is_object() || !best->contains("step") || !best->at("step").is_number_integer()) return;
+  best_.step = best->at("step").get<std::int64_t>();
+  const fs::path& root = options_.folder;
+  std::error_code ignored;
+  if (options_.best.metric.empty() || best_checkpoint_step(root) == best_.step || !fs::exists(root / ("global_step_" + std::to_string(best_.step)), ignored)) return;
+  if (const Status marked = mark_best_checkpoint(root, best_.step); !marked.ok()) LOG(warn, "{}", marked.message());
 }
 
 }  // namespace rl

@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <functional>
 #include <future>
+#include <nlohmann/json.hpp>
 #include <optional>
 #include <vector>
 
@@ -51,10 +52,12 @@ class CheckpointSaver {
   /// Adds timing_s/save_checkpoint: what the last checkpoint took out of the steps, told once.
   void tell(Metrics& metrics);
 
-  /// Goes on from `folder`, where that was the best so far.
-  void resume(const std::filesystem::path& folder, const BestSoFar& best);
+  /// The best so far, for the state that a checkpoint has of the run, under "best".
+  nlohmann::ordered_json best_state() const;
 
-  const BestSoFar& best() const { return best_; }
+  /// Goes on from `folder`, whose state has what best_state() was. Where the run was killed before the best checkpoint was marked as that, it is now.
+  void resume(const std::filesystem::path& folder, const nlohmann::ordered_json& state);
+
   const std::optional<std::filesystem::path>& latest() const { return latest_; }
   const runtime::Status& failure() const { return failure_; }
 
@@ -62,9 +65,14 @@ class CheckpointSaver {
   runtime::Status begin(std::int64_t step, bool best, const CopyState& copy);
   void note_failure(const runtime::Status& failure);
 
+  struct Best {
+    BestSoFar metric;
+    std::int64_t step = 0;  // of the checkpoint
+  };
+
   CheckpointSaverOptions options_;
-  BestSoFar best_;
-  std::optional<BestSoFar> best_before_;  // where a checkpoint that is the best so far is being written
+  Best best_;
+  std::optional<Best> best_before_;  // where a checkpoint that is the best so far is being written
   bool metric_missed_ = false;
   double seconds_ = 0.0;  // until a record tells them
   runtime::Status failure_;

@@ -63,7 +63,7 @@ Metrics balance_metrics(const std::vector<std::int64_t>& drawn_by_worker, const 
           {"global_seqlen/minmax_diff", static_cast<double>(*most - *least)},
           {"global_seqlen/balanced_min", static_cast<double>(*least_trained)},
           {"global_seqlen/balanced_max", static_cast<double>(*most_trained)},
-          {"global_seqlen/mean", total(trained_by_worker) / static_cast<double>(trained_by_worker.size())}};
+          {"global_seqlen/mean", total(drawn_by_worker) / static_cast<double>(drawn_by_worker.size())}};
 }
 
 void add_staleness(Metrics& metrics, const VersionSpans& versions, std::int64_t steps) {

@@ -352,7 +352,7 @@ Result<double> read_share(const Config& config, const std::string& optim, std::i
     if (!is_rate && !(given >= 0 && given <= 1)) return config.out_of_range(key, "in [0, 1]");
     if (given == 0.0) continue;
     const double meant = is_rate ? given / peak : given;
-    if (!found.empty() && meant != share) return runtime::invalid_argument(found + " and " + key + " say the same thing with different values: leave one out");
+    if (!found.empty() && std::abs(meant - share) > 1e-9 * share) return runtime::invalid_argument(found + " and " + key + " say the same thing with different values: leave one out");
     found = key;
     share = meant;
   }

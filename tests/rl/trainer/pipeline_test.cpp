@@ -104,6 +104,21 @@ TEST_F(PipelineTest, AStageThatFailsIsNamedAndTheNextRunGoesOnThere) {
   EXPECT_NE(rest.output.find("(continues)"), std::string::npos) << rest.output;
 }
 
+// As `starling job stop` does it, to the group of processes: the stage hears of it once, and saves its step.
+TEST_F(PipelineTest, ASignalLetsTheStageSaveItsStep) {
+  std::string slow = sft_then_train();
+  slow.replace(slow.find("total_training_steps: 40"), 24, "total_training_steps: 100000");
+  const pid_t pid = start("setsid " STARLING_BIN_DIR "/starling-rl pipeline " + write(slow));
+  ASSERT_TRUE(wait_for_step(pid, folder_ / "runs" / "sft", 3)) << read(folder_ / "output");
+  ::kill(-pid, SIGTERM);
+  int status = 0;
+  ASSERT_EQ(::waitpid(pid, &status, 0), pid);
+  const std::string told = read(folder_ / "output");
+  EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 1) << told;
+  EXPECT_NE(told.find("of 100000; the same command goes on from there"), std::string::npos) << told;
+  EXPECT_TRUE(find_latest_checkpoint(folder_ / "runs" / "sft").has_value()) << told;
+}
+
 TEST_F(PipelineTest, ADryRunSaysWhatWouldRunAndStartsNothing) {
   const Outcome dry = pipeline(write(sft_then_train()) + " --dry-run");
   EXPECT_EQ(dry.code, 0) << dry.output;

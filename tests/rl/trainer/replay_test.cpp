@@ -31,14 +31,19 @@ TEST_F(ReplayTest, EarlierGroupsAreTrainedOnBesideFreshOnes) {
 }
 
 TEST_F(ReplayTest, ARunThatWasCutGoesOnWithTheSameNumbers) {
-  const std::string options = "trainer.save_freq=2 sample_store.max_uses=2 sample_store.order=variance trainer.total_training_steps=";
-  ASSERT_EQ(run("whole", options + "6").code, 0);
-  ASSERT_EQ(run("cut", options + "4").code, 0);
-  const Outcome rest = run("cut", options + "6");
-  ASSERT_EQ(rest.code, 0) << rest.output;
-  EXPECT_NE(rest.output.find("continuing after step 4"), std::string::npos) << rest.output;
-  EXPECT_EQ(numbers(folder_ / "whole"), numbers(folder_ / "cut"));
-  EXPECT_EQ(read(folder_ / "whole" / "global_step_6" / "actor" / "huggingface" / "model.safetensors"), read(folder_ / "cut" / "global_step_6" / "actor" / "huggingface" / "model.safetensors"));
+  for (const std::string workers : {"1", "2"}) {
+    SCOPED_TRACE(workers + " workers");
+    const std::string options = "trainer.save_freq=2 sample_store.max_uses=2 sample_store.order=variance actor_rollout_ref.actor.ppo_mini_batch_size=2 trainer.cpus_per_worker=1 trainer.n_gpus_per_node=" + workers +
+                                " trainer.total_training_steps=";
+    const std::string whole = "whole" + workers, cut = "cut" + workers;
+    ASSERT_EQ(run(whole, options + "6").code, 0);
+    ASSERT_EQ(run(cut, options + "4").code, 0);
+    const Outcome rest = run(cut, options + "6");
+    ASSERT_EQ(rest.code, 0) << rest.output;
+    EXPECT_NE(rest.output.find("continuing after step 4"), std::string::npos) << rest.output;
+    EXPECT_EQ(numbers(folder_ / whole), numbers(folder_ / cut));
+    EXPECT_EQ(read(folder_ / whole / "global_step_6" / "actor" / "huggingface" / "model.safetensors"), read(folder_ / cut / "global_step_6" / "actor" / "huggingface" / "model.safetensors"));
+  }
 }
 
 TEST_F(ReplayTest, TwoWorkersTrainOnTheSameGroups) {

@@ -138,7 +138,7 @@ class TrainerTest : public ::testing::Test {
     SCOPED_TRACE("seed " + std::to_string(seed));
     std::mt19937 random(seed);
     int kills = 0;
-    while (kills < 5 && killed_while_saving(command, run_folder, std::chrono::microseconds(std::uniform_int_distribution<int>(0, 100'000)(random)))) ++kills;
+    while (kills < 5 && killed_while_saving(command, run_folder, std::chrono::microseconds(std::uniform_int_distribution<int>(0, 30'000)(random)))) ++kills;
     EXPECT_GE(kills, 2);
     const Outcome last = shell("exec " + command);
     ASSERT_EQ(last.code, 0) << last.output << read(folder_ / "output");
