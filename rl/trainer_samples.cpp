@@ -60,7 +60,9 @@ template <class T>
 void keep_unmarked(std::vector<T>& values, const std::vector<std::uint8_t>& marks) {
   std::size_t next = 0;
   for (std::size_t i = 0; i < marks.size(); ++i) {
-    if (marks[i] == 0) values[next++] = std::move(values[i]);
+    if (marks[i] != 0) continue;
+    if (next != i) values[next] = std::move(values[i]);  // moved to itself a list would be empty
+    ++next;
   }
   values.resize(next);
 }

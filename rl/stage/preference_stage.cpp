@@ -17,7 +17,7 @@ using runtime::Status;
 // The sum of the workers' parts, below train/ or val/.
 Metrics below(const std::string& section, const std::vector<Metrics>& parts) {
   Metrics metrics;
-  for (const auto& [name, value] : sum_metrics(parts)) metrics[section + name] = value;
+  for (const auto& [name, value] : sum_metrics(parts)) metrics[name.starts_with("perf/") ? name : section + name] = value;
   return metrics;
 }
 

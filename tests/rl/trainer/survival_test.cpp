@@ -93,9 +93,9 @@ TEST_F(SurvivalTest, TheBestCheckpointStaysAndTrainingEndsEarly) {
 }
 
 TEST_F(SurvivalTest, WeightsThatAreLostEndTheRun) {
-  const Outcome run = train("actor_rollout_ref.actor.optim.lr=1e30 trainer.total_training_steps=40 trainer.save_freq=1000");
+  const Outcome run = train("algorithm.adv_estimator=gae critic.optim.lr=1e30 trainer.total_training_steps=40 trainer.save_freq=1000");
   EXPECT_EQ(run.code, 1) << run.output;
-  EXPECT_NE(run.output.find("in 10 steps in a row the actor had no finite gradient: its weights are lost"), std::string::npos) << run.output;
+  EXPECT_NE(run.output.find("in 10 steps in a row the critic had no finite gradient: its weights are lost"), std::string::npos) << run.output;
   const std::size_t steps = numbers(folder_ / "run").size();
   EXPECT_LT(steps, 20u);
   EXPECT_NE(run.output.find("step " + std::to_string(steps) + ": in 10 steps"), std::string::npos) << run.output;
