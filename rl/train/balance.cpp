@@ -22,6 +22,23 @@ std::int64_t largest_sum(const std::vector<Item>& items, const std::vector<std::
   return *std::max_element(sums.begin(), sums.end());
 }
 
+// Which worker has which share does not matter to this mini-batch: the largest goes to who has had least, so that sums over a step come near each other, too. Adds the shares to `totals`.
+void hand_out(std::vector<std::int64_t>& worker_of, const std::vector<std::int64_t>& sizes, std::vector<std::int64_t>& totals) {
+  std::vector<std::int64_t> shares(totals.size(), 0);
+  for (std::size_t i = 0; i < sizes.size(); ++i) shares[static_cast<std::size_t>(worker_of[i])] += sizes[i];
+  std::vector<std::size_t> by_share(totals.size()), by_total(totals.size());
+  std::iota(by_share.begin(), by_share.end(), std::size_t{0});
+  std::iota(by_total.begin(), by_total.end(), std::size_t{0});
+  std::stable_sort(by_share.begin(), by_share.end(), [&](std::size_t a, std::size_t b) { return shares[a] > shares[b]; });
+  std::stable_sort(by_total.begin(), by_total.end(), [&](std::size_t a, std::size_t b) { return totals[a] < totals[b]; });
+  std::vector<std::int64_t> now(totals.size());
+  for (std::size_t k = 0; k < totals.size(); ++k) {
+    now[by_share[k]] = static_cast<std::int64_t>(by_total[k]);
+    totals[by_total[k]] += shares[by_share[k]];
+  }
+  for (std::int64_t& worker : worker_of) worker = now[static_cast<std::size_t>(worker)];
+}
+
 }  // namespace
 
 std::vector<std::int64_t> assign_evenly(std::span<const std::int64_t> sizes, std::int64_t workers) {
@@ -50,6 +67,7 @@ std::optional<BalancedShards> balance_shards(const std::vector<PromptShard>& sha
   CHECK(!shards.empty());
   CHECK(shards.size() == tokens.size());
   BalancedShards balanced{.shards = std::vector<PromptShard>(shards.size()), .places = PromptPlaces(shards.size())};
+  std::vector<std::int64_t> totals(shards.size(), 0);
   double before = 0.0;
   double after = 0.0;
   for (std::size_t k = 0; k + 1 < shards.front().mini_batch_offsets.size(); ++k) {
@@ -67,7 +85,8 @@ std::optional<BalancedShards> balance_shards(const std::vector<PromptShard>& sha
       sizes.push_back(item.tokens);
       drew.push_back(item.place.worker);
     }
-    const std::vector<std::int64_t> worker_of = assign_evenly(sizes, static_cast<std::int64_t>(shards.size()));
+    std::vector<std::int64_t> worker_of = assign_evenly(sizes, static_cast<std::int64_t>(shards.size()));
+    hand_out(worker_of, sizes, totals);
     before += static_cast<double>(largest_sum(items, drew, shards.size()));
     after += static_cast<double>(largest_sum(items, worker_of, shards.size()));
     for (std::size_t i = 0; i < items.size(); ++i) {

@@ -26,6 +26,15 @@ TEST(Balance, PromptsStayInTheirMiniBatches) {
   EXPECT_EQ(balanced->places, (PromptPlaces{{{0, 0}, {1, 0}, {0, 2}}, {{0, 1}, {1, 1}, {1, 2}}}));
 }
 
+// One worker would have the larger share of each.
+TEST(Balance, TheLargerSharesTakeTurns) {
+  const std::vector<PromptShard> shards{{.prompts = {0, 1, 3, 4}, .mini_batch_offsets = {0, 2, 4}}, {.prompts = {2, 5}, .mini_batch_offsets = {0, 1, 2}}};
+  const auto balanced = balance_shards(shards, {{10, 9, 10, 9}, {2, 2}});
+  ASSERT_TRUE(balanced.has_value());
+  EXPECT_EQ(balanced->shards[0].prompts, (std::vector<std::int64_t>{1, 2, 3}));
+  EXPECT_EQ(balanced->shards[1].prompts, (std::vector<std::int64_t>{0, 4, 5}));
+}
+
 TEST(Balance, WhatIsEvenEnoughStays) {
   const std::vector<PromptShard> shards{{.prompts = {0, 1}, .mini_batch_offsets = {0, 2}}, {.prompts = {2, 3}, .mini_batch_offsets = {0, 2}}};
   EXPECT_FALSE(balance_shards(shards, {{100, 100}, {100, 99}}).has_value());
