@@ -1,5 +1,6 @@
 #include "rl/command/command_line.h"
 
+#include <charconv>
 #include <iostream>
 #include <string>
 
@@ -22,7 +23,8 @@ std::optional<int> parse_command_line(CLI::App& app, int argc, char** argv) {
 CLI::Validator whole_number_from(std::int64_t least) {
   const auto check = [least](std::string& text) {
     std::int64_t number = 0;
-    const bool fits = CLI::detail::lexical_cast(text, number) && number >= least;
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+    const bool fits = error == std::errc() && end == text.data() + text.size() && number >= least;
     return fits ? std::string() : "'" + text + "' is no whole number from " + std::to_string(least);
   };
   return CLI::Validator(check, least > 0 ? "POSITIVE" : "NONNEGATIVE");

@@ -198,7 +198,7 @@ TEST(Config, SaysWhatHasNoEffectOnce) {
   ASSERT_TRUE(config.ok()) << config.status().to_string();
   EXPECT_TRUE(has_note(
       *config,
-      "without effect: actor_rollout_ref.actor.fsdp_config.entropy_checkpointing, actor_rollout_ref.actor.entropy_from_logits_with_chunking (a memory setting"));
+      "without effect: actor_rollout_ref.actor.entropy_from_logits_with_chunking, actor_rollout_ref.actor.fsdp_config.entropy_checkpointing (a memory setting"));
   EXPECT_TRUE(has_note(*config, "actor_rollout_ref.rollout.name=sglang: vllm, sglang and hf all mean Starling's own engine"));
   EXPECT_TRUE(has_note(*config, "algorithm.adv_estimator is not set: grpo"));
   EXPECT_FALSE(has_note(*load({"trainer.logger=[console,wandb]"}), "trainer.logger"));
