@@ -16,16 +16,16 @@ struct Item {
   std::int64_t tokens = 0;
 };
 
-std::int64_t largest_sum(const std::vector<Item>& items, const std::vector<std::int64_t>& worker_of, std::size_t workers) {
-  std::vector<std::int64_t> sums(workers, 0);
-  for (std::size_t i = 0; i < items.size(); ++i) sums[static_cast<std::size_t>(worker_of[i])] += items[i].tokens;
-  return *std::max_element(sums.begin(), sums.end());
+std::vector<std::int64_t> shares_of(const std::vector<std::int64_t>& sizes, const std::vector<std::int64_t>& worker_of, std::size_t workers) {
+  std::vector<std::int64_t> shares(workers, 0);
+  for (std::size_t i = 0; i < sizes.size(); ++i) shares[static_cast<std::size_t>(worker_of[i])] += sizes[i];
+  return shares;
 }
 
+double largest(const std::vector<std::int64_t>& shares) { return static_cast<double>(*std::max_element(shares.begin(), shares.end())); }
+
 // Which worker has which share does not matter to this mini-batch: the largest goes to who has had least, so that sums over a step come near each other, too. Adds the shares to `totals`.
-void hand_out(std::vector<std::int64_t>& worker_of, const std::vector<std::int64_t>& sizes, std::vector<std::int64_t>& totals) {
-  std::vector<std::int64_t> shares(totals.size(), 0);
-  for (std::size_t i = 0; i < sizes.size(); ++i) shares[static_cast<std::size_t>(worker_of[i])] += sizes[i];
+void hand_out(std::vector<std::int64_t>& worker_of, const std::vector<std::int64_t>& shares, std::vector<std::int64_t>& totals) {
   std::vector<std::size_t> by_share(totals.size()), by_total(totals.size());
   std::iota(by_share.begin(), by_share.end(), std::size_t{0});
   std::iota(by_total.begin(), by_total.end(), std::size_t{0});
@@ -86,9 +86,10 @@ std::optional<BalancedShards> balance_shards(const std::vector<PromptShard>& sha
       drew.push_back(item.place.worker);
     }
     std::vector<std::int64_t> worker_of = assign_evenly(sizes, static_cast<std::int64_t>(shards.size()));
-    hand_out(worker_of, sizes, totals);
-    before += static_cast<double>(largest_sum(items, drew, shards.size()));
-    after += static_cast<double>(largest_sum(items, worker_of, shards.size()));
+    const std::vector<std::int64_t> shares = shares_of(sizes, worker_of, shards.size());
+    before += largest(shares_of(sizes, drew, shards.size()));
+    after += largest(shares);
+    hand_out(worker_of, shares, totals);
     for (std::size_t i = 0; i < items.size(); ++i) {
       const auto worker = static_cast<std::size_t>(worker_of[i]);
       balanced.shards[worker].prompts.push_back(items[i].prompt);

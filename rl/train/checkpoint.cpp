@@ -213,7 +213,7 @@ Result<fs::path> CheckpointWriter::commit(const std::vector<fs::path>& expected)
   for (const fs::path& folder : tree->folders) {
     if (status.ok()) status = sync_folder(folder);
   }
-  const fs::path final_path = root_ / (kFolderPrefix + std::to_string(step_));
+  const fs::path final_path = checkpoint_path(root_, step_);
   if (status.ok()) status = move_into_place(folder_, final_path);
   if (status.ok()) status = sync_folder(root_);
   if (status.ok()) status = write_file_atomically(root_ / kLatest, std::to_string(step_));
@@ -289,6 +289,8 @@ Status prune_checkpoints(const fs::path& root, std::int64_t keep) {
   }
   return {};
 }
+
+fs::path checkpoint_path(const fs::path& root, std::int64_t step) { return root / (kFolderPrefix + std::to_string(step)); }
 
 std::optional<std::int64_t> checkpoint_step(const fs::path& folder) {
   const std::string name = folder.filename().string();

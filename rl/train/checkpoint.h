@@ -72,6 +72,9 @@ std::optional<std::int64_t> best_checkpoint_step(const std::filesystem::path& ro
 /// Removes the oldest checkpoints until `keep` are left; `keep` < 1 keeps all. Never removes the one that the pointer names, nor the best.
 runtime::Status prune_checkpoints(const std::filesystem::path& root, std::int64_t keep);
 
+/// `root`/global_step_`step`: where a run has the checkpoint of that step, if it has it.
+std::filesystem::path checkpoint_path(const std::filesystem::path& root, std::int64_t step);
+
 /// "global_step_12" -> 12; empty for any other name.
 std::optional<std::int64_t> checkpoint_step(const std::filesystem::path& folder);
 

@@ -36,11 +36,16 @@ void CheckpointSaver::save(std::int64_t step, bool best, bool wait, const CopySt
 Result<fs::path> CheckpointSaver::save_now(std::int64_t step, const CopyState& copy) {
   const Status begun = begin(step, /*best=*/false, copy);
   if (!begun.ok()) return begun;
+  return take();
+}
+
+// What became of the checkpoint that was being written.
+Result<fs::path> CheckpointSaver::take() {
   Result<fs::path> saved = saving_.get();
-  if (saved.ok()) {
-    latest_ = *saved;
-    failure_ = Status();
-  }
+  if (!saved.ok()) return saved;
+  best_before_.reset();
+  latest_ = *saved;
+  failure_ = Status();
   return saved;
 }
 
@@ -70,11 +75,7 @@ void CheckpointSaver::poll() {
 
 void CheckpointSaver::finish() {
   if (!saving_.valid()) return;
-  const Result<fs::path> saved = saving_.get();
-  if (!saved.ok()) return note_failure(saved.status());
-  best_before_.reset();
-  latest_ = *saved;
-  failure_ = Status();
+  if (const Result<fs::path> saved = take(); !saved.ok()) note_failure(saved.status());
 }
 
 void CheckpointSaver::note_failure(const Status& failure) {
@@ -121,7 +122,7 @@ void CheckpointSaver::resume(const fs::path& folder, const nlohmann::ordered_jso
   best_.step = best->at("step").get<std::int64_t>();
   const fs::path& root = options_.folder;
   std::error_code ignored;
-  if (options_.best.metric.empty() || best_checkpoint_step(root) == best_.step || !fs::exists(root / ("global_step_" + std::to_string(best_.step)), ignored)) return;
+  if (options_.best.metric.empty() || best_checkpoint_step(root) == best_.step || !fs::exists(checkpoint_path(root, best_.step), ignored)) return;
   if (const Status marked = mark_best_checkpoint(root, best_.step); !marked.ok()) LOG(warn, "{}", marked.message());
 }
 

@@ -63,6 +63,7 @@ class CheckpointSaver {
 
  private:
   runtime::Status begin(std::int64_t step, bool best, const CopyState& copy);
+  runtime::Result<std::filesystem::path> take();
   void note_failure(const runtime::Status& failure);
 
   struct Best {
