@@ -17,13 +17,14 @@
 #include "rl/train/begun_rollouts.h"
 #include "rl/train/checkpoint_saver.h"
 #include "rl/train/folder_lock.h"
+#include "rl/train/lost_weights.h"
 #include "rl/train/lr_schedule.h"
-#include "rl/watch/metrics.h"
 #include "rl/train/prompt_feed.h"
 #include "rl/train/rollout_batch.h"
 #include "rl/train/rollout_dump.h"
 #include "rl/train/step_metrics.h"
 #include "rl/train/trainer_options.h"
+#include "rl/watch/metrics.h"
 #include "rl/worker/actors.h"
 #include "rl/worker/step_profiler.h"
 #include "rl/worker/worker_group.h"
@@ -269,8 +270,8 @@ class Trainer {
   runtime::Status lost_;       // why no checkpoint of these weights is worth having
   runtime::Status alarmed_;    // why an alarm ended the training
   bool stopping_ = false;      // no step is to follow
-  std::map<std::string, std::int64_t> passes_;      // by role: over a step's mini-batches
-  std::map<std::string, std::int64_t> lost_steps_;  // by role: steps in a row of which no update was taken, since no gradient was finite
+  std::map<std::string, std::int64_t> passes_;  // by role: over a step's mini-batches
+  std::map<std::string, LostWeights> lost_weights_;  // by role
   std::int64_t steps_done_ = 0;
   std::int64_t total_steps_ = 0;
   std::int64_t epoch_ = 0;

@@ -19,19 +19,14 @@ void Trainer::watch(const Metrics& metrics) {
   }
 }
 
-// Once no batch has a finite gradient any more, the weights are lost.
 void Trainer::watch_skipped(const Metrics& metrics, std::int64_t mini_batches) {
-  constexpr std::int64_t kLostStepsMax = 10;
   for (const char* role : {"actor", "critic"}) {
     const auto found = metrics.find(std::string(role) + "/skipped_updates");
     if (found == metrics.end()) continue;
     const std::int64_t skipped = std::lround(found->second);  // a sum of the workers' shares
     if (skipped > 0) LOG(warn, "step {}: {} update(s) of the {} left out, since their gradient was not finite: is its optim.lr too high?", steps_done_, skipped, role);
-    std::int64_t& lost = lost_steps_[role];
-    lost = skipped > 0 && skipped >= mini_batches * passes_.at(role) ? lost + 1 : 0;
-    if (lost < kLostStepsMax) continue;
-    lost_ = runtime::task_failed("step " + std::to_string(steps_done_) + ": in " + std::to_string(lost) + " steps in a row the " + role +
-                                 " had no finite gradient: its weights are lost. Lower its optim.lr, and begin anew (trainer.resume_mode=disable) or from an earlier checkpoint (trainer.resume_from_path)");
+    const runtime::Status lost = lost_weights_[role].observe(steps_done_, skipped > 0 && skipped >= mini_batches * passes_.at(role), role);
+    if (!lost.ok()) lost_ = lost;
   }
 }
 

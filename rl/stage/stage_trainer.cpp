@@ -23,7 +23,6 @@ using runtime::Status;
 
 constexpr const char* kStateFile = "trainer.json";
 constexpr std::int64_t kStateFormat = 1;
-constexpr std::int64_t kSkippedInARowMax = 10;  // no batch has a finite gradient any more: the weights are lost, and nothing will mend them
 
 std::int64_t console_width() {
   const char* columns = std::getenv("COLUMNS");
@@ -140,7 +139,7 @@ Result<Metrics> StageTrainer::take_step() {
   ++steps_done_;
   const auto skipped = metrics->find("train/skipped_updates");
   const bool left_out = skipped != metrics->end() && skipped->second != 0;
-  skipped_in_a_row_ = left_out ? skipped_in_a_row_ + 1 : 0;
+  lost_ = lost_weights_.observe(steps_done_, left_out, "model");
   if (left_out) LOG(warn, "step {}: its update was left out, since its gradient was not finite: is optim.lr too high?", steps_done_);
   const double seconds = timer.seconds("step");
   const double tokens = metrics->contains("train/global_tokens") ? metrics->at("train/global_tokens") : 0.0;
@@ -193,15 +192,11 @@ Status StageTrainer::train() {
       LOG(info, "stopping after step {}: {}", steps_done_, *reason);
       stopping_ = true;
     }
-    const bool lost = skipped_in_a_row_ == kSkippedInARowMax;
-    const bool best = !lost && (validates || due(options().save)) && saver_.is_best(steps_done_, *metrics, validates);
+    const bool best = lost_.ok() && (validates || due(options().save)) && saver_.is_best(steps_done_, *metrics, validates);
     saver_.tell(*metrics);
     // Before the checkpoint: a run that is killed in between goes on from an older one, and drops the records behind it. The other way round a record would be missing.
     record({steps_done_, total_steps_, stage_->epoch(), std::move(*metrics)});
-    if (lost) {
-      return runtime::invalid_argument("step " + std::to_string(steps_done_) + ": the last " + std::to_string(kSkippedInARowMax) +
-                                          " updates were left out, since their gradients were not finite: the weights are lost. Lower optim.lr, and begin anew (trainer.resume_mode=disable) or from an earlier checkpoint (trainer.resume_from_path)");
-    }
+    if (!lost_.ok()) return lost_;
     if (best || due(options().save) || stopping_) {
       save_checkpoint(best);
     } else {

@@ -10,6 +10,7 @@
 #include "rl/stage/stage.h"
 #include "rl/train/checkpoint_saver.h"
 #include "rl/train/folder_lock.h"
+#include "rl/train/lost_weights.h"
 #include "rl/train/lr_schedule.h"
 #include "rl/watch/metrics.h"
 #include "runtime/core/result.h"
@@ -28,7 +29,7 @@ class StageTrainer {
   StageTrainer& operator=(const StageTrainer&) = delete;
 
   /// Trains up to total_steps(), or until trainer.early_stop ends it, validating and saving as the configuration says, and both at the end. Checkpoints are written while the next steps are taken;
-  /// the last is waited for. One that cannot be written does not stop the training, unless it is the last: fit() returns that failure at the end. kInvalidArgument: ten updates in a row had no finite gradient.
+  /// the last is waited for. One that cannot be written does not stop the training, unless it is the last: fit() returns that failure at the end. kTaskFailed: ten updates in a row had no finite gradient.
   runtime::Status fit();
 
   /// Called after every step.
@@ -68,7 +69,8 @@ class StageTrainer {
   std::int64_t steps_done_ = 0;
   std::int64_t total_steps_ = 0;
   std::int64_t tokens_done_ = 0;
-  std::int64_t skipped_in_a_row_ = 0;  // updates left out since the last one that was taken
+  LostWeights lost_weights_;
+  runtime::Status lost_;  // why no checkpoint of these weights is worth having
   BestSoFar early_stop_;
   bool stopping_ = false;  // no step is to follow
   CheckpointSaver saver_;  // last, since its thread uses the rest
