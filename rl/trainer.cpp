@@ -137,8 +137,9 @@ Status Trainer::fit(std::int64_t steps) {
 }
 
 Status Trainer::train(std::int64_t last) {
+  if (stopped_early()) stopping_ = true;
   while (steps_done_ < last && !stopping_) {
-    Result<Metrics> metrics = step();
+    Result<Metrics> metrics = profiled_step();
     if (!metrics.ok()) return metrics.status().with_context("step " + std::to_string(steps_done_ + 1));
     const bool validates = validation_feed_ && due(options_.validation_interval);
     if (validates) {
@@ -151,7 +152,7 @@ Status Trainer::train(std::int64_t last) {
     saver_.tell(*metrics);
     // Before the checkpoint: who continues from it finds the step in the logs, whenever this run was killed.
     record({steps_done_, total_steps_, epoch_, std::move(*metrics)});
-    if (!lost_.ok()) return std::exchange(lost_, {});
+    if (!lost_.ok()) return lost_;
     if (best || due(options_.save_interval) || (stopping_ && options_.save_interval > 0)) {
       saver_.save(steps_done_, best, /*wait=*/!options_.async_save, [this] { return copy_state(options_.async_save); });
     } else {

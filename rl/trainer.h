@@ -61,7 +61,7 @@ class Trainer {
   /// As fit(), but for at most so many steps; fit() continues.
   runtime::Status fit(std::int64_t steps);
 
-  /// One step; what fit() repeats. Metrics of it, timings included.
+  /// One step; what fit() repeats. Metrics of it, timings included. kTaskFailed: it was the tenth in a row without a finite gradient.
   runtime::Result<Metrics> step();
 
   /// Greedy (or as `rollout.val_kwargs` say) answers to all validation rows: val-core/<data source>/reward/mean@n.
@@ -85,6 +85,9 @@ class Trainer {
   std::int64_t steps_done() const { return steps_done_; }
   std::int64_t total_steps() const { return total_steps_; }
   std::optional<std::filesystem::path> latest_checkpoint() const { return saver_.latest(); }
+
+  /// Why `trainer.early_stop` ended the training, if it did, in this process or in the one that wrote the checkpoint it goes on from.
+  std::optional<std::string> stopped_early() const { return state_.early_stop.reason_to_stop(); }
 
   /// Samples of the first and of the last validation; empty unless `trainer.log_val_generations` asks for some.
   const std::vector<SampleText>& first_samples() const { return first_samples_; }
@@ -158,7 +161,7 @@ class Trainer {
   struct RunState {
     double kl_coefficient = 0.0;
     RewardStatistics rewards;
-    BestSoFar early_stop;
+    EarlyStop early_stop;
     std::vector<std::int64_t> focus;  // CoDaPO: rows of the data that the next step is of; empty: it takes the next ones
   };
 
@@ -183,6 +186,7 @@ class Trainer {
   runtime::Status restore(const std::filesystem::path& folder);
   runtime::Status begin();
   runtime::Status warm_start();
+  runtime::Result<Metrics> profiled_step();
   runtime::Result<Metrics> take_step();
   runtime::Result<StepSamples> draw_samples(StepTimer& timer);
   runtime::Result<StepSamples> draw_informative(StepTimer& timer);

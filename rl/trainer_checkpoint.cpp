@@ -91,7 +91,7 @@ nlohmann::ordered_json Trainer::state_json() const {
           {"data_position", ahead_.empty() ? feed_->position() : ahead_.front().position},
           {"kl_coefficient", state_.kl_coefficient},
           {"rewards", {{"steps", state_.rewards.steps}, {"mean", state_.rewards.mean}, {"square", state_.rewards.square}}},
-          {"early_stop", state_.early_stop.to_json()},
+          {EarlyStop::kStateKey, state_.early_stop.to_json()},
           {"best", saver_.best_state()},
           {"focus", state_.focus}};
 }
@@ -138,12 +138,12 @@ Status Trainer::restore(const fs::path& folder) {
     const auto found = of.find(key);
     return found != of.end() && found->is_number() ? found->get<double>() : otherwise;
   };
-  RunState run{.kl_coefficient = number(*state, "kl_coefficient", options_.kl_control.coefficient), .rewards = {}, .early_stop = {}, .focus = {}};
+  RunState run{.kl_coefficient = number(*state, "kl_coefficient", options_.kl_control.coefficient), .rewards = {}, .early_stop = EarlyStop(options_.early_stop), .focus = {}};
   if (!options_.kl_control.adaptive) run.kl_coefficient = options_.kl_control.coefficient;
   if (const auto rewards = state->find("rewards"); rewards != state->end() && rewards->is_object()) {
     run.rewards = {.steps = static_cast<std::int64_t>(number(*rewards, "steps", 0.0)), .mean = number(*rewards, "mean", 0.0), .square = number(*rewards, "square", 0.0)};
   }
-  run.early_stop = BestSoFar::from_json(*state, "early_stop");
+  run.early_stop.restore(*state);
   if (const auto found = state->find("focus"); found != state->end() && options_.estimator == AdvantageEstimator::kCodapo) {
     for (const nlohmann::ordered_json& row : *found) {
       const bool fits = row.is_number_integer() && row.get<std::int64_t>() >= 0 && row.get<std::int64_t>() < feed_->rows();
@@ -161,6 +161,8 @@ Status Trainer::restore(const fs::path& folder) {
   steps_done_ = *integer("step");
   epoch_ = *integer("epoch");
   state_ = run;
+  lost_ = {};
+  lost_weights_.clear();
   saver_.resume(folder, *state);
   LOG(info, "continuing after step {} from {}", steps_done_, folder.string());
   return {};

@@ -1,5 +1,6 @@
 // What turns a step's rewards into credit: how much each response, or each of its tokens, is to be made more or less likely, and how often it counts.
 #include <algorithm>
+#include <numeric>
 #include <utility>
 
 #include "rl/algo/group_advantage.h"
@@ -22,6 +23,14 @@ std::vector<std::int64_t> sample_groups(const std::vector<PromptShard>& shards, 
     }
   }
   return groups;
+}
+
+// The samples as they would stand on a single worker: what is drawn at random by a sample's place must not depend on who trains it.
+std::vector<std::size_t> in_order_of_prompts(const std::vector<std::int64_t>& groups) {
+  std::vector<std::size_t> order(groups.size());
+  std::iota(order.begin(), order.end(), 0);
+  std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) { return groups[a] < groups[b]; });
+  return order;
 }
 
 }  // namespace
@@ -137,7 +146,13 @@ std::vector<SampleUse> Trainer::use_of(const StepSamples& samples) const {
   if (options_.pf_ppo) {
     const std::vector<double> scores = join<double>(samples.scores);
     const std::uint64_t seed = options_.seed ^ (0xBF58476D1CE4E5B9ULL * static_cast<std::uint64_t>(steps_done_ + 1));
-    const auto parts = cut_like(resample(resampling_weights(scores, options_.pf_ppo->method, options_.pf_ppo->weight_pow), seed), samples.scores);
+    const std::vector<std::size_t> order = in_order_of_prompts(sample_groups(samples.shards, samples.samples_of));
+    std::vector<double> ordered;
+    for (const std::size_t sample : order) ordered.push_back(scores[sample]);
+    const std::vector<std::int32_t> drawn = resample(resampling_weights(ordered, options_.pf_ppo->method, options_.pf_ppo->weight_pow), seed);
+    std::vector<std::int32_t> repeats(scores.size());
+    for (std::size_t i = 0; i < order.size(); ++i) repeats[order[i]] = drawn[i];
+    const auto parts = cut_like(repeats, samples.scores);
     for (std::size_t worker = 0; worker < uses.size(); ++worker) uses[worker].repeats = parts[worker];
   }
   for (std::size_t worker = 0; worker < uses.size(); ++worker) {

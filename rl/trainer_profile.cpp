@@ -5,6 +5,12 @@
 namespace rl {
 
 runtime::Result<Metrics> Trainer::step() {
+  runtime::Result<Metrics> metrics = profiled_step();
+  if (metrics.ok() && !lost_.ok()) return lost_;
+  return metrics;
+}
+
+runtime::Result<Metrics> Trainer::profiled_step() {
   const runtime::Status ready = begin();
   if (!ready.ok()) return ready;
   const std::int64_t number = steps_done_ + 1;

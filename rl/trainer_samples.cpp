@@ -231,7 +231,9 @@ runtime::Status Trainer::take_components(StepSamples& samples) const {
         }
         if (found == report.extra.end() || std::isnan(found->second[i])) {
           std::string given;
-          for (const auto& [name, values] : report.extra) given += (given.empty() ? "" : ", ") + name;
+          for (const auto& [name, values] : report.extra) {
+            if (!std::isnan(values[i])) given += (given.empty() ? "" : ", ") + name;
+          }
           return runtime::invalid_argument(std::string(options_.estimator == AdvantageEstimator::kGdpo ? "algorithm.gdpo_reward_keys" : "algorithm.codapo_accuracy_key") + ": the reward gave no number '" + key + "' for a sample; it gives " + (given.empty() ? "a score alone: return a dictionary with one" : given));
         }
         of_worker[i].push_back(found->second[i]);

@@ -86,7 +86,7 @@ Status Trainer::start_all() {
     if (!critic_options.ok()) return critic_options.status();
     passes_["critic"] = critic_options->epochs;
   }
-  if (const std::vector<std::string> uneven = options->uneven_batches(slot_options->nodes * slot_options->per_node); !uneven.empty() && !options->validate_only) return runtime::invalid_argument(uneven.front());
+  if (const std::vector<std::string> uneven = options->uneven_batches(slot_options->nodes * slot_options->per_node); !uneven.empty()) return runtime::invalid_argument(uneven.front());
   std::error_code error;
   options->folder = fs::absolute(options->folder, error);
   if (error) return runtime::errno_status(error.value(), "trainer.default_local_dir");
@@ -95,6 +95,7 @@ Status Trainer::start_all() {
   if (!profile.ok()) return profile.status();
   profiler_ = StepProfiler(std::move(*profile));
   state_.kl_coefficient = options_.kl_control.coefficient;
+  state_.early_stop = EarlyStop(options_.early_stop);
   alarms_ = Alarms(options_.alarms);
   saver_ = CheckpointSaver({.folder = options_.folder, .kept = options_.checkpoints_kept, .best = options_.save_best});
   sample_store_ = SampleStore(options_.sample_store);

@@ -13,13 +13,14 @@ void Trainer::watch(const Metrics& metrics) {
     alarmed_ = runtime::task_failed("stopped after step " + std::to_string(steps_done_) + " (trainer.alarms.action=stop): " + told);
     stopping_ = true;
   }
-  if (const std::optional<std::string> reason = early_stop(options_.early_stop, state_.early_stop, metrics)) {
+  if (const std::optional<std::string> reason = state_.early_stop.observe(metrics)) {
     LOG(info, "stopping after step {}: {}", steps_done_, *reason);
     stopping_ = true;
   }
 }
 
 void Trainer::watch_skipped(const Metrics& metrics, std::int64_t mini_batches) {
+  lost_ = {};
   for (const char* role : {"actor", "critic"}) {
     const auto found = metrics.find(std::string(role) + "/skipped_updates");
     if (found == metrics.end()) continue;

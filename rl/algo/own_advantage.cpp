@@ -36,6 +36,8 @@ runtime::Result<std::vector<float>> OwnAdvantages::of(std::span<const float> sco
     advantages = function(scores, groups, lengths);
   } catch (const std::exception& error) {
     return runtime::task_failed(who + error.what());
+  } catch (...) {
+    return runtime::task_failed(who + "it threw what is no std::exception");
   }
   if (advantages.size() != scores.size()) return runtime::invalid_argument(who + "it gives " + std::to_string(advantages.size()) + " advantages for " + std::to_string(scores.size()) + " scores");
   for (std::size_t i = 0; i < advantages.size(); ++i) {

@@ -47,6 +47,8 @@ runtime::Result<PolicyLoss> OwnPolicyLoss::loss(const at::Tensor& logprobs_BT, c
   } catch (const std::exception& error) {
     const std::string_view what = error.what();  // behind the first line of ATen's comes a backtrace
     return runtime::task_failed(who + std::string(what.substr(0, what.find('\n'))));
+  } catch (...) {
+    return runtime::task_failed(who + "it threw what is no std::exception");
   }
   if (!out.loss_BT.defined()) return runtime::invalid_argument(who + "it gives no loss_BT");
   out.clipped_BT = as_indicator(out.clipped_BT, mask_BT);

@@ -3,6 +3,7 @@
 #include <csignal>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cerrno>
 #include <utility>
@@ -14,18 +15,22 @@ namespace {
 
 // What a signal handler may touch.
 std::atomic<const std::string*> present_notice{nullptr};
-std::atomic<bool> noted{false};
+std::atomic<int> direct{0};     // signals that came here by themselves
+std::atomic<int> passed_on{0};  // by who started this process
+static_assert(std::atomic<int>::is_always_lock_free && std::atomic<const std::string*>::is_always_lock_free);
 
-void default_again() {
-  ::signal(SIGINT, SIG_DFL);
-  ::signal(SIGTERM, SIG_DFL);
-}
+int interrupts() { return std::max(direct.load(), passed_on.load()); }
 
-void note(int) {
+void note(int signal, siginfo_t* info, void*) {
   const int error = errno;
-  default_again();
-  noted = true;
-  if (const std::string* notice = present_notice) (void)!::write(STDERR_FILENO, notice->data(), notice->size());
+  const int before = interrupts();
+  ++(info->si_code == SI_QUEUE ? passed_on : direct);
+  if (interrupts() > 1) {
+    ::signal(signal, SIG_DFL);
+    ::raise(signal);  // which takes effect when this returns
+  } else if (const std::string* notice = present_notice; before == 0 && notice != nullptr) {
+    (void)!::write(STDERR_FILENO, notice->data(), notice->size());
+  }
   errno = error;
 }
 
@@ -36,22 +41,35 @@ InterruptWatch::InterruptWatch(bool saves)
       notice_(std::string("\ninterrupted: stopping after this step") + (saves ? " with a checkpoint" : ", without a checkpoint (trainer.save_freq)") + "; once more ends at once\n") {
   CHECK(present_notice.load() == nullptr);
   present_notice = &notice_;
-  noted = false;
-  ::signal(SIGINT, note);
-  ::signal(SIGTERM, note);
+  direct = passed_on = 0;
+  struct sigaction action = {};
+  action.sa_sigaction = note;
+  action.sa_flags = SA_SIGINFO | SA_RESTART;
+  ::sigemptyset(&action.sa_mask);
+  ::sigaddset(&action.sa_mask, SIGINT);
+  ::sigaddset(&action.sa_mask, SIGTERM);
+  ::sigaction(SIGINT, &action, nullptr);
+  ::sigaction(SIGTERM, &action, nullptr);
 }
 
 InterruptWatch::~InterruptWatch() {
-  default_again();
+  ::signal(SIGINT, SIG_DFL);
+  ::signal(SIGTERM, SIG_DFL);
   present_notice = nullptr;
 }
 
-bool InterruptWatch::interrupted() const { return noted; }
+bool InterruptWatch::interrupted() const { return interrupts() > 0; }
 
 runtime::Status InterruptWatch::cut(std::int64_t step, std::int64_t steps, ResumeMode resume) const {
   std::string told = "interrupted after step " + std::to_string(step) + " of " + std::to_string(steps);
   if (saves_) told += resume == ResumeMode::kAuto ? "; the same command goes on from there" : "; the same command with trainer.resume_mode=auto goes on from there";
   return runtime::cancelled(std::move(told));
+}
+
+void pass_on_signal(pid_t process, int signal) {
+  const int error = errno;
+  (void)::sigqueue(process, signal, {});
+  errno = error;
 }
 
 }  // namespace rl

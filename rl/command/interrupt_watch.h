@@ -1,6 +1,8 @@
 // Ctrl-C and SIGTERM as a wish to stop where nothing is lost.
 #pragma once
 
+#include <sys/types.h>
+
 #include <cstdint>
 #include <string>
 
@@ -10,6 +12,7 @@
 namespace rl {
 
 /// While it lives the first SIGINT or SIGTERM is noted, and told on stderr; the next one ends the process as it always would. One at a time in a process.
+/// A signal to a group of processes may reach a process twice: by itself, and passed on by the command that started it (pass_on_signal()). These two count as one.
 class InterruptWatch {
  public:
   /// `saves`: the step that is interrupted is followed by a checkpoint.
@@ -27,5 +30,8 @@ class InterruptWatch {
   bool saves_;
   std::string notice_;
 };
+
+/// For a signal handler: sends `signal` to a process that the same signal may have reached already.
+void pass_on_signal(pid_t process, int signal);
 
 }  // namespace rl

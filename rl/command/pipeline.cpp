@@ -20,6 +20,7 @@
 #include <vector>
 
 #include "rl/command/command_line.h"
+#include "rl/command/interrupt_watch.h"
 #include "rl/config/check.h"
 #include "rl/config/yaml.h"
 #include "rl/stage/pipeline_file.h"
@@ -75,17 +76,42 @@ Status check_keys(const PipelineStage& stage, const ordered_json& config) {
   return lines.empty() ? Status() : runtime::invalid_argument(std::move(lines));
 }
 
+// What the signal handler may touch.
 std::atomic<pid_t> present_child{0};
+std::atomic<bool> interrupted{false};
 
 void pass_on(int signal) {
-  const int error = errno;
-  if (const pid_t child = present_child; child > 0) ::kill(child, signal);
-  errno = error;
+  interrupted = true;
+  if (const pid_t child = present_child; child > 0) pass_on_signal(child, signal);
 }
 
-// Runs `starling-rl ARGUMENTS` to its end. The stage decides what an interrupt is to it. It is in a group of processes of its own, since a signal to the group would reach it twice, once
-// from here: the first asks it to save its step, the second ends it. If this process is killed, it is asked to end.
-Status run_child(const std::vector<std::string>& arguments) {
+// While it lives, SIGINT and SIGTERM go to the stage that runs, which decides what they are to it, and no further one is begun. One at a time in a process.
+class SignalRelay {
+ public:
+  SignalRelay() {
+    interrupted = false;
+    struct sigaction forward = {};
+    forward.sa_handler = pass_on;
+    ::sigaction(SIGINT, &forward, &interrupt_);
+    ::sigaction(SIGTERM, &forward, &terminate_);
+  }
+  ~SignalRelay() { restore(); }
+  SignalRelay(const SignalRelay&) = delete;
+  SignalRelay& operator=(const SignalRelay&) = delete;
+
+  // As it was before.
+  void restore() const {
+    ::sigaction(SIGINT, &interrupt_, nullptr);
+    ::sigaction(SIGTERM, &terminate_, nullptr);
+  }
+
+ private:
+  struct sigaction interrupt_ = {}, terminate_ = {};
+};
+
+// Runs `starling-rl ARGUMENTS` to its end, in this group of processes, so that what stops, continues or kills the group does it to the stage, too. If this process alone is killed, the
+// stage is asked to end. kCancelled: an interrupt came before it was begun.
+Status run_child(const std::vector<std::string>& arguments, const SignalRelay* relay) {
   std::error_code error;
   const std::string program = fs::read_symlink("/proc/self/exe", error).string();
   if (error) return runtime::errno_status(error.value(), "/proc/self/exe");
@@ -95,23 +121,20 @@ Status run_child(const std::vector<std::string>& arguments) {
   for (std::string& text : texts) argv.push_back(text.data());
   argv.push_back(nullptr);
   std::cout.flush();
-  struct sigaction forward = {};
-  struct sigaction interrupt = {}, terminate = {};  // as they were
-  forward.sa_handler = pass_on;
-  ::sigaction(SIGINT, &forward, &interrupt);
-  ::sigaction(SIGTERM, &forward, &terminate);
   sigset_t both, mask;
   ::sigemptyset(&both);
   ::sigaddset(&both, SIGINT);
   ::sigaddset(&both, SIGTERM);
   ::pthread_sigmask(SIG_BLOCK, &both, &mask);  // until it is known whom to pass them on to
+  if (interrupted) {
+    ::pthread_sigmask(SIG_SETMASK, &mask, nullptr);
+    return runtime::cancelled("interrupted");
+  }
   const pid_t parent = ::getpid();
   const pid_t child = ::fork();
   const int fork_error = errno;
   if (child == 0) {
-    ::setpgid(0, 0);
-    ::sigaction(SIGINT, &interrupt, nullptr);
-    ::sigaction(SIGTERM, &terminate, nullptr);
+    if (relay != nullptr) relay->restore();
     ::pthread_sigmask(SIG_SETMASK, &mask, nullptr);
     ::prctl(PR_SET_PDEATHSIG, SIGTERM);
     if (::getppid() == parent) ::execv(program.c_str(), argv.data());
@@ -122,8 +145,6 @@ Status run_child(const std::vector<std::string>& arguments) {
   int status = 0;
   while (child > 0 && ::waitpid(child, &status, 0) < 0 && errno == EINTR) {}
   present_child = 0;
-  ::sigaction(SIGINT, &interrupt, nullptr);
-  ::sigaction(SIGTERM, &terminate, nullptr);
   if (child < 0) return runtime::errno_status(fork_error, "starting " + program);
   if (WIFSIGNALED(status)) return runtime::internal_error("ended by signal " + std::to_string(WTERMSIG(status)));
   if (WEXITSTATUS(status) != 0) return runtime::internal_error("ended with exit code " + std::to_string(WEXITSTATUS(status)));
@@ -176,7 +197,7 @@ Status dry_run(const PipelineFile& pipeline) {
     const fs::path file = fs::temp_directory_path() / ("starling_pipeline_" + std::to_string(::getpid()) + ".yaml");
     Status status = write_file_atomically(file, *keys);
     if (!status.ok()) return status;
-    status = run_child({stage.command, "--dry-run", "--config", file.string()});
+    status = run_child({stage.command, "--dry-run", "--config", file.string()}, /*relay=*/nullptr);
     std::error_code ignored;
     fs::remove(file, ignored);
     if (!status.ok()) return status.with_context("stage " + stage.name);
@@ -185,6 +206,7 @@ Status dry_run(const PipelineFile& pipeline) {
 }
 
 Status run(const PipelineFile& pipeline, const std::string& address) {
+  const SignalRelay relay;
   for (std::size_t i = 0; i < pipeline.stages.size(); ++i) {
     const PipelineStage& stage = pipeline.stages[i];
     const std::string title = "stage " + std::to_string(i + 1) + " of " + std::to_string(pipeline.stages.size()) + ": " + stage.name;
@@ -206,7 +228,7 @@ Status run(const PipelineFile& pipeline, const std::string& address) {
     std::vector<std::string> arguments = {stage.command, "--config", (stage.folder / kConfigFile).string()};
     if (!address.empty()) arguments.insert(arguments.end(), {"--address", address});
     const auto begin = std::chrono::steady_clock::now();
-    status = run_child(arguments);
+    status = run_child(arguments, &relay);
     if (!status.ok()) return status.with_context("stage " + stage.name + " (the same command goes on from here)");
     status = write_file_atomically(stage.folder / kDoneFile, keys);
     if (!status.ok()) return status;

@@ -21,6 +21,10 @@ Status train(runtime::Runtime& runtime, const Config& config, std::unique_ptr<St
     LOG(info, "nothing to do: {} of {} steps are done (trainer.resume_mode=disable begins anew)", (*trainer)->steps_done(), (*trainer)->total_steps());
     return {};
   }
+  if (const auto reason = (*trainer)->stopped_early(); reason) {
+    LOG(info, "nothing to do: stopped early after step {} of {}: {} (trainer.resume_mode=disable begins anew)", (*trainer)->steps_done(), (*trainer)->total_steps(), *reason);
+    return {};
+  }
   std::optional<InterruptWatch> interrupts;
   (*trainer)->on_step([&](const StepRecord& record) {
     if (record.step == 0) return;  // before the first step there is nothing to save, and a signal ends the run at once

@@ -90,6 +90,10 @@ Status train(runtime::Runtime& runtime, const Config& config) {
         (*trainer)->total_steps());
     return {};
   }
+  if (const auto reason = (*trainer)->stopped_early(); !(*trainer)->options().validate_only && reason) {
+    LOG(info, "nothing to do: stopped early after step {} of {}: {} (trainer.resume_mode=disable begins anew)", (*trainer)->steps_done(), (*trainer)->total_steps(), *reason);
+    return {};
+  }
   ScoreCurve curve;
   std::optional<InterruptWatch> interrupts;
   const bool saves = (*trainer)->options().save_interval > 0;

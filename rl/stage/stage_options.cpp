@@ -76,7 +76,7 @@ Result<StageOptions> StageOptions::from_config(const Config& config) {
 }
 
 Status StageOptions::check_validation(const Config& config, bool validates) const {
-  for (const auto& [key, metric] : {std::pair("trainer.save_best", &save_best.metric), std::pair("trainer.early_stop.metric", &early_stop.metric)}) {
+  for (const auto& [key, metric] : {std::pair("trainer.save_best", &save_best.goal.metric), std::pair("trainer.early_stop.metric", &early_stop.goal.metric)}) {
     if (is_of_validation(*metric) && !validates) return config.out_of_range(key, "a metric of training steps where there is nothing to validate on (data.val_files)");
   }
   return {};

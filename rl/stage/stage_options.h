@@ -66,7 +66,7 @@ struct StageOptions {
   runtime::Status check_validation(const Config& config, bool validates) const;
 
   /// Whether training goes on beside a checkpoint at some time: then there is a copy of what is saved.
-  bool copies() const { return async_save && (save.steps > 0 || save.each_epoch || !save_best.metric.empty()); }
+  bool copies() const { return async_save && (save.steps > 0 || save.each_epoch || !save_best.goal.metric.empty()); }
 
   /// From `data.*`, `model.lora_*`, `optim.*` and `trainer.*`. kInvalidArgument: a value out of range, by key.
   static runtime::Result<StageOptions> from_config(const Config& config);

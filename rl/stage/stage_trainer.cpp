@@ -58,7 +58,7 @@ WorkerSpec StageSetup::spec(const std::string& role, const WorkerSlots& slots) c
 }
 
 StageTrainer::StageTrainer(runtime::Runtime& runtime, StageSetup setup, std::unique_ptr<Stage> stage)
-    : runtime_(runtime), setup_(std::move(setup)), stage_(std::move(stage)), saver_({.folder = options().folder, .kept = options().checkpoints_kept, .best = options().save_best}) {}
+    : runtime_(runtime), setup_(std::move(setup)), stage_(std::move(stage)), early_stop_(options().early_stop), saver_({.folder = options().folder, .kept = options().checkpoints_kept, .best = options().save_best}) {}
 
 Result<std::unique_ptr<StageTrainer>> StageTrainer::create(runtime::Runtime& runtime, const Config& config, std::unique_ptr<Stage> stage) {
   Result<StageOptions> options = StageOptions::from_config(config);
@@ -176,6 +176,7 @@ Status StageTrainer::validate_first() {
 }
 
 Status StageTrainer::train() {
+  if (stopped_early()) stopping_ = true;
   while (steps_done_ < total_steps_ && !stopping_) {
     Result<Metrics> metrics = step();
     if (!metrics.ok()) return metrics.status();
@@ -188,7 +189,7 @@ Status StageTrainer::train() {
       timer.lap("testing");
       (*metrics)["timing_s/testing"] = timer.seconds("testing");
     }
-    if (const std::optional<std::string> reason = early_stop(options().early_stop, early_stop_, *metrics)) {
+    if (const std::optional<std::string> reason = early_stop_.observe(*metrics)) {
       LOG(info, "stopping after step {}: {}", steps_done_, *reason);
       stopping_ = true;
     }
@@ -219,7 +220,7 @@ Result<CheckpointSaver::WriteFiles> StageTrainer::copy_state(bool beside) const 
                                {"seed", options().seed},
                                {"tokens", tokens_done_},
                                {"total_steps", total_steps_},
-                               {"early_stop", early_stop_.to_json()},
+                               {EarlyStop::kStateKey, early_stop_.to_json()},
                                {"best", saver_.best_state()},
                                {"position", stage_->position()}};
   const Result<WriteState> workers = stage_->state(beside);
@@ -250,7 +251,7 @@ Status StageTrainer::load_checkpoint(const fs::path& folder) {
   if (!status.ok()) return status.with_context("resuming from " + folder.string());
   steps_done_ = integer("step");
   tokens_done_ = integer("tokens");
-  early_stop_ = BestSoFar::from_json(*state, "early_stop");  // which older checkpoints do not have
+  early_stop_.restore(*state);
   saver_.resume(folder, *state);
   LOG(info, "continuing after step {} from {}", steps_done_, folder.string());
   return {};

@@ -6,6 +6,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <string>
 
 #include "rl/stage/stage.h"
 #include "rl/train/checkpoint_saver.h"
@@ -28,7 +29,7 @@ class StageTrainer {
   StageTrainer(const StageTrainer&) = delete;
   StageTrainer& operator=(const StageTrainer&) = delete;
 
-  /// Trains up to total_steps(), or until trainer.early_stop ends it, validating and saving as the configuration says, and both at the end. Checkpoints are written while the next steps are taken;
+  /// Trains up to total_steps(), or until trainer.early_stop or stop() ends it, validating and saving as the configuration says, and both after the last step; one that ends early is saved. Checkpoints are written while the next steps are taken;
   /// the last is waited for. One that cannot be written does not stop the training, unless it is the last: fit() returns that failure at the end. kTaskFailed: ten updates in a row had no finite gradient.
   runtime::Status fit();
 
@@ -43,6 +44,9 @@ class StageTrainer {
   std::int64_t steps_done() const { return steps_done_; }
   std::int64_t total_steps() const { return total_steps_; }
   std::optional<std::filesystem::path> latest_checkpoint() const { return saver_.latest(); }
+
+  /// Why `trainer.early_stop` ended the training, if it did, in this process or in the one that wrote the checkpoint it goes on from.
+  std::optional<std::string> stopped_early() const { return early_stop_.reason_to_stop(); }
 
  private:
   StageTrainer(runtime::Runtime& runtime, StageSetup setup, std::unique_ptr<Stage> stage);
@@ -71,7 +75,7 @@ class StageTrainer {
   std::int64_t tokens_done_ = 0;
   LostWeights lost_weights_;
   runtime::Status lost_;  // why no checkpoint of these weights is worth having
-  BestSoFar early_stop_;
+  EarlyStop early_stop_;
   bool stopping_ = false;  // no step is to follow
   CheckpointSaver saver_;  // last, since its thread uses the rest
 };

@@ -85,19 +85,19 @@ void CheckpointSaver::note_failure(const Status& failure) {
 }
 
 bool CheckpointSaver::is_best(std::int64_t step, const Metrics& metrics, bool validated) {
-  const SaveBestOptions& options = options_.best;
-  if (options.metric.empty()) return false;
-  const auto found = metrics.find(options.metric);
+  const Goal& goal = options_.best.goal;
+  if (goal.metric.empty()) return false;
+  const auto found = metrics.find(goal.metric);
   if (found == metrics.end()) {
-    if (!metric_missed_ && (validated || !is_of_validation(options.metric))) {
+    if (!metric_missed_ && (validated || !is_of_validation(goal.metric))) {
       metric_missed_ = true;
-      LOG(warn, "step {}: trainer.save_best={}: there is no such metric, so that no checkpoint is the best; metrics.jsonl (trainer.logger=[file]) has their names", step, options.metric);
+      LOG(warn, "step {}: trainer.save_best={}: there is no such metric, so that no checkpoint is the best; metrics.jsonl (trainer.logger=[file]) has their names", step, goal.metric);
     }
     return false;
   }
   finish();  // which may have been the best
   const Best before = best_;
-  if (!best_.metric.observe(found->second, options.larger_is_better)) return false;
+  if (!best_.metric.observe(found->second, goal.larger_is_better)) return false;
   best_.step = step;
   best_before_ = before;
   return true;
@@ -108,7 +108,7 @@ void CheckpointSaver::tell(Metrics& metrics) {
 }
 
 nlohmann::ordered_json CheckpointSaver::best_state() const {
-  nlohmann::ordered_json state = best_.metric.to_json();
+  nlohmann::ordered_json state = best_.metric.to_json(options_.best.goal);
   if (best_.step > 0) state["step"] = best_.step;
   return state;
 }
@@ -116,13 +116,14 @@ nlohmann::ordered_json CheckpointSaver::best_state() const {
 void CheckpointSaver::resume(const fs::path& folder, const nlohmann::ordered_json& state) {
   finish();
   latest_ = folder;
-  best_ = {.metric = BestSoFar::from_json(state, "best")};
-  const auto best = state.find("best");
-  if (best == state.end() || !best->is_object() || !best->contains("step") || !best->at("step").is_number_integer()) return;
-  best_.step = best->at("step").get<std::int64_t>();
+  best_ = {.metric = BestSoFar::from_json(state, "best", options_.best.goal)};
+  if (options_.best.goal.metric.empty() || !best_.metric.value) return;  // of another metric: what is the best by that stays until one is by this
+  const nlohmann::ordered_json& best = state.at("best");
+  if (!best.contains("step") || !best.at("step").is_number_integer()) return;
+  best_.step = best.at("step").get<std::int64_t>();
   const fs::path& root = options_.folder;
   std::error_code ignored;
-  if (options_.best.metric.empty() || best_checkpoint_step(root) == best_.step || !fs::exists(checkpoint_path(root, best_.step), ignored)) return;
+  if (best_checkpoint_step(root) == best_.step || !fs::exists(checkpoint_path(root, best_.step), ignored)) return;
   if (const Status marked = mark_best_checkpoint(root, best_.step); !marked.ok()) LOG(warn, "{}", marked.message());
 }
 

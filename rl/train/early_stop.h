@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
+#include <utility>
 
 #include "rl/config/config.h"
 #include "rl/watch/metrics.h"
@@ -12,27 +13,33 @@
 
 namespace rl {
 
-/// The best value so far and how many measurements ago it was. A value; saved with checkpoints.
+/// A metric, and which of its values are better.
+struct Goal {
+  std::string metric;  // empty: none
+  bool larger_is_better = true;
+
+  bool operator==(const Goal&) const = default;
+};
+
+/// The best value of a goal's metric so far and how many measurements ago it was. A value; saved with checkpoints.
 struct BestSoFar {
   std::optional<double> value;
-  std::int64_t since = 0;  // measurements that were no better
+  std::int64_t since = 0;      // measurements that were no better
+  std::optional<double> last;  // measurement
 
   /// Whether `now` is better by more than `min_delta`; the first one is. A NaN never is.
   bool observe(double now, bool larger_is_better, double min_delta = 0.0);
 
-  nlohmann::ordered_json to_json() const;
-  /// What is not understood counts as nothing measured yet.
-  static BestSoFar from_json(const nlohmann::ordered_json& json);
-  /// Of what `state` has there, if anything.
-  static BestSoFar from_json(const nlohmann::ordered_json& state, const char* key);
+  nlohmann::ordered_json to_json(const Goal& goal) const;
+  /// Of what `state` has there. Nothing measured yet: where there is nothing, what is not understood, and another goal's.
+  static BestSoFar from_json(const nlohmann::ordered_json& state, const char* key, const Goal& goal);
 };
 
 /// Whether a metric comes with validations only: val-core/..., val/loss.
 bool is_of_validation(const std::string& metric);
 
 struct EarlyStopOptions {
-  std::string metric;             // empty: never
-  bool larger_is_better = true;
+  Goal goal;                      // without a metric: never
   std::int64_t patience = 5;      // measurements without an improvement
   double min_delta = 0.0;         // what counts as one
   std::optional<double> target;   // good enough: stop at once
@@ -42,8 +49,7 @@ struct EarlyStopOptions {
 };
 
 struct SaveBestOptions {
-  std::string metric;             // empty: no checkpoint is better than another
-  bool larger_is_better = true;
+  Goal goal;  // without a metric no checkpoint is better than another
 
   static runtime::Result<SaveBestOptions> from_config(const Config& config);
 };
@@ -51,7 +57,27 @@ struct SaveBestOptions {
 /// Both, as a run's options have them.
 runtime::Status read_goals(const Config& config, SaveBestOptions& save_best, EarlyStopOptions& early_stop);
 
-/// Why training is over after these metrics; nothing: it goes on. A step without the metric is no measurement.
-std::optional<std::string> early_stop(const EarlyStopOptions& options, BestSoFar& best, const Metrics& metrics);
+/// Whether a training is over. A value; what it has seen is saved with checkpoints.
+class EarlyStop {
+ public:
+  EarlyStop() = default;  // never
+  explicit EarlyStop(EarlyStopOptions options) : options_(std::move(options)) {}
+
+  /// A step without the metric is no measurement, and returns nothing; else reason_to_stop().
+  std::optional<std::string> observe(const Metrics& metrics);
+
+  /// Why training is over with what was measured last; nothing: it goes on. So also where a run goes on from its last checkpoint: with other options it may have to.
+  std::optional<std::string> reason_to_stop() const;
+
+  nlohmann::ordered_json to_json() const { return best_.to_json(options_.goal); }
+  /// From a run's state, which has to_json() under kStateKey.
+  void restore(const nlohmann::ordered_json& state) { best_ = BestSoFar::from_json(state, kStateKey, options_.goal); }
+
+  static constexpr const char* kStateKey = "early_stop";
+
+ private:
+  EarlyStopOptions options_;
+  BestSoFar best_;
+};
 
 }  // namespace rl

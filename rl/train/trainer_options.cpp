@@ -88,6 +88,7 @@ std::int64_t interval(const Config& config, const char* key) {
 
 std::vector<std::string> TrainerOptions::uneven_batches(std::int64_t workers) const {
   std::vector<std::string> found;
+  if (validate_only) return found;
   const std::string batch = "data.train_batch_size=" + std::to_string(batch_prompts);
   if (batch_prompts < workers) {
     found.push_back(batch + " is less than the " + std::to_string(workers) + " workers (trainer.nnodes x trainer.n_gpus_per_node), some of which would have no prompts: raise it, or take fewer workers");

@@ -110,7 +110,7 @@ struct TrainerOptions {
   bool shuffle = true;
   WarmStartOptions warm_start;
 
-  /// What is wrong with the sizes of batches for so many workers, and which to change; nothing where they fit.
+  /// What is wrong with the sizes of batches for so many workers, and which to change; nothing where they fit, or no step is to be trained.
   std::vector<std::string> uneven_batches(std::int64_t workers) const;
 
   /// Whether a critic with a model of its own is needed.

@@ -58,8 +58,10 @@ Result<std::unique_ptr<TensorBoardSink>> TensorBoardSink::open(const std::filesy
   while (std::filesystem::exists(folder / (name + "." + std::to_string(number)), ignored)) ++number;
   Result<LogFile> file = LogFile::create(folder / (name + "." + std::to_string(number)));
   if (!file.ok()) return file.status();
+  // From this step on TensorBoard forgets what earlier files say. A run that begins may validate as its step 0.
+  const std::int64_t first = last_step == 0 ? 0 : last_step + 1;
   ProtobufMessage start;
-  start.real(kWallTime, now()).integer(kStep, last_step + 1).message(kSessionLog, ProtobufMessage().integer(kStatus, kSessionStart));
+  start.real(kWallTime, now()).integer(kStep, first).message(kSessionLog, ProtobufMessage().integer(kStatus, kSessionStart));
   const Status written = file->write(framed(ProtobufMessage().real(kWallTime, now()).text(kFileVersion, "brain.Event:2").bytes()) + framed(start.bytes()));
   if (!written.ok()) return written;
   return std::unique_ptr<TensorBoardSink>(new TensorBoardSink(std::move(*file)));

@@ -38,6 +38,7 @@ TEST(OwnAdvantages, TellWhatIsWrongWithThem) {
   EXPECT_EQ(told([](Scores, Groups, Lengths) { return std::vector<float>{1.0F}; }), "advantage estimator \"test_wrong\": it gives 1 advantages for 2 scores");
   EXPECT_NE(told([](Scores, Groups, Lengths) { return std::vector<float>{0.0F, std::numeric_limits<float>::quiet_NaN()}; }).find("response 1, which scores 0"), std::string::npos);
   EXPECT_EQ(told([](Scores, Groups, Lengths) -> std::vector<float> { throw std::runtime_error("no"); }), "advantage estimator \"test_wrong\": no");
+  EXPECT_EQ(told([](Scores, Groups, Lengths) -> std::vector<float> { throw 1; }), "advantage estimator \"test_wrong\": it threw what is no std::exception");
 }
 
 TEST(OwnAdvantagesDeathTest, NamesAreTakenOnce) {

@@ -94,6 +94,8 @@ TEST(DryRun, KeysThatContradictEachOtherAreNamedTogether) {
   EXPECT_TRUE(has(told.error, "no multiple of actor_rollout_ref.actor.ppo_mini_batch_size=6")) << told.error;
 }
 
+TEST(DryRun, AValidationHasNoBatchesToCut) { EXPECT_EQ(tell({"trainer.val_only=true", "trainer.n_gpus_per_node=32"}).error, ""); }
+
 TEST(DryRun, AGroupOfOneIsPointedOut) {
   const Told told = tell({"actor_rollout_ref.rollout.n=1"});
   EXPECT_EQ(told.error, "") << "articles train so";

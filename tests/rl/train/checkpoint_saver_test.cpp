@@ -16,7 +16,7 @@ class CheckpointSaverTest : public ::testing::Test {
   void SetUp() override {
     root_ = fs::temp_directory_path() / ("starling-saver-" + std::to_string(::getpid()));
     fs::remove_all(root_);
-    saver_ = CheckpointSaver({.folder = root_, .kept = 1, .best = {.metric = "val/loss", .larger_is_better = false}});
+    saver_ = CheckpointSaver({.folder = root_, .kept = 1, .best = {.goal = {.metric = "val/loss", .larger_is_better = false}}});
   }
   void TearDown() override { fs::remove_all(root_); }
 
@@ -93,7 +93,7 @@ TEST_F(CheckpointSaverTest, TheBestIsMarkedAgainWhereARunGoesOn) {
   EXPECT_FALSE(saver_.is_best(3, {{"val/loss", 1.5}}, /*validated=*/true));
   EXPECT_TRUE(saver_.is_best(3, {{"val/loss", 0.5}}, /*validated=*/true));
   // Nothing of a checkpoint that is gone.
-  saver_.resume(root_ / "global_step_2", {{"best", {{"value", 0.25}, {"since", 0}, {"step", 9}}}});
+  saver_.resume(root_ / "global_step_2", {{"best", {{"metric", "val/loss"}, {"mode", "min"}, {"value", 0.25}, {"since", 0}, {"step", 9}}}});
   EXPECT_EQ(best_checkpoint_step(root_), 2);
 }
 

@@ -104,6 +104,33 @@ TEST_F(PipelineTest, AStageThatFailsIsNamedAndTheNextRunGoesOnThere) {
   EXPECT_NE(rest.output.find("(continues)"), std::string::npos) << rest.output;
 }
 
+// A stage that has come to its end is complete, but the interrupt holds for those behind it.
+TEST_F(PipelineTest, ASignalDuringAStagesLastStepsBeginsNoFurtherOne) {
+  const pid_t pid = start(STARLING_BIN_DIR "/starling-rl pipeline " + write(sft_then_train()));
+  ASSERT_TRUE(wait_for_step(pid, folder_ / "runs" / "sft", 40)) << read(folder_ / "output");
+  ::kill(pid, SIGTERM);
+  int status = 0;
+  ASSERT_EQ(::waitpid(pid, &status, 0), pid);
+  const std::string told = read(folder_ / "output");
+  EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 1) << told;
+  EXPECT_NE(told.find("stage rl (the same command goes on from here)"), std::string::npos) << told;
+  EXPECT_TRUE(fs::exists(folder_ / "runs" / "sft" / "stage.done")) << told;
+  EXPECT_FALSE(fs::exists(folder_ / "runs" / "rl" / "metrics.jsonl")) << told;
+  EXPECT_EQ(pipeline((folder_ / "toy.yaml").string()).code, 0);
+}
+
+TEST_F(PipelineTest, WhoKillsTheGroupKillsTheStage) {
+  std::string slow = sft_then_train();
+  slow.replace(slow.find("total_training_steps: 40"), 24, "total_training_steps: 100000");
+  const pid_t pid = start("setsid " STARLING_BIN_DIR "/starling-rl pipeline " + write(slow));
+  ASSERT_TRUE(wait_for_step(pid, folder_ / "runs" / "sft", 3)) << read(folder_ / "output");
+  ::kill(-pid, SIGKILL);
+  ASSERT_EQ(::waitpid(pid, nullptr, 0), pid);
+  for (int wait = 0; wait < 100 && !processes().empty(); ++wait) ::usleep(100'000);
+  EXPECT_TRUE(processes().empty());
+  EXPECT_FALSE(find_latest_checkpoint(folder_ / "runs" / "sft").has_value()) << "it was killed, not asked to save its step";
+}
+
 // As `starling job stop` does it, to the group of processes: the stage hears of it once, and saves its step.
 TEST_F(PipelineTest, ASignalLetsTheStageSaveItsStep) {
   std::string slow = sft_then_train();

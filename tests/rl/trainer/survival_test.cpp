@@ -79,8 +79,9 @@ TEST_F(SurvivalTest, ADamagedCheckpointIsPassedOver) {
 
 TEST_F(SurvivalTest, TheBestCheckpointStaysAndTrainingEndsEarly) {
   // A rate at which the score of validation does not go up for long.
-  const Outcome run = train("data.val_batch_size=16 trainer.test_freq=1 trainer.save_freq=1 trainer.max_actor_ckpt_to_keep=1 trainer.total_training_steps=200 "
-                            "actor_rollout_ref.actor.optim.lr=0 trainer.save_best=val-core/toy/reward/mean@1 trainer.early_stop.metric=val-core/toy/reward/mean@1 trainer.early_stop.patience=3");
+  const std::string options = "data.val_batch_size=16 trainer.test_freq=1 trainer.save_freq=1 trainer.max_actor_ckpt_to_keep=1 trainer.total_training_steps=200 "
+                              "actor_rollout_ref.actor.optim.lr=0 trainer.save_best=val-core/toy/reward/mean@1 trainer.early_stop.metric=val-core/toy/reward/mean@1 trainer.early_stop.patience=3";
+  const Outcome run = train(options);
   ASSERT_EQ(run.code, 0) << run.output;
   EXPECT_NE(run.output.find("stopping after step 4: val-core/toy/reward/mean@1 has not improved in 3 measurements"), std::string::npos) << run.output;
   EXPECT_EQ(numbers(folder_ / "run").size(), 5u);  // one of the validation before training
@@ -90,6 +91,10 @@ TEST_F(SurvivalTest, TheBestCheckpointStaysAndTrainingEndsEarly) {
   EXPECT_TRUE(verify_checkpoint(folder_ / "run" / "global_step_4").ok());
   EXPECT_FALSE(fs::exists(folder_ / "run" / "global_step_2"));
   EXPECT_FALSE(fs::exists(folder_ / "run" / "global_step_3"));
+  const Outcome again = train(options);
+  EXPECT_EQ(again.code, 0) << again.output;
+  EXPECT_NE(again.output.find("nothing to do: stopped early after step 4 of 200"), std::string::npos) << again.output;
+  EXPECT_EQ(numbers(folder_ / "run").size(), 5u);
 }
 
 TEST_F(SurvivalTest, WeightsThatAreLostEndTheRun) {

@@ -96,6 +96,17 @@ TEST(TensorBoardSink, FramesRecordsWithMaskedChecksums) {
   EXPECT_NE(bytes.find("brain.Event:2"), std::string::npos);
 }
 
+// A session's start, as TensorFlow encodes it: it forgets what earlier files have from its step on.
+TEST(TensorBoardSink, ARunThatBeginsSupersedesTheValidationBeforeTheFirstStep) {
+  for (const auto& [last_step, first] : {std::pair(0, '\0'), std::pair(5, '\6')}) {
+    const TemporaryFolder folder;
+    auto sink = TensorBoardSink::open(folder.path(), last_step);
+    ASSERT_TRUE(sink.ok()) << sink.status().to_string();
+    const std::string start{'\x10', first, '\x3a', '\x02', '\x08', '\x01'};
+    EXPECT_NE(read(files_below(folder.path()).front()).find(start), std::string::npos) << last_step;
+  }
+}
+
 TEST(WandbSink, RecordsAreCutAtBlocksAndTheRunKeepsItsId) {
   const TemporaryFolder folder;
   const WandbOptions options{.folder = folder.path(), .project = "p", .name = "n", .config = {{"data", {{"seed", 1}}}}};

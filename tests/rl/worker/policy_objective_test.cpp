@@ -221,6 +221,7 @@ TEST(OwnPolicyLoss, TellsWhatIsWrongWithIt) {
   EXPECT_NE(told([](T, T old, T, T, Options) { return PolicyLoss{-old, {}, {}}; }).find("does not depend on logprobs_BT"), std::string::npos);
   EXPECT_NE(told([](T, T, T, T, Options) -> PolicyLoss { throw std::runtime_error("no such thing\nbacktrace"); }).find("no such thing"), std::string::npos);
   EXPECT_EQ(told([](T, T, T, T, Options) -> PolicyLoss { throw std::runtime_error("no such thing\nbacktrace"); }).find("backtrace"), std::string::npos);
+  EXPECT_NE(told([](T, T, T, T, Options) -> PolicyLoss { throw 1; }).find("policy loss \"test_wrong\": it threw what is no std::exception"), std::string::npos);
   EXPECT_NE(told([](T logprobs, T, T, T, Options options) { return PolicyLoss{logprobs * options.numbers.at("missing"), {}, {}}; }).find("test_wrong"), std::string::npos);
 }
 
