@@ -182,7 +182,7 @@ TEST_F(TrainerTest, SamplesAreSpreadOverWorkersByTheirTokens) {
            {"grpo", "actor_rollout_ref.actor.use_kl_loss=true "},
            {"gae", "algorithm.adv_estimator=gae algorithm.use_kl_in_reward=true "},
            {"remax", "algorithm.adv_estimator=remax "},
-           {"pf_ppo", "algorithm.adv_estimator=gae algorithm.use_pf_ppo=true algorithm.pf_ppo.reweight_method=pow "},
+           {"pf_ppo", python + "algorithm.adv_estimator=gae algorithm.use_pf_ppo=true algorithm.pf_ppo.reweight_method=pow "},
            {"python", python},
            {"gdpo", python + "algorithm.adv_estimator=gdpo algorithm.gdpo_reward_keys=[length,first] "},
            {"rounds", "algorithm.filter_groups.enable=true data.gen_batch_size=6 "},
