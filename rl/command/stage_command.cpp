@@ -22,7 +22,7 @@ Status train(runtime::Runtime& runtime, const Config& config, std::unique_ptr<St
     return {};
   }
   if (const auto reason = (*trainer)->stopped_early(); reason) {
-    LOG(info, "nothing to do: stopped early after step {} of {}: {} (trainer.resume_mode=disable begins anew)", (*trainer)->steps_done(), (*trainer)->total_steps(), *reason);
+    LOG(info, "nothing to do: stopped early after step {} of {}: {} (with other keys of trainer.early_stop it goes on; trainer.resume_mode=disable begins anew)", (*trainer)->steps_done(), (*trainer)->total_steps(), *reason);
     return {};
   }
   std::optional<InterruptWatch> interrupts;

@@ -91,7 +91,7 @@ Status train(runtime::Runtime& runtime, const Config& config) {
     return {};
   }
   if (const auto reason = (*trainer)->stopped_early(); !(*trainer)->options().validate_only && reason) {
-    LOG(info, "nothing to do: stopped early after step {} of {}: {} (trainer.resume_mode=disable begins anew)", (*trainer)->steps_done(), (*trainer)->total_steps(), *reason);
+    LOG(info, "nothing to do: stopped early after step {} of {}: {} (with other keys of trainer.early_stop it goes on; trainer.resume_mode=disable begins anew)", (*trainer)->steps_done(), (*trainer)->total_steps(), *reason);
     return {};
   }
   ScoreCurve curve;
