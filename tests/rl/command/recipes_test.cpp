@@ -7,6 +7,8 @@
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
+#include <map>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -84,6 +86,21 @@ TEST_F(RecipeTest, LetterCountingsAnswersAreRight) {
   };
   EXPECT_EQ(scores(recipe, count), std::vector<double>(200, 1.0));
   EXPECT_EQ(scores(recipe, [&](const DataRow& row) { return count(row) + "1"; }), std::vector<double>(200, 0.0));
+}
+
+TEST_F(RecipeTest, SumsToValidateOnAreNotTrainedOn) {
+  make("arithmetic/make_data.sh");
+  std::map<std::string, std::multiset<std::string>> questions;
+  for (const char* file : {"train", "test"}) {
+    std::ifstream in(folder_.file("data/" + std::string(file) + ".jsonl"));
+    for (std::string line; std::getline(in, line);) questions[file].insert(nlohmann::json::parse(line)["prompt"][0]["content"].get<std::string>());
+  }
+  EXPECT_EQ(questions["train"].size(), 200u);
+  EXPECT_EQ(questions["test"].size(), 20u);
+  for (const std::string& question : questions["test"]) {
+    EXPECT_EQ(questions["test"].count(question), 1u) << question;
+    EXPECT_EQ(questions["train"].count(question), 0u) << question;
+  }
 }
 
 TEST_F(RecipeTest, PairsHaveARightAndAWrongAnswerToTheSameSum) {
