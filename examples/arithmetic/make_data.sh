@@ -1,6 +1,6 @@
 #!/bin/sh
 # Makes arithmetic questions as JSON lines, for training and for validation.
-#   examples/arithmetic/make_data.sh FOLDER [ROWS] [LARGEST] [SEED]     default 2000 rows, numbers up to 19, seed 1
+#   examples/arithmetic/make_data.sh FOLDER [ROWS] [LARGEST] [SEED]     default 2000 rows, numbers up to 9, seed 1
 # Writes FOLDER/train.jsonl and FOLDER/test.jsonl (a tenth as many rows, fewer where there are not so many questions: each is there once). No question of the one is in the other; a tenth of
 # all questions is held out. The same arguments give the same files.
 set -eu
@@ -8,7 +8,7 @@ case "${1:-}" in
   -h | --help) sed -n '2,5s/^# \{0,1\}//p' "$0"; exit 0 ;;
   "") echo "error: name a folder" >&2; exit 2 ;;
 esac
-folder=$1 rows=${2:-2000} largest=${3:-19} seed=${4:-1}
+folder=$1 rows=${2:-2000} largest=${3:-9} seed=${4:-1}
 mkdir -p "$folder"
 
 # A generator of our own: awk's rand() differs between awks. Park and Miller 1988, exact in double precision.

