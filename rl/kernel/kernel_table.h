@@ -23,11 +23,11 @@ struct LinearBlock {
   std::int64_t out = 0;           // outputs in this block
   float* y = nullptr;             // row 0, output_begin
   std::int64_t y_stride = 0;
-  float* scratch = nullptr;  // [kLinearScratchRows, in], for int8
+  float* scratch = nullptr;  // [kLinearGroup, in], for int8
 };
 
-/// Rows of weights that a tile over many rows takes at once, at most.
-inline constexpr std::int64_t kLinearScratchRows = 3;
+/// Outputs that the rows go through together: a multiple of every tile's width.
+inline constexpr std::int64_t kLinearGroup = 24;
 
 /// Queries [query_begin, query_end) of one sequence against one key/value head; see attention.h.
 struct AttentionBlock {

@@ -19,6 +19,8 @@ struct Avx2Lanes {
   [[gnu::always_inline]] static inline Avx2Lanes zero() { return {_mm256_setzero_ps(), _mm256_setzero_ps()}; }
   [[gnu::always_inline]] static inline Avx2Lanes all(float x) { return {_mm256_set1_ps(x), _mm256_set1_ps(x)}; }
   [[gnu::always_inline]] static inline Avx2Lanes load(const float* p) { return {_mm256_loadu_ps(p), _mm256_loadu_ps(p + 8)}; }
+  /// As it comes: with few registers a factor is better read again.
+  [[gnu::always_inline]] static inline Avx2Lanes held(Avx2Lanes x) { return x; }
   [[gnu::always_inline]] static inline Avx2Lanes load_first(const float* p, std::int64_t n) {
     return {_mm256_maskload_ps(p, mask(n)), n > 8 ? _mm256_maskload_ps(p + 8, mask(n - 8)) : _mm256_setzero_ps()};
   }

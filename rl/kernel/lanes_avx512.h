@@ -12,12 +12,17 @@ struct Avx512Lanes {
   __m512 v;
 
   /// Outputs of a linear tile of `rows` rows: accumulators, weights and one input stay within 32 registers.
-  static constexpr int tile_outputs(int rows) { return rows == 1 ? 8 : rows == 2 ? 6 : rows <= 4 ? 6 : 3; }
-  static constexpr int kTileRowsMax = 8;
+  static constexpr int tile_outputs(int rows) { return rows == 1 ? 8 : 6; }
+  static constexpr int kTileRowsMax = 4;
 
   [[gnu::always_inline]] static inline Avx512Lanes zero() { return {_mm512_setzero_ps()}; }
   [[gnu::always_inline]] static inline Avx512Lanes all(float x) { return {_mm512_set1_ps(x)}; }
   [[gnu::always_inline]] static inline Avx512Lanes load(const float* p) { return {_mm512_loadu_ps(p)}; }
+  /// x in a register: a compiler that reads it from memory again for each product it is in makes loads the limit, of which there is one a cycle.
+  [[gnu::always_inline]] static inline Avx512Lanes held(Avx512Lanes x) {
+    asm("" : "+v"(x.v));
+    return x;
+  }
   /// The first n of 16 floats, zeros after; nothing beyond them is read.
   [[gnu::always_inline]] static inline Avx512Lanes load_first(const float* p, std::int64_t n) {
     return {_mm512_maskz_loadu_ps(mask(n), p)};

@@ -21,6 +21,7 @@ struct PortableLanes {
   static PortableLanes load(const float* p) {
     return each([&](int i) { return p[i]; });
   }
+  static PortableLanes held(const PortableLanes& x) { return x; }
   static PortableLanes load_first(const float* p, std::int64_t n) {
     return each([&](int i) { return i < n ? p[i] : 0.0F; });
   }

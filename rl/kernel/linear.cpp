@@ -15,7 +15,6 @@ constexpr std::int64_t kRowBlockFloats = 128 << 10;
 // balance the threads, large enough to stream.
 constexpr std::int64_t kRangeProducts = 2 << 20;
 constexpr std::int64_t kRangeWeightsMin = 12 << 10;
-constexpr std::int64_t kOutputsMultiple = 24;  // of every tile width
 
 std::int64_t round_up(std::int64_t value, std::int64_t multiple) { return (value + multiple - 1) / multiple * multiple; }
 
@@ -35,7 +34,7 @@ void linear(ThreadPool& pool, const float* x, std::int64_t rows, std::int64_t in
   const std::int64_t fair = total * row_blocks / (pool.threads() * 4);
   const std::int64_t outputs_per_range =
       round_up(std::max(kRangeWeightsMin / in, std::min(kRangeProducts / (in * block_rows), std::max<std::int64_t>(fair, 1))),
-               kOutputsMultiple);
+               kLinearGroup);
   std::int64_t ranges = 0;  // per row block
   for (const LinearOutput& output : outputs) ranges += (output.out + outputs_per_range - 1) / outputs_per_range;
 
@@ -53,7 +52,7 @@ void linear(ThreadPool& pool, const float* x, std::int64_t rows, std::int64_t in
         const std::int64_t first = range * outputs_per_range;
         const std::int64_t y_stride = output.y_stride == 0 ? output.out : output.y_stride;
         const std::int64_t stride = x_stride == 0 ? in : x_stride;
-        if (output.int8 && scratch.size() < static_cast<std::size_t>(kLinearScratchRows * in)) scratch.resize(static_cast<std::size_t>(kLinearScratchRows * in));
+        if (output.int8 && scratch.size() < static_cast<std::size_t>(kLinearGroup * in)) scratch.resize(static_cast<std::size_t>(kLinearGroup * in));
         table.linear({.x = x + row * stride,
                       .rows = std::min(row_block, rows - row),
                       .in = in,

@@ -49,12 +49,12 @@ void linear_tile(const LinearBlock& block, const Rows& weights, std::int64_t row
     L w[O];
 #pragma GCC unroll 8
     for (int o = 0; o < O; ++o) {
-      w[o] = weights.load(o, k);
+      w[o] = L::held(weights.load(o, k));
       if constexpr (kPrefetch) weights.prefetch(O + o, k);
     }
 #pragma GCC unroll 8
     for (int r = 0; r < R; ++r) {
-      const L xr = L::load(x + r * block.x_stride + k);
+      const L xr = L::held(L::load(x + r * block.x_stride + k));
 #pragma GCC unroll 8
       for (int o = 0; o < O; ++o) sums[r * O + o] = L::fma(xr, w[o], sums[r * O + o]);
     }
@@ -90,24 +90,33 @@ void linear_rows(const LinearBlock& block, const Rows& weights, std::int64_t row
   static_cast<void>(((rows == R + 1 && (linear_tile<L, R + 1, O, kPrefetch>(block, weights, row, output), true)) || ...));
 }
 
-/// All rows against outputs [begin, end), O at a time; the weights of O outputs stay in the first-level cache meanwhile, 8-bit ones as fp32.
+/// All rows against outputs [begin, end), whose number is a multiple of O. A few outputs are taken at a time, their weights staying in the second-level cache
+/// (8-bit ones as fp32), and a tile's rows are read once for all of them: of a tile's operands the rows are the larger part.
 template <class L, int O>
 void linear_outputs(const LinearBlock& block, std::int64_t begin, std::int64_t end) {
-  static_assert(O <= kLinearScratchRows);
+  static_assert(kLinearGroup % O == 0);
   constexpr int kMax = L::kTileRowsMax;
   constexpr std::make_integer_sequence<int, kMax> kRows{};
-  for (std::int64_t output = begin; output < end; output += O) {
-    std::int64_t row = 0;
-    PlainRows<L> weights{block.scratch, block.in};
+  for (std::int64_t first = begin; first < end; first += kLinearGroup) {
+    const std::int64_t count = end - first < kLinearGroup ? end - first : kLinearGroup;
+    const PlainRows<L> weights{block.int8 ? block.scratch : block.weight + first * block.in, block.in};
     if (block.int8) {
-      for (int o = 0; o < O; ++o) dequantize_int8_row<L>(block.int8.from(output + o, block.in), block.in, block.scratch + o * block.in);
-    } else {
-      weights.first = block.weight + output * block.in;
-      linear_tile<L, kMax, O, true>(block, weights, 0, output);
+      for (std::int64_t o = 0; o < count; ++o) dequantize_int8_row<L>(block.int8.from(first + o, block.in), block.in, block.scratch + o * block.in);
+    }
+    const auto tiles = [&](auto tile) {
+      for (std::int64_t o = 0; o < count; o += O) tile(PlainRows<L>{weights.first + o * block.in, block.in}, first + o);
+    };
+    std::int64_t row = 0;
+    if (!block.int8) {  // from memory
+      tiles([&](const PlainRows<L>& rows, std::int64_t output) { linear_tile<L, kMax, O, true>(block, rows, 0, output); });
       row = kMax;
     }
-    for (; row + kMax <= block.rows; row += kMax) linear_tile<L, kMax, O, false>(block, weights, row, output);
-    if (row < block.rows) linear_rows<L, O, false>(block, weights, row, static_cast<int>(block.rows - row), output, kRows);
+    for (; row + kMax <= block.rows; row += kMax) {
+      tiles([&](const PlainRows<L>& rows, std::int64_t output) { linear_tile<L, kMax, O, false>(block, rows, row, output); });
+    }
+    if (row == block.rows) continue;
+    const int left = static_cast<int>(block.rows - row);
+    tiles([&](const PlainRows<L>& rows, std::int64_t output) { linear_rows<L, O, false>(block, rows, row, left, output, kRows); });
   }
 }
 
