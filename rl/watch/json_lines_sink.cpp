@@ -1,6 +1,6 @@
 #include "rl/watch/json_lines_sink.h"
 
-#include <cerrno>
+#include <cstdio>
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <string>
@@ -25,35 +25,25 @@ std::string kept_lines(const std::filesystem::path& path, std::int64_t last_step
 }  // namespace
 
 runtime::Result<std::unique_ptr<JsonLinesSink>> JsonLinesSink::open(const std::filesystem::path& file, std::int64_t last_step) {
-  std::error_code error;
-  if (file.has_parent_path()) std::filesystem::create_directories(file.parent_path(), error);
-  if (error) return runtime::errno_status(error.value(), "making the folder of " + file.string());
   const std::string kept = kept_lines(file, last_step);
   const std::filesystem::path fresh = file.string() + ".tmp";
-  std::FILE* out = std::fopen(fresh.c_str(), "wb");
-  if (out == nullptr) return runtime::errno_status(errno, "writing " + fresh.string());
-  const bool written = std::fwrite(kept.data(), 1, kept.size(), out) == kept.size() && std::fflush(out) == 0;
-  if (!written || std::rename(fresh.c_str(), file.c_str()) != 0) {
-    const int reason = errno;
-    std::fclose(out);
+  auto log = LogFile::create(fresh);
+  if (!log.ok()) return log.status();
+  runtime::Status status = log->write(kept);
+  if (status.ok()) status = log->rename(file);
+  if (!status.ok()) {
     std::remove(fresh.c_str());
-    return runtime::errno_status(reason, "writing " + file.string());
+    return status;
   }
-  return std::unique_ptr<JsonLinesSink>(new JsonLinesSink(out, file));
+  return std::unique_ptr<JsonLinesSink>(new JsonLinesSink(std::move(*log)));
 }
-
-JsonLinesSink::~JsonLinesSink() { std::fclose(file_); }
 
 runtime::Status JsonLinesSink::write(const StepRecord& record) {
   nlohmann::ordered_json data = nlohmann::ordered_json::object();
   for (const auto& [name, value] : record.metrics) data[name] = value;  // nlohmann writes what is not finite as null
   nlohmann::ordered_json json = {{"step", record.step}, {"total", record.total}, {"epoch", record.epoch}, {"data", std::move(data)}};
   if (!record.phase.empty()) json["phase"] = record.phase;
-  const std::string line = json.dump() + "\n";
-  if (std::fwrite(line.data(), 1, line.size(), file_) != line.size() || std::fflush(file_) != 0) {
-    return runtime::errno_status(errno, "writing " + path_.string());
-  }
-  return {};
+  return file_.write(json.dump() + "\n");
 }
 
 }  // namespace rl

@@ -2,11 +2,11 @@
 #pragma once
 
 #include <cstdint>
-#include <cstdio>
 #include <filesystem>
 #include <memory>
 #include <string>
 
+#include "rl/watch/log_file.h"
 #include "rl/watch/metrics.h"
 #include "runtime/core/result.h"
 
@@ -20,16 +20,14 @@ class JsonLinesSink : public MetricSink {
   /// replaces what an interrupted one had written past its checkpoint. A last line cut short by a kill goes, too.
   /// Errors: as errno says, with the path.
   static runtime::Result<std::unique_ptr<JsonLinesSink>> open(const std::filesystem::path& file, std::int64_t last_step);
-  ~JsonLinesSink() override;
 
   runtime::Status write(const StepRecord& record) override;
-  std::string place() const override { return path_.string(); }
+  std::string place() const override { return file_.path().string(); }
 
  private:
-  JsonLinesSink(std::FILE* file, std::filesystem::path path) : file_(file), path_(std::move(path)) {}
+  explicit JsonLinesSink(LogFile file) : file_(std::move(file)) {}
 
-  std::FILE* file_;
-  std::filesystem::path path_;
+  LogFile file_;
 };
 
 }  // namespace rl

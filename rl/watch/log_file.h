@@ -1,6 +1,7 @@
-// A file that grows by whole writes, each of which reaches the system at once.
+// A file that grows by whole writes: each reaches the system at once, or leaves nothing behind.
 #pragma once
 
+#include <cstdint>
 #include <cstdio>
 #include <filesystem>
 #include <memory>
@@ -16,8 +17,12 @@ class LogFile {
   /// Makes the folder if need be and opens `path` empty. Errors: as errno says, with the path.
   static runtime::Result<LogFile> create(const std::filesystem::path& path);
 
-  /// Appends and flushes, so that a killed process has lost nothing that was written.
+  /// Appends, so that a killed process has lost nothing that was written. Where not all of it can be written (a full disk) the file is as it was before,
+  /// and a later call may succeed. Errors: as errno says, with the path.
   runtime::Status write(std::string_view bytes);
+
+  /// Gives the file another name, in place of what has it. Errors: as errno says, with that name.
+  runtime::Status rename(const std::filesystem::path& path);
 
   const std::filesystem::path& path() const { return path_; }
 
@@ -29,7 +34,8 @@ class LogFile {
   LogFile(std::filesystem::path path, std::FILE* file) : path_(std::move(path)), file_(file) {}
 
   std::filesystem::path path_;
-  std::unique_ptr<std::FILE, Close> file_;
+  std::unique_ptr<std::FILE, Close> file_;  // unbuffered
+  std::int64_t bytes_ = 0;                  // written whole
 };
 
 }  // namespace rl

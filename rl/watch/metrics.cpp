@@ -14,18 +14,42 @@ void add_distribution(Metrics& metrics, const std::string& name, const std::vect
   metrics[name + "/min"] = *std::min_element(values.begin(), values.end());
 }
 
+namespace {
+
+// Oldest first, up to the first that fails.
+runtime::Status write_all(MetricSink& place, std::deque<StepRecord>& records) {
+  while (!records.empty()) {
+    if (runtime::Status written = place.write(records.front()); !written.ok()) return written;
+    records.pop_front();
+  }
+  return {};
+}
+
+}  // namespace
+
+MetricLogger::~MetricLogger() {
+  for (Sink& sink : sinks_) {
+    if (sink.unwritten.empty()) continue;
+    const runtime::Status written = write_all(*sink.place, sink.unwritten);
+    if (!written.ok()) LOG(warn, "metrics: {}; {} records are lost", written.message(), sink.unwritten.size());
+  }
+}
+
 void MetricLogger::write(const StepRecord& record) {
-  std::erase_if(sinks_, [&](const std::unique_ptr<MetricSink>& sink) {
-    const runtime::Status written = sink->write(record);
-    if (!written.ok()) LOG(warn, "metrics: {}; this log ends here, training goes on", written.message());
-    return !written.ok();
-  });
+  for (Sink& sink : sinks_) {
+    const std::size_t waiting = sink.unwritten.size();
+    if (waiting == kUnwrittenMax) sink.unwritten.pop_front();
+    sink.unwritten.push_back(record);
+    const runtime::Status written = write_all(*sink.place, sink.unwritten);
+    if (!written.ok() && waiting == 0) LOG(warn, "metrics: {}; training goes on, and what could not be written is tried again with each step", written.message());
+    if (written.ok() && waiting > 0) LOG(info, "metrics: {} has the {} records that could not be written before", sink.place->place(), waiting);
+  }
 }
 
 std::vector<std::string> MetricLogger::places() const {
   std::vector<std::string> places;
-  for (const auto& sink : sinks_) {
-    if (std::string place = sink->place(); !place.empty()) places.push_back(std::move(place));
+  for (const Sink& sink : sinks_) {
+    if (std::string place = sink.place->place(); !place.empty()) places.push_back(std::move(place));
   }
   return places;
 }

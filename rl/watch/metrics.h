@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <deque>
 #include <map>
 #include <memory>
 #include <string>
@@ -30,21 +31,34 @@ struct StepRecord {
 class MetricSink {
  public:
   virtual ~MetricSink() = default;
-  /// A failure says why the record was not kept; training goes on.
+  /// A failure says why the record was not kept, and leaves nothing of it behind: the same record may be written again later.
   virtual runtime::Status write(const StepRecord& record) = 0;
   /// The file or folder to look into; empty for a terminal.
   virtual std::string place() const { return ""; }
 };
 
-/// Several sinks as one. A sink that fails is reported once and left out from then on.
+/// Several sinks as one. What a sink could not write (its disk is full) is kept and written with a later record, in order; that is told when it begins and ends.
+/// Not thread-safe.
 class MetricLogger {
  public:
-  void add(std::unique_ptr<MetricSink> sink) { sinks_.push_back(std::move(sink)); }
+  MetricLogger() = default;
+  MetricLogger(MetricLogger&&) = default;
+  MetricLogger& operator=(MetricLogger&&) = default;
+  /// Tries once more, and tells of what is lost.
+  ~MetricLogger();
+
+  void add(std::unique_ptr<MetricSink> sink) { sinks_.push_back({std::move(sink)}); }
   void write(const StepRecord& record);
   std::vector<std::string> places() const;
 
  private:
-  std::vector<std::unique_ptr<MetricSink>> sinks_;
+  struct Sink {
+    std::unique_ptr<MetricSink> place;
+    std::deque<StepRecord> unwritten = {};  // oldest first, kUnwrittenMax at most
+  };
+  static constexpr std::size_t kUnwrittenMax = 10'000;  // some 50 MB
+
+  std::vector<Sink> sinks_;
 };
 
 }  // namespace rl

@@ -154,8 +154,9 @@ Status WandbSink::append(std::string_view message) {
     bytes += piece_bytes(first ? (last ? Piece::kFull : Piece::kFirst) : (last ? Piece::kLast : Piece::kMiddle), data);
     first = false;
   } while (!message.empty());
-  position_ += std::ssize(bytes);
-  return file_.write(bytes);
+  const Status written = file_.write(bytes);
+  if (written.ok()) position_ += std::ssize(bytes);
+  return written;
 }
 
 }  // namespace rl

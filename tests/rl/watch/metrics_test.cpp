@@ -90,18 +90,33 @@ TEST(JsonLinesSink, NamesThePathItCannotWrite) {
   EXPECT_NE(sink.status().message().find("/proc/no/metrics.jsonl"), std::string::npos);
 }
 
-TEST(MetricLogger, GoesOnWithoutASinkThatFails) {
+TEST(MetricLogger, WritesLaterAndInOrderWhatASinkCouldNotTake) {
   struct Failing : MetricSink {
-    explicit Failing(int& calls) : calls(calls) {}
-    runtime::Status write(const StepRecord&) override { return ++calls, runtime::unavailable("gone"); }
-    int& calls;
+    explicit Failing(bool& full, std::vector<std::int64_t>& steps) : full(full), steps(steps) {}
+    runtime::Status write(const StepRecord& record) override {
+      if (full) return runtime::resource_exhausted("full");
+      steps.push_back(record.step);
+      return {};
+    }
+    bool& full;
+    std::vector<std::int64_t>& steps;
   };
-  int calls = 0;
-  MetricLogger logger;
-  logger.add(std::make_unique<Failing>(calls));
-  logger.write({1, 2, 0, {}});
-  logger.write({2, 2, 0, {}});
-  EXPECT_EQ(calls, 1);
+  bool full = false, never = false;
+  std::vector<std::int64_t> steps, others;
+  {
+    MetricLogger logger;
+    logger.add(std::make_unique<Failing>(full, steps));
+    logger.add(std::make_unique<Failing>(never, others));
+    for (const std::int64_t step : {1, 2, 3, 4, 5}) {
+      full = step == 2 || step == 3 || step == 5;
+      logger.write({step, 5, 0, {}});
+      if (step == 3) EXPECT_EQ(steps, (std::vector<std::int64_t>{1}));
+    }
+    EXPECT_EQ(steps, (std::vector<std::int64_t>{1, 2, 3, 4}));
+    full = false;
+  }
+  EXPECT_EQ(steps, (std::vector<std::int64_t>{1, 2, 3, 4, 5})) << "the last try";
+  EXPECT_EQ(others, (std::vector<std::int64_t>{1, 2, 3, 4, 5}));
 }
 
 }  // namespace

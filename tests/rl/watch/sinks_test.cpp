@@ -1,6 +1,8 @@
 // The files of other programs, byte by byte; tests/rl/watch/check_with_python.py reads them with those programs.
 #include <gtest/gtest.h>
+#include <signal.h>
 #include <stdlib.h>
+#include <sys/resource.h>
 
 #include <algorithm>
 #include <cmath>
@@ -133,6 +135,70 @@ TEST(WandbSink, RecordsAreCutAtBlocksAndTheRunKeepsItsId) {
   EXPECT_EQ(files_below(folder.path()).size(), 3u) << "the first start's file is still there";
   EXPECT_EQ(read(folder.path() / "wandb" / "run_id"), id + "\n");
 }
+
+// The process's file-size limit stands for a disk that is full for a while: each file's writes are cut after five bytes.
+class FullDisk : public testing::TestWithParam<const char*> {
+ protected:
+  void SetUp() override {
+    ::signal(SIGXFSZ, SIG_IGN);
+    ::getrlimit(RLIMIT_FSIZE, &usual_);
+    ::unsetenv("TENSORBOARD_DIR");
+    ::unsetenv("WANDB_DIR");
+  }
+  void TearDown() override { set_room(usual_.rlim_cur); }
+  void set_room(rlim_t bytes) const {
+    const rlimit limit{bytes, usual_.rlim_max};
+    ASSERT_EQ(::setrlimit(RLIMIT_FSIZE, &limit), 0);
+  }
+  // The file that grows.
+  std::filesystem::path log() const {
+    for (const auto& file : files_below(folder_.path())) {
+      if (file.filename() != "run_id") return file;
+    }
+    return {};
+  }
+
+  TemporaryFolder folder_;
+  rlimit usual_{};
+};
+
+TEST_P(FullDisk, LeavesNothingInPartAndLosesNothing) {
+  const auto metrics = [](std::int64_t step) {
+    Metrics values = {{"a", static_cast<double>(step)}};
+    if (step > 1) values["b"] = 0.5;  // a column that is new while there is no room
+    return values;
+  };
+  auto logger = open_metric_log({.loggers = {GetParam()}, .folder = folder_.path(), .project = "p", .experiment = "e", .config = {}});
+  ASSERT_TRUE(logger.ok()) << logger.status().to_string();
+  logger->write({1, 4, 0, metrics(1)});
+  const std::string before = read(log());
+  set_room(before.size() + 5);
+  for (const std::int64_t step : {2, 3}) logger->write({step, 4, 0, metrics(step)});
+  EXPECT_EQ(read(log()), before);
+  set_room(usual_.rlim_cur);
+  logger->write({4, 4, 0, metrics(4)});
+
+  const std::string after = read(log()), name = GetParam();
+  ASSERT_GT(after.size(), before.size());
+  if (name == "csv") {
+    EXPECT_EQ(after, "step,total,epoch,phase,a,b\n1,4,0,,1,\n2,4,0,,2,0.5\n3,4,0,,3,0.5\n4,4,0,,4,0.5\n");
+    return;
+  }
+  if (name == "file") {
+    const auto line = [](const std::string& step) { return "{\"step\":" + step + ",\"total\":4,\"epoch\":0,\"data\":{\"a\":" + step + ".0,\"b\":0.5}}\n"; };
+    EXPECT_EQ(after, before + line("2") + line("3") + line("4"));
+    return;
+  }
+  EXPECT_EQ(after.substr(0, before.size()), before);
+  // The others' frames follow each other without a gap: a version and a start before the four, or a header and a run.
+  std::size_t frames = 0, at = name == "wandb" ? 7 : 0;
+  const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(after[i]); };
+  for (; at < after.size(); ++frames) at += name == "wandb" ? 7 + byte(at + 4) + 256 * byte(at + 5) : 16 + byte(at) + 256 * byte(at + 1);
+  EXPECT_EQ(frames, 6u);
+  EXPECT_EQ(at, after.size());
+}
+
+INSTANTIATE_TEST_SUITE_P(MetricLog, FullDisk, testing::Values("file", "csv", "tensorboard", "wandb"), [](const auto& info) { return std::string(info.param); });
 
 TEST(MetricLog, OpensWhatIsNamedAndSaysWhereItIs) {
   const TemporaryFolder folder;
