@@ -243,7 +243,7 @@ int pipeline_command(int argc, char** argv) {
   CLI::App app("Runs the stages of a file in order, each with what the ones before it made; goes on where it was cut off.", "starling pipeline");
   app.footer(
       "Example:\n  folder: runs/toy\n  stages:\n    sft:\n      data: {dataset_name: toy}\n      model.path: toy\n    rl:\n      command: train\n      data: {dataset_name: toy}\n"
-      "      actor_rollout_ref.model.path: ${stages.sft.model}\nA stage also has .adapter, .checkpoint and .folder.");
+      "      actor_rollout_ref.model.path: ${stages.sft.model}\nA stage also has .adapter, .checkpoint and .folder, and with trainer.save_best .best_model, .best_adapter and .best_checkpoint.");
   std::string file;
   std::vector<std::string> overrides;
   std::string address;

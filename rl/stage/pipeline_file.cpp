@@ -18,7 +18,8 @@ using runtime::Result;
 using runtime::Status;
 
 constexpr const char* kFolderKey = "trainer.default_local_dir";
-constexpr const char* kOutputs[] = {"model", "adapter", "checkpoint", "folder"};
+constexpr const char* kOutputs[] = {"model", "adapter", "checkpoint", "best_model", "best_adapter", "best_checkpoint", "folder"};
+constexpr std::string_view kBest = "best_";
 
 const std::regex& reference_pattern() {
   static const std::regex pattern(R"(\$\{stages\.([A-Za-z0-9_-]+)\.([A-Za-z0-9_.-]+)\})");
@@ -97,16 +98,23 @@ Status add_override(PipelineFile& pipeline, const std::string& text) {
   return {};
 }
 
+// What is set last holds.
+bool keeps_best(const PipelineStage& stage) {
+  const auto set = std::find_if(stage.keys.rbegin(), stage.keys.rend(), [](const PipelineKey& key) { return key.key == "trainer.save_best"; });
+  return set != stage.keys.rend() && !set->value.is_null();
+}
+
 Status check_references(const PipelineFile& pipeline, std::size_t index) {
   const PipelineStage& stage = pipeline.stages[index];
   for (const PipelineKey& key : stage.keys) {
     for (const auto& [name, what] : stage_references(key.value)) {
       const std::string at = "stage " + stage.name + ": " + key.key + ": ${stages." + name + "." + what + "}: ";
       const auto end = pipeline.stages.begin() + static_cast<std::ptrdiff_t>(index);
-      const bool before = std::any_of(pipeline.stages.begin(), end, [&, &wanted = name](const PipelineStage& other) { return other.name == wanted; });
-      if (!before) return wrong(key.origin, at + "no stage of that name comes before this one");
+      const auto other = std::find_if(pipeline.stages.begin(), end, [&, &wanted = name](const PipelineStage& candidate) { return candidate.name == wanted; });
+      if (other == end) return wrong(key.origin, at + "no stage of that name comes before this one");
       const std::string& output = what;
-      if (std::none_of(std::begin(kOutputs), std::end(kOutputs), [&](const char* known) { return output == known; })) return wrong(key.origin, at + "a stage has model, adapter, checkpoint and folder");
+      if (std::none_of(std::begin(kOutputs), std::end(kOutputs), [&](const char* known) { return output == known; })) return wrong(key.origin, at + "a stage has model, adapter, checkpoint, each also with best_ before it, and folder");
+      if (output.starts_with(kBest) && !keeps_best(*other)) return wrong(key.origin, at + "set trainer.save_best in stage " + name + ": the metric that its best checkpoint is to be known by");
     }
   }
   return {};
@@ -203,13 +211,18 @@ std::vector<std::pair<std::string, std::string>> stage_references(const ordered_
 
 Result<std::string> stage_output(const PipelineStage& stage, const std::string& what) {
   if (what == "folder") return stage.folder.string();
-  const Result<StageResult> result = find_stage_result(stage.folder);
-  if (!result.ok()) return result.status().with_context("stage " + stage.name + " has no whole checkpoint (trainer.save_freq says when one is saved; without its folder it runs again)");
-  if (what == "checkpoint") return result->checkpoint.string();
-  const fs::path& found = what == "model" ? result->model : result->adapter;
+  const bool best = what.starts_with(kBest);
+  const std::string kind = best ? what.substr(kBest.size()) : what;
+  const Result<StageResult> result = find_stage_result(stage.folder, best);
+  if (!result.ok()) {
+    return result.status().with_context("stage " + stage.name + (best ? " has no best checkpoint (trainer.save_best names the metric that it is the best by; without its folder it runs again)"
+                                                                      : " has no whole checkpoint (trainer.save_freq says when one is saved; without its folder it runs again)"));
+  }
+  if (kind == "checkpoint") return result->checkpoint.string();
+  const fs::path& found = kind == "model" ? result->model : result->adapter;
   if (!found.empty()) return found.string();
-  return runtime::not_found("stage " + stage.name + (what == "model" ? " trained an adapter: take ${stages." + stage.name + ".adapter} beside the model that it began with"
-                                                                     : " trained all weights: take ${stages." + stage.name + ".model}"));
+  const std::string other = "${stages." + stage.name + (best ? ".best_" : ".");
+  return runtime::not_found("stage " + stage.name + (kind == "model" ? " trained an adapter: take " + other + "adapter} beside the model that it began with" : " trained all weights: take " + other + "model}"));
 }
 
 Result<ordered_json> stage_config(const PipelineFile& pipeline, const PipelineStage& stage, bool placeholders) {

@@ -32,10 +32,12 @@ Status PreferenceStage::open(const StageSetup& setup) {
   if (form == PreferenceForm::kSingles && setup.options.batch_rows < 2) {
     return runtime::invalid_argument("data.train_batch_size: starling kto estimates the divergence from responses to other prompts in the batch: set it to at least 2");
   }
+  if (objective->needs_reference() && !setup.options.adapter) reference_ = setup.model;  // an adapter's is the model without it
   if (objective->needs_reference() && setup.config.find_string(kReferencePath).value_or(std::nullopt)) {
-    const Result<std::filesystem::path> reference = resolve_model(setup.config, kReferencePath, setup.options.seed);
+    Result<std::filesystem::path> reference = resolve_model(setup.config, kReferencePath, setup.options.seed);
     if (!reference.ok()) return reference.status();
     if (const Status reads = check_reads_vocabulary(setup.model, *reference, "reference"); !reads.ok()) return reads.with_context(kReferencePath);
+    reference_ = std::move(*reference);
   }
   const Result<ModelConfig> model = ModelConfig::load(setup.model);
   if (!model.ok()) return model.status();
@@ -61,6 +63,10 @@ Status PreferenceStage::open(const StageSetup& setup) {
   if (!feed.ok()) return feed.status().with_context("validation data");
   validation_feed_ = std::move(*feed);
   return {};
+}
+
+std::vector<std::filesystem::path> PreferenceStage::frozen_models() const {
+  return reference_.empty() ? std::vector<std::filesystem::path>{} : std::vector<std::filesystem::path>{reference_};
 }
 
 Status PreferenceStage::start(runtime::Runtime& runtime, const WorkerSlots& slots) {

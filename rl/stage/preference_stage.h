@@ -15,6 +15,7 @@ namespace rl {
 class PreferenceStage : public Stage {
  public:
   runtime::Status open(const StageSetup& setup) override;
+  std::vector<std::filesystem::path> frozen_models() const override;
   std::int64_t batches_per_epoch() const override { return feed_->rows().batches_per_epoch(); }
   runtime::Status start(runtime::Runtime& runtime, const WorkerSlots& slots) override;
   std::vector<ProfiledGroup> profiled_groups() const override { return {profiled("worker", workers_)}; }
@@ -29,6 +30,7 @@ class PreferenceStage : public Stage {
 
  private:
   StageSetup setup_;
+  std::filesystem::path reference_;  // empty where none is loaded
   std::unique_ptr<PreferenceFeed> feed_;
   std::unique_ptr<PreferenceFeed> validation_feed_;  // null without validation data
   WorkerGroup<PreferenceActor> workers_;

@@ -257,11 +257,13 @@ Status StageTrainer::load_checkpoint(const fs::path& folder) {
   return {};
 }
 
-Result<StageResult> find_stage_result(const fs::path& folder) {
-  const std::optional<fs::path> checkpoint = find_latest_checkpoint(folder);
-  if (!checkpoint) return runtime::not_found(folder.string() + ": no complete checkpoint there");
-  StageResult result{.checkpoint = *checkpoint, .model = {}, .adapter = {}, .step = checkpoint_step(*checkpoint).value_or(0)};
+Result<StageResult> find_stage_result(const fs::path& folder, bool best) {
+  std::optional<fs::path> checkpoint;
+  if (!best) checkpoint = find_latest_checkpoint(folder);
+  else if (const auto step = best_checkpoint_step(folder)) checkpoint = checkpoint_path(folder, *step);
   std::error_code ignored;
+  if (!checkpoint || !fs::is_directory(*checkpoint, ignored)) return runtime::not_found(folder.string() + ": no complete checkpoint there");
+  StageResult result{.checkpoint = *checkpoint, .model = {}, .adapter = {}, .step = checkpoint_step(*checkpoint).value_or(0)};
   for (const char* place : {"actor", "."}) {
     const fs::path below = (*checkpoint / place).lexically_normal();
     if (result.model.empty() && fs::exists(below / kModelFolder, ignored)) result.model = below / kModelFolder;

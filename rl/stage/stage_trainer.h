@@ -80,7 +80,7 @@ class StageTrainer {
   CheckpointSaver saver_;  // last, since its thread uses the rest
 };
 
-/// The newest complete checkpoint of a stage's folder, and what it trained up to; for who goes on from there (pipelines).
+/// A complete checkpoint of a stage's folder, and what it trained up to; for who goes on from there (pipelines).
 struct StageResult {
   std::filesystem::path checkpoint;  // global_step_N
   std::filesystem::path model;       // a Hugging Face folder; empty where an adapter was trained
@@ -88,7 +88,7 @@ struct StageResult {
   std::int64_t step = 0;
 };
 
-/// kNotFound: no complete checkpoint there.
-runtime::Result<StageResult> find_stage_result(const std::filesystem::path& folder);
+/// The newest, or the best, which `trainer.save_best` has kept. kNotFound: no such checkpoint there.
+runtime::Result<StageResult> find_stage_result(const std::filesystem::path& folder, bool best = false);
 
 }  // namespace rl

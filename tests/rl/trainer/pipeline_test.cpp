@@ -55,6 +55,21 @@ TEST_F(PipelineTest, TrainingGoesOnFromWhatTheSupervisedStageMade) {
   EXPECT_EQ(numbers(folder_ / "runs" / "sft").size(), 40u);
 }
 
+TEST_F(PipelineTest, TheBestCheckpointOfAStageIsThereForTheNext) {
+  std::string stages = sft_then_train();
+  stages.replace(stages.find("sft.model}"), 10, "sft.best_model}");
+  const std::string file = write(stages);
+  const Outcome unknown = pipeline(file);
+  EXPECT_EQ(unknown.code, 1) << unknown.output;
+  EXPECT_NE(unknown.output.find("set trainer.save_best in stage sft"), std::string::npos) << unknown.output;
+  EXPECT_FALSE(fs::exists(folder_ / "runs"));
+  // The largest loss is that of the first checkpoint.
+  const Outcome run = pipeline(file + " sft.trainer.save_freq=10 sft.trainer.save_best=train/loss sft.trainer.save_best_mode=max");
+  ASSERT_EQ(run.code, 0) << run.output;
+  EXPECT_TRUE(fs::exists(folder_ / "runs" / "sft" / "global_step_40"));
+  EXPECT_NE(read(folder_ / "runs" / "rl" / "config.yaml").find((folder_ / "runs" / "sft" / "global_step_10" / "huggingface").string()), std::string::npos);
+}
+
 // What InstructGPT did: demonstrations, a reward model of pairs, reinforcement learning by that reward model.
 TEST_F(PipelineTest, ARewardModelOfOneStageScoresTheNext) {
   const std::string toy = "dataset_name: toy, toy: {task: copy, letters: 4, length: 2, rows: 256}";
@@ -172,7 +187,7 @@ TEST_F(PipelineTest, MistakesAreToldBeforeAnyStageRuns) {
   };
   for (const Case& wrong : {Case{sft_then_train("    data.trian_files: x\n"), "toy.yaml:14: stage rl: unknown key"}, Case{"stages:\n  rl: {command: trian}\n", "no command"},
                             Case{"stages:\n  a:\n    command: sft\n    model.path: ${stages.b.model}\n", "no stage of that name comes before this one"},
-                            Case{sft_then_train("    trainer.project_name: ${stages.sft.weights}\n"), "a stage has model, adapter, checkpoint and folder"}, Case{"folder: x\n", "no stages"},
+                            Case{sft_then_train("    trainer.project_name: ${stages.sft.weights}\n"), "a stage has model, adapter, checkpoint, each also with best_ before it, and folder"}, Case{"folder: x\n", "no stages"},
                             Case{"stages:\n  sft:\n    config: none.yaml\n", "none.yaml"}, Case{"stage:\n  sft: {}\n", "a pipeline has folder and stages"}, Case{"stages: 5\n", "stages must be a dictionary of stages"},
                             Case{sft_then_train("    optim.lr: 1\n"), "`starling sft` takes it"}}) {
     const Outcome run = pipeline(write(wrong.text));

@@ -190,6 +190,7 @@ TEST_F(PreferenceStageTest, AnswersWithoutTraining) {
     const Outcome dry = run(command, "--dry-run");
     EXPECT_EQ(dry.code, 0) << dry.output;
     EXPECT_NE(dry.output.find("32 an epoch, 128 in all"), std::string::npos) << dry.output;
+    EXPECT_EQ(dry.output.find("frozen model") != std::string::npos, command != "rm") << "the reference: " << dry.output;
     const Outcome check = run(command, command == "rm" ? "--check preference.use_margin=true" : "--check preference.beta=0.2");
     EXPECT_EQ(check.code, 0) << check.output;
     EXPECT_NE(check.output.find("preference."), std::string::npos) << check.output;
@@ -197,6 +198,8 @@ TEST_F(PreferenceStageTest, AnswersWithoutTraining) {
     for (const char* part : {"Example:", "--config-schema"}) EXPECT_NE(help.find(part), std::string::npos) << command;
     EXPECT_FALSE(fs::exists(folder_ / "run"));
   }
+  // An adapter's reference is the model that it stands beside, and some losses have none.
+  for (const char* without : {"model.lora_rank=4", "preference.loss=simpo"}) EXPECT_EQ(run("dpo", std::string("--dry-run ") + without).output.find("frozen model"), std::string::npos) << without;
 }
 
 }  // namespace
