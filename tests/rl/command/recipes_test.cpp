@@ -29,7 +29,9 @@ struct Recipe {
 
 class RecipeTest : public ::testing::Test {
  protected:
-  void make(const std::string& maker) { ASSERT_EQ(std::system((kExamples + maker + " " + folder_.file("data") + " 200 > /dev/null").c_str()), 0); }
+  void make(const std::string& maker, const std::string& arguments = "200") {
+    ASSERT_EQ(std::system((kExamples + maker + " " + folder_.file("data") + " " + arguments + " > /dev/null").c_str()), 0);
+  }
 
   runtime::Result<Config> config(const Recipe& recipe) const {
     ConfigSources sources;
@@ -101,6 +103,25 @@ TEST_F(RecipeTest, SumsToValidateOnAreNotTrainedOn) {
     EXPECT_EQ(questions["test"].count(question), 1u) << question;
     EXPECT_EQ(questions["train"].count(question), 0u) << question;
   }
+}
+
+TEST_F(RecipeTest, SumsAsEquationsAreShownRightAndScoredByTheirLastNumber) {
+  make("arithmetic/make_data.sh", "200 19 1 equation");
+  std::ifstream in(folder_.file("data/train.jsonl"));
+  int rows = 0;
+  for (std::string line; std::getline(in, line); ++rows) {
+    const auto row = nlohmann::json::parse(line);
+    int a = 0, b = 0;
+    char sign = 0;
+    ASSERT_EQ(std::sscanf(row["prompt"][0]["content"].get<std::string>().c_str(), "What is %d %c %d?", &a, &sign, &b), 3) << line;
+    const int answer = sign == '+' ? a + b : a - b;
+    EXPECT_EQ(row["response"], std::to_string(a) + " " + sign + " " + std::to_string(b) + " = " + std::to_string(answer));
+    EXPECT_EQ(row["reward_model"]["ground_truth"], std::to_string(answer));
+  }
+  EXPECT_EQ(rows, 200);
+  const Recipe recipe{"arithmetic/grpo.yaml", {}};
+  EXPECT_EQ(scores(recipe, [](const DataRow& row) { return row.response.value_or(""); }), std::vector<double>(200, 1.0));
+  EXPECT_EQ(scores(recipe, [](const DataRow& row) { return row.ground_truth + " = 7777"; }), std::vector<double>(200, 0.0));
 }
 
 TEST_F(RecipeTest, PairsHaveARightAndAWrongAnswerToTheSameSum) {
