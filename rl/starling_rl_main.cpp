@@ -20,6 +20,7 @@
 #include "rl/rl.h"
 #include "rl/worker/all_reduce_probe.h"
 #include "rl/worker/sft_actor.h"
+#include "runtime/core/standard_streams.h"
 #include "runtime/runtime.h"
 
 namespace {
@@ -55,6 +56,7 @@ void print_usage(std::ostream& out) {
 }  // namespace
 
 int main(int argc, char** argv) {
+  runtime::open_standard_streams();
   runtime::Runtime runtime(argc, argv);
   rl::register_training_actors(runtime);
   rl::register_stage_actors(runtime);
@@ -63,13 +65,13 @@ int main(int argc, char** argv) {
   const std::string_view name = argc < 2 ? "" : argv[1];
   if (name == "--help" || name == "-h") return print_usage(std::cout), 0;
   for (const Command& tool : kTools) {
-    if (name == tool.name) return tool.run(argc - 1, argv + 1);
+    if (name == tool.name) return runtime::finish_standard_output(tool.run(argc - 1, argv + 1));
   }
   if (name == "all-reduce") return rl::all_reduce_command(runtime, argc - 1, argv + 1);  // for starling doctor
   for (const Training& training : kTrainings) {
     if (name != training.name) continue;
     runtime::start_log("driver");
-    return training.run(runtime, argc - 1, argv + 1);
+    return runtime::finish_standard_output(training.run(runtime, argc - 1, argv + 1));
   }
   if (!name.empty()) std::cerr << "error: no command '" << name << "'\n";
   print_usage(std::cerr);

@@ -16,6 +16,7 @@
 #include "placement/autoscaler/config_file.h"
 #include "placement/placement.h"
 #include "runtime/core/nearest.h"
+#include "runtime/core/standard_streams.h"
 #include "runtime/core/version.h"
 #include "runtime/head/cli_head.h"
 #include "runtime/metrics/metrics_server.h"
@@ -391,6 +392,7 @@ std::string mistake(const CLI::App& app, const CLI::ParseError& error) {
 }  // namespace
 
 int main(int argc, char** argv) {
+  runtime::open_standard_streams();
   for (const char* command : kRlCommands) {
     if (argc > 1 && std::strcmp(argv[1], command) == 0) return run_rl(argc, argv);
   }
@@ -405,5 +407,5 @@ int main(int argc, char** argv) {
     std::fprintf(stderr, "error: %s; see starling%s --help\n", mistake(app, error).c_str(), command.c_str());
     return 2;
   }
-  return commands.run();
+  return runtime::finish_standard_output(commands.run());
 }
