@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <set>
 #include <utility>
 
 #include "runtime/core/log.h"
@@ -45,9 +46,12 @@ void add_extra(RewardReport& report, const std::string& name, std::size_t i, dou
   values[i] = value;
 }
 
+// What is counted here has its name: a scorer's own number of that name is reported as scorer/NAME.
 void add_metric(RewardReport& report, const std::string& name, double value) {
-  report.sums["reward/" + name] += value;
-  report.counts["reward/" + name] += 1;
+  static const std::set<std::string> kOurs = {"timeouts", "crashes", "errors", "retries", "overtaken", "failed"};
+  const std::string metric = "reward/" + (kOurs.contains(name) ? "scorer/" + name : name);
+  report.sums[metric] += value;
+  report.counts[metric] += 1;
 }
 
 }  // namespace

@@ -12,9 +12,14 @@
 #include <array>
 #include <cerrno>
 #include <chrono>
+#include <cstdlib>
 #include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <utility>
+#include <vector>
 
 extern char** environ;
 
@@ -105,6 +110,33 @@ void close_if_open(int& descriptor) {
   if (descriptor >= 0) ::close(std::exchange(descriptor, -1));
 }
 
+// Processes that `root` started, and those that they did, as long as the chain of parents holds.
+std::vector<pid_t> descendants_of(pid_t root) {
+  std::multimap<pid_t, pid_t> children;
+  std::error_code error;
+  for (auto entry = std::filesystem::directory_iterator("/proc", error); !error && entry != std::filesystem::directory_iterator(); entry.increment(error)) {
+    const std::string name = entry->path().filename().string();
+    if (name.find_first_not_of("0123456789") != std::string::npos) continue;
+    std::ifstream file(entry->path() / "stat");
+    std::string stat;
+    std::getline(file, stat);  // "PID (NAME) STATE PARENT ...", whatever the name holds
+    const std::size_t end = stat.rfind(')');
+    if (end == std::string::npos || end + 4 >= stat.size()) continue;
+    children.emplace(static_cast<pid_t>(std::atoi(stat.c_str() + end + 4)), static_cast<pid_t>(std::atoi(name.c_str())));
+  }
+  std::vector<pid_t> found;
+  std::vector<pid_t> parents{root};
+  while (!parents.empty()) {
+    const auto [first, last] = children.equal_range(parents.back());
+    parents.pop_back();
+    for (auto child = first; child != last; ++child) {
+      found.push_back(child->second);
+      parents.push_back(child->second);
+    }
+  }
+  return found;
+}
+
 }  // namespace
 
 Result<std::unique_ptr<WorkerProcess>> WorkerProcess::start(const std::vector<std::string>& command) {
@@ -155,7 +187,9 @@ Result<std::unique_ptr<WorkerProcess>> WorkerProcess::copy() {
 
 WorkerProcess::~WorkerProcess() {
   if (pid_ > 0) {
-    ::kill(-pid_, SIGKILL);  // the group: what the scorer started ends as well
+    ::kill(pid_, SIGSTOP);  // it starts nothing meanwhile
+    for (const pid_t other : descendants_of(pid_)) ::kill(other, SIGKILL);  // those with a group or session of their own
+    ::kill(-pid_, SIGKILL);                                                 // the group: also what has lost its parent
     ::waitpid(pid_, nullptr, 0);
   }
   for (int* descriptor : {&socket_, &life_, &output_, &death_}) close_if_open(*descriptor);
