@@ -117,7 +117,8 @@ Status Trainer::begin() {
     const Status status = start_reference();
     if (!status.ok()) return status;
   }
-  if (validation_feed_ && options_.validate_first) {
+  // A run that goes on has the record of it already.
+  if (validation_feed_ && options_.validate_first && (steps_done_ == 0 || options_.validate_only)) {
     const Result<Metrics> validation = validate();
     if (!validation.ok()) return validation.status().with_context("validation before training");
     record({steps_done_, total_steps_, epoch_, *validation});

@@ -1,5 +1,6 @@
 #include "rl/config/judge.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include "rl/config/override.h"
@@ -127,12 +128,19 @@ bool matches_kind(const ordered_json& value, KeyKind kind) {
   return false;
 }
 
+// NaN or an infinity, anywhere in it: nothing can be computed with one, and JSON, in which configurations travel, has no word for it.
+bool has_no_number(const ordered_json& value) {
+  if (value.is_number_float()) return !std::isfinite(value.get<double>());
+  return value.is_structured() && std::any_of(value.begin(), value.end(), has_no_number);
+}
+
 Judgement judge_key(const KeyInfo& info, std::string_view key, const ordered_json& value, const ordered_json& default_value) {
   using Verdict = Judgement::Verdict;
   const std::string name(key);
   const bool below_map = info.key != key;
   if (info.support == KeySupport::kSupported) {
     if (equal_values(value, default_value)) return {};  // null where null is the default, say
+    if (has_no_number(value)) return {Verdict::kInvalid, name + ": expected a finite number, got " + describe_value(value)};
     if (!below_map && !matches_kind(value, info.kind)) {
       return {Verdict::kInvalid, name + ": expected " + std::string(describe_kind(info.kind)) + ", got " + describe_value(value)};
     }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <utility>
 
 #include "rl/data/json_text.h"
@@ -114,6 +115,7 @@ Status check_prompt(const RawRow& row, const RowMapping& mapping, const ordered_
 Result<double> number(const RawRow& row, const std::string& key) {
   const ordered_json& value = row.value.at(key);
   if (!value.is_number() || !std::isfinite(value.get<double>())) return invalid_argument(row.where + ": '" + key + "' must be a number, it is " + json_type_name(value));
+  if (std::abs(value.get<double>()) > std::numeric_limits<float>::max()) return invalid_argument(row.where + ": '" + key + "' is beyond single precision: " + value.dump());
   return value.get<double>();
 }
 

@@ -189,7 +189,11 @@ Result<PipelineFile> PipelineFile::load(const fs::path& file, const std::vector<
     } else if (!own->value.is_string() || own->value.get<std::string>().find("${") != std::string::npos) {
       return wrong(own->origin, "stage " + stage.name + ": " + kFolderKey + " must be a path without references");
     } else {
-      stage.folder = fs::absolute(own->value.get<std::string>(), error);
+      stage.folder = fs::absolute(own->value.get<std::string>(), error).lexically_normal();
+    }
+    for (std::size_t before = 0; before < i; ++before) {
+      if (pipeline.stages[before].folder != stage.folder) continue;
+      return wrong(own == stage.keys.rend() ? file.string() : own->origin, "stage " + stage.name + ": its folder " + stage.folder.string() + " is that of stage " + pipeline.stages[before].name + ": give it one of its own (" + kFolderKey + ")");
     }
   }
   return pipeline;

@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include <cmath>
 #include <cstdlib>
 #include <optional>
 #include <string>
@@ -139,6 +140,11 @@ Result<Metrics> StageTrainer::take_step() {
   ++steps_done_;
   const auto skipped = metrics->find("train/skipped_updates");
   const bool left_out = skipped != metrics->end() && skipped->second != 0;
+  const auto loss = metrics->find("train/loss");
+  if (!left_out && loss != metrics->end() && !std::isfinite(loss->second)) {
+    return runtime::task_failed("step " + std::to_string(steps_done_) + ": its loss is not finite (" + std::to_string(loss->second) +
+                                "): are all numbers of the data (margins, say) and of the configuration of a usual size? The last checkpoint is from before it");
+  }
   lost_ = lost_weights_.observe(steps_done_, left_out, "model");
   if (left_out) LOG(warn, "step {}: its update was left out, since its gradient was not finite: is optim.lr too high?", steps_done_);
   const double seconds = timer.seconds("step");

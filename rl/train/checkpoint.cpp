@@ -148,15 +148,26 @@ std::vector<std::pair<std::int64_t, fs::path>> list_checkpoints(const fs::path& 
   return found;
 }
 
-// ".global_step_12.345.tmp" of a process 345 that is no more.
+// The process that a temporary name speaks of: ".global_step_12.345.tmp", or AtomicFile's "metrics.csv.tmp.345.6".
+std::optional<std::int64_t> maker_of(const std::string& name) {
+  if (name.starts_with(std::string(".") + kFolderPrefix) && name.ends_with(".tmp")) {
+    const std::string stem = name.substr(0, name.size() - 4);
+    return parse_number(std::string_view(stem).substr(stem.rfind('.') + 1));
+  }
+  const std::size_t mark = name.rfind(".tmp.");
+  if (mark == std::string::npos) return std::nullopt;
+  const std::string_view numbers = std::string_view(name).substr(mark + 5);
+  const std::size_t dot = numbers.find('.');
+  if (dot == std::string_view::npos || !parse_number(numbers.substr(dot + 1))) return std::nullopt;
+  return parse_number(numbers.substr(0, dot));
+}
+
+// What a process that is no more left half written.
 void remove_leftovers(const fs::path& root) {
   std::error_code error;
   std::vector<fs::path> leftovers;
   for (auto entry = fs::directory_iterator(root, error); !error && entry != fs::directory_iterator(); entry.increment(error)) {
-    const std::string name = entry->path().filename().string();
-    if (!name.starts_with(std::string(".") + kFolderPrefix) || !name.ends_with(".tmp")) continue;
-    const std::string stem = name.substr(0, name.size() - 4);
-    const auto pid = parse_number(std::string_view(stem).substr(stem.rfind('.') + 1));
+    const auto pid = maker_of(entry->path().filename().string());
     if (pid && (*pid == ::getpid() || (::kill(static_cast<pid_t>(*pid), 0) != 0 && errno == ESRCH))) leftovers.push_back(entry->path());
   }
   for (const fs::path& path : leftovers) fs::remove_all(path, error);

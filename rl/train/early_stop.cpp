@@ -1,7 +1,10 @@
 #include "rl/train/early_stop.h"
 
+#include <algorithm>
 #include <cstdio>
 #include <utility>
+
+#include "runtime/core/log.h"
 
 namespace rl {
 namespace {
@@ -107,7 +110,14 @@ runtime::Status read_goals(const Config& config, SaveBestOptions& save_best, Ear
 
 std::optional<std::string> EarlyStop::observe(const Metrics& metrics) {
   const auto found = metrics.find(options_.goal.metric);
-  if (options_.goal.metric.empty() || found == metrics.end()) return std::nullopt;
+  if (options_.goal.metric.empty()) return std::nullopt;
+  if (found == metrics.end()) {
+    const bool due = !is_of_validation(options_.goal.metric) || std::any_of(metrics.begin(), metrics.end(), [](const auto& metric) { return is_of_validation(metric.first); });
+    if (due && !std::exchange(missed_, true)) {
+      LOG(warn, "trainer.early_stop.metric={}: there is no such metric, so that nothing is stopped early; metrics.jsonl (trainer.logger=[file]) has their names", options_.goal.metric);
+    }
+    return std::nullopt;
+  }
   best_.observe(found->second, options_.goal.larger_is_better, options_.min_delta);
   return reason_to_stop();
 }

@@ -78,6 +78,7 @@ class EarlyStop {
  private:
   EarlyStopOptions options_;
   BestSoFar best_;
+  bool missed_ = false;  // told that the metric is not there
 };
 
 }  // namespace rl

@@ -45,8 +45,10 @@ runtime::Status write_rollout_dump(const RolloutDump& dump, const std::vector<Du
     out << line.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) << '\n';
   }
   out.close();
-  if (!out) return runtime::errno_status(errno != 0 ? errno : EIO, "samples of step " + std::to_string(dump.step) + " to " + file.string());
-  return {};
+  if (out) return {};
+  const int reason = errno != 0 ? errno : EIO;
+  if (!dump.append) std::filesystem::remove(file, error);  // no part of a step's samples, and no empty file
+  return runtime::errno_status(reason, "samples of step " + std::to_string(dump.step) + " to " + file.string());
 }
 
 }  // namespace rl

@@ -28,6 +28,37 @@ Status write_error(int error, const std::filesystem::path& path) {
   return runtime::errno_status(error, what);
 }
 
+// The file that a name stands for: a link is not to be replaced, but what it points to, which need not be there yet.
+std::filesystem::path behind_links(std::filesystem::path path) {
+  std::error_code error;
+  for (int links = 0; links < 40 && std::filesystem::is_symlink(path, error); ++links) {
+    const std::filesystem::path target = std::filesystem::read_symlink(path, error);
+    if (error) break;
+    path = path.parent_path() / target;  // as it is where it is absolute
+  }
+  return path;
+}
+
+bool is_special(const std::filesystem::path& path) {
+  std::error_code error;
+  const std::filesystem::file_status status = std::filesystem::status(path, error);
+  return std::filesystem::exists(status) && !std::filesystem::is_regular_file(status) && !std::filesystem::is_directory(status);
+}
+
+// A device or a pipe takes the bytes as they come.
+Status write_through(const std::filesystem::path& path, std::string_view text) {
+  const int fd = ::open(path.c_str(), O_WRONLY | O_CLOEXEC);
+  if (fd < 0) return write_error(errno, path);
+  Status status;
+  while (status.ok() && !text.empty()) {
+    const ssize_t written = ::write(fd, text.data(), text.size());
+    if (written >= 0) text.remove_prefix(static_cast<std::size_t>(written));
+    else if (errno != EINTR) status = write_error(errno, path);
+  }
+  ::close(fd);
+  return status;
+}
+
 }  // namespace
 
 AtomicFile::AtomicFile(std::filesystem::path path, std::filesystem::path temporary, int fd)
@@ -45,7 +76,9 @@ AtomicFile::~AtomicFile() {
   if (!temporary_.empty()) ::unlink(temporary_.c_str());
 }
 
-Result<AtomicFile> AtomicFile::create(const std::filesystem::path& path, std::uint64_t bytes_expected) {
+Result<AtomicFile> AtomicFile::create(const std::filesystem::path& given, std::uint64_t bytes_expected) {
+  const std::filesystem::path path = behind_links(given);
+  if (is_special(path)) return runtime::invalid_argument(given.string() + ": a device or a pipe is there: name a regular file");
   // O_EXCL rather than mkostemp, which makes files that only their owner can read. The number tells apart two writers of
   // one process, and steps over what a killed process with our id left behind.
   static std::atomic<unsigned> next_number{0};
@@ -128,6 +161,7 @@ Status AtomicFile::commit() {
 }
 
 Status write_file_atomically(const std::filesystem::path& path, std::string_view text) {
+  if (is_special(path)) return write_through(path, text);
   auto file = AtomicFile::create(path, text.size());
   if (!file.ok()) return file.status();
   Status status = file->write(text);

@@ -13,14 +13,14 @@
 
 namespace rl {
 
-/// Writes to a temporary file beside `path`, which commit() syncs and renames over it. Destroyed before that, the
+/// Writes to a temporary file beside `path` (or beside what it links to), which commit() syncs and renames over it. Destroyed before that, the
 /// temporary file is removed and an old file at `path` stays as it was. Not thread-safe.
 /// Files known to be large go past the page cache (O_DIRECT) where the file system can: a checkpoint's pages would be fresh memory, which costs more than the disk, and push out
 /// what is read again.
 class AtomicFile {
  public:
   /// `bytes_expected`, when known, reserves the space, so that a full disk is an error now rather than after a long write.
-  /// Errors: kNotFound (no such folder), kResourceExhausted (disk full, quota), kInvalidArgument (no permission, ...).
+  /// Errors: kNotFound (no such folder), kResourceExhausted (disk full, quota), kInvalidArgument (no permission, a device or a pipe, ...).
   static runtime::Result<AtomicFile> create(const std::filesystem::path& path, std::uint64_t bytes_expected = 0);
 
   AtomicFile(AtomicFile&& other) noexcept;
@@ -47,7 +47,7 @@ class AtomicFile {
   std::size_t in_block_ = 0;
 };
 
-/// The whole of a small file at once: a config.json, say.
+/// The whole of a small file at once: a config.json, say. A device or a pipe (/dev/stdout) takes it as it comes.
 runtime::Status write_file_atomically(const std::filesystem::path& path, std::string_view text);
 
 }  // namespace rl

@@ -93,6 +93,8 @@ TEST(Config, WrongTypesNameTheKeyTheValueAndTheOrigin) {
   EXPECT_EQ(*load({"data.train_batch_size=null"})->get_int("data.train_batch_size"), 1024);  // null stands for the default
   EXPECT_EQ(complaint({"actor_rollout_ref.actor.optim.lr=True"}),
             "actor_rollout_ref.actor.optim.lr: expected a number, got true (from the command line)");
+  EXPECT_NE(complaint({"actor_rollout_ref.actor.optim.lr=nan"}).find("actor_rollout_ref.actor.optim.lr: expected a finite number"), std::string::npos);
+  EXPECT_NE(complaint({"reward.reward_kwargs.overlong_buffer_cfg.penalty_factor=inf"}).find("penalty_factor: expected a finite number"), std::string::npos);
   EXPECT_EQ(complaint({"data.shuffle=1"}), "data.shuffle: expected true or false, got the number 1 (from the command line)");
   EXPECT_EQ(complaint({"data.train_files=[1]"}),
             "data.train_files: expected a string or a list of strings, got a list (from the command line)");

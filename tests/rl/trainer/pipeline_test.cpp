@@ -188,7 +188,7 @@ TEST_F(PipelineTest, MistakesAreToldBeforeAnyStageRuns) {
   for (const Case& wrong : {Case{sft_then_train("    data.trian_files: x\n"), "toy.yaml:14: stage rl: unknown key"}, Case{"stages:\n  rl: {command: trian}\n", "no command"},
                             Case{"stages:\n  a:\n    command: sft\n    model.path: ${stages.b.model}\n", "no stage of that name comes before this one"},
                             Case{sft_then_train("    trainer.project_name: ${stages.sft.weights}\n"), "a stage has model, adapter, checkpoint, each also with best_ before it, and folder"}, Case{"folder: x\n", "no stages"},
-                            Case{"stages:\n  sft:\n    config: none.yaml\n", "none.yaml"}, Case{"stage:\n  sft: {}\n", "a pipeline has folder and stages"}, Case{"stages: 5\n", "stages must be a dictionary of stages"},
+                            Case{"stages:\n  sft:\n    config: none.yaml\n", "none.yaml"}, Case{"stage:\n  sft: {}\n", "a pipeline has folder and stages"}, Case{sft_then_train("    trainer.default_local_dir: " + (folder_ / "runs" / "x" / ".." / "sft").string() + "\n"), "is that of stage sft"}, Case{"stages: 5\n", "stages must be a dictionary of stages"},
                             Case{sft_then_train("    optim.lr: 1\n"), "`starling sft` takes it"}}) {
     const Outcome run = pipeline(write(wrong.text));
     EXPECT_EQ(run.code, 1) << run.output;

@@ -170,6 +170,8 @@ TEST_F(PreferenceStageTest, WhatIsWrongIsSaidBeforeAnythingStarts) {
     EXPECT_NE(refused.output.find(part), std::string::npos) << refused.output;
   };
   refuses("dpo", "preference.beta=0", "preference.beta");
+  const std::string huge = write("huge.jsonl", "{\"prompt\": \"a\", \"chosen\": \"b\", \"rejected\": \"c\", \"margin\": 1e300}\n");
+  refuses("rm", "preference.use_margin=true data.train_batch_size=1 data.train_files=" + huge, huge + ":1: 'margin' is beyond single precision");
   refuses("dpo", "preference.loss=kto", "preference.loss");
   refuses("dpo", "preference.loss=ipo preference.label_smoothing=0.1", "preference.label_smoothing goes with preference.loss=sigmoid and simpo, not with ipo");
   refuses("dpo", "preference.loss=orpo preference.sft_weight=1", "preference.sft_weight");

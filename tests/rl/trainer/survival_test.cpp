@@ -45,7 +45,7 @@ TEST_F(SurvivalTest, KilledWhileACheckpointIsWrittenARunGoesOnWithTheSameNumbers
 
 // The first Ctrl-C ends the step and saves it, whatever trainer.save_freq.
 TEST_F(SurvivalTest, AnInterruptedRunIsSavedAndGoesOnWithTheSameNumbers) {
-  const std::string options = "trainer.total_training_steps=40 trainer.save_freq=1000 trainer.default_local_dir=";
+  const std::string options = "trainer.total_training_steps=40 trainer.save_freq=1000 trainer.test_freq=4 trainer.default_local_dir=";
   const fs::path whole = folder_ / "whole", cut = folder_ / "cut";
   const Outcome run = train(options + whole.string());
   ASSERT_EQ(run.code, 0) << run.output;

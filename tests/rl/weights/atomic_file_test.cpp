@@ -1,11 +1,17 @@
 #include "rl/weights/atomic_file.h"
 
 #include <gtest/gtest.h>
+#include <fcntl.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include <csignal>
+#include <filesystem>
+#include <fstream>
 
 #include "test_files.h"
+#include "tests/support/temporary_folder.h"
 
 namespace rl {
 namespace {
@@ -67,6 +73,31 @@ TEST(AtomicFile, LargeFilesHoldWhatWasWritten) {
     ASSERT_TRUE(moved.commit().ok());
     EXPECT_TRUE(testing::read_file(path) == bytes) << "in pieces of " << piece;
   }
+}
+
+TEST(AtomicFile, WhatIsNoRegularFileStaysWhatItIs) {
+  const support::TemporaryFolder folder;
+  const std::filesystem::path file = folder.path() / "file", link = folder.path() / "link", pipe = folder.path() / "pipe";
+  std::ofstream(file) << "old";
+  std::filesystem::create_symlink("file", link);
+  ASSERT_TRUE(write_file_atomically(link, "new").ok());
+  EXPECT_TRUE(std::filesystem::is_symlink(link));
+  std::string text;
+  std::getline(std::ifstream(file) >> std::ws, text);
+  EXPECT_EQ(text, "new");
+
+  ASSERT_EQ(::mkfifo(pipe.c_str(), 0600), 0);
+  const int reader = ::open(pipe.c_str(), O_RDONLY | O_NONBLOCK);
+  ASSERT_TRUE(write_file_atomically(pipe, "through").ok());
+  char bytes[16] = {};
+  EXPECT_EQ(::read(reader, bytes, sizeof bytes), 7);
+  EXPECT_STREQ(bytes, "through");
+  ::close(reader);
+  EXPECT_TRUE(std::filesystem::is_fifo(pipe));
+  EXPECT_EQ(AtomicFile::create(pipe).status().code(), runtime::ErrorCode::kInvalidArgument);
+  EXPECT_TRUE(write_file_atomically("/dev/null", "gone").ok());
+  EXPECT_TRUE(std::filesystem::is_character_file("/dev/null"));
+  EXPECT_EQ(write_file_atomically("/dev/full", "x").code(), runtime::ErrorCode::kResourceExhausted);
 }
 
 TEST(AtomicFile, MissingFolderIsNamed) {
