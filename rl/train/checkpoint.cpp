@@ -239,7 +239,10 @@ Status verify_checkpoint(const fs::path& folder) {
   const Result<nlohmann::ordered_json> manifest = read_checkpoint_json(folder, kManifest);
   if (!manifest.ok()) return manifest.status();
   const auto files = manifest->find("files");
-  if (files == manifest->end() || !files->is_array()) return runtime::invalid_argument(folder.string() + ": manifest.json lists no files");
+  if (files == manifest->end() || !files->is_array() || files->empty()) return runtime::invalid_argument(folder.string() + ": manifest.json lists no files");
+  const auto step = manifest->find("step");
+  const auto named = checkpoint_step(folder);
+  if (named && step != manifest->end() && *step != *named) return runtime::invalid_argument(folder.string() + ": it is of step " + step->dump() + ", as manifest.json says: give the folder its name back");
   for (const auto& entry : *files) {
     const bool complete = entry.is_object() && entry.contains("path") && entry["path"].is_string() && entry.contains("bytes") &&
                           entry["bytes"].is_number_unsigned() && entry.contains("xxh3_128") && entry["xxh3_128"].is_string();

@@ -115,6 +115,29 @@ TEST_F(Checkpoint, ALostPointerDoesNotLoseTheCheckpoint) {
   EXPECT_EQ(find_latest_checkpoint(root_), root_ / "global_step_11");
 }
 
+TEST_F(Checkpoint, AManifestOfNothingOrOfAnotherStepIsNone) {
+  ASSERT_TRUE(save(3).ok());
+  ASSERT_TRUE(save(5).ok());
+  ASSERT_TRUE(verify_checkpoint(root_ / "global_step_5").ok());
+  std::filesystem::rename(root_ / "global_step_5", root_ / "global_step_7");
+  EXPECT_NE(verify_checkpoint(root_ / "global_step_7").message().find("it is of step 5"), std::string::npos);
+  EXPECT_EQ(find_latest_checkpoint(root_), root_ / "global_step_3");
+  std::ofstream(root_ / "global_step_3" / "manifest.json") << R"({"step": 3, "files": []})";
+  EXPECT_NE(verify_checkpoint(root_ / "global_step_3").message().find("lists no files"), std::string::npos);
+}
+
+TEST_F(Checkpoint, WhatAKilledProcessLeftIsRemoved) {
+  const pid_t gone = ::fork();
+  if (gone == 0) ::_exit(0);
+  ::waitpid(gone, nullptr, 0);
+  std::filesystem::create_directories(root_);
+  const std::string mine = "metrics.csv.tmp." + std::to_string(::getppid()) + ".1";  // of a process that runs
+  const std::vector<std::string> names = {"latest_checkpointed_iteration.txt.tmp." + std::to_string(gone) + ".4", "notes.tmp.x.1", "a.tmp.1", mine};
+  for (const std::string& name : names) std::ofstream(root_ / name) << "x";
+  ASSERT_TRUE(save(1).ok());
+  EXPECT_EQ(entries(), (std::vector<std::string>{"a.tmp.1", "global_step_1", "latest_checkpointed_iteration.txt", mine, "notes.tmp.x.1"}));
+}
+
 // The process's file-size limit stands for a disk that is full: the write fails half way in both cases.
 TEST_F(Checkpoint, FullDiskKeepsTheOldOneWhole) {
   ASSERT_TRUE(save(1).ok());
