@@ -14,6 +14,7 @@
 
 #include "rl/model/lora.h"
 #include "rl/model/model_config.h"
+#include "rl/train/checkpoint.h"
 #include "rl/train/toy_model.h"
 #include "tests/support/temporary_folder.h"
 
@@ -108,9 +109,11 @@ TEST_F(EvalCommand, WritesAPageWithEveryAnswer) {
 }
 
 TEST_F(EvalCommand, FindsTheModelInACheckpoint) {
-  std::filesystem::create_directories(file("run/global_step_5/actor"));
-  std::filesystem::rename(folder_.file("model"), file("run/global_step_5/actor/huggingface"));
-  std::ofstream(file("run/global_step_5/manifest.json")) << R"({"files":[]})";
+  auto checkpoint = CheckpointWriter::begin(file("run"), 5);
+  ASSERT_TRUE(checkpoint.ok()) << checkpoint.status().to_string();
+  std::filesystem::create_directories(checkpoint->folder() / "actor");
+  std::filesystem::rename(folder_.file("model"), checkpoint->folder() / "actor" / "huggingface");
+  ASSERT_TRUE(checkpoint->commit({"actor/huggingface/config.json"}).ok());
   const std::vector<std::string> rest = {"--data", "toy", "--limit", "2", "--max-tokens", "4"};
   for (const std::string& model : {file("run"), file("run/global_step_5"), file("run/global_step_5/actor/huggingface")}) {
     std::vector<std::string> arguments = {"--model", model};
