@@ -1,4 +1,5 @@
 // starling-rl: the program that links LibTorch. `starling` runs it for the commands below; the cluster runs it for their workers.
+#include <csignal>
 #include <iostream>
 #include <span>
 #include <string_view>
@@ -57,6 +58,7 @@ void print_usage(std::ostream& out) {
 
 int main(int argc, char** argv) {
   runtime::open_standard_streams();
+  std::signal(SIGXFSZ, SIG_IGN);  // a file-size limit is like a full disk: an error of the write, which training outlives
   runtime::Runtime runtime(argc, argv);
   rl::register_training_actors(runtime);
   rl::register_stage_actors(runtime);

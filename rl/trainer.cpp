@@ -28,7 +28,7 @@ Result<Metrics> Trainer::take_step() {
   if (!options_.rollout_folder.empty()) {
     const Result<std::vector<std::vector<float>>> advantages = advantages_of_samples(*samples, *credit);
     if (!advantages.ok()) return advantages.status();
-    keep_samples({options_.rollout_folder, steps_done_ + 1}, samples->batches, samples->tasks, samples->scores, samples->extras, *advantages);
+    keep_samples(rollout_dumper_, {options_.rollout_folder, steps_done_ + 1}, samples->batches, samples->tasks, samples->scores, samples->extras, *advantages);
     timer.lap("dump_rollouts");
   }
 
@@ -149,7 +149,8 @@ Status Trainer::train(std::int64_t last) {
       metrics->insert(validation->begin(), validation->end());
     }
     watch(*metrics);
-    const bool best = lost_.ok() && (validates || due(options_.save_interval)) && saver_.is_best(steps_done_, *metrics, validates);
+    saver_.check_goal(steps_done_, *metrics, validates);
+    const bool best = lost_.ok() && (validates || due(options_.save_interval)) && saver_.is_best(steps_done_, *metrics);
     saver_.tell(*metrics);
     // Before the checkpoint: who continues from it finds the step in the logs, whenever this run was killed.
     record({steps_done_, total_steps_, epoch_, std::move(*metrics)});
@@ -174,7 +175,7 @@ void Trainer::record(const StepRecord& record) {
 }
 
 // Training is worth more than what is kept to look at: a full disk does not end it.
-void Trainer::keep_samples(const RolloutDump& dump, const std::vector<ObjectRef<RolloutBatch>>& batches, const std::vector<std::vector<RewardTask>>& tasks,
+void Trainer::keep_samples(RolloutDumper& dumper, const RolloutDump& dump, const std::vector<ObjectRef<RolloutBatch>>& batches, const std::vector<std::vector<RewardTask>>& tasks,
                            const std::vector<std::vector<double>>& scores, const std::vector<std::vector<std::map<std::string, double>>>& extras, const std::vector<std::vector<float>>& advantages) {
   auto texts = reward_.fetch(&RewardActor::texts, split(batches), split(tasks), split(scores), std::numeric_limits<std::int64_t>::max());
   if (!texts.ok()) {
@@ -187,8 +188,15 @@ void Trainer::keep_samples(const RolloutDump& dump, const std::vector<ObjectRef<
     const std::size_t i = samples.size();
     samples.push_back({.text = std::move(text), .advantages = i < advantages.size() ? advantages[i] : std::vector<float>(), .extras = i < of_each.size() ? of_each[i] : std::map<std::string, double>()});
   }
-  const Status kept = write_rollout_dump(dump, samples);
-  if (!kept.ok()) LOG(warn, "{}; training goes on", kept.message());
+  dumper.write(dump, samples);
+}
+
+Status Trainer::flush_logs() {
+  Status first = logger_.flush();
+  for (RolloutDumper* dumper : {&rollout_dumper_, &validation_dumper_}) {
+    if (Status written = dumper->flush(); first.ok()) first = std::move(written);
+  }
+  return first;
 }
 
 Result<Metrics> Trainer::validate() {
@@ -220,7 +228,7 @@ Result<Metrics> Trainer::validate() {
       }
     }
     if (!options_.validation_folder.empty()) {
-      keep_samples({options_.validation_folder, steps_done_, &prompts != &rounds->front()}, batches, prompts.tasks, scores, extras_of(*reports), {});
+      keep_samples(validation_dumper_, {options_.validation_folder, steps_done_, &prompts != &rounds->front()}, batches, prompts.tasks, scores, extras_of(*reports), {});
     }
     const std::int64_t missing = options_.shown_samples - static_cast<std::int64_t>(texts.size());
     if (missing <= 0) continue;

@@ -74,6 +74,9 @@ class Trainer {
   /// Continues from `folder`, a global_step_N. kInvalidArgument: damaged, or of other data or another model.
   runtime::Status load_checkpoint(const std::filesystem::path& folder);
 
+  /// Writes what a full disk held back of metrics and samples. Errors: why some of it still cannot be written; it is kept for another try.
+  runtime::Status flush_logs();
+
   /// Called after every step, warm start included.
   void on_step(std::function<void(const StepRecord&)> callback) { on_step_ = std::move(callback); }
 
@@ -222,7 +225,7 @@ class Trainer {
   void scale_rewards(Credit& credit);
   runtime::Status penalize(const StepSamples& samples, Credit& credit);
   std::vector<SampleUse> use_of(const StepSamples& samples) const;
-  void keep_samples(const RolloutDump& dump, const std::vector<runtime::ObjectRef<RolloutBatch>>& batches, const std::vector<std::vector<RewardTask>>& tasks,
+  void keep_samples(RolloutDumper& dumper, const RolloutDump& dump, const std::vector<runtime::ObjectRef<RolloutBatch>>& batches, const std::vector<std::vector<RewardTask>>& tasks,
                     const std::vector<std::vector<double>>& scores, const std::vector<std::vector<std::map<std::string, double>>>& extras, const std::vector<std::vector<float>>& advantages);
   runtime::Result<std::vector<std::vector<float>>> advantages_of_samples(const StepSamples& samples, const Credit& credit);
   void record(const StepRecord& record);
@@ -259,6 +262,8 @@ class Trainer {
   std::unique_ptr<PromptFeed> demonstration_feed_;  // null without a warm start
   std::unique_ptr<PromptFeed> validation_feed_;     // null without validation data
   MetricLogger logger_;
+  RolloutDumper rollout_dumper_;
+  RolloutDumper validation_dumper_;
   std::function<void(const StepRecord&)> on_step_;
   StepProfiler profiler_;
   bool begun_ = false;

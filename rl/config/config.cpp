@@ -1,10 +1,12 @@
 #include "rl/config/config.h"
 
 #include <cmath>
+#include <utility>
 
 #include "rl/config/config_builder.h"
 #include "rl/config/judge.h"
 #include "rl/config/keys.h"
+#include "rl/config/references.h"
 #include "rl/config/yaml.h"
 
 namespace rl {
@@ -77,6 +79,12 @@ Result<Config> Config::from_json(const ordered_json& tree) {
   return config;
 }
 
+Config Config::with_tree(ordered_json tree) const {
+  Config changed = *this;
+  changed.tree_ = std::move(tree);
+  return changed;
+}
+
 const ordered_json* Config::find(std::string_view key) const {
   const ordered_json* at = &tree_;
   std::size_t start = 0;
@@ -107,13 +115,18 @@ runtime::Status Config::out_of_range(std::string_view key, std::string_view expe
 
 std::string Config::origin(std::string_view key) const {
   std::string name = keys_->canonical(key);
+  const std::string whole = name;
   while (true) {  // a value inside a list or dictionary came with what encloses it
     const auto at = origins_.find(name);
     if (at != origins_.end()) return "from " + at->second;
     const std::size_t dot = name.rfind('.');
-    if (dot == std::string::npos) return "from the defaults";
+    if (dot == std::string::npos) break;
     name.resize(dot);
   }
+  // Many defaults are the value of another key, which the user may have set.
+  const KeyInfo* row = keys_->find(whole);
+  const std::optional<std::string> source = row != nullptr ? referred_key(row->default_text, whole) : std::nullopt;
+  return source && is_set(*source) ? "as " + *source + ", " + origin(*source) : "from the defaults";
 }
 
 std::string Config::to_yaml() const {

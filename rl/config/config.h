@@ -40,6 +40,9 @@ class Config {
   /// From what to_json() gave (how a driver hands its configuration to its workers). Origins are "the driver".
   static runtime::Result<Config> from_json(const nlohmann::ordered_json& tree);
 
+  /// The same configuration with values that the program changed in its tree (a model's name became its folder, say): messages go on naming where the user set them.
+  Config with_tree(nlohmann::ordered_json tree) const;
+
   runtime::Result<std::int64_t> get_int(std::string_view key) const;
   runtime::Result<double> get_float(std::string_view key) const;
   runtime::Result<bool> get_bool(std::string_view key) const;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "rl/config/idle_keys.h"
 #include "rl/config/judge.h"
 #include "rl/config/key_path.h"
 #include "rl/config/keys.h"
@@ -216,6 +217,11 @@ void ConfigBuilder::note_choices() {
   constexpr char kEstimator[] = "algorithm.adv_estimator";
   if (keys_.find(kEstimator) != nullptr && !config_.is_set(kEstimator))
     config_.notes_.push_back(std::string(kEstimator) + " is not set: grpo (verl's default is gae)");
+  std::vector<std::string> set_keys;
+  for (const auto& [key, origin] : config_.origins_) {
+    if (config_.find(key) != nullptr) set_keys.push_back(key);  // not deleted
+  }
+  for (std::string& note : idle_key_notes(config_, keys_, set_keys)) config_.notes_.push_back(std::move(note));
 }
 
 Result<Config> ConfigBuilder::finish() {

@@ -49,6 +49,18 @@ std::string trimmed(std::string_view text) {
   return std::string(text.substr(first, text.find_last_not_of(" \t") - first + 1));
 }
 
+// "." leads to the section that the value stands in, each further dot one section up.
+std::string absolute(const std::string& target, const std::string& path) {
+  if (target.empty() || target[0] != '.') return target;
+  std::size_t dots = 0;
+  while (dots < target.size() && target[dots] == '.') ++dots;
+  std::vector<std::string> parts = split(path, '.');
+  parts.resize(parts.size() > dots ? parts.size() - dots : 0);
+  std::string out;
+  for (const std::string& part : parts) out += part + ".";
+  return out + target.substr(dots);
+}
+
 class Resolver {
  public:
   Resolver(const ordered_json& root, const KeyTable& keys) : root_(root), keys_(keys) {}
@@ -151,18 +163,6 @@ class Resolver {
     return invalid_argument("the resolver '" + name + "' is not supported: there are oc.select and oc.env");
   }
 
-  /// "." leads to the section that the value stands in, each further dot one section up.
-  static std::string absolute(const std::string& target, const std::string& path) {
-    if (target.empty() || target[0] != '.') return target;
-    std::size_t dots = 0;
-    while (dots < target.size() && target[dots] == '.') ++dots;
-    std::vector<std::string> parts = split(path, '.');
-    parts.resize(parts.size() > dots ? parts.size() - dots : 0);
-    std::string out;
-    for (const std::string& part : parts) out += part + ".";
-    return out + target.substr(dots);
-  }
-
   /// The resolved value at a path; empty when there is none.
   Result<std::optional<ordered_json>> lookup(const std::string& path) {
     const ordered_json* at = &root_;
@@ -196,6 +196,15 @@ class Resolver {
 
 Result<ordered_json> resolve_references(const ordered_json& tree, const KeyTable& keys) {
   return Resolver(tree, keys).node(tree, "");
+}
+
+std::optional<std::string> referred_key(std::string_view value, const std::string& path) {
+  constexpr std::string_view kSelect = "oc.select:";
+  if (!value.starts_with("${") || !value.ends_with('}')) return std::nullopt;
+  value = value.substr(2, value.size() - 3);
+  if (value.starts_with(kSelect)) value = value.substr(kSelect.size(), value.find(',') - kSelect.size());
+  if (value.empty() || value.find_first_of("${}:,") != std::string_view::npos) return std::nullopt;
+  return absolute(trimmed(value), path);
 }
 
 }  // namespace rl

@@ -207,6 +207,7 @@ Result<std::optional<DatasetOptions>> dataset_options(const Config& config, Spli
   if (!read.status().ok()) return read.status();
   const std::optional<std::string> python = read.find_string("data.custom_cls.path");
   if (python && !python->empty()) {
+    if (!options.name.empty()) return invalid_argument("data.custom_cls.path makes the rows of files, and data.dataset_name=" + options.name + " has none: set one of the two");
     options.python = {.path = *python, .name = read.find_string("data.custom_cls.name").value_or(""), .model = read.find_string("actor_rollout_ref.model.path").value_or(""), .config = {}};
     if (options.python.name.empty()) return config.out_of_range("data.custom_cls.name", "the name of a class in data.custom_cls.path");
     if (const auto* section = config.find("data")) options.python.config = *section;

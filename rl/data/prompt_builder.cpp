@@ -90,7 +90,7 @@ Result<std::vector<std::int32_t>> PromptBuilder::encode(const DataRow& row) cons
   // A template writes the special tokens itself.
   Result<std::vector<std::int32_t>> ids = tokenizer_->encode(*prompt, /*add_special_tokens=*/!row.is_chat());
   if (!ids.ok()) return ids.status().with_context(row.where);
-  if (ids->empty()) return invalid_argument(row.where + ": the prompt is empty");
+  if (ids->empty()) return invalid_argument(row.where + (prompt->empty() ? ": the prompt is empty" : ": the tokenizer has no token for any character of the prompt: does it belong to the model, and to this language?"));
   return ids;
 }
 

@@ -1,9 +1,9 @@
 #include "rl/reward/reward_function.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <limits>
-#include <set>
 #include <utility>
 
 #include "runtime/core/log.h"
@@ -30,13 +30,16 @@ const char* kind_of(ScoreFailure failure) {
 
 std::string describe(const ScoreRequest& request, const Score& score) { return request.where + ": " + kind_of(score.failure) + " (" + score.message + ")"; }
 
+// What is counted of calls, as `reward/NAME`.
+constexpr std::array<std::pair<const char*, std::int64_t ScoreCounts::*>, 5> kCounts = {{{"timeouts", &ScoreCounts::timeouts},
+                                                                                          {"crashes", &ScoreCounts::crashes},
+                                                                                          {"errors", &ScoreCounts::errors},
+                                                                                          {"retries", &ScoreCounts::retries},
+                                                                                          {"overtaken", &ScoreCounts::overtaken}}};
+constexpr const char* kFailed = "failed";  // samples
+
 void count(RewardReport& report, const ScoreCounts& counts) {
-  const auto add = [&report](const char* name, std::int64_t value) { report.counts[std::string("reward/") + name] += static_cast<double>(value); };
-  add("timeouts", counts.timeouts);
-  add("crashes", counts.crashes);
-  add("errors", counts.errors);
-  add("retries", counts.retries);
-  add("overtaken", counts.overtaken);
+  for (const auto& [name, value] : kCounts) report.counts[std::string("reward/") + name] += static_cast<double>(counts.*value);
 }
 
 // What the scorers say of sample `i` beside its score: kept by sample, and as a mean over them.
@@ -48,8 +51,8 @@ void add_extra(RewardReport& report, const std::string& name, std::size_t i, dou
 
 // What is counted here has its name: a scorer's own number of that name is reported as scorer/NAME.
 void add_metric(RewardReport& report, const std::string& name, double value) {
-  static const std::set<std::string> kOurs = {"timeouts", "crashes", "errors", "retries", "overtaken", "failed"};
-  const std::string metric = "reward/" + (kOurs.contains(name) ? "scorer/" + name : name);
+  const bool ours = name == kFailed || std::any_of(kCounts.begin(), kCounts.end(), [&](const auto& count) { return name == count.first; });
+  const std::string metric = "reward/" + (ours ? "scorer/" + name : name);
   report.sums[metric] += value;
   report.counts[metric] += 1;
 }
@@ -139,7 +142,7 @@ Result<RewardReport> RewardFunction::score(std::span<const ScoreRequest> request
     add_metric(report, "overlong", penalty < 0 ? 1.0 : 0.0);
   }
   const auto failed = static_cast<std::size_t>(std::count(report.left_out.begin(), report.left_out.end(), std::uint8_t{1}));
-  report.counts["reward/failed"] = static_cast<double>(failed);
+  report.counts[std::string("reward/") + kFailed] = static_cast<double>(failed);
   if (failed == 0) return report;
   if (failed == requests.size() && failed >= kManySamples) return runtime::task_failed("reward: none of " + std::to_string(failed) + " samples has a score; the first: " + first_failure);
   if (failure_is_error_) return runtime::task_failed("reward: no score for a sample: " + first_failure + "; reward.on_failure=exclude leaves such samples out");

@@ -199,7 +199,8 @@ Status StageTrainer::train() {
       LOG(info, "stopping after step {}: {}", steps_done_, *reason);
       stopping_ = true;
     }
-    const bool best = lost_.ok() && (validates || due(options().save)) && saver_.is_best(steps_done_, *metrics, validates);
+    saver_.check_goal(steps_done_, *metrics, validates);
+    const bool best = lost_.ok() && (validates || due(options().save)) && saver_.is_best(steps_done_, *metrics);
     saver_.tell(*metrics);
     // Before the checkpoint: a run that is killed in between goes on from an older one, and drops the records behind it. The other way round a record would be missing.
     record({steps_done_, total_steps_, stage_->epoch(), std::move(*metrics)});
@@ -266,7 +267,10 @@ Status StageTrainer::load_checkpoint(const fs::path& folder) {
 Result<StageResult> find_stage_result(const fs::path& folder, bool best) {
   std::optional<fs::path> checkpoint;
   if (!best) checkpoint = find_latest_checkpoint(folder);
-  else if (const auto step = best_checkpoint_step(folder)) checkpoint = checkpoint_path(folder, *step);
+  else if (const auto step = best_checkpoint_step(folder)) {
+    checkpoint = checkpoint_path(folder, *step);
+    if (const Status whole = verify_checkpoint(*checkpoint); !whole.ok()) return whole.with_context("the best checkpoint");
+  }
   std::error_code ignored;
   if (!checkpoint || !fs::is_directory(*checkpoint, ignored)) return runtime::not_found(folder.string() + ": no complete checkpoint there");
   StageResult result{.checkpoint = *checkpoint, .model = {}, .adapter = {}, .step = checkpoint_step(*checkpoint).value_or(0)};

@@ -33,6 +33,9 @@ class StageTrainer {
   /// the last is waited for. One that cannot be written does not stop the training, unless it is the last: fit() returns that failure at the end. kTaskFailed: ten updates in a row had no finite gradient.
   runtime::Status fit();
 
+  /// Writes what a full disk held back of the metrics. Errors: why some of it still cannot be written; it is kept for another try.
+  runtime::Status flush_logs() { return logger_.flush(); }
+
   /// Called after every step.
   void on_step(std::function<void(const StepRecord&)> callback) { on_step_ = std::move(callback); }
 

@@ -84,17 +84,17 @@ void CheckpointSaver::note_failure(const Status& failure) {
   if (best_before_) best_ = *std::exchange(best_before_, {});  // another one may become the best that is kept
 }
 
-bool CheckpointSaver::is_best(std::int64_t step, const Metrics& metrics, bool validated) {
+void CheckpointSaver::check_goal(std::int64_t step, const Metrics& metrics, bool validated) {
   const Goal& goal = options_.best.goal;
-  if (goal.metric.empty()) return false;
+  if (goal.metric.empty() || metric_missed_ || metrics.contains(goal.metric) || (is_of_validation(goal.metric) && !validated)) return;
+  metric_missed_ = true;
+  LOG(warn, "step {}: trainer.save_best={}: there is no such metric, so that no checkpoint is the best; metrics.jsonl (trainer.logger=[file]) has their names", step, goal.metric);
+}
+
+bool CheckpointSaver::is_best(std::int64_t step, const Metrics& metrics) {
+  const Goal& goal = options_.best.goal;
   const auto found = metrics.find(goal.metric);
-  if (found == metrics.end()) {
-    if (!metric_missed_ && (validated || !is_of_validation(goal.metric))) {
-      metric_missed_ = true;
-      LOG(warn, "step {}: trainer.save_best={}: there is no such metric, so that no checkpoint is the best; metrics.jsonl (trainer.logger=[file]) has their names", step, goal.metric);
-    }
-    return false;
-  }
+  if (goal.metric.empty() || found == metrics.end()) return false;
   finish();  // which may have been the best
   const Best before = best_;
   if (!best_.metric.observe(found->second, goal.larger_is_better)) return false;

@@ -45,9 +45,12 @@ class CheckpointSaver {
   /// Waits for the checkpoint that is being written, if one is.
   void finish();
 
+  /// For every step: tells once where the metric that decides which checkpoint is the best is not among its metrics, while one of that name can still be chosen.
+  void check_goal(std::int64_t step, const Metrics& metrics, bool validated);
+
   /// Whether a checkpoint of this step is better than all before; it is remembered as that, unless it turns out that it could not be written. For steps whose weights may be kept:
-  /// those that were validated, and those whose checkpoint is due. A metric that is missing is told once.
-  bool is_best(std::int64_t step, const Metrics& metrics, bool validated);
+  /// those that were validated, and those whose checkpoint is due.
+  bool is_best(std::int64_t step, const Metrics& metrics);
 
   /// Adds timing_s/save_checkpoint: what the last checkpoint took out of the steps, told once.
   void tell(Metrics& metrics);

@@ -50,7 +50,7 @@ Result<Config> with_reward_models_found(const Config& config) {
     if (error) failure = runtime::errno_status(error.value(), key);
   });
   if (!failure.ok()) return failure;
-  return Config::from_json(tree);
+  return config.with_tree(std::move(tree));
 }
 
 }  // namespace rl

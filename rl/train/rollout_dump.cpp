@@ -1,13 +1,18 @@
 #include "rl/train/rollout_dump.h"
 
-#include <cerrno>
-#include <fstream>
+#include <filesystem>
 #include <nlohmann/json.hpp>
+#include <numeric>
 #include <string>
 
-namespace rl {
+#include "rl/watch/log_file.h"
+#include "runtime/core/log.h"
 
+namespace rl {
 namespace {
+
+using runtime::Result;
+using runtime::Status;
 
 // Of each token of the response; 0 where it is not learned.
 std::vector<float> token_advantages(const DumpedSample& sample) {
@@ -22,17 +27,22 @@ std::vector<float> token_advantages(const DumpedSample& sample) {
   return of_tokens;
 }
 
+Status write_file(const RolloutDump& dump, const std::string& text) {
+  const std::filesystem::path file = dump.folder / (std::to_string(dump.step) + ".jsonl");
+  Result<LogFile> log = dump.append ? LogFile::open(file) : LogFile::create(file);
+  Status written = log.ok() ? log->write(text) : log.status();
+  std::error_code ignored;
+  if (log.ok() && !written.ok() && !dump.append) std::filesystem::remove(file, ignored);  // no empty file
+  return written.with_context("samples of step " + std::to_string(dump.step));
+}
+
 }  // namespace
 
-runtime::Status write_rollout_dump(const RolloutDump& dump, const std::vector<DumpedSample>& samples) {
-  std::error_code error;
-  std::filesystem::create_directories(dump.folder, error);
-  if (error) return runtime::errno_status(error.value(), "folder of samples " + dump.folder.string());
-  const std::filesystem::path file = dump.folder / (std::to_string(dump.step) + ".jsonl");
-  std::ofstream out(file, dump.append ? std::ios::app : std::ios::trunc);
+std::string encode_samples(std::int64_t step, const std::vector<DumpedSample>& samples) {
+  std::string text;
   for (const DumpedSample& dumped : samples) {
     const SampleText& sample = dumped.text;
-    nlohmann::ordered_json line = {{"input", sample.prompt}, {"output", sample.response}, {"gts", sample.ground_truth}, {"score", sample.score}, {"step", dump.step}};
+    nlohmann::ordered_json line = {{"input", sample.prompt}, {"output", sample.response}, {"gts", sample.ground_truth}, {"score", sample.score}, {"step", step}};
     for (const auto& [name, value] : dumped.extras) {
       if (!line.contains(name)) line[name] = value;
     }
@@ -42,13 +52,37 @@ runtime::Status write_rollout_dump(const RolloutDump& dump, const std::vector<Du
       if (!dumped.advantages.empty()) line["advantages"] = token_advantages(dumped);
       if (!sample.mask.empty()) line["response_mask"] = sample.mask;
     }
-    out << line.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) << '\n';
+    text += line.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) + '\n';
   }
-  out.close();
-  if (out) return {};
-  const int reason = errno != 0 ? errno : EIO;
-  if (!dump.append) std::filesystem::remove(file, error);  // no part of a step's samples, and no empty file
-  return runtime::errno_status(reason, "samples of step " + std::to_string(dump.step) + " to " + file.string());
+  return text;
+}
+
+void RolloutDumper::write(const RolloutDump& dump, const std::vector<DumpedSample>& samples) {
+  const std::size_t waiting = unwritten_.size();
+  unwritten_.push_back({dump, encode_samples(dump.step, samples)});
+  const Status written = flush();
+  if (!written.ok() && waiting == 0) LOG(warn, "{}; training goes on, and what could not be written is tried again with each step", written.message());
+  if (written.ok() && waiting > 0) LOG(info, "{} has the samples that could not be written before", dump.folder.string());
+}
+
+Status RolloutDumper::flush() {
+  while (!unwritten_.empty()) {
+    const Unwritten& oldest = unwritten_.front();
+    if (Status written = write_file(oldest.dump, oldest.text); !written.ok()) {
+      give_up_oldest();
+      return written;
+    }
+    unwritten_.pop_front();
+  }
+  return {};
+}
+
+void RolloutDumper::give_up_oldest() {
+  auto bytes = std::accumulate(unwritten_.begin(), unwritten_.end(), std::size_t{0}, [](std::size_t sum, const Unwritten& one) { return sum + one.text.size(); });
+  for (; bytes > kUnwrittenBytesMax; unwritten_.pop_front()) {
+    bytes -= unwritten_.front().text.size();
+    LOG(warn, "samples of step {} are given up: too many wait to be written", unwritten_.front().dump.step);
+  }
 }
 
 }  // namespace rl

@@ -1,7 +1,9 @@
 // The samples of a step as a file, in the form that verl's tools read.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <deque>
 #include <filesystem>
 #include <map>
 #include <string>
@@ -27,7 +29,32 @@ struct DumpedSample {
 };
 
 /// A line a sample: {"input", "output", "gts", "score", "step"}, the reward's further numbers by their names, and where the samples have them "tokens" (texts that make up the output), their
-/// "logprobs", "advantages" and "response_mask": what `starling report` colours. Bytes that are no UTF-8 become U+FFFD. Errors: the folder or file cannot be written, with its name.
-runtime::Status write_rollout_dump(const RolloutDump& dump, const std::vector<DumpedSample>& samples);
+/// "logprobs", "advantages" and "response_mask": what `starling report` colours. Bytes that are no UTF-8 become U+FFFD.
+std::string encode_samples(std::int64_t step, const std::vector<DumpedSample>& samples);
+
+/// Writes dumps. What could not be written (the disk is full) is kept and written with a later one, in order; that is told when it begins and ends. Not thread-safe.
+class RolloutDumper {
+ public:
+  RolloutDumper() = default;
+  RolloutDumper(RolloutDumper&&) = default;
+  RolloutDumper& operator=(RolloutDumper&&) = default;
+
+  /// A file's samples are in it whole, or not at all.
+  void write(const RolloutDump& dump, const std::vector<DumpedSample>& samples);
+
+  /// Tries once more. Errors: why something is still not written, with the file's name.
+  runtime::Status flush();
+
+ private:
+  struct Unwritten {
+    RolloutDump dump;
+    std::string text;
+  };
+  static constexpr std::size_t kUnwrittenBytesMax = 256 << 20;
+
+  void give_up_oldest();  // down to that
+
+  std::deque<Unwritten> unwritten_;
+};
 
 }  // namespace rl

@@ -72,6 +72,7 @@ Result<SampleStoreOptions> SampleStoreOptions::from_config(const Config& config)
   if (options.age_max < 1) return config.out_of_range("sample_store.max_age", "at least 1");
   if (options.uses_max < 1) return config.out_of_range("sample_store.max_uses", "at least 1");
   if (!(options.score_deviation_min >= 0)) return config.out_of_range("sample_store.min_score_std", "at least 0");
+  if (options.score_min && options.score_max && *options.score_min > *options.score_max) return config.out_of_range("sample_store.min_score", "at most sample_store.max_score");
   return options;
 }
 

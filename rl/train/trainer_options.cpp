@@ -159,6 +159,7 @@ Result<TrainerOptions> TrainerOptions::from_config(const Config& config) {
                                                    {"trainer.total_training_steps", options.steps.value_or(1)},
                                                    {"sft.train_batch_size", options.warm_start.batch_rows}});
   if (!valid.ok()) return valid;
+  if (options.folder.empty()) return config.out_of_range("trainer.default_local_dir", "a folder for the run");
   const Result<AdvantageEstimator> parsed = parse_advantage_estimator(estimator);
   if (!parsed.ok()) return parsed.status().with_context("algorithm.adv_estimator");
   options.estimator = *parsed;

@@ -9,6 +9,7 @@
 #include <limits>
 
 #include "rl/data/record_split.h"
+#include "rl/watch/log_file.h"
 #include "rl/weights/atomic_file.h"
 
 namespace rl {
@@ -85,25 +86,15 @@ Status CsvSink::rewrite(const std::vector<Row>& rows) const {
   return write_file_atomically(path_, text);
 }
 
-Status CsvSink::append(const std::string& line) const {
-  std::FILE* file = std::fopen(path_.c_str(), "ab");
-  if (file == nullptr) return runtime::errno_status(errno, "writing " + path_.string());
-  std::error_code ignored;
-  const std::uintmax_t before = std::filesystem::file_size(path_, ignored);
-  const bool written = std::fwrite(line.data(), 1, line.size(), file) == line.size();
-  const bool closed = std::fclose(file) == 0;
-  if (written && closed) return {};
-  const int reason = errno;
-  std::filesystem::resize_file(path_, before, ignored);  // no half of a row
-  return runtime::errno_status(reason, "writing " + path_.string());
-}
-
 Status CsvSink::write(const StepRecord& record) {
   Row row{{"step", std::to_string(record.step)}, {"total", std::to_string(record.total)}, {"epoch", std::to_string(record.epoch)}};
   if (!record.phase.empty()) row["phase"] = record.phase;
   for (const auto& [name, value] : record.metrics) row[name] = number(value);
   const std::size_t in_file = columns_.size();
-  if (!add_columns(row)) return append(line(row));
+  if (!add_columns(row)) {
+    Result<LogFile> file = LogFile::open(path_);  // anew, since a row with a new column replaces the file
+    return file.ok() ? file->write(line(row)) : file.status();
+  }
   std::vector<Row> rows = read(std::numeric_limits<std::int64_t>::max());
   rows.push_back(std::move(row));
   const Status written = rewrite(rows);

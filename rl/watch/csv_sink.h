@@ -31,7 +31,6 @@ class CsvSink : public MetricSink {
   bool add_columns(const Row& row);
   std::string line(const Row& row) const;
   runtime::Status rewrite(const std::vector<Row>& rows) const;
-  runtime::Status append(const std::string& line) const;
 
   std::filesystem::path path_;
   std::vector<std::string> columns_ = {"step", "total", "epoch", "phase"};

@@ -1,9 +1,10 @@
 #include "rl/watch/json_lines_sink.h"
 
-#include <cstdio>
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <string>
+
+#include "rl/weights/atomic_file.h"
 
 namespace rl {
 namespace {
@@ -25,16 +26,12 @@ std::string kept_lines(const std::filesystem::path& path, std::int64_t last_step
 }  // namespace
 
 runtime::Result<std::unique_ptr<JsonLinesSink>> JsonLinesSink::open(const std::filesystem::path& file, std::int64_t last_step) {
-  const std::string kept = kept_lines(file, last_step);
-  const std::filesystem::path fresh = file.string() + ".tmp";
-  auto log = LogFile::create(fresh);
+  std::error_code error;
+  if (file.has_parent_path()) std::filesystem::create_directories(file.parent_path(), error);
+  if (error) return runtime::errno_status(error.value(), "making the folder of " + file.string());
+  if (runtime::Status status = write_file_atomically(file, kept_lines(file, last_step)); !status.ok()) return status;
+  runtime::Result<LogFile> log = LogFile::open(file);
   if (!log.ok()) return log.status();
-  runtime::Status status = log->write(kept);
-  if (status.ok()) status = log->rename(file);
-  if (!status.ok()) {
-    std::remove(fresh.c_str());
-    return status;
-  }
   return std::unique_ptr<JsonLinesSink>(new JsonLinesSink(std::move(*log)));
 }
 

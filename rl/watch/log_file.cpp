@@ -2,20 +2,25 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <utility>
 
 namespace rl {
 
-runtime::Result<LogFile> LogFile::create(const std::filesystem::path& path) {
+runtime::Result<LogFile> LogFile::open(const std::filesystem::path& path, const char* mode) {
   std::error_code error;
   if (path.has_parent_path()) std::filesystem::create_directories(path.parent_path(), error);
   if (error) return runtime::errno_status(error.value(), "making the folder of " + path.string());
-  std::FILE* file = std::fopen(path.c_str(), "wb");
-  if (file == nullptr) return runtime::errno_status(errno, "writing " + path.string());
-  std::setvbuf(file, nullptr, _IONBF, 0);  // what could not be written must not follow later
-  return LogFile(path, file);
+  LogFile log(path, std::fopen(path.c_str(), mode));
+  if (log.file_ == nullptr) return runtime::errno_status(errno, "writing " + path.string());
+  std::setvbuf(log.file_.get(), nullptr, _IONBF, 0);  // what could not be written must not follow later
+  if (std::fseek(log.file_.get(), 0, SEEK_END) == 0) log.bytes_ = std::max(0L, std::ftell(log.file_.get()));
+  return log;
 }
+
+runtime::Result<LogFile> LogFile::create(const std::filesystem::path& path) { return open(path, "wb"); }
+runtime::Result<LogFile> LogFile::open(const std::filesystem::path& path) { return open(path, "ab"); }
 
 runtime::Status LogFile::write(std::string_view bytes) {
   if (std::fwrite(bytes.data(), 1, bytes.size(), file_.get()) == bytes.size()) {
@@ -28,12 +33,6 @@ runtime::Status LogFile::write(std::string_view bytes) {
     return runtime::errno_status(errno, "taking back what was written in part to " + path_.string());
   }
   return runtime::errno_status(reason, "writing " + path_.string());
-}
-
-runtime::Status LogFile::rename(const std::filesystem::path& path) {
-  if (std::rename(path_.c_str(), path.c_str()) != 0) return runtime::errno_status(errno, "writing " + path.string());
-  path_ = path;
-  return {};
 }
 
 }  // namespace rl

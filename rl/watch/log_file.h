@@ -17,12 +17,12 @@ class LogFile {
   /// Makes the folder if need be and opens `path` empty. Errors: as errno says, with the path.
   static runtime::Result<LogFile> create(const std::filesystem::path& path);
 
+  /// The same, going on behind what is there already.
+  static runtime::Result<LogFile> open(const std::filesystem::path& path);
+
   /// Appends, so that a killed process has lost nothing that was written. Where not all of it can be written (a full disk) the file is as it was before,
   /// and a later call may succeed. Errors: as errno says, with the path.
   runtime::Status write(std::string_view bytes);
-
-  /// Gives the file another name, in place of what has it. Errors: as errno says, with that name.
-  runtime::Status rename(const std::filesystem::path& path);
 
   const std::filesystem::path& path() const { return path_; }
 
@@ -32,10 +32,11 @@ class LogFile {
   };
 
   LogFile(std::filesystem::path path, std::FILE* file) : path_(std::move(path)), file_(file) {}
+  static runtime::Result<LogFile> open(const std::filesystem::path& path, const char* mode);
 
   std::filesystem::path path_;
   std::unique_ptr<std::FILE, Close> file_;  // unbuffered
-  std::int64_t bytes_ = 0;                  // written whole
+  std::int64_t bytes_ = 0;                  // what is in it, whole
 };
 
 }  // namespace rl

@@ -28,11 +28,16 @@ runtime::Status write_all(MetricSink& place, std::deque<StepRecord>& records) {
 }  // namespace
 
 MetricLogger::~MetricLogger() {
+  if (const runtime::Status written = flush(); !written.ok()) LOG(warn, "{}, and are lost", written.message());
+}
+
+runtime::Status MetricLogger::flush() {
+  runtime::Status first;
   for (Sink& sink : sinks_) {
-    if (sink.unwritten.empty()) continue;
     const runtime::Status written = write_all(*sink.place, sink.unwritten);
-    if (!written.ok()) LOG(warn, "metrics: {}; {} records are lost", written.message(), sink.unwritten.size());
+    if (first.ok() && !written.ok()) first = written.with_context("metrics: " + std::to_string(sink.unwritten.size()) + " records could not be written");
   }
+  return first;
 }
 
 void MetricLogger::write(const StepRecord& record) {
@@ -42,7 +47,7 @@ void MetricLogger::write(const StepRecord& record) {
     sink.unwritten.push_back(record);
     const runtime::Status written = write_all(*sink.place, sink.unwritten);
     if (!written.ok() && waiting == 0) LOG(warn, "metrics: {}; training goes on, and what could not be written is tried again with each step", written.message());
-    if (written.ok() && waiting > 0) LOG(info, "metrics: {} has the {} records that could not be written before", sink.place->place(), waiting);
+    if (written.ok() && waiting > 0) LOG(info, "metrics: {} has the {} records that could not be written before", sink.place->place().empty() ? "the console" : sink.place->place(), waiting);
   }
 }
 

@@ -49,6 +49,8 @@ class MetricLogger {
 
   void add(std::unique_ptr<MetricSink> sink) { sinks_.push_back({std::move(sink)}); }
   void write(const StepRecord& record);
+  /// Tries once more to write what is kept. Errors: why some of it still cannot be, and how many records wait.
+  runtime::Status flush();
   std::vector<std::string> places() const;
 
  private:

@@ -7,6 +7,7 @@
 #include <atomic>
 #include <cerrno>
 #include <cstring>
+#include <span>
 #include <string>
 #include <utility>
 
@@ -22,11 +23,7 @@ namespace {
 constexpr std::size_t kBlockBytes = 4 << 20;
 constexpr std::uint64_t kPastCacheFrom = 4 * kBlockBytes;  // smaller files are cheap either way
 
-Status write_error(int error, const std::filesystem::path& path) {
-  const std::string what = path.string() + ": cannot be written";
-  if (error == EFBIG) return runtime::resource_exhausted(what + ": over the process's file-size limit (ulimit -f)");
-  return runtime::errno_status(error, what);
-}
+Status write_error(int error, const std::filesystem::path& path) { return runtime::errno_status(error, path.string() + ": cannot be written"); }
 
 // The file that a name stands for: a link is not to be replaced, but what it points to, which need not be there yet.
 std::filesystem::path behind_links(std::filesystem::path path) {
@@ -45,16 +42,23 @@ bool is_special(const std::filesystem::path& path) {
   return std::filesystem::exists(status) && !std::filesystem::is_regular_file(status) && !std::filesystem::is_directory(status);
 }
 
+// Linux writes at most 2 GiB at a time. `again` says whether a write that failed by an errno is worth another try.
+template <class Again>
+Status write_all(int fd, std::span<const std::byte> bytes, const std::filesystem::path& path, Again again) {
+  constexpr std::size_t kChunkBytes = 1 << 30;
+  while (!bytes.empty()) {
+    const ssize_t written = ::write(fd, bytes.data(), std::min(bytes.size(), kChunkBytes));
+    if (written >= 0) bytes = bytes.subspan(static_cast<std::size_t>(written));
+    else if (const int error = errno; error != EINTR && !again(error)) return write_error(error, path);
+  }
+  return {};
+}
+
 // A device or a pipe takes the bytes as they come.
 Status write_through(const std::filesystem::path& path, std::string_view text) {
   const int fd = ::open(path.c_str(), O_WRONLY | O_CLOEXEC);
   if (fd < 0) return write_error(errno, path);
-  Status status;
-  while (status.ok() && !text.empty()) {
-    const ssize_t written = ::write(fd, text.data(), text.size());
-    if (written >= 0) text.remove_prefix(static_cast<std::size_t>(written));
-    else if (errno != EINTR) status = write_error(errno, path);
-  }
+  const Status status = write_all(fd, std::as_bytes(std::span(text)), path, [](int) { return false; });
   ::close(fd);
   return status;
 }
@@ -126,19 +130,8 @@ Status AtomicFile::flush_block() {
 }
 
 Status AtomicFile::write_all(std::span<const std::byte> bytes) {
-  while (!bytes.empty()) {
-    constexpr std::size_t kChunkBytes = 1 << 30;  // Linux writes at most 2 GiB at a time
-    ssize_t written = ::write(fd_, bytes.data(), std::min(bytes.size(), kChunkBytes));
-    if (written < 0) {
-      if (errno == EINTR) continue;
-      // Some file systems take the flag and refuse the write; and what follows a write that was cut short begins anywhere.
-      const int error = errno;
-      if (error == EINVAL && is_past_cache(fd_) && set_past_cache(fd_, false)) continue;
-      return write_error(error, path_);
-    }
-    bytes = bytes.subspan(static_cast<std::size_t>(written));
-  }
-  return {};
+  // Some file systems take the flag and refuse the write; and what follows a write that was cut short begins anywhere.
+  return rl::write_all(fd_, bytes, path_, [this](int error) { return error == EINVAL && is_past_cache(fd_) && set_past_cache(fd_, false); });
 }
 
 Status AtomicFile::commit() {

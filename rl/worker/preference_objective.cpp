@@ -80,6 +80,8 @@ Status read_pairs(const Config& config, const std::string& loss, PreferenceObjec
   if (!(out.sft_weight >= 0)) return config.out_of_range("preference.sft_weight", "at least 0");
   if (out.sft_weight > 0 && out.loss == PreferenceLossKind::kOrpo) return runtime::invalid_argument("preference.sft_weight does not go with preference.loss=orpo, which has that part already: set it to 0");
   if (out.average_logprobs && !out.needs_reference()) return runtime::invalid_argument("preference.average_logprobs is what preference.loss=" + loss + " does anyway: leave it out");
+  if (config.is_set("preference.simpo_gamma") && out.loss != PreferenceLossKind::kSimpo) return runtime::invalid_argument("preference.simpo_gamma goes with preference.loss=simpo, not with " + loss + ": leave it out");
+  if (read.find_string(kReferencePath) && !out.needs_reference()) return runtime::invalid_argument(std::string(kReferencePath) + ": preference.loss=" + loss + " compares with no reference: leave it out");
   return {};
 }
 

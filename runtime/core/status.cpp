@@ -61,6 +61,8 @@ Status errno_status(int error, std::string_view what) {
   switch (error) {
     case ENOENT:
       return not_found(std::move(message));
+    case EFBIG:
+      return resource_exhausted(std::move(message) + " (the process's limit, ulimit -f, or the file system's)");
     case ENOSPC:
     case EDQUOT:
     case EMFILE:

@@ -14,6 +14,7 @@ namespace runtime {
 
 int head_command(const HeadCommandOptions& options, const std::function<std::unique_ptr<Scheduler>()>& make_scheduler) {
   ::signal(SIGPIPE, SIG_IGN);
+  ::signal(SIGXFSZ, SIG_IGN);
   ::signal(SIGINT, SIG_IGN);  // a Ctrl-C is the node's to hear, which then ends this process in order
   start_log("head");
   const auto fail = [](const Status& why) {

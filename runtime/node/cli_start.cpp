@@ -271,6 +271,7 @@ int start_command(const StartOptions& options, const MetricsProvider& metrics) {
   }
   plan->node.metrics = metrics;
   ::signal(SIGPIPE, SIG_IGN);
+  ::signal(SIGXFSZ, SIG_IGN);  // a file-size limit that is too low is an error of the write, with the file's name
   if (options.block || options.is_private) {
     if (options.is_private) {
       ::prctl(PR_SET_PDEATHSIG, SIGTERM);

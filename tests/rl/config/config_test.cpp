@@ -85,6 +85,43 @@ TEST(Config, LaterSourcesWinAndRememberWhereTheyAre) {
   EXPECT_FALSE(config->is_set("trainer"));
 }
 
+TEST(Config, ADefaultThatIsAnotherKeysValueNamesThatKey) {
+  const auto config = load({"actor_rollout_ref.actor.clip_ratio=-0.1", "actor_rollout_ref.actor.ppo_mini_batch_size=8"});
+  ASSERT_TRUE(config.ok()) << config.status().to_string();
+  EXPECT_EQ(config->origin("actor_rollout_ref.actor.clip_ratio_low"), "as actor_rollout_ref.actor.clip_ratio, from the command line");
+  EXPECT_EQ(config->origin("critic.ppo_mini_batch_size"), "as actor_rollout_ref.actor.ppo_mini_batch_size, from the command line");
+  EXPECT_EQ(config->origin("critic.ppo_epochs"), "from the defaults");
+}
+
+TEST(Config, AnotherTreeKeepsTheOrigins) {
+  const auto config = load({"reward.timeout=0"});
+  ASSERT_TRUE(config.ok()) << config.status().to_string();
+  auto tree = config->to_json();
+  tree["reward"]["retries"] = 7;
+  const Config changed = config->with_tree(std::move(tree));
+  EXPECT_EQ(*changed.get_int("reward.retries"), 7);
+  EXPECT_EQ(changed.origin("reward.timeout"), "from the command line");
+  EXPECT_TRUE(changed.is_set("reward.timeout"));
+}
+
+TEST(Config, KeysOfPartsThatAreOffAreNoted) {
+  const auto config = load({"sample_store.max_age=4", "sample_store.capacity=64", "algorithm.kl_ctrl.kl_coef=0.1", "reward.http.batch_size=4", "trainer.early_stop.patience=3", "distillation.enabled=false"});
+  ASSERT_TRUE(config.ok()) << config.status().to_string();
+  EXPECT_TRUE(has_note(*config, "without effect: sample_store.capacity, sample_store.max_age (sample_store.enable is not true)"));
+  EXPECT_TRUE(has_note(*config, "without effect: algorithm.kl_ctrl.kl_coef (algorithm.use_kl_in_reward is not true)"));
+  EXPECT_TRUE(has_note(*config, "without effect: reward.http.batch_size (reward.http.url is not set)"));
+  EXPECT_TRUE(has_note(*config, "without effect: trainer.early_stop.patience (trainer.early_stop.metric is not set)"));
+  EXPECT_FALSE(has_note(*config, "distillation"));
+  const auto on = load({"sample_store.max_age=4", "sample_store.enable=true", "algorithm.kl_ctrl.kl_coef=0.1", "algorithm.use_kl_in_reward=true", "reward.http.batch_size=4", "reward.http.url=http://localhost:1",
+                        "trainer.early_stop.patience=3", "trainer.early_stop.metric=x", "~distillation.enabled"});
+  ASSERT_TRUE(on.ok()) << on.status().to_string();
+  for (const char* part : {"sample_store", "kl_ctrl", "http", "early_stop", "distillation"}) EXPECT_FALSE(has_note(*on, std::string("without effect: ") + part)) << part;
+
+  const auto sft = Config::load({std::nullopt, {"distillation.weight=0.25"}, find_key_table("sft")});
+  ASSERT_TRUE(sft.ok()) << sft.status().to_string();
+  EXPECT_TRUE(has_note(*sft, "without effect: distillation.weight (distillation.teacher.path is not set)"));
+}
+
 TEST(Config, WrongTypesNameTheKeyTheValueAndTheOrigin) {
   EXPECT_EQ(complaint({"data.train_batch_size=four"}),
             "data.train_batch_size: expected an integer, got the string 'four' (from the command line)");

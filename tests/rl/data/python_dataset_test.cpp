@@ -114,6 +114,11 @@ TEST_F(PythonDatasetTest, WhatGoesWrongIsNamed) {
   EXPECT_NE(told(write("none.py", "class Rows(list):\n    def __init__(self, data_files):\n        pass\n"), "Rows").find("the data set is empty"), std::string::npos);
 }
 
+TEST_F(PythonDatasetTest, ABuiltInDataSetHasNoFilesToMakeRowsOf) {
+  const auto both = load(write("sums.py", kSums), "Sums", {"data.dataset_name=toy"});
+  EXPECT_NE(both.status().message().find("data.dataset_name=toy"), std::string::npos) << both.status().to_string();
+}
+
 TEST_F(PythonDatasetTest, AnInterpreterThatIsNotThereIsNamed) {
   const std::string file = write("sums.py", kSums);
   ::setenv("STARLING_PYTHON", "/no/such/python", 1);

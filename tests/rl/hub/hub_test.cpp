@@ -2,7 +2,6 @@
 
 #include <gtest/gtest.h>
 #include <sodium.h>
-#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -16,6 +15,7 @@
 
 #include "rl/hub/http.h"
 #include "rl/hub/hub_client.h"
+#include "tests/support/file_size_limit.h"
 
 namespace rl {
 namespace {
@@ -311,17 +311,11 @@ TEST_F(Hub, WithoutAHubTheCacheServes) {
   EXPECT_NE(missing.message().find("HF_HUB_OFFLINE"), std::string::npos) << missing.message();
 }
 
-// The file-size limit stands for a full disk: both make a write fail.
 TEST_F(Hub, AFullDiskIsSaidAndWhatIsThereStays) {
-  auto* old_handler = std::signal(SIGXFSZ, SIG_IGN);
-  rlimit old_limit{};
-  ASSERT_EQ(::getrlimit(RLIMIT_FSIZE, &old_limit), 0);
-  rlimit limit = old_limit;
-  limit.rlim_cur = 1 << 20;
-  ASSERT_EQ(::setrlimit(RLIMIT_FSIZE, &limit), 0);
-  const Status status = fetch("org/name", with("ok")).status();
-  ASSERT_EQ(::setrlimit(RLIMIT_FSIZE, &old_limit), 0);
-  std::signal(SIGXFSZ, old_handler);
+  const Status status = [&] {
+    const support::FileSizeLimit limit(1 << 20);
+    return fetch("org/name", with("ok")).status();
+  }();
   EXPECT_EQ(status.code(), ErrorCode::kResourceExhausted) << status.to_string();
   EXPECT_NE(status.message().find("HF_HOME"), std::string::npos) << status.message();
   EXPECT_EQ(fs::file_size(folder() / "blobs" / (sha256(weights_) + ".incomplete")), std::uintmax_t{1} << 20);

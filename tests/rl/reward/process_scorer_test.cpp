@@ -219,27 +219,39 @@ def compute_score(data_source, solution_str, ground_truth, extra_info):
   EXPECT_EQ(batch->counts.crashes, 2);
 }
 
-// The time limit is far away: only the second try beside the first can answer.
-TEST_F(PythonScorer, WhatACallStartedInASessionOfItsOwnEndsToo) {
-  limits_.timeout = std::chrono::milliseconds(1500);
-  limits_.retries = 0;
-  const fs::path told = folder_ / "pid";
-  const auto scorer = make("import subprocess, time\ndef compute_score(*args, **kwargs):\n    child = subprocess.Popen(['sleep', '1000'], start_new_session=True)\n"
-                           "    open('" + told.string() + "', 'w').write(str(child.pid))\n    time.sleep(1000)\n");
-  ASSERT_NE(scorer, nullptr);
-  EXPECT_EQ(one(*scorer, request("a")).failure, ScoreFailure::kTimeout);
-  pid_t child = 0;
-  std::ifstream(told) >> child;
-  ASSERT_GT(child, 1);
-  const auto runs = [&] {  // a dead child of nobody's may take a moment to be buried
-    std::string stat;
-    std::getline(std::ifstream("/proc/" + std::to_string(child) + "/stat") >> std::ws, stat);
-    return !stat.empty() && stat.find(") Z ") == std::string::npos;
-  };
-  for (int i = 0; i < 100 && runs(); ++i) ::usleep(20'000);
-  EXPECT_FALSE(runs());
+// Calls a function that hangs once it has started a process in a session of its own and told its number in the file `told`; gives whether that process still runs afterwards.
+class EndsWithItsCall : public PythonScorer {
+ protected:
+  bool outlives_its_call(const std::string& starts_it) {
+    limits_.timeout = std::chrono::milliseconds(1500);
+    limits_.retries = 0;
+    const auto scorer = make("import os, subprocess, time\ntold = '" + (folder_ / "pid").string() + "'\ndef compute_score(*args, **kwargs):\n" + starts_it + "    time.sleep(1000)\n");
+    if (scorer == nullptr) return true;
+    EXPECT_EQ(one(*scorer, request("a")).failure, ScoreFailure::kTimeout);
+    pid_t child = 0;
+    std::ifstream(folder_ / "pid") >> child;
+    EXPECT_GT(child, 1);
+    const auto runs = [&] {  // a dead child of nobody's may take a moment to be buried
+      std::string stat;
+      std::getline(std::ifstream("/proc/" + std::to_string(child) + "/stat") >> std::ws, stat);
+      return !stat.empty() && stat.find(") Z ") == std::string::npos;
+    };
+    for (int i = 0; i < 100 && runs(); ++i) ::usleep(20'000);
+    return runs();
+  }
+};
+
+TEST_F(EndsWithItsCall, WhatHasASessionOfItsOwn) {
+  EXPECT_FALSE(outlives_its_call("    child = subprocess.Popen(['sleep', '1000'], start_new_session=True)\n"
+                                 "    open(told, 'w').write(str(child.pid))\n"));
 }
 
+// The shell has ended, and its child has no parent left but the one that takes orphans.
+TEST_F(EndsWithItsCall, WhatItDisowned) {
+  EXPECT_FALSE(outlives_its_call("    subprocess.run(['sh', '-c', 'setsid sleep 1000 & echo $! > ' + told])\n"));
+}
+
+// The time limit is far away: only the second try beside the first can answer.
 TEST_F(PythonScorer, ASecondTryOvertakesACallThatHangs) {
   limits_.timeout = std::chrono::seconds(200);
   limits_.overtake = true;

@@ -138,6 +138,23 @@ TEST(RewardFunction, CallsAUsersFileByOldAndNewNames) {
   fs::remove(file);
 }
 
+// What is counted of calls keeps its name, and a number that no float holds costs nothing but itself.
+TEST(RewardFunction, NumbersOfAFileThatCannotKeepTheirName) {
+  const fs::path file = write_python("  return {'score': 1, 'timeouts': 0.5, 'failed': 3, 'huge': 10 ** 400, 'acc': 1}\n");
+  const auto reward = make({"custom_reward_function.path=" + file.string()});
+  ASSERT_TRUE(reward.ok()) << reward.status().to_string();
+  const auto report = score(**reward, {request("a", ""), request("b", "")});
+  ASSERT_TRUE(report.ok()) << report.status().to_string();
+  const auto metrics = reward_metrics(std::vector<RewardReport>{*report});
+  EXPECT_EQ(metrics.at("reward/timeouts"), 0);
+  EXPECT_EQ(metrics.at("reward/failed"), 0);
+  EXPECT_EQ(metrics.at("reward/scorer/timeouts"), 0.5);
+  EXPECT_EQ(metrics.at("reward/scorer/failed"), 3);
+  EXPECT_EQ(metrics.at("reward/acc"), 1);
+  EXPECT_FALSE(metrics.contains("reward/huge"));
+  fs::remove(file);
+}
+
 TEST(RewardFunction, SamplesWithoutAScoreAreLeftOutOrEndTheRun) {
   const fs::path file = write_python("  return float(solution_str)\n");
   const std::vector<std::string> overrides{"custom_reward_function.path=" + file.string(), "reward.retries=0"};

@@ -65,7 +65,7 @@ TEST_F(CheckpointSaverTest, AFailureIsKeptUntilAnotherOneIsWritten) {
 
 TEST_F(CheckpointSaverTest, TheBestStaysUnlessItCouldNotBeWritten) {
   const auto observe = [&](std::int64_t step, double loss, const CheckpointSaver::CopyState& how) {
-    const bool best = saver_.is_best(step, {{"val/loss", loss}}, /*validated=*/true);
+    const bool best = saver_.is_best(step, {{"val/loss", loss}});
     saver_.save(step, best, /*wait=*/false, how);
     return best;
   };
@@ -79,19 +79,19 @@ TEST_F(CheckpointSaverTest, TheBestStaysUnlessItCouldNotBeWritten) {
   EXPECT_TRUE(fs::exists(root_ / "global_step_4"));
   EXPECT_TRUE(fs::exists(root_ / "global_step_5"));
   EXPECT_FALSE(fs::exists(root_ / "global_step_1"));
-  EXPECT_FALSE(saver_.is_best(6, {}, /*validated=*/true));
+  EXPECT_FALSE(saver_.is_best(6, {}));
 }
 
 // Killed between a checkpoint and its mark: the file still names the best of before.
 TEST_F(CheckpointSaverTest, TheBestIsMarkedAgainWhereARunGoesOn) {
-  for (const std::int64_t step : {1, 2}) saver_.save(step, saver_.is_best(step, {{"val/loss", 3.0 - static_cast<double>(step)}}, /*validated=*/true), /*wait=*/true, copy);
+  for (const std::int64_t step : {1, 2}) saver_.save(step, saver_.is_best(step, {{"val/loss", 3.0 - static_cast<double>(step)}}), /*wait=*/true, copy);
   const nlohmann::ordered_json state = {{"best", saver_.best_state()}};
   EXPECT_EQ(state["best"]["step"], 2);
   ASSERT_TRUE(mark_best_checkpoint(root_, 1).ok());
   saver_.resume(root_ / "global_step_2", state);
   EXPECT_EQ(best_checkpoint_step(root_), 2);
-  EXPECT_FALSE(saver_.is_best(3, {{"val/loss", 1.5}}, /*validated=*/true));
-  EXPECT_TRUE(saver_.is_best(3, {{"val/loss", 0.5}}, /*validated=*/true));
+  EXPECT_FALSE(saver_.is_best(3, {{"val/loss", 1.5}}));
+  EXPECT_TRUE(saver_.is_best(3, {{"val/loss", 0.5}}));
   // Nothing of a checkpoint that is gone.
   saver_.resume(root_ / "global_step_2", {{"best", {{"metric", "val/loss"}, {"mode", "min"}, {"value", 0.25}, {"since", 0}, {"step", 9}}}});
   EXPECT_EQ(best_checkpoint_step(root_), 2);

@@ -121,8 +121,8 @@ TEST(SampleStore, DamagedFilesAreErrors) {
 }
 
 TEST(SampleStore, KeysOutOfRangeAreNamed) {
-  for (const char* wrong : {"sample_store.capacity=0", "sample_store.max_age=0", "sample_store.max_uses=0", "sample_store.replay_ratio=-1", "sample_store.min_score_std=-0.1"}) {
-    const auto config = Config::load({std::nullopt, {wrong}});
+  for (const char* wrong : {"sample_store.capacity=0", "sample_store.max_age=0", "sample_store.max_uses=0", "sample_store.replay_ratio=-1", "sample_store.min_score_std=-0.1", "sample_store.min_score=0.5"}) {
+    const auto config = Config::load({std::nullopt, {wrong, "sample_store.max_score=0.25"}});
     ASSERT_TRUE(config.ok());
     const auto options = SampleStoreOptions::from_config(*config);
     ASSERT_FALSE(options.ok()) << wrong;

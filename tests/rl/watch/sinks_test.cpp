@@ -1,8 +1,6 @@
 // The files of other programs, byte by byte; tests/rl/watch/check_with_python.py reads them with those programs.
 #include <gtest/gtest.h>
-#include <signal.h>
 #include <stdlib.h>
-#include <sys/resource.h>
 
 #include <algorithm>
 #include <cmath>
@@ -17,6 +15,7 @@
 #include "rl/watch/protobuf.h"
 #include "rl/watch/tensorboard_sink.h"
 #include "rl/watch/wandb_sink.h"
+#include "tests/support/file_size_limit.h"
 #include "tests/support/temporary_folder.h"
 
 namespace rl {
@@ -136,19 +135,11 @@ TEST(WandbSink, RecordsAreCutAtBlocksAndTheRunKeepsItsId) {
   EXPECT_EQ(read(folder.path() / "wandb" / "run_id"), id + "\n");
 }
 
-// The process's file-size limit stands for a disk that is full for a while: each file's writes are cut after five bytes.
 class FullDisk : public testing::TestWithParam<const char*> {
  protected:
   void SetUp() override {
-    ::signal(SIGXFSZ, SIG_IGN);
-    ::getrlimit(RLIMIT_FSIZE, &usual_);
     ::unsetenv("TENSORBOARD_DIR");
     ::unsetenv("WANDB_DIR");
-  }
-  void TearDown() override { set_room(usual_.rlim_cur); }
-  void set_room(rlim_t bytes) const {
-    const rlimit limit{bytes, usual_.rlim_max};
-    ASSERT_EQ(::setrlimit(RLIMIT_FSIZE, &limit), 0);
   }
   // The file that grows.
   std::filesystem::path log() const {
@@ -159,7 +150,6 @@ class FullDisk : public testing::TestWithParam<const char*> {
   }
 
   TemporaryFolder folder_;
-  rlimit usual_{};
 };
 
 TEST_P(FullDisk, LeavesNothingInPartAndLosesNothing) {
@@ -172,12 +162,17 @@ TEST_P(FullDisk, LeavesNothingInPartAndLosesNothing) {
   ASSERT_TRUE(logger.ok()) << logger.status().to_string();
   logger->write({1, 4, 0, metrics(1)});
   const std::string before = read(log());
-  set_room(before.size() + 5);
-  for (const std::int64_t step : {2, 3}) logger->write({step, 4, 0, metrics(step)});
-  EXPECT_EQ(read(log()), before);
-  set_room(usual_.rlim_cur);
+  {
+    const support::FileSizeLimit room(before.size() + 5);  // the next line is cut after five bytes
+    for (const std::int64_t step : {2, 3}) logger->write({step, 4, 0, metrics(step)});
+    EXPECT_EQ(read(log()), before);
+    const runtime::Status waiting = logger->flush();
+    EXPECT_NE(waiting.message().find("2 records could not be written"), std::string::npos) << waiting.message();
+    EXPECT_NE(waiting.message().find(log().string()), std::string::npos) << waiting.message();
+  }
   logger->write({4, 4, 0, metrics(4)});
 
+  EXPECT_TRUE(logger->flush().ok());
   const std::string after = read(log()), name = GetParam();
   ASSERT_GT(after.size(), before.size());
   if (name == "csv") {

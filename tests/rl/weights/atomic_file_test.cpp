@@ -2,15 +2,14 @@
 
 #include <gtest/gtest.h>
 #include <fcntl.h>
-#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <csignal>
 #include <filesystem>
 #include <fstream>
 
 #include "test_files.h"
+#include "tests/support/file_size_limit.h"
 #include "tests/support/temporary_folder.h"
 
 namespace rl {
@@ -47,15 +46,8 @@ TEST(AtomicFile, ShortWriteIsResourceExhausted) {
   testing::TempFolder folder;
   auto file = AtomicFile::create(folder.path() / "f");  // no expected size: the write itself must find out
   ASSERT_TRUE(file.ok());
-  auto* old_handler = std::signal(SIGXFSZ, SIG_IGN);
-  rlimit old_limit{};
-  ASSERT_EQ(::getrlimit(RLIMIT_FSIZE, &old_limit), 0);
-  rlimit limit = old_limit;
-  limit.rlim_cur = 1000;
-  ASSERT_EQ(::setrlimit(RLIMIT_FSIZE, &limit), 0);
-  runtime::Status status = file->write(std::string(4096, 'x'));
-  ASSERT_EQ(::setrlimit(RLIMIT_FSIZE, &old_limit), 0);
-  std::signal(SIGXFSZ, old_handler);
+  const support::FileSizeLimit limit(1000);
+  const runtime::Status status = file->write(std::string(4096, 'x'));
   EXPECT_EQ(status.code(), runtime::ErrorCode::kResourceExhausted);
 }
 

@@ -1,13 +1,12 @@
 #include "rl/weights/safetensors.h"
 
 #include <gtest/gtest.h>
-#include <sys/resource.h>
 
-#include <csignal>
 #include <limits>
 #include <vector>
 
 #include "test_files.h"
+#include "tests/support/file_size_limit.h"
 
 namespace rl {
 namespace {
@@ -219,7 +218,6 @@ TEST(SafetensorsWriter, WhatAHalfCannotHoldIsAnErrorAndNotInfinity) {
   EXPECT_NE(status.message().find("m.safetensors: a.weight: holds -65520"), std::string::npos) << status.message();
 }
 
-// The file-size limit stands for a full disk: both make a write come back short and then fail.
 TEST(SafetensorsWriter, FailedWriteKeepsTheOldFileAndLeavesNothingBehind) {
   TempFolder folder;
   const auto file = folder.path() / "m.safetensors";
@@ -227,17 +225,11 @@ TEST(SafetensorsWriter, FailedWriteKeepsTheOldFileAndLeavesNothingBehind) {
   ASSERT_TRUE(write_safetensors(file, std::vector<TensorView>{{"a", {3}, small}}, {}).ok());
   const std::string before = testing::read_file(file);
 
-  auto* old_handler = std::signal(SIGXFSZ, SIG_IGN);
-  rlimit old_limit{};
-  ASSERT_EQ(::getrlimit(RLIMIT_FSIZE, &old_limit), 0);
-  rlimit limit = old_limit;
-  limit.rlim_cur = 1 << 16;
-  ASSERT_EQ(::setrlimit(RLIMIT_FSIZE, &limit), 0);
   const std::vector<float> large(1 << 16, 2.0f);
-  Status status = write_safetensors(file, std::vector<TensorView>{{"a", {1 << 16}, large}}, {});
-  ASSERT_EQ(::setrlimit(RLIMIT_FSIZE, &old_limit), 0);
-  std::signal(SIGXFSZ, old_handler);
-
+  const Status status = [&] {
+    const support::FileSizeLimit limit(1 << 16);
+    return write_safetensors(file, std::vector<TensorView>{{"a", {1 << 16}, large}}, {});
+  }();
   EXPECT_EQ(status.code(), ErrorCode::kResourceExhausted) << status.to_string();
   EXPECT_NE(status.message().find("m.safetensors"), std::string::npos);
   EXPECT_EQ(testing::read_file(file), before);

@@ -9,6 +9,7 @@
 #include <map>
 #include <thread>
 
+#include "rl/config/key_table.h"
 #include "rl/train/gloo_communicator.h"
 #include "rl/train/step_metrics.h"
 #include "rl/train/toy_model.h"
@@ -334,6 +335,18 @@ TEST_F(PreferenceWorkerTest, RefusesWhatDoesNotFit) {
   PreferenceWorkerOptions adapter = options(objective(PreferenceLossKind::kBradleyTerry));
   adapter.adapter = AdapterOptions{};
   EXPECT_EQ(PreferenceWorker::create(adapter, make_single_communicator()).status().code(), runtime::ErrorCode::kUnimplemented);
+}
+
+TEST_F(PreferenceWorkerTest, KeysOfOtherLossesAreRefused) {
+  const auto complaint = [](std::vector<std::string> overrides) {
+    const auto config = Config::load({std::nullopt, std::move(overrides), find_key_table("dpo")});
+    return config.ok() ? PreferenceObjective::from_config(*config).status().message() : config.status().message();
+  };
+  EXPECT_EQ(complaint({"preference.loss=simpo", "preference.simpo_gamma=0.5"}), "");
+  EXPECT_EQ(complaint({"preference.loss=ipo", "preference.simpo_gamma=0.5"}), "preference.simpo_gamma goes with preference.loss=simpo, not with ipo: leave it out");
+  EXPECT_EQ(complaint({"preference.loss=ipo", "preference.reference_path=m"}), "");
+  EXPECT_EQ(complaint({"preference.loss=orpo", "preference.reference_path=null"}), "");
+  EXPECT_EQ(complaint({"preference.loss=orpo", "preference.reference_path=m"}), "preference.reference_path: preference.loss=orpo compares with no reference: leave it out");
 }
 
 // A step after save() and load() has the same bits as one without.

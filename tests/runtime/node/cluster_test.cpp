@@ -106,6 +106,12 @@ TEST_F(Cluster, APortInUseIsAnErrorAndLeavesNothing) {
   EXPECT_EQ(starling({"status"}).code, 0);  // the first one is well
 }
 
+TEST_F(Cluster, AFileSizeLimitThatIsTooLowIsNamed) {
+  const CommandResult start = run_command({"/bin/sh", "-c", "ulimit -f 2 && exec \"$0\" start --head --port 0", program()});
+  EXPECT_EQ(start.code, 1);
+  EXPECT_NE(start.err.find("ulimit -f"), std::string::npos) << start.err;
+}
+
 TEST_F(Cluster, JoiningNobodyIsAnError) {
   std::string head = start_head();
   SessionInfo session = session_of(head);
