@@ -86,14 +86,19 @@ Score score_of(const json& message) {
   return score;
 }
 
-Result<std::unique_ptr<ProcessScorer>> ProcessScorer::python(const fs::path& file, const std::string& function, const nlohmann::ordered_json& kwargs, const ScoringLimits& limits) {
+Result<std::unique_ptr<ProcessScorer>> ProcessScorer::python(const fs::path& file, const std::string& function, const nlohmann::ordered_json& kwargs, const ScoringLimits& limits,
+                                                             CallForm form) {
   constexpr const char* kKey = "reward.custom_reward_function.path";
   const Status found = check_file(file, kKey);
   if (!found.ok()) return found;
   const char* interpreter = runtime::environment_variable("STARLING_PYTHON");
   ProcessPoolOptions options = pool_options(limits);
   options.command = {interpreter != nullptr && *interpreter != 0 ? interpreter : "python3", "-c", std::string(kPythonServer) + kPythonScorer};
-  options.setup = {{"path", file.string()}, {"name", function}, {"kwargs", kwargs.is_object() ? kwargs : nlohmann::ordered_json::object()}, {"memory_bytes", limits.memory_bytes}};
+  options.setup = {{"path", file.string()},
+                   {"name", function},
+                   {"kwargs", kwargs.is_object() ? kwargs : nlohmann::ordered_json::object()},
+                   {"lists", form == CallForm::kLists},
+                   {"memory_bytes", limits.memory_bytes}};
   options.name = "reward python";
   options.copies = true;
   Result<std::unique_ptr<ProcessPool>> pool = ProcessPool::create(std::move(options));

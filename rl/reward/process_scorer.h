@@ -20,12 +20,16 @@ struct ScoringLimits {
   bool overtake = true;
 };
 
+/// How a Python function is called: for a sample by `data_source`, `solution_str`, `ground_truth` and `extra_info`, as verl's naive reward manager does, or as its batch manager does by
+/// `data_sources`, `solution_strs`, `ground_truths` and `extra_infos`, lists (of one sample each here), for a list of scores.
+enum class CallForm { kSample, kLists };
+
 class ProcessScorer : public Scorer {
  public:
   /// verl's compute_score(data_source, solution_str, ground_truth, extra_info, **kwargs) of a Python file, run by the python3 on PATH (or
   /// STARLING_PYTHON). The file is loaded here once: kNotFound: there is no such file; kInvalidArgument: what Python says of it, with the traceback, or no such function; kUnavailable: no Python.
   static runtime::Result<std::unique_ptr<ProcessScorer>> python(const std::filesystem::path& file, const std::string& function, const nlohmann::ordered_json& kwargs,
-                                                                const ScoringLimits& limits);
+                                                                const ScoringLimits& limits, CallForm form = CallForm::kSample);
 
   /// A library with the functions of reward_library.h, loaded by the program starling-reward-host. Errors: as python(), and kNotFound: no such program.
   static runtime::Result<std::unique_ptr<ProcessScorer>> library(const std::filesystem::path& file, const ScoringLimits& limits);

@@ -189,6 +189,14 @@ def load(setup):
 
 
 def score(setup, function, request):
+    if setup["lists"]:
+        scores = function(data_sources=[request["data_source"]], solution_strs=[request["solution_str"]], ground_truths=[request["ground_truth"]],
+                          extra_infos=[request["extra_info"]], **setup["kwargs"])
+        try:
+            one, = scores  # a list, a tuple, an array
+        except (TypeError, ValueError):
+            return {"invalid": f"returned {scores!r:.100} of type {type(scores).__name__} for lists of one sample, not a list of one score (reward.reward_manager.name=batch)"}
+        return judge(one)
     return judge(function(data_source=request["data_source"], solution_str=request["solution_str"], ground_truth=request["ground_truth"],
                           extra_info=request["extra_info"], **setup["kwargs"]))
 

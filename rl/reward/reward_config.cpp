@@ -78,12 +78,10 @@ class Maker {
   }
 
   ScorerResult python(const std::string& file, const std::string& function, const ordered_json& kwargs) const {
-    const auto manager = config_.find_string("reward.reward_manager.name");
-    if (manager.ok() && *manager == "batch") {
-      return runtime::unimplemented("reward.reward_manager.name=batch calls compute_score with lists, which is not built: with naive it is called once per sample");
-    }
     if (!start_) return nothing();
-    return as_scorer(ProcessScorer::python(file, function, kwargs, limits_));
+    const Result<std::optional<std::string>> manager = config_.find_string("reward.reward_manager.name");
+    if (!manager.ok()) return manager.status();
+    return as_scorer(ProcessScorer::python(file, function, kwargs, limits_, *manager == "batch" ? CallForm::kLists : CallForm::kSample));
   }
 
   ScorerResult library(const std::string& file) const {

@@ -6,6 +6,7 @@
 #include <span>
 #include <utility>
 
+#include "rl/agent/agent_options.h"
 #include "runtime/actor/codec.h"
 
 namespace rl {
@@ -48,7 +49,7 @@ Result<std::optional<PartialRolloutOptions>> PartialRolloutOptions::from_config(
   PartialRolloutOptions options;
   options.age_max = read.find_int(kThreshold);
   const std::string estimator = read.get_string("algorithm.adv_estimator");
-  const bool filters = read.get_bool("algorithm.filter_groups.enable"), hybrid = read.get_bool("actor_rollout_ref.hybrid_engine"), turns = read.get_bool("actor_rollout_ref.rollout.multi_turn.enable");
+  const bool filters = read.get_bool("algorithm.filter_groups.enable"), hybrid = read.get_bool("actor_rollout_ref.hybrid_engine");
   if (!read.status().ok()) return read.status();
   if (mode != "colocate_async") return std::optional<PartialRolloutOptions>();
   const std::string with = " with " + std::string(kMode) + "=colocate_async";
@@ -58,7 +59,12 @@ Result<std::optional<PartialRolloutOptions>> PartialRolloutOptions::from_config(
   if (filters) return config.out_of_range("algorithm.filter_groups.enable", "false" + with + ": which prompts finish is known only when they have");
   if (estimator == "remax") return config.out_of_range("algorithm.adv_estimator", "another than remax" + with + ": its greedy responses would be of other weights");
   if (!hybrid) return config.out_of_range("actor_rollout_ref.hybrid_engine", "true" + with + ", whose responses are drawn by the policy's workers");
-  if (turns) return config.out_of_range("actor_rollout_ref.rollout.multi_turn.enable", "false" + with + ": conversations do not go on with new weights");
+  const Result<std::optional<AgentOptions>> agent = AgentOptions::from_config(config);
+  if (!agent.ok()) return agent.status();
+  if (*agent) {
+    return runtime::invalid_argument("conversations of several turns and agent loops do not go" + with + ", since they do not go on with new weights: set actor_rollout_ref.rollout.multi_turn.enable=false, "
+                                     "and actor_rollout_ref.rollout.agent.* to what they are by default");
+  }
   options.steps_ahead = static_cast<std::int64_t>(warmup);
   options.waits_for_old = strategy == "wait";
   return std::optional(options);

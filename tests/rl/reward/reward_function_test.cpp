@@ -132,9 +132,25 @@ TEST(RewardFunction, CallsAUsersFileByOldAndNewNames) {
     EXPECT_EQ(report->scores[0], 3.5);
     EXPECT_EQ(reward_metrics(std::vector<RewardReport>{*report}).at("reward/acc"), 1);
   }
-  EXPECT_EQ(make({"custom_reward_function.path=" + file.string(), "reward_model.reward_manager=batch"}).status().code(), ErrorCode::kUnimplemented);
   EXPECT_EQ(make({"custom_reward_function.path=/none/reward.py"}).status().code(), ErrorCode::kNotFound);
   EXPECT_NE(make({"custom_reward_function.path=" + file.string(), "custom_reward_function.name=other"}).status().message().find("no function 'other'"), std::string::npos);
+  fs::remove(file);
+}
+
+// As verl's batch reward manager calls it.
+TEST(RewardFunction, CallsAFunctionOfLists) {
+  const fs::path file = fs::temp_directory_path() / ("starling_lists_" + std::to_string(getpid()) + ".py");
+  std::ofstream(file) << "def compute_score(data_sources, solution_strs, ground_truths, extra_infos, bonus=0):\n"
+                         "  assert len(data_sources) == len(extra_infos)\n"
+                         "  if solution_strs == ['none']: return 1.0\n"
+                         "  return [{'score': len(text) + bonus, 'acc': text == truth} for text, truth in zip(solution_strs, ground_truths)]\n";
+  const auto reward = make({"custom_reward_function.path=" + file.string(), "reward_model.reward_manager=batch", "+custom_reward_function.reward_kwargs.bonus=0.5", "reward.retries=0"});
+  ASSERT_TRUE(reward.ok()) << reward.status().to_string();
+  const auto report = score(**reward, {request("abc", "abc"), request("none", ""), request("x", "y")});
+  ASSERT_TRUE(report.ok()) << report.status().to_string();
+  EXPECT_EQ(report->left_out, (std::vector<std::uint8_t>{0, 1, 0})) << "a number is no list";
+  EXPECT_EQ(report->scores, (std::vector<double>{3.5, 0, 1.5}));
+  EXPECT_EQ(reward_metrics(std::vector<RewardReport>{*report}).at("reward/acc"), 0.5);
   fs::remove(file);
 }
 

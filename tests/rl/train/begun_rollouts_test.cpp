@@ -39,7 +39,9 @@ TEST(BegunRollouts, ErrorsNameTheKey) {
   EXPECT_NE(message("algorithm.filter_groups.enable=true").find("algorithm.filter_groups.enable: must be false"), std::string::npos);
   EXPECT_NE(message("algorithm.adv_estimator=remax").find("algorithm.adv_estimator: must be another"), std::string::npos);
   EXPECT_NE(message("actor_rollout_ref.hybrid_engine=false").find("actor_rollout_ref.hybrid_engine: must be true"), std::string::npos);
-  EXPECT_NE(message("actor_rollout_ref.rollout.multi_turn.enable=true").find("multi_turn.enable: must be false"), std::string::npos);
+  for (const char* agent : {"actor_rollout_ref.rollout.multi_turn.enable=true", "actor_rollout_ref.rollout.agent.default_agent_loop=tool_agent", "actor_rollout_ref.rollout.agent.agent_loop_config_path=loops.yaml"}) {
+    EXPECT_NE(message(agent).find("set actor_rollout_ref.rollout.multi_turn.enable=false"), std::string::npos) << agent << ": " << message(agent);
+  }
 }
 
 TEST(BegunRollouts, WhatIsTooOldIsBegunAnewOrWaitedFor) {
