@@ -29,8 +29,6 @@ using runtime::Status;
 
 constexpr const char* kTeacherPath = "distillation.teacher_models.teacher_model.model_path";
 
-std::string text(std::int64_t number) { return std::to_string(number); }
-
 // Keys of which each is right and which contradict each other.
 std::vector<std::string> contradictions(const TrainerOptions& trainer, const SlotOptions& slots, const Config& config) {
   std::vector<std::string> found = trainer.uneven_batches(slots.nodes * slots.per_node);

@@ -168,9 +168,10 @@ MlpPlan plan_gated_mlp(PlanBuilder& builder, const std::string& prefix, std::int
 ExpertsPlan plan_experts(PlanBuilder& builder, const std::string& prefix) {
   const MoeConfig& moe = *builder.config().moe;
   ExpertsPlan plan;
-  plan.router = builder.linear(prefix + ".gate", moe.experts, builder.config().hidden_size);
+  // As transformers keeps DeepSeek-V3's: rounded, the router and its correction would choose other experts.
+  plan.router = builder.linear(prefix + ".gate", moe.experts, builder.config().hidden_size, {.saved_fp32 = moe.corrected});
   if (moe.corrected) {
-    plan.correction = builder.tensor({.name = prefix + ".gate.e_score_correction_bias", .shape = {moe.experts}, .frozen = true, .init = FamilyParameter::Init::kZeros});
+    plan.correction = builder.tensor({.name = prefix + ".gate.e_score_correction_bias", .shape = {moe.experts}, .frozen = true, .saved_fp32 = true, .init = FamilyParameter::Init::kZeros});
   }
   for (std::int64_t expert = 0; expert < moe.experts; ++expert) {
     plan.experts.push_back(plan_gated_mlp(builder, prefix + ".experts." + std::to_string(expert), moe.intermediate_size));

@@ -13,7 +13,7 @@ LinearPlan PlanBuilder::linear(const std::string& name, std::int64_t out, std::i
   const auto gguf = [&](const char* part) { return options.gguf.empty() ? std::string() : options.gguf + part; };
   LinearPlan linear;
   linear.rows = out;
-  linear.weight = tensor({.name = name + ".weight", .shape = {out, in}, .transposed = options.transposed, .gguf_name = gguf(".weight"), .gguf_rows = options.gguf_rows});
+  linear.weight = tensor({.name = name + ".weight", .shape = {out, in}, .transposed = options.transposed, .saved_fp32 = options.saved_fp32, .gguf_name = gguf(".weight"), .gguf_rows = options.gguf_rows});
   if (options.bias) {
     linear.bias = tensor({.name = name + ".bias", .shape = {out}, .init = FamilyParameter::Init::kZeros, .gguf_name = gguf(".bias"), .gguf_rows = options.gguf_rows});
   }

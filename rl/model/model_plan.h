@@ -25,6 +25,7 @@ struct FamilyParameter {
   std::vector<std::int64_t> shape;  // as the arena has it
   bool transposed = false;          // Hugging Face stores it the other way round (GPT-2's Conv1D)
   bool frozen = false;              // a buffer: it has no gradient
+  bool saved_fp32 = false;          // whatever the dtype that the others are saved in
   bool of_head = false;             // the backbone's checkpoint may lack it
   Init init = Init::kNormal;
   std::string gguf_name = {};       // empty: GGUF files of this family are not supported, or lack it
@@ -105,6 +106,7 @@ class PlanBuilder {
   struct LinearOptions {
     bool bias = false;
     bool transposed = false;
+    bool saved_fp32 = false;
     std::string gguf = {};  // without ".weight"
     GgufRows gguf_rows = GgufRows::kSame;
   };

@@ -109,6 +109,7 @@ std::vector<ParameterSpec> arena_layout(std::vector<FamilyParameter> parameters)
                      .count = count,
                      .transposed = parameter.transposed,
                      .frozen = parameter.frozen,
+                     .saved_fp32 = parameter.saved_fp32,
                      .init = parameter.init});
     offset = rounded_up(offset + count);
   }

@@ -31,6 +31,7 @@ struct ParameterSpec {
   std::int64_t count = 0;           // product of shape
   bool transposed = false;          // checkpoints store it the other way round
   bool frozen = false;              // a buffer, without a gradient
+  bool saved_fp32 = false;          // whatever the dtype that the others are saved in
   FamilyParameter::Init init = FamilyParameter::Init::kNormal;
 
   bool operator==(const ParameterSpec&) const = default;

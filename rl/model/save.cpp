@@ -42,8 +42,7 @@ struct Shard {
   std::size_t last = 0;
 };
 
-// Buffers stay as they are, as transformers keeps them: rounded, DeepSeek's correction would choose other experts.
-DType dtype_of(const ParameterSpec& spec, const SaveOptions& options) { return spec.frozen ? DType::kF32 : options.dtype; }
+DType dtype_of(const ParameterSpec& spec, const SaveOptions& options) { return spec.saved_fp32 ? DType::kF32 : options.dtype; }
 
 std::int64_t bytes_of(const ParameterSpec& spec, const SaveOptions& options) { return spec.count * dtype_block(dtype_of(spec, options)).bytes; }
 

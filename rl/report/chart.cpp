@@ -64,15 +64,17 @@ class Frame {
   double y(double value) const { return kHeight - kBottom - (value - y_.least) / (y_.most - y_.least) * (kHeight - kTop - kBottom); }
   std::string point(double step, double value) const { return coordinate(x(step)) + "," + coordinate(y(value)); }
 
-  std::string axes() const {
+  // `unit` follows the values on the left: " s".
+  std::string axes(const std::string& unit = {}) const {
     std::string svg;
     for (const double tick : ticks(y_, 4)) {
       const std::string at = coordinate(y(tick));
-      svg += "<line class='grid' x1='" + coordinate(kLeft) + "' x2='" + coordinate(kWidth - kRight) + "' y1='" + at + "' y2='" + at + "'/><text class='y' x='" + coordinate(kLeft - 5) + "' y='" + at + "'>" + axis_number(tick) + "</text>";
+      svg += "<line class='grid' x1='" + coordinate(kLeft) + "' x2='" + coordinate(kWidth - kRight) + "' y1='" + at + "' y2='" + at + "'/><text class='y' x='" + coordinate(kLeft - 5) + "' y='" + at + "'>" + axis_number(tick) + html_text(unit) + "</text>";
     }
     for (const double tick : ticks(x_, 6)) {
       if (tick != std::floor(tick)) continue;
-      svg += "<text class='x' x='" + coordinate(x(tick)) + "' y='" + coordinate(kHeight - 8) + "'>" + axis_number(tick) + "</text>";
+      const bool at_end = x(tick) > kWidth - kRight - 12;  // half of a number would be cut off
+      svg += "<text class='" + std::string(at_end ? "end" : "x") + "' x='" + coordinate(x(tick)) + "' y='" + coordinate(kHeight - 8) + "'>" + axis_number(tick) + "</text>";
     }
     return svg;
   }
@@ -206,7 +208,7 @@ std::string stacked_chart(const std::vector<Series>& series, const std::string& 
     tops.push_back(top);
   }
   const Frame frame(x, y);
-  std::string inside = frame.axes();
+  std::string inside = frame.axes(" " + unit);
   for (std::size_t layer = 0; layer < tops.size(); ++layer) {
     std::string upper, lower;
     for (std::size_t i = 0; i < steps.size(); ++i) {
@@ -215,7 +217,6 @@ std::string stacked_chart(const std::vector<Series>& series, const std::string& 
     }
     inside += "<polygon points='" + upper + lower + "' fill='" + series_color(layer) + "' opacity='.75'/>";
   }
-  inside += "<text class='unit' x='" + coordinate(kLeft + 4) + "' y='" + coordinate(kTop + 8) + "'>" + html_text(unit) + "</text>";
   return svg(inside) + legend(series);
 }
 

@@ -12,7 +12,7 @@ main{max-width:1480px;margin:auto;padding:24px}
 h1{font-size:24px;margin:0 0 4px}h2{font-size:18px;margin:36px 0 12px}h3{font-size:13px;font-weight:600;margin:0 0 4px;overflow-wrap:anywhere}
 .dim{color:var(--dim)}.grid-of{display:grid;grid-template-columns:repeat(auto-fill,minmax(400px,1fr));gap:14px}
 .card{background:#fff;border:1px solid var(--line);border-radius:8px;padding:12px}
-svg{width:100%;display:block}svg text{font-size:11px;fill:var(--dim)}svg .y{text-anchor:end;dominant-baseline:middle}svg .x{text-anchor:middle}
+svg{width:100%;display:block}svg text{font-size:11px;fill:var(--dim)}svg .y{text-anchor:end;dominant-baseline:middle}svg .x{text-anchor:middle}svg .end{text-anchor:end}
 svg .grid{stroke:var(--line)}svg polyline{fill:none;stroke-width:1.6}
 .legend{display:flex;flex-wrap:wrap;gap:2px 12px;font-size:12px;color:var(--dim)}.legend i{display:inline-block;width:10px;height:10px;border-radius:2px;margin-right:4px}
 .facts{display:flex;flex-wrap:wrap;gap:12px;margin-top:14px}.facts div{background:#fff;border:1px solid var(--line);border-radius:8px;padding:8px 14px}.facts b{display:block;font-size:20px}

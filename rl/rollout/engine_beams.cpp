@@ -27,7 +27,7 @@ void Engine::Impl::collect_candidates(Sequence& sequence, std::span<const float>
   kernel::log_softmax_gather(pool_, logits.data(), 1, vocab, 0, 1.0F, nullptr, {.log_normalizer = &normalizer});
   if (!std::isfinite(normalizer)) {
     return finish_all(running, FinishReason::kError,
-                      runtime::internal_error("request: no token can be chosen at position " + std::to_string(sequence.length()) + ": the logits are not finite"));
+                      runtime::task_failed("request: no token can be chosen at position " + std::to_string(sequence.length()) + ": the logits are not finite"));
   }
   const std::vector<std::int32_t> forbidden = forbidden_ids(params, model_.config().eos_ids, sequence.tokens, sequence.generated());
   const LogitsContext context{.params = &params, .history = sequence.tokens, .generated = sequence.generated(), .forbidden = forbidden};

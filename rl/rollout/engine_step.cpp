@@ -179,7 +179,7 @@ std::vector<std::int32_t> Engine::Impl::stop_ids(const SamplingParams& params) c
 void Engine::Impl::append(Sequence& sequence, SampledToken token) {
   if (token.id < 0) {
     return finish(sequence, FinishReason::kError,
-                  runtime::internal_error("request: no token can be chosen at position " + std::to_string(sequence.length()) +
+                  runtime::task_failed("request: no token can be chosen at position " + std::to_string(sequence.length()) +
                                           ": the logits are not finite (did training diverge? go back to an earlier checkpoint, with a lower learning rate), or every token is forbidden"));
   }
   const SamplingParams& params = sequence.request->sampling;

@@ -76,7 +76,7 @@ TEST_F(Save, EveryFamilyLoadsBackEqualInEveryDType) {
       const auto type = dtype == DType::kF16 ? at::kHalf : dtype == DType::kBF16 ? at::kBFloat16 : at::kFloat;
       for (const ParameterSpec& spec : parameters->specs()) {
         const at::Tensor before = parameters->view(spec);
-        EXPECT_TRUE(read->view(spec).equal(spec.frozen ? before : before.to(type).to(at::kFloat))) << spec.name << " as " << name;
+        EXPECT_TRUE(read->view(spec).equal(spec.saved_fp32 ? before : before.to(type).to(at::kFloat))) << spec.name << " as " << name;
       }
     }
   }
