@@ -76,6 +76,7 @@ std::string to_text(const ConfigCheck& check) {
   append(text, check, "refused:", is_wrong);
   append(text, check, "no effect here:", [](const KeyCheck& key) { return key.verdict == Verdict::kNoEffect; });
   append(text, check, "used:", [](const KeyCheck& key) { return key.verdict == Verdict::kUsed; });
+  for (const std::string& note : check.notes) text += "note: " + note + "\n";
   const std::size_t wrong = check.count(Verdict::kRefused) + check.count(Verdict::kInvalid);
   return text + keys(check.keys.size()) + ": " + std::to_string(check.count(Verdict::kUsed)) + " used, " + std::to_string(check.count(Verdict::kNoEffect)) +
          " without effect, " + std::to_string(wrong) + " refused\n";
@@ -91,6 +92,7 @@ ordered_json to_json(const ConfigCheck& check) {
           {"no_effect", check.count(Verdict::kNoEffect)},
           {"refused", check.count(Verdict::kRefused)},
           {"invalid", check.count(Verdict::kInvalid)},
+          {"notes", check.notes},
           {"keys", std::move(list)}};
 }
 

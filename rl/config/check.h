@@ -23,6 +23,7 @@ struct KeyCheck {
 
 struct ConfigCheck {
   std::vector<KeyCheck> keys;
+  std::vector<std::string> notes;  // what is chosen where a script leaves it open
 
   std::size_t count(Judgement::Verdict verdict) const;
   /// Whether a run would take every key by itself.

@@ -28,6 +28,19 @@ bool is_of_hydra(std::string_view key) {
   return key == "defaults" || key == "hydra" || key.starts_with("hydra.") || key.starts_with("hydra/") || key.ends_with("._target_");
 }
 
+constexpr std::string_view kEstimator = "algorithm.adv_estimator";
+constexpr const char* kGroupMeaning = "which of verl's files the defaults come from: the keys of all its back ends are known at once here";
+
+/// Hydra's choice among the files of a group, of those whose names are sections here: verl's SFT trainer has them.
+bool is_group_choice(const Override& change, const KeyTable& keys) {
+  if (change.kind == OverrideKind::kDelete || !change.value.is_string()) return false;
+  const std::string& choice = change.value.get_ref<const std::string&>();
+  if (!keys.is_section(change.key)) return false;
+  if (change.key == "model") return choice == "hf_model";
+  constexpr std::string_view kEngines[] = {"fsdp", "megatron", "veomni", "torchtitan", "automodel", "mindspeed"};
+  return (change.key == "engine" || change.key == "optim") && std::find(std::begin(kEngines), std::end(kEngines), choice) != std::end(kEngines);
+}
+
 /// Takes a key out of the tree; false when it is not there.
 bool erase_place(ordered_json& tree, std::string_view key) {
   const std::size_t dot = key.find('.');
@@ -55,6 +68,13 @@ std::string unknown_meaning(const std::string& key, const KeyTable& keys) {
 
 std::string show(const ordered_json& value) {
   return value.is_string() ? value.get<std::string>() : value.dump();
+}
+
+/// A list that scripts quote twice: optim.betas="'[0.9,0.95]'".
+ordered_json unquoted_list(const ordered_json& value) {
+  if (!value.is_string() || !value.get_ref<const std::string&>().starts_with('[')) return value;
+  const Result<ordered_json> list = parse_override_value(value.get_ref<const std::string&>());
+  return list.ok() && list->is_array() ? *list : value;
 }
 
 }  // namespace
@@ -103,7 +123,7 @@ Status ConfigBuilder::set(const std::string& written_key, const ordered_json& va
   const KeyInfo* row = keys_.find(key);
   // Null is nobody's batch size: where a key has to have a value, it stands for the default.
   const bool means_default = value.is_null() && row != nullptr && row->key == key && row->has_default() && !matches_kind(value, row->kind);
-  *place = means_default ? *find_default(keys_, key) : value;
+  *place = means_default ? *find_default(keys_, key) : row != nullptr && row->kind == KeyKind::kFloats ? unquoted_list(value) : value;
   config_.origins_[key] = origin;
   return Status();
 }
@@ -125,6 +145,10 @@ void ConfigBuilder::add_override(std::string_view text) {
   if (key_begin != std::string_view::npos && text.substr(key_begin).starts_with("hydra/")) return;  // which files Hydra's own logs go to
   const Result<Override> change = parse_override(text);
   if (change.ok() && is_of_hydra(change->key)) return;
+  if (change.ok() && is_group_choice(*change, keys_)) {
+    group_choices_.push_back({change->key, change->key, change->value, kCommandLine, Judgement::Verdict::kNoEffect, kGroupMeaning});
+    return;
+  }
   const Status status = change.ok() ? apply(*change).with_context("override '" + std::string(text) + "'") : change.status();
   if (!status.ok()) complaints_.push_back({std::string(text), kCommandLine, status});
 }
@@ -174,9 +198,10 @@ std::vector<ConfigBuilder::Judged> ConfigBuilder::judge_keys() {
                                 (info->kind == KeyKind::kString || info->kind == KeyKind::kStringOrNull);
     if (takes_any_text && (value->is_number() || value->is_boolean())) {
       *make_place(config_.tree_, key) = value->dump();  // `trainer.experiment_name=7`: a text that looks like something else
-      judged.push_back({key, info, {}});
+      judged.push_back({key, info, {}, false});
     } else {
-      judged.push_back({key, info, judge_key(*info, key, *value, otherwise == nullptr ? ordered_json() : *otherwise)});
+      const ordered_json by_default = otherwise == nullptr ? ordered_json() : *otherwise;
+      judged.push_back({key, info, judge_key(*info, key, *value, by_default), *value == by_default});
     }
   }
   return judged;
@@ -186,8 +211,8 @@ Status ConfigBuilder::judge() {
   ErrorCode code = ErrorCode::kOk;
   std::string complaints;
   std::map<std::string, std::string> without_effect;  // reason -> keys
-  for (const auto& [key, info, judgement] : judge_keys()) {
-    if (judgement.verdict == Judgement::Verdict::kNoEffect) {
+  for (const auto& [key, info, judgement, is_default] : judge_keys()) {
+    if (judgement.verdict == Judgement::Verdict::kNoEffect && !is_default) {  // of a default that is repeated there is nothing to say
       std::string& keys = without_effect[judgement.message];
       keys += (keys.empty() ? "" : ", ") + key;
     }
@@ -214,14 +239,24 @@ void ConfigBuilder::note_choices() {
       config_.notes_.push_back(std::string(kEngineName) + "=" + **name + ": vllm, sglang and hf all mean Starling's own engine");
     }
   }
-  constexpr char kEstimator[] = "algorithm.adv_estimator";
-  if (keys_.find(kEstimator) != nullptr && !config_.is_set(kEstimator))
-    config_.notes_.push_back(std::string(kEstimator) + " is not set: grpo (verl's default is gae)");
+  if (const std::string note = estimator_note(); !note.empty()) config_.notes_.push_back(note);
+  for (const KeyCheck& group : group_choices_) config_.notes_.push_back("without effect: " + group.key + "=" + show(group.value) + " (" + group.meaning + ")");
   std::vector<std::string> set_keys;
   for (const auto& [key, origin] : config_.origins_) {
     if (config_.find(key) != nullptr) set_keys.push_back(key);  // not deleted
   }
   for (std::string& note : idle_key_notes(config_, keys_, set_keys)) config_.notes_.push_back(std::move(note));
+}
+
+// verl's default is gae: who configures a critic counts on it.
+void ConfigBuilder::choose_estimator() {
+  if (keys_.find(kEstimator) == nullptr || config_.is_set(kEstimator) || !config_.is_set("critic")) return;
+  config_.tree_["algorithm"]["adv_estimator"] = "gae";
+}
+
+std::string ConfigBuilder::estimator_note() const {
+  if (keys_.find(kEstimator) == nullptr || config_.is_set(kEstimator)) return "";
+  return std::string(kEstimator) + (config_.is_set("critic") ? " is not set, and critic.* is: gae, verl's default" : " is not set: grpo (verl's default is gae)");
 }
 
 Result<Config> ConfigBuilder::finish() {
@@ -230,6 +265,7 @@ Result<Config> ConfigBuilder::finish() {
     for (const Complaint& complaint : complaints_) lines += (lines.empty() ? "" : "\n") + complaint.status.message();
     return Status(complaints_.front().status.code(), std::move(lines));
   }
+  choose_estimator();
   Result<ordered_json> resolved = resolve_references(config_.tree_, keys_);
   if (!resolved.ok()) return resolved.status();
   config_.tree_ = std::move(resolved).value();
@@ -244,6 +280,7 @@ ConfigCheck ConfigBuilder::check() {
   for (const Complaint& complaint : complaints_) {
     check.keys.push_back({complaint.text, complaint.text, ordered_json(), complaint.origin, Judgement::Verdict::kInvalid, complaint.status.message()});
   }
+  choose_estimator();
   if (Result<ordered_json> resolved = resolve_references(config_.tree_, keys_); resolved.ok()) {
     config_.tree_ = std::move(resolved).value();
   } else {
@@ -260,6 +297,8 @@ ConfigCheck ConfigBuilder::check() {
     const ordered_json* value = config_.find(key);
     if (value != nullptr) check.keys.push_back({key, key, *value, config_.origins_[key], Judgement::Verdict::kNoEffect, unknown_meaning(key, keys_)});
   }
+  check.keys.insert(check.keys.end(), group_choices_.begin(), group_choices_.end());
+  if (std::string note = estimator_note(); !note.empty()) check.notes.push_back(std::move(note));
   return check;
 }
 

@@ -36,6 +36,7 @@ class ConfigBuilder {
     std::string key;
     const KeyInfo* info;
     Judgement judgement;
+    bool is_default;  // the value
   };
   /// Something that cannot be merged: `text` is as it was written, `message` has the origin in it.
   struct Complaint {
@@ -52,11 +53,14 @@ class ConfigBuilder {
   std::vector<Judged> judge_keys();
   runtime::Status judge();
   void note_choices();
+  void choose_estimator();
+  std::string estimator_note() const;
 
   const KeyTable& keys_;
   Config config_;
   std::vector<std::string> unknown_;  // added with '+'
   std::vector<Complaint> complaints_;
+  std::vector<KeyCheck> group_choices_;
   std::map<std::string, std::string> written_;  // key -> the older name that it was set by
 };
 

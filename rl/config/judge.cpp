@@ -160,7 +160,7 @@ Judgement judge_key(const KeyInfo& info, std::string_view key, const ordered_jso
     if (!harmless && !below_map && !matches_kind(value, info.kind)) {
       return {Verdict::kInvalid, name + ": expected " + std::string(describe_kind(info.kind)) + ", got " + describe_value(value)};
     }
-    return harmless ? Judgement{} : Judgement{Verdict::kNoEffect, std::string(info.note)};
+    return is_empty_value(value) ? Judgement{} : Judgement{Verdict::kNoEffect, std::string(info.note)};
   }
   if (harmless || (!info.allowed.empty() && is_allowed(value, info.allowed))) return {};
   return refused(name + ": " + describe_value(value) + " is refused", info.note);

@@ -59,6 +59,8 @@ constexpr KeyAlias kAliases[] = {
     {"model.lora.dropout", "model.lora_dropout"},
     {"model.lora.rank", "model.lora_rank"},
     {"optim.warmup_style", "optim.lr_scheduler_type"},
+    {"optim.lr_scheduler", "optim.lr_scheduler_type"},
+    {"optim.warmup_steps_ratio", "optim.lr_warmup_steps_ratio"},
     {"data.chat_template", "model.custom_chat_template"},
     {"profile.steps", "global_profiler.steps"},
     {"trainer.max_steps", "trainer.total_training_steps"},

@@ -27,6 +27,11 @@ Status check_messages(const ordered_json& messages, const std::string& at) {
     if (content != message.end() && !content->is_string() && !content->is_array() && !(content->is_null() && calls)) {
       return invalid_argument(which + ": 'content' must be a text or a list of parts, it is " + json_type_name(*content));
     }
+    if (content == message.end() || !content->is_array()) continue;
+    for (const ordered_json& part : *content) {
+      const std::string type = part.is_object() ? part.value("type", ordered_json("text")).dump() : "\"text\"";
+      if (type != "\"text\"") return runtime::unimplemented(which + " has a part of type " + type + ", and only text is read");
+    }
   }
   return Status();
 }
@@ -48,6 +53,18 @@ const ordered_json* find(const ordered_json& row, const std::string& key) {
 Status no_column(const RawRow& row, const std::string& key, const std::string& setting) {
   const bool is_null = row.value.contains(key);
   return invalid_argument(row.where + (is_null ? ": '" + key + "' (" + setting + ") is null" : ": no key '" + key + "' (" + setting + "); it has " + list_json_keys(row.value)));
+}
+
+constexpr std::pair<const char*, const char*> kMedia[] = {{"data.image_key", "images"}, {"data.video_key", "videos"}, {"data.audio_key", "audios"}};
+
+// Left out without a word, they would leave a question about nothing.
+Status check_text_alone(const RawRow& row, const RowMapping& mapping) {
+  for (const std::string& column : mapping.media) {
+    const ordered_json* value = find(row.value, column);
+    if (value == nullptr || ((value->is_structured() || value->is_string()) && (value->empty() || *value == ""))) continue;
+    return runtime::unimplemented(row.where + ": it has '" + column + "', and only text is read: take rows without, or train on their text alone by data.image_key=null (video_key, audio_key)");
+  }
+  return Status();
 }
 
 Result<std::string> ground_truth(const RawRow& row, const RowMapping& mapping) {
@@ -198,6 +215,11 @@ Result<RowMapping> RowMapping::from_config(const Config& config) {
   mapping.answer = read.find_string("data.columns.answer").value_or("");
   mapping.response = read.find_string("data.columns.response").value_or("");
   mapping.data_source = read.find_string("data.columns.data_source").value_or("data_source");
+  mapping.media.clear();
+  for (const auto& [key, usual] : kMedia) {
+    const std::string column = config.find(key) == nullptr ? usual : read.find_string(key).value_or("");
+    if (!column.empty()) mapping.media.push_back(column);
+  }
   mapping.prompt_template = read.find_string("data.prompt_template").value_or("");
   mapping.system_prompt = read.find_string("data.system_prompt").value_or("");
   mapping.answer_after = read.find_string("data.answer_after").value_or("");
@@ -216,6 +238,7 @@ Result<RowMapping> RowMapping::from_config(const Config& config) {
 Result<DataRow> map_row(const RawRow& row, const RowMapping& mapping) {
   if (!row.value.is_object()) return invalid_argument(row.where + ": a row must be an object, it is " + json_type_name(row.value));
   if (mapping.preference) return map_preference(row, mapping);
+  if (Status status = check_text_alone(row, mapping); !status.ok()) return status;
   if (const ordered_json* messages = mapping.messages.empty() ? nullptr : find(row.value, mapping.messages)) return map_conversation(row, mapping, *messages);
   DataRow into;
   into.where = row.where;

@@ -33,6 +33,7 @@ struct RowMapping {
   std::string messages = {};    // a column that holds a whole conversation, taken as it is where a row has it; its tools and enable_thinking go into `extra`
   std::string tools = {};       // the column of its tools
   std::string thinking = {};    // and of enable_thinking
+  std::vector<std::string> media = {"images", "videos", "audios"};  // columns that have to be empty, since only text is read
   std::vector<std::string> prompt_path = {};    // from the prompt's column down: verl's prompt_dict_keys
   std::vector<std::string> response_path = {};  // and from the response's
   Conversations conversations = Conversations::kNone;
@@ -45,7 +46,7 @@ struct RowMapping {
   bool operator==(const RowMapping&) const = default;
 };
 
-/// kInvalidArgument: a column is missing or of a wrong type; the message names row and column. Not for kTree.
+/// kInvalidArgument: a column is missing or of a wrong type; kUnimplemented: the row has more than text. The message names row and column. Not for kTree.
 runtime::Result<DataRow> map_row(const RawRow& row, const RowMapping& mapping);
 
 /// ShareGPT's {"from", "value"} become {"role", "content"}. kInvalidArgument: no messages, or one without a role or content; `at` begins the error.

@@ -35,9 +35,9 @@ std::span<float> range(std::span<float> arena, const ParameterSpec& spec) {
 }  // namespace
 
 Result<OptimizerKind> parse_optimizer(std::string_view name) {
-  if (name == "AdamW") return OptimizerKind::kAdamW;
-  if (name == "SGD") return OptimizerKind::kSgd;
-  if (name == "Muon") return OptimizerKind::kMuon;
+  if (name == "AdamW" || name == "adam") return OptimizerKind::kAdamW;  // the small ones are Megatron's, whose adam decays weights as AdamW does
+  if (name == "SGD" || name == "sgd") return OptimizerKind::kSgd;
+  if (name == "Muon" || name == "muon") return OptimizerKind::kMuon;
   return runtime::invalid_argument("no optimizer '" + std::string(name) + "': use AdamW, SGD or Muon");
 }
 

@@ -90,7 +90,7 @@ TEST(Check, UnderstandsOlderAndColloquialNames) {
                           Case{"gradient_checkpointing=False", "actor_rollout_ref.model.enable_gradient_checkpointing", Verdict::kUsed},
                           Case{"actor_rollout_ref.rollout.repetition_penalty=1.0", "actor_rollout_ref.rollout.repetition_penalty", Verdict::kUsed},
                           Case{"actor_rollout_ref.rollout.repetition_penalty=1.1", "actor_rollout_ref.rollout.repetition_penalty", Verdict::kUsed},
-                          Case{"actor_rollout_ref.model.use_rmpad=True", "actor_rollout_ref.model.use_remove_padding", Verdict::kUsed},
+                          Case{"actor_rollout_ref.model.use_rmpad=True", "actor_rollout_ref.model.use_remove_padding", Verdict::kNoEffect},
                           Case{"actor_rollout_ref.model.lora.adapter_path=DIR", "actor_rollout_ref.model.lora_adapter_path", Verdict::kUsed},
                           Case{"actor_rollout_ref.actor.profiler.tool_config.nsys.discrete=True", "actor_rollout_ref.actor.profiler.tool_config.nsys.discrete", Verdict::kNoEffect},
                           Case{"profile=steps[3,4]", "global_profiler.steps", Verdict::kUsed},
@@ -133,6 +133,21 @@ TEST(Check, EmptyListsOfChoicesTakeAnyLogger) {
 TEST(Check, AnyDeviceOfVerlsIsUnderstood) {
   EXPECT_EQ(only("trainer.device=npu").verdict, Verdict::kUsed);
   EXPECT_EQ(only("trainer.device=tpu").verdict, Verdict::kRefused);
+}
+
+// Also with verl's default: scripts repeat it.
+TEST(Check, AKeyWithoutEffectHasNoneWhateverItsValue) {
+  for (const char* value : {"1", "2"}) EXPECT_EQ(only(std::string("actor_rollout_ref.rollout.tensor_model_parallel_size=") + value).verdict, Verdict::kNoEffect) << value;
+}
+
+TEST(Check, AScriptThatConfiguresACriticAndNoAlgorithmMeansGae) {
+  const ConfigCheck critic = check({"critic.optim.lr=1e-5"});
+  EXPECT_EQ(critic.notes, std::vector<std::string>{"algorithm.adv_estimator is not set, and critic.* is: gae, verl's default"});
+  EXPECT_EQ(*Config::load({std::nullopt, {"critic.optim.lr=1e-5"}})->get_string("algorithm.adv_estimator"), "gae");
+  EXPECT_EQ(*Config::load({std::nullopt, {"critic.optim.lr=1e-5", "algorithm.adv_estimator=rloo"}})->get_string("algorithm.adv_estimator"), "rloo");
+  EXPECT_EQ(*Config::load({std::nullopt, {"data.seed=1"}})->get_string("algorithm.adv_estimator"), "grpo");
+  EXPECT_TRUE(check({"critic.optim.lr=1e-5", "algorithm.adv_estimator=grpo"}).notes.empty());
+  EXPECT_EQ(to_json(critic)["notes"].size(), 1u);
 }
 
 TEST(Check, KeysAddedOnPurposeHaveNoEffect) {

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "rl/config/check.h"
 #include "rl/config/key_tables.h"
 
@@ -60,6 +62,16 @@ TEST(StageKeys, OlderNamesOfVerlStandForTheirSuccessors) {
   EXPECT_EQ(*config->get_string("data.messages_key"), "turns");
   EXPECT_EQ(*config->get_int("trainer.total_training_steps"), 3);
   EXPECT_TRUE(config->is_set("model.partial_pretrain"));
+}
+
+TEST(StageKeys, HydrasChoicesOfBackEndsChangeNothing) {
+  const auto config = load({"engine=fsdp", "optim=megatron", "model=hf_model", "optim.lr_scheduler=cosine", "optim.warmup_steps_ratio=0.1", "optim.betas=\"[0.9,0.95]\"", "optim.optimizer=muon"});
+  ASSERT_TRUE(config.ok()) << config.status().to_string();
+  EXPECT_EQ(*config->get_float("optim.lr_warmup_steps_ratio"), 0.1);
+  EXPECT_EQ(*config->get_floats("optim.betas"), (std::vector<double>{0.9, 0.95}));
+  const auto& notes = config->notes();
+  EXPECT_TRUE(std::any_of(notes.begin(), notes.end(), [](const std::string& note) { return note.starts_with("without effect: engine=fsdp ("); }));
+  for (const char* wrong : {"engine=fspd", "model=llama", "data=x", "trainer=fsdp"}) EXPECT_NE(load({wrong}).status().message().find("is a section"), std::string::npos) << wrong;
 }
 
 TEST(StageKeys, IntervalsAreStepsOrEpochs) {

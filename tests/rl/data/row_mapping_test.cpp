@@ -68,6 +68,23 @@ TEST(RowMapping, MistakesNameRowAndColumn) {
   EXPECT_FALSE(load({gsm8k, "data.columns.prompt=question", "data.prompt_template=x"}).ok());
 }
 
+TEST(RowMapping, RowsWithMoreThanTextAreRefused) {
+  const auto map = [](const std::string& row, std::vector<std::string> overrides = {}) {
+    const auto mapping = RowMapping::from_config(*Config::load({std::nullopt, std::move(overrides)}));
+    return map_row({ordered_json::parse(row), "f:1"}, *mapping).status();
+  };
+  EXPECT_EQ(map(R"({"prompt": "<image>What?", "images": [{"bytes": "x"}]})").message(),
+            "f:1: it has 'images', and only text is read: take rows without, or train on their text alone by data.image_key=null (video_key, audio_key)");
+  EXPECT_EQ(map(R"({"prompt": "a", "clips": ["x.mp4"]})", {"data.video_key=clips"}).code(), runtime::ErrorCode::kUnimplemented);
+  EXPECT_EQ(map(R"({"prompt": "a", "audios": "x.wav"})").code(), runtime::ErrorCode::kUnimplemented);
+  EXPECT_EQ(map(R"({"prompt": [{"role": "user", "content": [{"type": "text", "text": "a"}, {"type": "image"}]}]})").message(),
+            "f:1: 'prompt': message 1 has a part of type \"image\", and only text is read");
+  for (const char* row : {R"({"prompt": "a", "images": []})", R"({"prompt": "a", "images": null, "videos": "", "clips": ["x"]})", R"({"prompt": [{"role": "user", "content": [{"type": "text", "text": "a"}]}]})"}) {
+    EXPECT_TRUE(map(row).ok()) << row << ": " << map(row).message();
+  }
+  EXPECT_TRUE(map(R"({"prompt": "a", "images": ["x"]})", {"data.image_key=null"}).ok());
+}
+
 TEST(RowMapping, TemplatesHaveBracesAndEscapes) {
   EXPECT_EQ(*fill_template(R"({{{a}}} \n\\{b})", {{"a", "x{y}"}, {"b", 5}}, "f:1"), "{x{y}} \n\\5");
 }
