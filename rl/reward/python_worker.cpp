@@ -11,21 +11,13 @@ sys.dont_write_bytecode = True  # nothing is left beside a user's files
 def connect():
     """Takes up descriptors 3 and 4. When the process that started this one is gone, the kernel ends the group by SIGIO, whatever Python is doing."""
     global connection, requests
+    os.environ["STARLING_SCORER"] = str(os.getpid())  # by which what the user's code starts is found
     fcntl.fcntl(4, fcntl.F_SETOWN, -os.getpgrp())
     fcntl.fcntl(4, fcntl.F_SETFL, os.O_ASYNC)
     for descriptor in (3, 4):
         os.set_inheritable(descriptor, False)
     connection = socket.socket(fileno=3)
     requests = connection.makefile("r", encoding="utf-8", newline="\n")
-
-
-def adopt_orphans():
-    """What the user's code starts and disowns becomes this process's child, and is found when this process is ended."""
-    try:
-        import ctypes
-        ctypes.CDLL(None).prctl(36, 1, 0, 0, 0)  # PR_SET_CHILD_SUBREAPER, which copies do not inherit
-    except Exception:
-        pass  # a Python without ctypes: what it disowns outlives it
 
 
 def answer(message):
@@ -96,7 +88,6 @@ def make_copies(clone):
     for descriptor in descriptors:
         os.close(descriptor)
     connect()
-    adopt_orphans()
     forget_chance()
 
 
@@ -111,7 +102,6 @@ def limit(setup):
 def serve(load, handle):
     """load(setup) gives what is loaded once, or None, and what is wrong with it; handle(setup, loaded, request) an answer, or an exception."""
     connect()
-    adopt_orphans()
     setup = json.loads(requests.readline())
     limit(setup)
     loaded, problem = load(setup)

@@ -1,13 +1,13 @@
 // starling-reward-host: the process that a user's reward library runs in. Started by ProcessPool, whose protocol it speaks over descriptor 3.
 #include <dlfcn.h>
 #include <fcntl.h>
-#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
 #include <array>
 #include <cmath>
 #include <cstdio>
+#include <cstdlib>
 #include <nlohmann/json.hpp>
 #include <string>
 
@@ -97,7 +97,7 @@ int main() {
   ::fcntl(kLife, F_SETFL, O_ASYNC);
   ::fcntl(kConnection, F_SETFD, FD_CLOEXEC);
   ::fcntl(kLife, F_SETFD, FD_CLOEXEC);
-  ::prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);  // what the library starts and disowns is found when this process is ended
+  ::setenv("STARLING_SCORER", std::to_string(::getpid()).c_str(), 1);  // by which what the library starts is found
   std::string line;
   if (!read_line(line)) {
     std::fprintf(stderr, "starling-reward-host is started by starling, not by hand\n");

@@ -16,8 +16,10 @@
 #include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <iterator>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -110,22 +112,36 @@ void close_if_open(int& descriptor) {
   if (descriptor >= 0) ::close(std::exchange(descriptor, -1));
 }
 
-// Processes that `root` started, and those that they did, as long as the chain of parents holds.
+std::string contents(const std::filesystem::path& path) {
+  std::ifstream file(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+// Whether a process began with the environment of `scorer`, which marks what it starts.
+bool is_marked(const std::filesystem::path& process, pid_t scorer) {
+  const std::string mark = std::string("STARLING_SCORER=") + std::to_string(scorer) + '\0';
+  const std::string environment = contents(process / "environ");
+  const std::size_t at = environment.find(mark);
+  return at != std::string::npos && (at == 0 || environment[at - 1] == '\0');
+}
+
+// Processes that `root` started, and those that they did: by the chain of parents, or where that is broken by the mark.
 std::vector<pid_t> descendants_of(pid_t root) {
   std::multimap<pid_t, pid_t> children;
+  std::vector<pid_t> found;
   std::error_code error;
   for (auto entry = std::filesystem::directory_iterator("/proc", error); !error && entry != std::filesystem::directory_iterator(); entry.increment(error)) {
     const std::string name = entry->path().filename().string();
     if (name.find_first_not_of("0123456789") != std::string::npos) continue;
-    std::ifstream file(entry->path() / "stat");
-    std::string stat;
-    std::getline(file, stat);  // "PID (NAME) STATE PARENT ...", whatever the name holds
+    const auto process = static_cast<pid_t>(std::atoi(name.c_str()));
+    if (process != root && is_marked(entry->path(), root)) found.push_back(process);
+    const std::string stat = contents(entry->path() / "stat");  // "PID (NAME) STATE PARENT ...", whatever the name holds
     const std::size_t end = stat.rfind(')');
     if (end == std::string::npos || end + 4 >= stat.size()) continue;
-    children.emplace(static_cast<pid_t>(std::atoi(stat.c_str() + end + 4)), static_cast<pid_t>(std::atoi(name.c_str())));
+    children.emplace(static_cast<pid_t>(std::atoi(stat.c_str() + end + 4)), process);
   }
-  std::vector<pid_t> found;
-  std::vector<pid_t> parents{root};
+  std::vector<pid_t> parents = found;
+  parents.push_back(root);
   while (!parents.empty()) {
     const auto [first, last] = children.equal_range(parents.back());
     parents.pop_back();

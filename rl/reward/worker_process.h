@@ -15,7 +15,7 @@
 namespace rl {
 
 /// A resource; one thread. The child finds the socket at file descriptor 3, over which lines go both ways, and at 4 the end of a pipe that hangs up
-/// when the owner is gone. Its stdin is empty; what it writes to stdout and stderr is read here, line by line.
+/// when the owner is gone. It says in its environment who it is (STARLING_SCORER, its number), so that what it starts is known by that whatever becomes of the processes between. Its stdin is empty; what it writes to stdout and stderr is read here, line by line.
 class WorkerProcess {
  public:
   /// Errors: the program cannot be started, no file descriptors are left.
@@ -27,7 +27,7 @@ class WorkerProcess {
 
   WorkerProcess(const WorkerProcess&) = delete;
   WorkerProcess& operator=(const WorkerProcess&) = delete;
-  /// Ends the whole group by SIGKILL.
+  /// Ends it by SIGKILL, and with it what it started, in groups and sessions of their own too.
   ~WorkerProcess();
 
   pid_t pid() const { return pid_; }

@@ -251,6 +251,18 @@ TEST_F(EndsWithItsCall, WhatItDisowned) {
   EXPECT_FALSE(outlives_its_call("    subprocess.run(['sh', '-c', 'setsid sleep 1000 & echo $! > ' + told])\n"));
 }
 
+// Nobody's child is not made the scorer's: it would have to be buried by code that knows nothing of it.
+TEST_F(PythonScorer, WhatItDisownedIsNotItsChild) {
+  const auto scorer = make(R"python(
+import os, subprocess
+def compute_score(*args, **kwargs):
+    pid = int(subprocess.run(["sh", "-c", "sleep 1000 > /dev/null 2>&1 & echo $!"], capture_output=True, text=True).stdout)
+    return int(open(f"/proc/{pid}/stat").read().rsplit(")", 1)[1].split()[1]) != os.getpid()
+)python");
+  ASSERT_TRUE(scorer);
+  EXPECT_EQ(one(*scorer, request("a")).value, 1);
+}
+
 // The time limit is far away: only the second try beside the first can answer.
 TEST_F(PythonScorer, ASecondTryOvertakesACallThatHangs) {
   limits_.timeout = std::chrono::seconds(200);
