@@ -227,7 +227,7 @@ Status ConfigBuilder::judge() {
   return Status();
 }
 
-void ConfigBuilder::note_choices() {
+void ConfigBuilder::note_choices(const std::string& estimator) {
   for (const std::string& key : unknown_) {
     if (config_.find(key) == nullptr) continue;
     config_.notes_.push_back("without effect: " + key + " (" + unknown_meaning(key, keys_) + ")");
@@ -239,7 +239,7 @@ void ConfigBuilder::note_choices() {
       config_.notes_.push_back(std::string(kEngineName) + "=" + **name + ": vllm, sglang and hf all mean Starling's own engine");
     }
   }
-  if (const std::string note = estimator_note(); !note.empty()) config_.notes_.push_back(note);
+  if (!estimator.empty()) config_.notes_.push_back(estimator);
   for (const KeyCheck& group : group_choices_) config_.notes_.push_back("without effect: " + group.key + "=" + show(group.value) + " (" + group.meaning + ")");
   std::vector<std::string> set_keys;
   for (const auto& [key, origin] : config_.origins_) {
@@ -248,15 +248,12 @@ void ConfigBuilder::note_choices() {
   for (std::string& note : idle_key_notes(config_, keys_, set_keys)) config_.notes_.push_back(std::move(note));
 }
 
-// verl's default is gae: who configures a critic counts on it.
-void ConfigBuilder::choose_estimator() {
-  if (keys_.find(kEstimator) == nullptr || config_.is_set(kEstimator) || !config_.is_set("critic")) return;
-  config_.tree_["algorithm"]["adv_estimator"] = "gae";
-}
-
-std::string ConfigBuilder::estimator_note() const {
+// verl's default is gae: who configures a critic counts on it. What to tell of that, or nothing where the user has chosen.
+std::string ConfigBuilder::choose_estimator() {
   if (keys_.find(kEstimator) == nullptr || config_.is_set(kEstimator)) return "";
-  return std::string(kEstimator) + (config_.is_set("critic") ? " is not set, and critic.* is: gae, verl's default" : " is not set: grpo (verl's default is gae)");
+  if (!config_.is_set("critic")) return std::string(kEstimator) + " is not set: grpo (verl's default is gae)";
+  config_.tree_["algorithm"]["adv_estimator"] = "gae";
+  return std::string(kEstimator) + " is not set, and critic.* is: gae, verl's default";
 }
 
 Result<Config> ConfigBuilder::finish() {
@@ -265,13 +262,13 @@ Result<Config> ConfigBuilder::finish() {
     for (const Complaint& complaint : complaints_) lines += (lines.empty() ? "" : "\n") + complaint.status.message();
     return Status(complaints_.front().status.code(), std::move(lines));
   }
-  choose_estimator();
+  const std::string estimator = choose_estimator();
   Result<ordered_json> resolved = resolve_references(config_.tree_, keys_);
   if (!resolved.ok()) return resolved.status();
   config_.tree_ = std::move(resolved).value();
   const Status status = judge();
   if (!status.ok()) return status;
-  note_choices();
+  note_choices(estimator);
   return std::move(config_);
 }
 
@@ -280,7 +277,7 @@ ConfigCheck ConfigBuilder::check() {
   for (const Complaint& complaint : complaints_) {
     check.keys.push_back({complaint.text, complaint.text, ordered_json(), complaint.origin, Judgement::Verdict::kInvalid, complaint.status.message()});
   }
-  choose_estimator();
+  if (std::string estimator = choose_estimator(); !estimator.empty()) check.notes.push_back(std::move(estimator));
   if (Result<ordered_json> resolved = resolve_references(config_.tree_, keys_); resolved.ok()) {
     config_.tree_ = std::move(resolved).value();
   } else {
@@ -298,7 +295,6 @@ ConfigCheck ConfigBuilder::check() {
     if (value != nullptr) check.keys.push_back({key, key, *value, config_.origins_[key], Judgement::Verdict::kNoEffect, unknown_meaning(key, keys_)});
   }
   check.keys.insert(check.keys.end(), group_choices_.begin(), group_choices_.end());
-  if (std::string note = estimator_note(); !note.empty()) check.notes.push_back(std::move(note));
   return check;
 }
 

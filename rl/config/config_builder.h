@@ -52,9 +52,8 @@ class ConfigBuilder {
   runtime::Status check_known(const std::string& written_key, const std::string& key, bool is_map, bool added);
   std::vector<Judged> judge_keys();
   runtime::Status judge();
-  void note_choices();
-  void choose_estimator();
-  std::string estimator_note() const;
+  std::string choose_estimator();
+  void note_choices(const std::string& estimator);
 
   const KeyTable& keys_;
   Config config_;

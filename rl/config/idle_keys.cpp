@@ -3,6 +3,8 @@
 #include <array>
 #include <string_view>
 
+#include "rl/config/judge.h"
+
 namespace rl {
 namespace {
 
@@ -30,9 +32,8 @@ constexpr std::array kParts{
 
 bool is_on(const Config& config, const Part& part) {
   const nlohmann::ordered_json* value = config.find(part.switched_by);
-  if (value == nullptr || value->is_null()) return false;
-  if (part.on.empty()) return !(value->is_string() && value->get_ref<const std::string&>().empty());
-  return *value == (part.on == "true");
+  if (value == nullptr) return false;
+  return part.on.empty() ? !is_empty_value(*value) : *value == (part.on == "true");
 }
 
 bool belongs(std::string_view key, const Part& part) {

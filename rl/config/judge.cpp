@@ -23,10 +23,6 @@ bool equal_values(const ordered_json& a, const ordered_json& b) {
   return a == b;
 }
 
-bool is_empty_value(const ordered_json& value) {
-  return value.is_null() || (value.is_structured() && value.empty()) || (value.is_string() && value.get_ref<const std::string&>().empty());
-}
-
 /// Whether the value is among the '|'-separated texts.
 bool is_allowed(const ordered_json& value, std::string_view allowed) {
   std::size_t start = 0;
@@ -65,6 +61,10 @@ Judgement refused(std::string message, std::string_view note) {
 }
 
 }  // namespace
+
+bool is_empty_value(const ordered_json& value) {
+  return value.is_null() || (value.is_structured() && value.empty()) || (value.is_string() && value.get_ref<const std::string&>().empty());
+}
 
 std::string describe_value(const ordered_json& value) {
   switch (value.type()) {

@@ -23,6 +23,9 @@ struct Judgement {
 Judgement judge_key(const KeyInfo& info, std::string_view key, const nlohmann::ordered_json& value,
                     const nlohmann::ordered_json& default_value);
 
+/// Null, and an empty text, list or dictionary: nothing was said.
+bool is_empty_value(const nlohmann::ordered_json& value);
+
 /// "the string 'four'", "the number 3.5", "null", "a list": a value in a message.
 std::string describe_value(const nlohmann::ordered_json& value);
 

@@ -1,8 +1,10 @@
 #include "rl/data/row_mapping.h"
 
 #include <algorithm>
+#include <array>
 #include <utility>
 
+#include "rl/config/judge.h"
 #include "rl/data/json_text.h"
 
 namespace rl {
@@ -55,13 +57,13 @@ Status no_column(const RawRow& row, const std::string& key, const std::string& s
   return invalid_argument(row.where + (is_null ? ": '" + key + "' (" + setting + ") is null" : ": no key '" + key + "' (" + setting + "); it has " + list_json_keys(row.value)));
 }
 
-constexpr std::pair<const char*, const char*> kMedia[] = {{"data.image_key", "images"}, {"data.video_key", "videos"}, {"data.audio_key", "audios"}};
+constexpr std::array kMediaKeys = {"data.image_key", "data.video_key", "data.audio_key"};  // of RowMapping::media, in its order
 
 // Left out without a word, they would leave a question about nothing.
 Status check_text_alone(const RawRow& row, const RowMapping& mapping) {
   for (const std::string& column : mapping.media) {
-    const ordered_json* value = find(row.value, column);
-    if (value == nullptr || ((value->is_structured() || value->is_string()) && (value->empty() || *value == ""))) continue;
+    const ordered_json* value = column.empty() ? nullptr : find(row.value, column);
+    if (value == nullptr || is_empty_value(*value)) continue;
     return runtime::unimplemented(row.where + ": it has '" + column + "', and only text is read: take rows without, or train on their text alone by data.image_key=null (video_key, audio_key)");
   }
   return Status();
@@ -215,10 +217,8 @@ Result<RowMapping> RowMapping::from_config(const Config& config) {
   mapping.answer = read.find_string("data.columns.answer").value_or("");
   mapping.response = read.find_string("data.columns.response").value_or("");
   mapping.data_source = read.find_string("data.columns.data_source").value_or("data_source");
-  mapping.media.clear();
-  for (const auto& [key, usual] : kMedia) {
-    const std::string column = config.find(key) == nullptr ? usual : read.find_string(key).value_or("");
-    if (!column.empty()) mapping.media.push_back(column);
+  for (std::size_t i = 0; i < kMediaKeys.size(); ++i) {
+    if (config.find(kMediaKeys[i]) != nullptr) mapping.media[i] = read.find_string(kMediaKeys[i]).value_or("");
   }
   mapping.prompt_template = read.find_string("data.prompt_template").value_or("");
   mapping.system_prompt = read.find_string("data.system_prompt").value_or("");

@@ -1,6 +1,7 @@
 // RowMapping: how a stored row becomes a prompt with what judges its answers.
 #pragma once
 
+#include <array>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
@@ -33,7 +34,7 @@ struct RowMapping {
   std::string messages = {};    // a column that holds a whole conversation, taken as it is where a row has it; its tools and enable_thinking go into `extra`
   std::string tools = {};       // the column of its tools
   std::string thinking = {};    // and of enable_thinking
-  std::vector<std::string> media = {"images", "videos", "audios"};  // columns that have to be empty, since only text is read
+  std::array<std::string, 3> media = {"images", "videos", "audios"};  // columns that have to be empty, since only text is read; empty: none to look at
   std::vector<std::string> prompt_path = {};    // from the prompt's column down: verl's prompt_dict_keys
   std::vector<std::string> response_path = {};  // and from the response's
   Conversations conversations = Conversations::kNone;

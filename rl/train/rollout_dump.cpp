@@ -5,6 +5,7 @@
 #include <numeric>
 #include <string>
 
+#include "rl/watch/held_back.h"
 #include "rl/watch/log_file.h"
 #include "runtime/core/log.h"
 
@@ -66,15 +67,9 @@ void RolloutDumper::write(const RolloutDump& dump, const std::vector<DumpedSampl
 }
 
 Status RolloutDumper::flush() {
-  while (!unwritten_.empty()) {
-    const Unwritten& oldest = unwritten_.front();
-    if (Status written = write_file(oldest.dump, oldest.text); !written.ok()) {
-      give_up_oldest();
-      return written;
-    }
-    unwritten_.pop_front();
-  }
-  return {};
+  const Status written = write_in_order(unwritten_, [](const Unwritten& oldest) { return write_file(oldest.dump, oldest.text); });
+  if (!written.ok()) give_up_oldest();
+  return written;
 }
 
 void RolloutDumper::give_up_oldest() {

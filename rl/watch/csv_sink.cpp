@@ -30,9 +30,7 @@ std::string number(double value) {
 }  // namespace
 
 Result<std::unique_ptr<CsvSink>> CsvSink::open(const std::filesystem::path& file, std::int64_t last_step) {
-  std::error_code error;
-  if (file.has_parent_path()) std::filesystem::create_directories(file.parent_path(), error);
-  if (error) return runtime::errno_status(error.value(), "making the folder of " + file.string());
+  if (Status made = make_folder_of(file); !made.ok()) return made;
   std::unique_ptr<CsvSink> sink(new CsvSink(file));
   const std::vector<Row> rows = sink->read(last_step);
   for (const Row& row : rows) sink->add_columns(row);

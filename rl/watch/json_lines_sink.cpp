@@ -26,9 +26,7 @@ std::string kept_lines(const std::filesystem::path& path, std::int64_t last_step
 }  // namespace
 
 runtime::Result<std::unique_ptr<JsonLinesSink>> JsonLinesSink::open(const std::filesystem::path& file, std::int64_t last_step) {
-  std::error_code error;
-  if (file.has_parent_path()) std::filesystem::create_directories(file.parent_path(), error);
-  if (error) return runtime::errno_status(error.value(), "making the folder of " + file.string());
+  if (runtime::Status made = make_folder_of(file); !made.ok()) return made;
   if (runtime::Status status = write_file_atomically(file, kept_lines(file, last_step)); !status.ok()) return status;
   runtime::Result<LogFile> log = LogFile::open(file);
   if (!log.ok()) return log.status();

@@ -8,10 +8,14 @@
 
 namespace rl {
 
-runtime::Result<LogFile> LogFile::open(const std::filesystem::path& path, const char* mode) {
+runtime::Status make_folder_of(const std::filesystem::path& file) {
   std::error_code error;
-  if (path.has_parent_path()) std::filesystem::create_directories(path.parent_path(), error);
-  if (error) return runtime::errno_status(error.value(), "making the folder of " + path.string());
+  if (file.has_parent_path()) std::filesystem::create_directories(file.parent_path(), error);
+  return error ? runtime::errno_status(error.value(), "making the folder of " + file.string()) : runtime::Status();
+}
+
+runtime::Result<LogFile> LogFile::open(const std::filesystem::path& path, const char* mode) {
+  if (runtime::Status made = make_folder_of(path); !made.ok()) return made;
   LogFile log(path, std::fopen(path.c_str(), mode));
   if (log.file_ == nullptr) return runtime::errno_status(errno, "writing " + path.string());
   std::setvbuf(log.file_.get(), nullptr, _IONBF, 0);  // what could not be written must not follow later

@@ -11,6 +11,9 @@
 
 namespace rl {
 
+/// Makes the folder that `file` lies in, if need be. Errors: as errno says, with the file.
+runtime::Status make_folder_of(const std::filesystem::path& file);
+
 /// A resource; not thread-safe.
 class LogFile {
  public:

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "rl/watch/held_back.h"
 #include "runtime/core/log.h"
 
 namespace rl {
@@ -14,18 +15,9 @@ void add_distribution(Metrics& metrics, const std::string& name, const std::vect
   metrics[name + "/min"] = *std::min_element(values.begin(), values.end());
 }
 
-namespace {
-
-// Oldest first, up to the first that fails.
-runtime::Status write_all(MetricSink& place, std::deque<StepRecord>& records) {
-  while (!records.empty()) {
-    if (runtime::Status written = place.write(records.front()); !written.ok()) return written;
-    records.pop_front();
-  }
-  return {};
+runtime::Status MetricLogger::Sink::flush() {
+  return write_in_order(unwritten, [this](const StepRecord& record) { return place->write(record); });
 }
-
-}  // namespace
 
 MetricLogger::~MetricLogger() {
   if (const runtime::Status written = flush(); !written.ok()) LOG(warn, "{}, and are lost", written.message());
@@ -34,7 +26,7 @@ MetricLogger::~MetricLogger() {
 runtime::Status MetricLogger::flush() {
   runtime::Status first;
   for (Sink& sink : sinks_) {
-    const runtime::Status written = write_all(*sink.place, sink.unwritten);
+    const runtime::Status written = sink.flush();
     if (first.ok() && !written.ok()) first = written.with_context("metrics: " + std::to_string(sink.unwritten.size()) + " records could not be written");
   }
   return first;
@@ -45,7 +37,7 @@ void MetricLogger::write(const StepRecord& record) {
     const std::size_t waiting = sink.unwritten.size();
     if (waiting == kUnwrittenMax) sink.unwritten.pop_front();
     sink.unwritten.push_back(record);
-    const runtime::Status written = write_all(*sink.place, sink.unwritten);
+    const runtime::Status written = sink.flush();
     if (!written.ok() && waiting == 0) LOG(warn, "metrics: {}; training goes on, and what could not be written is tried again with each step", written.message());
     if (written.ok() && waiting > 0) LOG(info, "metrics: {} has the {} records that could not be written before", sink.place->place().empty() ? "the console" : sink.place->place(), waiting);
   }

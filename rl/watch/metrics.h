@@ -57,6 +57,8 @@ class MetricLogger {
   struct Sink {
     std::unique_ptr<MetricSink> place;
     std::deque<StepRecord> unwritten = {};  // oldest first, kUnwrittenMax at most
+
+    runtime::Status flush();
   };
   static constexpr std::size_t kUnwrittenMax = 10'000;  // some 50 MB
 

@@ -67,9 +67,7 @@ Result<std::string> run_id(const std::filesystem::path& file) {
   std::ifstream(file) >> id;
   if (is_id(id)) return id;
   id = new_id();
-  std::error_code error;
-  std::filesystem::create_directories(file.parent_path(), error);
-  if (error) return runtime::errno_status(error.value(), "making the folder of " + file.string());
+  if (Status made = make_folder_of(file); !made.ok()) return made;
   if (Status status = write_file_atomically(file, id + "\n"); !status.ok()) return status;
   return id;
 }
