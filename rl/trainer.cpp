@@ -192,11 +192,12 @@ void Trainer::keep_samples(RolloutDumper& dumper, const RolloutDump& dump, const
 }
 
 Status Trainer::flush_logs() {
-  Status first = logger_.flush();
+  Status all = logger_.flush();
   for (RolloutDumper* dumper : {&rollout_dumper_, &validation_dumper_}) {
-    if (Status written = dumper->flush(); first.ok()) first = std::move(written);
+    const Status written = dumper->flush();
+    if (!written.ok()) all = all.ok() ? written : Status(all.code(), all.message() + "\n" + written.message());
   }
-  return first;
+  return all;
 }
 
 Result<Metrics> Trainer::validate() {

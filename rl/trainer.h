@@ -243,6 +243,7 @@ class Trainer {
   TrainerOptions options_;
   std::optional<runtime::Status> started_;
   FolderLock folder_lock_;
+  std::vector<FolderLock> sample_locks_;  // of folders that samples go to
   LrScheduleOptions lr_schedule_;
   LrScheduleOptions critic_lr_schedule_;
   std::filesystem::path critic_model_;

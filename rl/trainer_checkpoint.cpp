@@ -131,6 +131,9 @@ Status Trainer::restore(const fs::path& folder) {
     if (found == state->end() || !found->is_number_integer()) return std::nullopt;
     return found->get<std::int64_t>();
   };
+  if (const auto stage = state->find("stage"); stage != state->end()) {
+    return runtime::invalid_argument((folder / kStateFile).string() + ": the state of a stage, " + stage->dump() + ", not of `starling train`: set trainer.default_local_dir to a folder of its own");
+  }
   const bool complete = integer("format") == kStateFormat && integer("step").value_or(-1) >= 0 && integer("epoch") && state->contains("data_position");
   if (!complete) return runtime::invalid_argument((folder / kStateFile).string() + ": not a state that this version wrote");
   // Older checkpoints have neither controller nor statistics.

@@ -305,11 +305,18 @@ Status Trainer::open_logs() {
   const Status written = write_file_atomically(options_.folder / "config.yaml", config_.to_yaml());
   if (!written.ok()) return written;
   // What cannot be written is told before the first step.
+  std::vector<fs::path> locked{options_.folder};
   for (const auto& [key, folder] : {std::pair("trainer.rollout_data_dir", options_.rollout_folder), std::pair("trainer.validation_data_dir", validation_feed_ ? options_.validation_folder : fs::path())}) {
     std::error_code error;
     if (!folder.empty()) fs::create_directories(folder, error);
     if (!folder.empty() && !error && ::access(folder.c_str(), W_OK) != 0) error.assign(errno, std::generic_category());
     if (error) return runtime::errno_status(error.value(), "writing to " + folder.string() + " (" + key + ")");
+    // Two runs would write the same files; one run's own folders may be one.
+    if (folder.empty() || std::any_of(locked.begin(), locked.end(), [&](const fs::path& other) { return fs::equivalent(folder, other, error); })) continue;
+    Result<FolderLock> lock = FolderLock::acquire(folder, key);
+    if (!lock.ok()) return lock.status();
+    sample_locks_.push_back(std::move(*lock));
+    locked.push_back(folder);
   }
   const ConsoleOptions console{.interval = options_.log_interval, .bar = ::isatty(STDOUT_FILENO) == 1, .width = console_width()};
   auto log = open_metric_log({.loggers = options_.loggers,

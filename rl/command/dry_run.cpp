@@ -240,7 +240,9 @@ Status dry_run(const Config& config, std::ostream& out) {
   if (trainer->uses_critic()) {
     const Result<CriticOptions> critic = CriticOptions::from_config(config);
     if (!critic.ok()) wrong.push_back(critic.status().message());
+    if (const auto schedule = lr_schedule_from_config(config, kCriticRole, 1); !schedule.ok()) wrong.push_back(schedule.status().message());
   }
+  if (const auto schedule = lr_schedule_from_config(config, kActorRole, 1); !schedule.ok()) wrong.push_back(schedule.status().message());
   // Of reward models only that they can be there: one may be on the hub, and is not fetched.
   const RewardModelLoader no_model = [](const std::filesystem::path&, bool) -> Result<std::unique_ptr<Scorer>> { return std::unique_ptr<Scorer>(); };
   const auto reward = RewardFunction::from_config(config, /*workers=*/1, /*start=*/false, no_model);

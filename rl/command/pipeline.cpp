@@ -35,7 +35,6 @@ using runtime::Result;
 using runtime::Status;
 
 constexpr const char* kConfigFile = "stage.yaml";  // in the stage's folder: its keys as they were run
-constexpr const char* kDoneFile = "stage.done";    // the same again, once the stage was complete
 
 std::string read_text(const fs::path& file) {
   std::ifstream in(file, std::ios::binary);
@@ -155,7 +154,7 @@ enum class Progress { kComplete, kChanged, kBegun, kNew };
 
 Progress progress_of(const PipelineStage& stage, const std::optional<std::string>& keys) {
   std::error_code ignored;
-  const fs::path done = stage.folder / kDoneFile;
+  const fs::path done = stage.folder / kStageDoneFile;
   if (fs::exists(done, ignored)) return keys && read_text(done) == *keys ? Progress::kComplete : Progress::kChanged;
   return fs::exists(stage.folder / kConfigFile, ignored) ? Progress::kBegun : Progress::kNew;
 }
@@ -171,7 +170,7 @@ const char* name_of(Progress progress) {
 }
 
 Status changed(const PipelineStage& stage) {
-  return runtime::invalid_argument("stage " + stage.name + " was completed with other keys or other inputs (" + (stage.folder / kDoneFile).string() +
+  return runtime::invalid_argument("stage " + stage.name + " was completed with other keys or other inputs (" + (stage.folder / kStageDoneFile).string() +
                                    "): put them back, or remove " + stage.folder.string() + " to run it anew");
 }
 
@@ -230,7 +229,7 @@ Status run(const PipelineFile& pipeline, const std::string& address) {
     const auto begin = std::chrono::steady_clock::now();
     status = run_child(arguments, &relay);
     if (!status.ok()) return status.with_context("stage " + stage.name + " (the same command goes on from here)");
-    status = write_file_atomically(stage.folder / kDoneFile, keys);
+    status = write_file_atomically(stage.folder / kStageDoneFile, keys);
     if (!status.ok()) return status;
     std::cout << title << ": done in " << seconds_text(std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count()) << "\n\n";
   }

@@ -72,6 +72,9 @@ class Config {
   /// kInvalidArgument for a value that has the right type: "data.x: must be at least 1, got 0 (from the command line)".
   runtime::Status out_of_range(std::string_view key, std::string_view expected) const;
 
+  /// The command whose keys these are: "train", "sft".
+  std::string_view command() const { return keys_->command(); }
+
   /// What a user should be told once at the start: keys accepted without effect, older names, choices made for them. One line each.
   const std::vector<std::string>& notes() const { return notes_; }
 

@@ -73,7 +73,7 @@ std::string describe_value(const ordered_json& value) {
     case ordered_json::value_t::boolean: return value.get<bool>() ? "true" : "false";
     case ordered_json::value_t::array: return "a list";
     case ordered_json::value_t::object: return "a dictionary";
-    default: return "the number " + value.dump();
+    default: return "the number " + (value.is_number_float() && !std::isfinite(value.get<double>()) ? std::to_string(value.get<double>()) : value.dump());  // JSON has no word for them
   }
 }
 

@@ -28,9 +28,32 @@ HttpRequest make_request(const HttpScorerOptions& options, const json& samples) 
   return request;
 }
 
+/// Python's json writes numbers that are none, which JSON has no word for: null in their place, which is no score either.
+std::string without_nan(std::string_view body) {
+  std::string text;
+  bool quoted = false;
+  for (std::size_t i = 0; i < body.size(); ++i) {
+    const std::string_view rest = body.substr(i);
+    if (quoted && body[i] == '\\' && i + 1 < body.size()) {
+      text += rest.substr(0, 2);
+      ++i;
+      continue;
+    }
+    if (body[i] == '"') quoted = !quoted;
+    std::size_t taken = 0;
+    for (const std::string_view word : {"NaN", "Infinity", "-Infinity"}) {
+      if (!quoted && rest.starts_with(word)) taken = word.size();
+    }
+    text += taken > 0 ? "null" : rest.substr(0, 1);
+    if (taken > 0) i += taken - 1;
+  }
+  return text;
+}
+
 /// The list of scores in an answer; empty with `why` when it isn't one.
 json read_scores(const std::string& body, std::size_t expected, std::string& why) {
   json tree = json::parse(body, nullptr, /*allow_exceptions=*/false);
+  if (tree.is_discarded()) tree = json::parse(without_nan(body), nullptr, /*allow_exceptions=*/false);
   if (tree.is_object() && tree.contains("scores")) tree = json(tree["scores"]);
   if (!tree.is_array()) {
     why = "it answered no {\"scores\": [...]} but " + body.substr(0, 100);

@@ -7,6 +7,7 @@
 #include "rl/config/override.h"
 #include "rl/config/yaml.h"
 #include "rl/stage/stage_trainer.h"
+#include "rl/train/checkpoint.h"
 
 namespace rl {
 namespace {
@@ -143,6 +144,17 @@ Result<ordered_json> replace_references(const ordered_json& value, Output output
   return ordered_json(std::move(text));
 }
 
+// That no later checkpoint than that of `step` was passed over: the one before the last is not what the stage made.
+Status check_last_checkpoint(const PipelineStage& stage, std::int64_t step) {
+  std::error_code error;
+  for (const fs::directory_entry& entry : fs::directory_iterator(stage.folder, error)) {
+    if (checkpoint_step(entry.path()).value_or(0) <= step) continue;
+    const Status whole = verify_checkpoint(entry.path());
+    if (!whole.ok()) return whole.with_context("stage " + stage.name + ": its last checkpoint is damaged (remove " + (stage.folder / kStageDoneFile).string() + " and the checkpoint, and it is made again from the one before)");
+  }
+  return {};
+}
+
 }  // namespace
 
 Result<PipelineFile> PipelineFile::load(const fs::path& file, const std::vector<std::string>& overrides) {
@@ -221,6 +233,9 @@ Result<std::string> stage_output(const PipelineStage& stage, const std::string& 
   if (!result.ok()) {
     return result.status().with_context("stage " + stage.name + (best ? " has no best checkpoint (trainer.save_best names the metric that it is the best by; without its folder it runs again)"
                                                                       : " has no whole checkpoint (trainer.save_freq says when one is saved; without its folder it runs again)"));
+  }
+  if (!best) {
+    if (const Status last = check_last_checkpoint(stage, result->step); !last.ok()) return last;
   }
   if (kind == "checkpoint") return result->checkpoint.string();
   const fs::path& found = kind == "model" ? result->model : result->adapter;

@@ -30,6 +30,9 @@ struct PipelineKey {
   std::string origin;  // "pipeline.yaml:12"
 };
 
+/// In a stage's folder, once it is complete: the keys that it was run with.
+inline constexpr const char* kStageDoneFile = "stage.done";
+
 struct PipelineStage {
   std::string name;
   std::string command;

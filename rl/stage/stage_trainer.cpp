@@ -222,6 +222,7 @@ void StageTrainer::save_checkpoint(bool best) {
 
 Result<CheckpointSaver::WriteFiles> StageTrainer::copy_state(bool beside) const {
   nlohmann::ordered_json state{{"format", kStateFormat},
+                               {"stage", setup_.config.command()},
                                {"step", steps_done_},
                                {"epoch", stage_->epoch()},
                                {"seed", options().seed},
@@ -252,6 +253,11 @@ Status StageTrainer::load_checkpoint(const fs::path& folder) {
   };
   if (integer("format") != kStateFormat || integer("step") < 0 || integer("tokens") < 0 || !state->contains("position")) {
     return runtime::invalid_argument((folder / kStateFile).string() + ": not the state of a stage (a folder of `starling train`?): set trainer.default_local_dir to a folder of its own");
+  }
+  // Those of earlier versions do not say whose they are.
+  if (const auto stage = state->find("stage"); stage != state->end() && *stage != setup_.config.command()) {
+    return runtime::invalid_argument((folder / kStateFile).string() + ": the state of another stage, " + stage->dump() + ", not of `starling " + std::string(setup_.config.command()) +
+                                     "`: set trainer.default_local_dir to a folder of its own; to train on from that stage's model, name it in model.path");
   }
   Status status = stage_->resume(nlohmann::json((*state)["position"]));
   if (status.ok()) status = stage_->load(folder);

@@ -68,8 +68,9 @@ void RolloutDumper::write(const RolloutDump& dump, const std::vector<DumpedSampl
 
 Status RolloutDumper::flush() {
   const Status written = write_in_order(unwritten_, [](const Unwritten& oldest) { return write_file(oldest.dump, oldest.text); });
-  if (!written.ok()) give_up_oldest();
-  return written;
+  if (written.ok()) return {};
+  give_up_oldest();
+  return written.with_context(std::to_string(unwritten_.size()) + " file(s) of samples could not be written");
 }
 
 void RolloutDumper::give_up_oldest() {

@@ -42,7 +42,7 @@ class RolloutDumper {
   /// A file's samples are in it whole, or not at all.
   void write(const RolloutDump& dump, const std::vector<DumpedSample>& samples);
 
-  /// Tries once more. Errors: why something is still not written, with the file's name.
+  /// Tries once more. Errors: why some is still not written, with the file's name and how many files wait.
   runtime::Status flush();
 
  private:

@@ -63,7 +63,7 @@ Result<std::unique_ptr<MetricSink>> open(const std::string& name, const MetricLo
   if (name == "wandb") {
     if (is_disabled("WANDB_MODE")) return std::unique_ptr<MetricSink>();
     const Place place = from_environment("WANDB_DIR", options.folder);
-    return any(WandbSink::open({.folder = place.folder, .project = options.project, .name = options.experiment, .config = options.config}), place.named_by);
+    return any(WandbSink::open({.folder = place.folder, .project = options.project, .name = options.experiment, .config = options.config, .run_folder = options.folder}), place.named_by);
   }
   return runtime::internal_error("no place for metrics is called " + name);
 }

@@ -94,7 +94,7 @@ ProtobufMessage history_item(const std::string& name, const std::string& json) {
 
 Result<std::unique_ptr<WandbSink>> WandbSink::open(const WandbOptions& options) {
   const std::filesystem::path folder = options.folder / "wandb";
-  const Result<std::string> id = run_id(folder / "run_id");
+  const Result<std::string> id = run_id((options.run_folder.empty() ? options.folder : options.run_folder) / "wandb" / "run_id");
   if (!id.ok()) return id.status();
   const double begin = now();
   const auto run_folder = [&](double time) { return folder / ("offline-run-" + time_text(time) + "-" + *id); };

@@ -245,6 +245,7 @@ Result<PolicyOptions> PolicyOptions::from_config(const Config& config, const std
     if (sampling->top_k < -1) return config.out_of_range(prefix + "top_k", "a number of tokens, or 0 or -1 for all");
   }
   if (!(options.training.repetition_penalty > 0)) return config.out_of_range(rollout + "repetition_penalty", "above 0");
+  if (options.training.response_tokens_max < 1) return config.out_of_range("data.max_response_length", "at least 1");
   if (options.training.response_tokens_min < 0 || options.training.response_tokens_min > options.training.response_tokens_max) {
     return config.out_of_range("data.min_response_length", "from 0 to data.max_response_length, " + std::to_string(options.training.response_tokens_max));
   }

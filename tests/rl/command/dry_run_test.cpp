@@ -115,7 +115,12 @@ TEST(DryRun, GoesOnWithoutDataOrModel) {
   EXPECT_TRUE(has(told.text, "memory:\n  not known: ")) << told.text;
 }
 
-TEST(DryRun, ValuesOutOfRangeAreErrors) { EXPECT_TRUE(has(tell({"actor_rollout_ref.rollout.temperature=0"}).error, "temperature")); }
+TEST(DryRun, ValuesOutOfRangeAreErrors) {
+  EXPECT_TRUE(has(tell({"actor_rollout_ref.rollout.temperature=0"}).error, "temperature"));
+  EXPECT_TRUE(has(tell({"actor_rollout_ref.actor.optim.lr=-1"}).error, "actor_rollout_ref.actor.optim.lr: must be at least 0"));
+  EXPECT_TRUE(has(tell({"critic.optim.lr=-1", "algorithm.adv_estimator=gae"}).error, "critic.optim.lr: must be at least 0"));
+  EXPECT_TRUE(has(tell({"data.max_response_length=-5"}).error, "data.max_response_length: must be at least 1, got -5"));
+}
 
 }  // namespace
 }  // namespace rl

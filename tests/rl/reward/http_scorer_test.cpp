@@ -69,6 +69,15 @@ TEST_F(HttpScorerTest, AnswersThatAreNoScores) {
   }
 }
 
+TEST_F(HttpScorerTest, ANumberThatIsNoneCostsItsOwnSample) {
+  const ScoredBatch batch = score(options("/length"), {"ab", "nan", "abc"});
+  ASSERT_EQ(batch.scores.size(), 3U);
+  EXPECT_EQ(batch.scores[0].value, 2);
+  EXPECT_EQ(batch.scores[1].failure, ScoreFailure::kInvalid);
+  EXPECT_EQ(batch.scores[2].value, 3);
+  EXPECT_EQ(batch.counts.errors, 0);
+}
+
 TEST_F(HttpScorerTest, ASilentServerExceedsTheLimit) {
   HttpScorerOptions silent = options("/hang");
   silent.timeout = std::chrono::milliseconds(500);

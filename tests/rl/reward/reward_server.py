@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """A reward server on loopback. Prints its port and serves until its stdin ends. The path says how it behaves:
-    /length   scores by the response's length; response "dict" gives {"score": 0.5, "acc": 1}, "null" gives null
+    /length   scores by the response's length; response "dict" gives {"score": 0.5, "acc": 1}, "null" gives null, "nan" NaN (which is how Python writes it)
     /busy     503 to the first two requests that have samples, then as /length
     /down     503 always
     /token    wants "Bearer secret"
@@ -49,7 +49,7 @@ class Server(http.server.BaseHTTPRequestHandler):
                 return self.answer(503, "")
         if self.path == "/text":
             return self.answer(200, "hello")
-        scores = [{"dict": {"score": 0.5, "acc": 1}, "null": None}.get(sample["solution_str"], len(sample["solution_str"])) for sample in samples]
+        scores = [{"dict": {"score": 0.5, "acc": 1}, "null": None, "nan": {"score": float("nan"), "note": "NaN, \"Infinity\""}}.get(sample["solution_str"], len(sample["solution_str"])) for sample in samples]
         self.answer(200, {"scores": scores[1:] if self.path == "/short" else scores})
 
 

@@ -180,6 +180,22 @@ TEST_F(PipelineTest, ACompleteStageIsNotRunWithOtherKeys) {
   EXPECT_NE(run.output.find("remove " + (folder_ / "runs" / "sft").string()), std::string::npos) << run.output;
 }
 
+// What follows would be made from the checkpoint before it.
+TEST_F(PipelineTest, AStageWhoseLastCheckpointIsDamagedIsNotTakenFromTheOneBefore) {
+  const std::string file = write(sft_then_train()) + " sft.trainer.save_freq=20";
+  ASSERT_EQ(pipeline(file).code, 0);
+  const fs::path sft = folder_ / "runs" / "sft";
+  fs::resize_file(sft / "global_step_40" / "huggingface" / "model.safetensors", 100);
+  fs::remove(folder_ / "runs" / "rl" / "stage.done");
+  const Outcome damaged = pipeline(file);
+  EXPECT_EQ(damaged.code, 1) << damaged.output;
+  EXPECT_NE(damaged.output.find("stage sft: its last checkpoint is damaged (remove " + (sft / "stage.done").string()), std::string::npos) << damaged.output;
+  fs::remove(sft / "stage.done");
+  fs::remove_all(sft / "global_step_40");
+  const Outcome mended = pipeline(file);
+  EXPECT_EQ(mended.code, 0) << mended.output;
+}
+
 TEST_F(PipelineTest, MistakesAreToldBeforeAnyStageRuns) {
   struct Case {
     std::string text;

@@ -114,6 +114,19 @@ TEST_F(PreferenceStageTest, ARunGoesOnWithTheSameNumbers) {
   }
 }
 
+TEST_F(PreferenceStageTest, AnotherStagesRunIsNotContinued) {
+  ASSERT_EQ(run("dpo", "trainer.total_training_steps=2").code, 0);
+  for (const char* command : {"kto", "rm"}) {
+    const Outcome other = run(command, "trainer.total_training_steps=4");
+    EXPECT_EQ(other.code, 1) << other.output;
+    EXPECT_NE(other.output.find("the state of another stage, \"dpo\", not of `starling " + std::string(command) + "`: set trainer.default_local_dir"), std::string::npos) << other.output;
+  }
+  const Outcome train = this->train("trainer.total_training_steps=4");
+  EXPECT_EQ(train.code, 1) << train.output;
+  EXPECT_NE(train.output.find("the state of a stage, \"dpo\", not of `starling train`"), std::string::npos) << train.output;
+  EXPECT_EQ(metric("train/loss").size(), 2u);
+}
+
 // The reference is the base under the adapter, which is taken off for it while a checkpoint is written.
 TEST_F(PreferenceStageTest, AnAdapterThatIsKilledWhileItIsWrittenGoesOnWithTheSameNumbers) {
   const std::string options = "model.lora_rank=4 trainer.total_training_steps=30 trainer.save_freq=1 trainer.max_ckpt_to_keep=2";

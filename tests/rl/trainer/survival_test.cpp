@@ -157,11 +157,16 @@ TEST_F(SurvivalTest, TwoRunsDoNotWriteToOneFolder) {
                          "    open(\"" + begun.string() + "\", \"w\").close()\n"
                          "    while not os.path.exists(\"" + go.string() + "\"): time.sleep(0.01)\n"
                          "    return float(len(solution_str))\n";
-  const pid_t first = start(train_command("trainer.total_training_steps=2 reward.timeout=200 custom_reward_function.path=" + gate.string()));
+  const std::string samples = " trainer.rollout_data_dir=" + (folder_ / "samples").string();
+  const pid_t first = start(train_command("trainer.total_training_steps=2 reward.timeout=200 custom_reward_function.path=" + gate.string() + samples));
   while (!fs::exists(begun)) {
     ASSERT_EQ(::waitpid(first, nullptr, WNOHANG), 0) << read(folder_ / "output");
     ::usleep(10'000);
   }
+  const Outcome third = train("trainer.total_training_steps=2 trainer.default_local_dir=" + (folder_ / "other").string() + samples);
+  EXPECT_EQ(third.code, 1) << third.output;
+  EXPECT_NE(third.output.find((folder_ / "samples").string() + ": another run writes there (pid " + std::to_string(first) + "); set trainer.rollout_data_dir to another folder"), std::string::npos)
+      << third.output;
   const Outcome second = train("trainer.total_training_steps=2");
   EXPECT_EQ(second.code, 1) << second.output;
   EXPECT_NE(second.output.find((folder_ / "run").string() + ": another run writes there (pid " + std::to_string(first) + "); set trainer.default_local_dir to another folder"), std::string::npos)

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <fstream>
 #include <limits>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <sstream>
 
@@ -133,6 +134,21 @@ TEST(WandbSink, RecordsAreCutAtBlocksAndTheRunKeepsItsId) {
   ASSERT_TRUE(WandbSink::open(options).ok());
   EXPECT_EQ(files_below(folder.path()).size(), 3u) << "the first start's file is still there";
   EXPECT_EQ(read(folder.path() / "wandb" / "run_id"), id + "\n");
+}
+
+// As with one WANDB_DIR for all runs.
+TEST(WandbSink, RunsThatShareAFolderHaveIdsOfTheirOwn) {
+  const TemporaryFolder folder;
+  for (const char* run : {"a", "b", "a"}) {
+    ASSERT_TRUE(WandbSink::open({.folder = folder.path(), .project = "p", .name = run, .config = {}, .run_folder = folder.path() / run}).ok());
+  }
+  const std::string a = read(folder.path() / "a" / "wandb" / "run_id"), b = read(folder.path() / "b" / "wandb" / "run_id");
+  EXPECT_NE(a, b);
+  std::map<std::string, int> starts;
+  for (const auto& file : files_below(folder.path())) {
+    if (file.extension() == ".wandb") ++starts[file.filename()];
+  }
+  EXPECT_EQ(starts, (std::map<std::string, int>{{"run-" + a.substr(0, 8) + ".wandb", 2}, {"run-" + b.substr(0, 8) + ".wandb", 1}}));
 }
 
 class FullDisk : public testing::TestWithParam<const char*> {
