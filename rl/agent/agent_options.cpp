@@ -35,13 +35,6 @@ Result<std::optional<AgentOptions>> AgentOptions::from_config(const Config& conf
   const std::string side = read.get_string(section + "tool_response_truncate_side");
   const std::string format = read.get_string(section + "format");
   if (!read.status().ok()) return read.status();
-  if (options.assistant_turns_max < 0) return config.out_of_range(section + "max_assistant_turns", "at least 1, or null");
-  if (options.user_turns_max < 0) return config.out_of_range(section + "max_user_turns", "at least 1, or null");
-  if (options.parallel_calls_max < 1) return config.out_of_range(section + "max_parallel_calls", "at least 1");
-  if (options.answer_characters_max < 1) return config.out_of_range(section + "max_tool_response_length", "at least 1");
-  if (options.workers_max < 1 || options.workers_max > 1024) return config.out_of_range(section + "num_tool_workers", "from 1 to 1024");
-  if (!(timeout >= 0.001 && timeout <= 86400)) return config.out_of_range(section + "tool_timeout", "seconds from 0.001 to 86400");
-  if (memory < 0 || memory > (1 << 24)) return config.out_of_range(section + "tool_memory_limit_mb", "at least 0 (no limit)");
   options.timeout = std::chrono::milliseconds(std::llround(timeout * 1000));
   options.memory_bytes = memory << 20;
   options.truncate_side = side == "left" ? TruncateSide::kLeft : side == "right" ? TruncateSide::kRight : TruncateSide::kMiddle;

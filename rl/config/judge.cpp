@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "rl/config/number_range.h"
 #include "rl/config/override.h"
 #include "rl/config/own_choices.h"
 
@@ -147,6 +148,10 @@ Judgement judge_key(const KeyInfo& info, std::string_view key, const ordered_jso
     if (below_map || info.allowed.empty() || value.is_null()) return {};
     const ordered_json items = value.is_array() ? value : ordered_json::array({value});
     const std::string allowed = all_allowed(info);
+    if (const auto range = NumberRange::parse(allowed)) {
+      const bool within = std::all_of(items.begin(), items.end(), [&](const ordered_json& item) { return !item.is_number() || range->contains(item.get<double>()); });
+      return within ? Judgement{} : Judgement{Verdict::kInvalid, name + ": must be " + range->describe() + ", got " + value.dump()};
+    }
     for (const ordered_json& item : items) {
       if (is_allowed(item, allowed)) continue;
       std::string message = name + ": expected " + list_allowed(allowed) + ", got " + describe_value(item);

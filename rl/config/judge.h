@@ -15,7 +15,7 @@ struct Judgement {
   enum class Verdict { kUsed, kNoEffect, kRefused, kInvalid };
   Verdict verdict = Verdict::kUsed;
   std::string
-      message;  // for kRefused and kInvalid (wrong type or no such choice): the error, without the origin; for kNoEffect: the reason
+      message;  // for kRefused and kInvalid (wrong type, no such choice, out of range): the error, without the origin; for kNoEffect: the reason
 };
 
 /// `value` is resolved; `default_value` too (null for a key without one). The defaults, null for a key that may be refused, and the allowed

@@ -6,6 +6,7 @@
 #include <sstream>
 
 #include "rl/config/keys.h"
+#include "rl/config/number_range.h"
 
 namespace rl {
 namespace {
@@ -26,7 +27,11 @@ std::string used(const KeyTable& keys) {
   for (const KeyInfo& row : keys.rows()) {
     if (row.support != KeySupport::kSupported) continue;
     std::string meaning(keys.description(row.key));
-    if (!row.allowed.empty()) meaning += "; one of " + code(row.allowed);
+    if (const auto range = NumberRange::parse(row.allowed)) {
+      meaning += "; " + range->describe();
+    } else if (!row.allowed.empty()) {
+      meaning += "; one of " + code(row.allowed);
+    }
     if (!row.note.empty()) meaning += "; " + std::string(row.note);
     text += "| " + code(row.key) + " | " + (row.has_default() ? code(cell(row.default_text)) : "") + " | " + cell(meaning) + " |\n";
   }

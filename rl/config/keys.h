@@ -25,7 +25,7 @@ struct KeyInfo {
   std::string_view default_text;  // Hydra's value grammar; "-" when the default configuration does not have the key
   KeyKind kind;
   KeySupport support;
-  std::string_view allowed;  // '|' between values
+  std::string_view allowed;  // '|' between values, or an interval of numbers: NumberRange
   std::string_view note;
 
   bool has_default() const { return default_text != "-"; }

@@ -1,10 +1,12 @@
 #include "rl/config/schema.h"
 
+#include <cmath>
 #include <string>
 #include <string_view>
 
 #include "rl/config/config.h"
 #include "rl/config/keys.h"
+#include "rl/config/number_range.h"
 #include "rl/config/override.h"
 #include "runtime/core/check.h"
 
@@ -49,6 +51,14 @@ ordered_json choices_of(const KeyInfo& row) {
   return choices;
 }
 
+// JSON Schema asks them of numbers only: a text or null passes.
+ordered_json bounds_of(const NumberRange& range) {
+  ordered_json bounds = ordered_json::object();
+  if (std::isfinite(range.low)) bounds[range.low_open ? "exclusiveMinimum" : "minimum"] = range.low;
+  if (std::isfinite(range.high)) bounds[range.high_open ? "exclusiveMaximum" : "maximum"] = range.high;
+  return bounds;
+}
+
 std::string describe(const KeyInfo& row, const KeyTable& keys) {
   if (row.support == KeySupport::kNoEffect) return "No effect here: " + std::string(row.note);
   if (row.support == KeySupport::kRefused) return "Refused where it differs from the default" + (row.allowed.empty() ? std::string() : " and " + std::string(row.allowed)) + ": " + std::string(row.note);
@@ -64,7 +74,9 @@ ordered_json leaf(const KeyInfo& row, const Config& defaults, const KeyTable& ke
   if (row.support == KeySupport::kNoEffect) schema["deprecated"] = true;
   if (row.support != KeySupport::kSupported || row.kind == KeyKind::kAny) return schema;
   ordered_json own = type_of(row.kind);
-  if (!row.allowed.empty() && row.kind != KeyKind::kStrings) own = {{"enum", choices_of(row)}};
+  if (const auto range = NumberRange::parse(row.allowed)) {
+    (row.kind == KeyKind::kFloats ? own["items"] : own).update(bounds_of(*range));
+  } else if (!row.allowed.empty() && row.kind != KeyKind::kStrings) own = {{"enum", choices_of(row)}};
   schema["anyOf"] = ordered_json::array({own, {{"type", "null"}}, {{"$ref", "#/$defs/reference"}}});
   return schema;
 }

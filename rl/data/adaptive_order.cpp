@@ -99,10 +99,6 @@ Result<std::optional<AdaptiveOrderOptions>> AdaptiveOrderOptions::from_config(co
   options.shuffle = read.get_bool("data.shuffle");
   options.seed = static_cast<std::uint64_t>(read.find_int("data.seed").value_or(read.find_int("trainer.seed").value_or(0)));
   if (!read.status().ok()) return read.status();
-  if (!std::isfinite(options.beta)) return config.out_of_range(section + "beta", "a number");
-  for (const auto& [key, value] : {std::pair("alpha", options.alpha), std::pair("eta", options.eta)}) {
-    if (!(value >= 0) || !std::isfinite(value)) return config.out_of_range(section + key, "at least 0");
-  }
   if (!(options.difficulty_min <= options.difficulty_max)) return config.out_of_range(section + "d_max", "at least data.adarft.d_min");
   return std::optional(options);
 }

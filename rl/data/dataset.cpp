@@ -217,7 +217,6 @@ Result<std::optional<DatasetOptions>> dataset_options(const Config& config, Spli
     options.mapping.prompt = "prompt";
     options.mapping.prompt_template.clear();
   }
-  if (options.window_rows < 1) return config.out_of_range("data.shuffle_window", "at least 1");
   if (const auto* toy = config.find("data.toy")) options.toy = *toy;
   // Validation on a built-in set means other rows of the same task, and few of them.
   options.seed = static_cast<std::uint64_t>(seed) * 2 + (train ? 0 : 1);

@@ -26,8 +26,6 @@ Result<PromptOptions> PromptOptions::from_config(const Config& config) {
   options.filter_overlong = read.get_bool("data.filter_overlong_prompts");
   options.chat_template = read.find_string("actor_rollout_ref.model.custom_chat_template").value_or("");
   if (!read.status().ok()) return read.status();
-  if (options.prompt_tokens_max <= 0)
-    return invalid_argument("data.max_prompt_length: must be positive (" + config.origin("data.max_prompt_length") + ")");
   Result<Truncation> parsed = parse_truncation(truncation);
   if (!parsed.ok()) return parsed.status();
   options.truncation = *parsed;

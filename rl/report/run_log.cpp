@@ -32,7 +32,7 @@ Status for_each_line(const std::filesystem::path& file, Read read) {
     try {
       read(object);
     } catch (const json::exception& error) {
-      return runtime::invalid_argument(where + ": " + error.what());
+      return runtime::invalid_argument(where + ": not what a run writes there: " + error.what());
     }
   }
   return {};
@@ -101,6 +101,7 @@ Result<RunLog> read_run(const std::filesystem::path& run, const std::filesystem:
   log.name = (error ? run : whole).filename().string();
   const Status status = for_each_line(run / kMetricsFile, [&](const json& object) { log.records.push_back(read_record(object)); });
   if (!status.ok()) return status;
+  if (log.records.empty()) return runtime::not_found((run / kMetricsFile).string() + ": no step is in it yet");
   std::ifstream config(run / "config.yaml");
   std::stringstream text;
   text << config.rdbuf();

@@ -38,10 +38,6 @@ class Maker {
     const std::int64_t retries = read.get_int("reward.retries");
     maker.limits_.overtake = read.get_bool("reward.overtake");
     if (!read.status().ok()) return read.status();
-    if (processes < 1 || processes > 1024) return config.out_of_range("reward.num_workers", "from 1 to 1024");
-    if (!(timeout >= 0.001 && timeout <= 86400)) return config.out_of_range("reward.timeout", "seconds from 0.001 to 86400");
-    if (memory < 0 || memory > (1 << 24)) return config.out_of_range("reward.memory_limit_mb", "at least 0 (no limit)");
-    if (retries < 0 || retries > 100) return config.out_of_range("reward.retries", "from 0 to 100");
     maker.workers_ = static_cast<std::size_t>(workers);
     maker.limits_.workers = static_cast<std::size_t>((processes + workers - 1) / workers);
     maker.limits_.timeout = std::chrono::milliseconds(std::llround(timeout * 1000));
@@ -63,8 +59,6 @@ class Maker {
     const std::int64_t concurrency = read.get_int("reward.sandbox_fusion.max_concurrent"), memory = read.get_int("reward.sandbox_fusion.memory_limit_mb");
     if (!read.status().ok()) return read.status();
     if (!url || url->empty()) return std::unique_ptr<Scorer>(std::make_unique<RuleScorer>());
-    if (concurrency < 1 || concurrency > 1024) return config_.out_of_range("reward.sandbox_fusion.max_concurrent", "from 1 to 1024");
-    if (memory < 1) return config_.out_of_range("reward.sandbox_fusion.memory_limit_mb", "at least 1");
     if (!start_) return std::unique_ptr<Scorer>(std::make_unique<SandboxedRules>(nullptr));
     const SandboxOptions options{.url = *url,
                                  .concurrency = (static_cast<std::size_t>(concurrency) + workers_ - 1) / workers_,
@@ -95,8 +89,6 @@ class Maker {
     const std::int64_t batch = read.get_int("reward.http.batch_size"), concurrency = read.get_int("reward.http.concurrency");
     const auto variable = read.find_string("reward.http.auth_env");
     if (!read.status().ok()) return read.status();
-    if (batch < 1) return config_.out_of_range("reward.http.batch_size", "at least 1");
-    if (concurrency < 1 || concurrency > 256) return config_.out_of_range("reward.http.concurrency", "from 1 to 256");
     if (!start_) return nothing();
     options.batch_size = static_cast<std::size_t>(batch);
     options.concurrency = static_cast<std::size_t>(concurrency);

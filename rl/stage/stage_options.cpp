@@ -47,11 +47,8 @@ Result<StageOptions> StageOptions::from_config(const Config& config) {
   options.recompute_layers = read.get_bool("model.enable_gradient_checkpointing");
   options.bf16 = is_bf16(read.get_string("engine.dtype"));
   if (!read.status().ok()) return read.status();
-  for (const char* key : {"data.train_batch_size", "data.max_length", "data.micro_batch_size_per_gpu", "data.max_token_len_per_gpu", "trainer.total_epochs"}) {
-    if (config.get_int(key).value_or(1) < 1) return config.out_of_range(key, "at least 1");
-  }
   if (options.folder.empty()) return config.out_of_range("trainer.default_local_dir", "a folder for the run");
-  if (options.steps.value_or(1) < 1) return config.out_of_range("trainer.total_training_steps", "at least 1");
+  if (!by_tokens && pass_rows < 1) return config.out_of_range("data.micro_batch_size_per_gpu", "at least 1 with data.use_dynamic_bsz=false");
   options.micro_batch = by_tokens ? MicroBatchLimits{.samples_max = 0, .tokens_max = pass_tokens} : MicroBatchLimits{.samples_max = pass_rows, .tokens_max = 0};
   const Result<Truncation> cut = parse_truncation(truncation);
   if (!cut.ok()) return cut.status();

@@ -52,7 +52,6 @@ Result<AlarmOptions> AlarmOptions::from_config(const Config& config) {
   options.equal_scores_max = read.get_float("trainer.alarms.equal_scores_max");
   options.truncated_max = read.get_float("trainer.alarms.truncated_max");
   if (!read.status().ok()) return read.status();
-  if (options.steps < 1) return config.out_of_range("trainer.alarms.steps", "at least 1");
   return options;
 }
 

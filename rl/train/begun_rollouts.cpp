@@ -20,7 +20,6 @@ constexpr const char* kMode = "trainer.v1.trainer_mode";
 constexpr const char* kWarmup = "trainer.v1.colocate_async.num_warmup_batches";
 constexpr const char* kThreshold = "trainer.v1.sampler.max_off_policy_threshold";
 constexpr const char* kStrategy = "trainer.v1.sampler.max_off_policy_strategy";
-constexpr double kAheadMax = 64;
 
 constexpr std::uint32_t kMagic = 0x53505231;  // "SPR1": partial rollouts, format 1
 
@@ -53,8 +52,7 @@ Result<std::optional<PartialRolloutOptions>> PartialRolloutOptions::from_config(
   if (!read.status().ok()) return read.status();
   if (mode != "colocate_async") return std::optional<PartialRolloutOptions>();
   const std::string with = " with " + std::string(kMode) + "=colocate_async";
-  if (!(warmup >= 1 && warmup <= kAheadMax) || warmup != std::floor(warmup)) return config.out_of_range(kWarmup, "a whole number from 1 to 64: whole batches are on their way");
-  if (options.age_max && *options.age_max < 1) return config.out_of_range(kThreshold, "at least 1, or null");
+  if (warmup != std::floor(warmup)) return config.out_of_range(kWarmup, "a whole number: whole batches are on their way");
   if (strategy != "drop" && strategy != "wait") return config.out_of_range(kStrategy, "drop or wait");
   if (filters) return config.out_of_range("algorithm.filter_groups.enable", "false" + with + ": which prompts finish is known only when they have");
   if (estimator == "remax") return config.out_of_range("algorithm.adv_estimator", "another than remax" + with + ": its greedy responses would be of other weights");

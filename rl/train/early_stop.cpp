@@ -77,8 +77,6 @@ Result<EarlyStopOptions> EarlyStopOptions::from_config(const Config& config) {
                            .min_delta = read.get_float("trainer.early_stop.min_delta"),
                            .target = read.find_float("trainer.early_stop.target")};
   if (!read.status().ok()) return read.status();
-  if (options.patience < 1) return config.out_of_range("trainer.early_stop.patience", "at least 1");
-  if (!(options.min_delta >= 0)) return config.out_of_range("trainer.early_stop.min_delta", "at least 0");
   if (metric.empty() && options.target) return config.out_of_range("trainer.early_stop.target", "null unless trainer.early_stop.metric names what is to reach it");
   const runtime::Status measured = check_measured(config, "trainer.early_stop.metric", metric);
   if (!measured.ok()) return measured;

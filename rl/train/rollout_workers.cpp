@@ -15,7 +15,6 @@ constexpr const char* kHybrid = "actor_rollout_ref.hybrid_engine";
 constexpr const char* kWarmup = "trainer.v1.separate_async.num_warmup_batches";
 constexpr const char* kSync = "trainer.v1.separate_async.parameter_sync_step";
 constexpr const char* kThreshold = "trainer.v1.sampler.max_off_policy_threshold";
-constexpr double kAheadMax = 64;  // each holds a copy of the weights in the object store
 
 // Two ways to ask for them, each with keys of its own for how many there are.
 struct Naming {
@@ -34,8 +33,7 @@ Result<std::int64_t> read_steps_ahead(const Config& config) {
   const std::int64_t mini_batch = read.get_int("actor_rollout_ref.actor.ppo_mini_batch_size");
   const std::optional<std::int64_t> threshold = read.find_int(kThreshold);
   if (!read.status().ok()) return read.status();
-  if (!(warmup >= 1 && warmup <= kAheadMax) || warmup != std::floor(warmup)) return config.out_of_range(kWarmup, "a whole number from 1 to 64: whole batches are drawn ahead");
-  if (sync < 1) return config.out_of_range(kSync, "at least 1");
+  if (warmup != std::floor(warmup)) return config.out_of_range(kWarmup, "a whole number: whole batches are drawn ahead");
   if (sync * mini_batch != batch) {
     return runtime::invalid_argument("data.train_batch_size must be " + std::string(kSync) + " * actor_rollout_ref.actor.ppo_mini_batch_size with " + kMode + "=separate_async, but " +
                                      std::to_string(batch) + " is not " + std::to_string(sync) + " * " + std::to_string(mini_batch) + ": between two versions of the weights lie that many updates");
@@ -68,7 +66,6 @@ Result<std::optional<RolloutWorkersOptions>> RolloutWorkersOptions::from_config(
   if (shared) return std::optional<RolloutWorkersOptions>();
   RolloutWorkersOptions options{.nodes = nodes.value_or(1), .per_node = per_node.value_or(1)};
   if (options.nodes < 1) return config.out_of_range(keys.nodes, separate ? "at least 1 with trainer.v1.trainer_mode=separate_async" : "at least 1");
-  if (options.per_node < 1) return config.out_of_range(keys.per_node, "at least 1");
   if (options.size() > policy_workers) {
     return runtime::invalid_argument(std::string(keys.nodes) + " * " + keys.per_node + ": " + std::to_string(options.size()) + " workers that draw samples for " + std::to_string(policy_workers) +
                                      " that train: those over would have nothing to do; use at most as many, or raise trainer.n_gpus_per_node or trainer.nnodes");

@@ -67,11 +67,6 @@ Result<SampleStoreOptions> SampleStoreOptions::from_config(const Config& config)
   const Result<ReplayOrder> parsed = parse_replay_order(order);
   if (!parsed.ok()) return parsed.status().with_context("sample_store.order");
   options.order = *parsed;
-  if (!(options.replay_ratio >= 0)) return config.out_of_range("sample_store.replay_ratio", "at least 0");
-  if (options.capacity < 1) return config.out_of_range("sample_store.capacity", "at least 1");
-  if (options.age_max < 1) return config.out_of_range("sample_store.max_age", "at least 1");
-  if (options.uses_max < 1) return config.out_of_range("sample_store.max_uses", "at least 1");
-  if (!(options.score_deviation_min >= 0)) return config.out_of_range("sample_store.min_score_std", "at least 0");
   if (options.score_min && options.score_max && *options.score_min > *options.score_max) return config.out_of_range("sample_store.min_score", "at most sample_store.max_score");
   return options;
 }

@@ -10,14 +10,6 @@ namespace {
 using runtime::Result;
 using runtime::Status;
 
-Status check_at_least_one(const Config& config, std::initializer_list<std::pair<const char*, std::int64_t>> values) {
-  for (const auto& [key, value] : values) {
-    if (value >= 1) continue;
-    return runtime::invalid_argument(std::string(key) + ": must be at least 1, got " + std::to_string(value) + " (" + config.origin(key) + ")");
-  }
-  return {};
-}
-
 Result<ResumeMode> parse_resume_mode(const std::string& name) {
   if (name == "auto") return ResumeMode::kAuto;
   if (name == "disable") return ResumeMode::kDisable;
@@ -48,10 +40,6 @@ Status read_algorithm(const Config& config, TrainerOptions& options) {
   const double weight_pow = read.get_float("algorithm.pf_ppo.weight_pow");
   if (read.get_float("actor_rollout_ref.actor.positive_nll_coef") != 0.0) options.positive_score = read.get_float("actor_rollout_ref.actor.positive_nll_score");
   if (!read.status().ok()) return read.status();
-  if (options.kl_control.adaptive && !(options.kl_control.target > 0)) return config.out_of_range("algorithm.kl_ctrl.target_kl", "above 0");
-  if (options.kl_control.adaptive && !(options.kl_control.horizon > 0)) return config.out_of_range("algorithm.kl_ctrl.horizon", "above 0");
-  if (!(options.reward_scaling.decay >= 0 && options.reward_scaling.decay < 1)) return config.out_of_range("algorithm.reward_decay", "in [0, 1)");
-  if (options.gen_batch_prompts < 1) return config.out_of_range("data.gen_batch_size", "at least 1");
   if (!options.filter_groups.enabled && options.gen_batch_prompts != options.batch_prompts) {
     return config.out_of_range("data.gen_batch_size", "data.train_batch_size, " + std::to_string(options.batch_prompts) +
                                                          ", unless algorithm.filter_groups.enable=true draws more prompts than are trained on");
@@ -65,18 +53,15 @@ Status read_algorithm(const Config& config, TrainerOptions& options) {
 
 // CoDaPO's second phase is of prompts that the first has seen.
 Status check_codapo(const Config& config, const TrainerOptions& options) {
-  if (options.codapo.top_k < 1 || options.codapo.top_k > options.batch_prompts) {
-    return config.out_of_range("algorithm.codapo_top_k", "from 1 to data.train_batch_size, " + std::to_string(options.batch_prompts));
+  if (options.codapo.top_k > options.batch_prompts) {
+    return config.out_of_range("algorithm.codapo_top_k", "at most data.train_batch_size, " + std::to_string(options.batch_prompts));
   }
-  if (!(options.codapo.weight_offset >= 0)) return config.out_of_range("algorithm.codapo_weight_offset", "at least 0");
   for (const auto& [key, is_on] : {std::pair("algorithm.filter_groups.enable", options.filter_groups.enabled), std::pair("sample_store.enable", options.sample_store.enabled),
                                    std::pair("actor_rollout_ref.hybrid_engine=false", options.rollout_workers.has_value()), std::pair("trainer.v1.trainer_mode", options.partial_rollouts.has_value())}) {
     if (is_on) return runtime::unimplemented(std::string("algorithm.adv_estimator=codapo with ") + key + ": every other step is of the prompts of the step before; leave " + key + " out");
   }
   return {};
 }
-
-constexpr std::int64_t kSamplesPerPromptMax = 1'000'000;  // far beyond any use, and what is multiplied by it stays in range
 
 // Steps between two of something; below 1, which false stands for: never.
 std::int64_t interval(const Config& config, const char* key) {
@@ -152,19 +137,11 @@ Result<TrainerOptions> TrainerOptions::from_config(const Config& config) {
                         .learning_rate = read.get_float("sft.lr")};
   if (!read.status().ok()) return read.status();
 
-  const Status valid = check_at_least_one(config, {{"data.train_batch_size", options.batch_prompts},
-                                                   {"actor_rollout_ref.actor.ppo_mini_batch_size", options.mini_batch_prompts},
-                                                   {"actor_rollout_ref.rollout.n", options.samples_per_prompt},
-                                                   {"trainer.total_epochs", options.epochs},
-                                                   {"trainer.total_training_steps", options.steps.value_or(1)},
-                                                   {"sft.train_batch_size", options.warm_start.batch_rows}});
-  if (!valid.ok()) return valid;
   if (options.folder.empty()) return config.out_of_range("trainer.default_local_dir", "a folder for the run");
   const Result<AdvantageEstimator> parsed = parse_advantage_estimator(estimator);
   if (!parsed.ok()) return parsed.status().with_context("algorithm.adv_estimator");
   options.estimator = *parsed;
   if (const OwnAdvantages* own = find_own_advantages(estimator)) options.own_advantages = *own;
-  if (options.samples_per_prompt > kSamplesPerPromptMax) return config.out_of_range("actor_rollout_ref.rollout.n", "at most " + std::to_string(kSamplesPerPromptMax));
   if (options.samples_per_prompt < group_size_min(options.estimator)) {
     return config.out_of_range("actor_rollout_ref.rollout.n", "at least 2 with algorithm.adv_estimator=" + estimator + ", which compares responses to one prompt");
   }

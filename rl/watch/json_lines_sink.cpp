@@ -5,21 +5,27 @@
 #include <string>
 
 #include "rl/weights/atomic_file.h"
+#include "runtime/core/log.h"
 
 namespace rl {
 namespace {
 
-// The lines that stay: complete, readable, and of a step up to `last_step`; none where the run begins anew.
+// The lines that stay: complete, readable, and of a step up to `last_step`; none where the run begins anew. A line that was damaged is gone, and told of.
 std::string kept_lines(const std::filesystem::path& path, std::int64_t last_step) {
   std::string kept;
   if (last_step == 0) return kept;  // what is before the first step is behind any checkpoint
+  std::int64_t damaged = 0;
   std::ifstream in(path, std::ios::binary);
   for (std::string line; std::getline(in, line);) {
     if (in.eof()) break;  // no line end: the write was cut short
     const auto json = nlohmann::json::parse(line, nullptr, false);
-    if (!json.is_object() || !json.contains("step") || !json["step"].is_number_integer()) continue;
+    if (!json.is_object() || !json.contains("step") || !json["step"].is_number_integer()) {
+      ++damaged;
+      continue;
+    }
     if (json.contains("phase") || json["step"].get<std::int64_t>() <= last_step) kept += line + "\n";
   }
+  if (damaged > 0) LOG(warn, "{}: {} line(s) are no records of a step, and are left out", path.string(), damaged);
   return kept;
 }
 

@@ -76,9 +76,6 @@ Status read_rollout_correction(const Config& config, PolicyObjective& objective)
 Status check_disco(const Config& config, const DiscoOptions& disco, const std::string& score) {
   const std::string policy_loss = std::string(kActor) + "policy_loss.";
   if (score != "logL" && score != "Lratio") return config.out_of_range(policy_loss + "score_func", "logL or Lratio");
-  if (!(disco.delta >= 0)) return config.out_of_range(policy_loss + "delta", "at least 0");
-  if (!(disco.beta >= 0)) return config.out_of_range(policy_loss + "beta", "at least 0");
-  if (!(disco.tau > 0)) return config.out_of_range(policy_loss + "tau", "above 0");
   if (config.find_string("algorithm.adv_estimator").value_or(std::nullopt) != "disco") {
     return config.out_of_range("algorithm.adv_estimator", "disco with policy_loss.loss_mode=disco, which learns from what is right and what is wrong");
   }
@@ -214,18 +211,9 @@ Result<PolicyObjective> PolicyObjective::from_config(const Config& config) {
   if (!read.status().ok()) return read.status();
   const Result<PolicyLossMode> loss_mode = parse_loss_mode(loss);
   if (!loss_mode.ok()) return loss_mode.status().with_context(kLossMode);
-  for (const auto& [key, ratio] : {std::pair("clip_cov_ratio", objective.covariance.clip_ratio), std::pair("kl_cov_ratio", objective.covariance.kl_ratio)}) {
-    if (!(ratio >= 0 && ratio <= 1)) return config.out_of_range(policy_loss + key, "in [0, 1]");
-  }
   // GMPO clips logarithms, and CISPO's lower bound is often switched off by a clip_ratio_low above 1.
   const bool clips_ratio = *loss_mode == PolicyLossMode::kVanilla || *loss_mode == PolicyLossMode::kGspo;
-  if (objective.clip.low < 0 || (clips_ratio && objective.clip.low >= 1)) return config.out_of_range(actor + "clip_ratio_low", clips_ratio ? "in [0, 1)" : "at least 0");
-  if (objective.clip.high < 0) return config.out_of_range(actor + "clip_ratio_high", "at least 0");
-  if (*objective.clip.dual <= 1) return config.out_of_range(actor + "clip_ratio_c", "above 1");
-  if (objective.positive_nll_coefficient < 0) return config.out_of_range(actor + "positive_nll_coef", "at least 0");
-  if (!(objective.horizon > 0)) return config.out_of_range(actor + "loss_scale_factor", "above 0");
-  if (!(objective.sapo.tau_positive > 0)) return config.out_of_range(actor + "tau_pos", "above 0");
-  if (!(objective.sapo.tau_negative > 0)) return config.out_of_range(actor + "tau_neg", "above 0");
+  if (clips_ratio && objective.clip.low >= 1) return config.out_of_range(actor + "clip_ratio_low", "in [0, 1)");
   if (*loss_mode == PolicyLossMode::kDro && !(dro_beta.value_or(0.0) > 0)) return config.out_of_range(policy_loss + "dro_beta", "above 0 with policy_loss.loss_mode=dro");
   objective.dro_beta = dro_beta.value_or(0.0);
   objective.disco.score = score == "Lratio" ? DiscoScore::kLratio : DiscoScore::kLogL;

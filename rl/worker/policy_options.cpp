@@ -54,16 +54,13 @@ Result<LearnerOptions> learner_from_config(const Config& config, const std::stri
   const std::optional<bool> nesterov = read.find_bool(override + "nesterov");
   const std::optional<std::string> adjust = read.find_string(override + "adjust_lr_fn");
   if (!read.status().ok()) return read.status();
-  const bool valid = betas.size() == 2 && betas[0] >= 0 && betas[0] < 1 && betas[1] >= 0 && betas[1] < 1;
-  if (!valid) return config.out_of_range(optim + "betas", "two numbers in [0, 1)");
-  if (options.adamw.weight_decay < 0) return config.out_of_range(optim + "weight_decay", "at least 0");
+  if (betas.size() != 2) return config.out_of_range(optim + "betas", "two numbers");
   options.adamw.beta1 = static_cast<float>(betas[0]);
   options.adamw.beta2 = static_cast<float>(betas[1]);
   const Result<OptimizerKind> kind = parse_optimizer(name);
   if (!kind.ok()) return kind.status().with_context(optim + "optimizer");
   options.optimizer = *kind;
   options.sgd.weight_decay = options.muon.weight_decay = options.adamw.weight_decay;
-  if (momentum && !(*momentum >= 0 && *momentum < 1)) return config.out_of_range(override + "momentum", "in [0, 1)");
   options.sgd.momentum = static_cast<float>(momentum.value_or(options.sgd.momentum));
   options.muon.momentum = static_cast<float>(momentum.value_or(options.muon.momentum));
   options.sgd.nesterov = nesterov.value_or(options.sgd.nesterov);
@@ -88,8 +85,6 @@ Result<std::optional<MicroBatchLimits>> read_passes(const Config& config, const 
   const bool by_tokens = read.get_bool(keys.by_tokens);
   const std::int64_t tokens = read.get_int(keys.tokens);
   if (!read.status().ok()) return read.status();
-  if (samples < 0) return config.out_of_range(keys.samples, "at least 1");
-  if (tokens < 1) return config.out_of_range(keys.tokens, "at least 1");
   if (by_tokens) return std::optional(MicroBatchLimits{.samples_max = 0, .tokens_max = is_cpu(device) ? std::min(tokens, kMicroBatchTokens) : tokens});
   if (samples > 0) return std::optional(MicroBatchLimits{.samples_max = samples, .tokens_max = 0});
   return std::optional<MicroBatchLimits>();
@@ -127,7 +122,6 @@ Result<std::optional<AdapterOptions>> AdapterOptions::from_config(const Config& 
   options.folder = read.find_string(model + "lora_adapter_path").value_or("");
   options.seed = static_cast<std::uint64_t>(read.find_int("trainer.seed").value_or(0));
   if (!read.status().ok()) return read.status();
-  if (options.lora.rank < 0) return config.out_of_range(model + "lora_rank", "at least 1, or 0 for none");
   if (options.lora.rank == 0 && options.folder.empty()) return std::optional<AdapterOptions>();
   if (options.folder.empty()) {
     if (const Status valid = options.lora.validate(); !valid.ok()) return valid.with_context(section);
@@ -156,7 +150,6 @@ Result<std::optional<SharedCriticOptions>> SharedCriticOptions::from_config(cons
     return runtime::invalid_argument(std::string(kSharedHead) + "=true puts the critic's head on the policy, and algorithm.adv_estimator=" + estimator +
                                      " has no critic; set it to gae, or leave custom_forward out");
   }
-  if (!(options.loss_coefficient > 0)) return config.out_of_range(std::string(kActor) + "value_loss_coef", "above 0");
   const Result<ValueObjective> objective = ValueObjective::from_config(config);
   if (!objective.ok()) return objective.status();
   options.objective = *objective;
@@ -189,7 +182,6 @@ Result<CriticOptions> CriticOptions::from_config(const Config& config, const std
   const std::int64_t mini_batch = read.get_int("critic.ppo_mini_batch_size");
   const std::int64_t actors = read.get_int("actor_rollout_ref.actor.ppo_mini_batch_size");
   if (!read.status().ok()) return read.status();
-  if (options.epochs < 1) return config.out_of_range("critic.ppo_epochs", "at least 1");
   if (mini_batch != actors) return config.out_of_range("critic.ppo_mini_batch_size", "what actor_rollout_ref.actor.ppo_mini_batch_size is, " + std::to_string(actors));
   const Result<LearnerOptions> learner = learner_from_config(config, kCriticRole);
   if (!learner.ok()) return learner.status();
@@ -237,21 +229,9 @@ Result<PolicyOptions> PolicyOptions::from_config(const Config& config, const std
   if (!read.status().ok()) return read.status();
 
   options.positions_max = prompt_tokens_max + options.training.response_tokens_max;
-  if (options.training.samples < 1) return config.out_of_range(rollout + "n", "at least 1");
-  if (options.validation.samples < 1) return config.out_of_range(rollout + "val_kwargs.n", "at least 1");
-  if (!(options.training.temperature > 0)) return config.out_of_range(rollout + "temperature", "above 0 to train");
-  for (const auto& [sampling, prefix] : {std::pair(&options.training, rollout), std::pair(&options.validation, rollout + "val_kwargs.")}) {
-    if (!(sampling->top_p > 0 && sampling->top_p <= 1)) return config.out_of_range(prefix + "top_p", "above 0 and at most 1");
-    if (sampling->top_k < -1) return config.out_of_range(prefix + "top_k", "a number of tokens, or 0 or -1 for all");
-  }
-  if (!(options.training.repetition_penalty > 0)) return config.out_of_range(rollout + "repetition_penalty", "above 0");
-  if (options.training.response_tokens_max < 1) return config.out_of_range("data.max_response_length", "at least 1");
-  if (options.training.response_tokens_min < 0 || options.training.response_tokens_min > options.training.response_tokens_max) {
+  if (options.training.response_tokens_min > options.training.response_tokens_max) {
     return config.out_of_range("data.min_response_length", "from 0 to data.max_response_length, " + std::to_string(options.training.response_tokens_max));
   }
-  if (options.epochs < 1) return config.out_of_range(actor + "ppo_epochs", "at least 1");
-  if (prompt_tokens_max < 1) return config.out_of_range("data.max_prompt_length", "at least 1");
-  if (options.training.response_tokens_max < 1) return config.out_of_range("data.max_response_length", "at least 1");
 
   if (rollout_prompt_tokens != prompt_tokens_max) return config.out_of_range(rollout + "prompt_length", "what data.max_prompt_length is, " + std::to_string(prompt_tokens_max));
   if (rollout_response_tokens != options.training.response_tokens_max) {
@@ -349,8 +329,7 @@ Result<double> read_share(const Config& config, const std::string& optim, std::i
     const Result<std::optional<double>> value = config.find_float(key);
     if (!value.ok()) return value.status();
     const double given = value->value_or(0.0);
-    if (is_rate && !(given >= 0 && given <= peak)) return config.out_of_range(key, "from 0 to " + optim + "lr");
-    if (!is_rate && !(given >= 0 && given <= 1)) return config.out_of_range(key, "in [0, 1]");
+    if (is_rate && given > peak) return config.out_of_range(key, "from 0 to " + optim + "lr");
     if (given == 0.0) continue;
     const double meant = is_rate ? given / peak : given;
     if (!found.empty() && std::abs(meant - share) > 1e-9 * share) return runtime::invalid_argument(found + " and " + key + " say the same thing with different values: leave one out");
@@ -376,14 +355,10 @@ Result<LrScheduleOptions> lr_schedule_from_config(const Config& config, const st
   if (!read.status().ok()) return read.status();
   const Result<LrScheduleOptions::Kind> kind = read_schedule_kind(config, optim);
   if (!kind.ok()) return kind.status();
-  if (!(options.peak >= 0) || !std::isfinite(options.peak)) return config.out_of_range(optim + "lr", "at least 0");
   const Result<double> end = read_share(config, optim, {{"min_lr_ratio", false}, {"min_lr_factor", false}, {"min_lr", true}, {"lr_min", true}}, options.peak);
   if (!end.ok()) return end.status();
   const Result<double> begin = read_share(config, optim, {{"init_lr_ratio", false}, {"lr_warmup_init", true}}, options.peak);
   if (!begin.ok()) return begin.status();
-  if (options.decay_ratio < 0 || options.decay_ratio > 1) return config.out_of_range(optim + "lr_decay_ratio", "in [0, 1]");
-  if (warmup_ratio < 0 || warmup_ratio > 1) return config.out_of_range(optim + "lr_warmup_steps_ratio", "in [0, 1]");
-  if (decay_steps.value_or(1) < 1) return config.out_of_range(optim + "lr_decay_steps", "at least 1");
   options.kind = *kind;
   options.min_ratio = *end;
   options.start_ratio = *begin;

@@ -53,7 +53,6 @@ Status read_reward_model(const Config& config, PreferenceObjective& out) {
   out.use_margin = read.get_bool("preference.use_margin");
   out.center_coefficient = read.get_float("preference.center_coefficient");
   if (!read.status().ok()) return read.status();
-  if (!(out.center_coefficient >= 0)) return config.out_of_range("preference.center_coefficient", "at least 0");
   return {};
 }
 
@@ -62,8 +61,6 @@ Status read_singles(const Config& config, PreferenceObjective& out) {
   out.wanted_weight = read.get_float("preference.desirable_weight");
   out.unwanted_weight = read.get_float("preference.undesirable_weight");
   if (!read.status().ok()) return read.status();
-  if (!(out.wanted_weight >= 0)) return config.out_of_range("preference.desirable_weight", "at least 0");
-  if (!(out.unwanted_weight >= 0)) return config.out_of_range("preference.undesirable_weight", "at least 0");
   return {};
 }
 
@@ -74,10 +71,8 @@ Status read_pairs(const Config& config, const std::string& loss, PreferenceObjec
   out.simpo_gamma = read.get_float("preference.simpo_gamma");
   out.sft_weight = read.get_float("preference.sft_weight");
   if (!read.status().ok()) return read.status();
-  if (!(out.label_smoothing >= 0 && out.label_smoothing < 0.5)) return config.out_of_range("preference.label_smoothing", "at least 0 and below 0.5");
   const bool smoothed = out.loss == PreferenceLossKind::kSigmoid || out.loss == PreferenceLossKind::kSimpo;
   if (out.label_smoothing > 0 && !smoothed) return runtime::invalid_argument("preference.label_smoothing goes with preference.loss=sigmoid and simpo, not with " + loss + ": set it to 0");
-  if (!(out.sft_weight >= 0)) return config.out_of_range("preference.sft_weight", "at least 0");
   if (out.sft_weight > 0 && out.loss == PreferenceLossKind::kOrpo) return runtime::invalid_argument("preference.sft_weight does not go with preference.loss=orpo, which has that part already: set it to 0");
   if (out.average_logprobs && !out.needs_reference()) return runtime::invalid_argument("preference.average_logprobs is what preference.loss=" + loss + " does anyway: leave it out");
   if (config.is_set("preference.simpo_gamma") && out.loss != PreferenceLossKind::kSimpo) return runtime::invalid_argument("preference.simpo_gamma goes with preference.loss=simpo, not with " + loss + ": leave it out");
@@ -101,7 +96,6 @@ Result<PreferenceObjective> PreferenceObjective::from_config(const Config& confi
   } else {
     out.beta = read.find_float("preference.beta").value_or(out.loss == PreferenceLossKind::kSimpo ? 2.0 : 0.1);
     if (!read.status().ok()) return read.status();
-    if (!(out.beta > 0)) return config.out_of_range("preference.beta", "above 0");
     status = out.is_pairs() ? read_pairs(config, loss, out) : read_singles(config, out);
   }
   if (!status.ok()) return status;

@@ -35,9 +35,6 @@ Result<std::optional<TeacherOptions>> TeacherOptions::from_config(const Config& 
   if (!read.status().ok()) return read.status();
   if (!model || model->empty()) return std::optional<TeacherOptions>();
   options.model = *model;
-  if (!(options.loss.temperature > 0)) return config.out_of_range("distillation.temperature", "above 0");
-  if (!(options.loss.weight >= 0 && options.loss.weight <= 1)) return config.out_of_range("distillation.weight", "in [0, 1]");
-  if (options.loss.top_k < 0) return config.out_of_range("distillation.topk", "a number of tokens, or 0 for all");
   return std::optional(options);
 }
 

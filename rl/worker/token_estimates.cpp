@@ -144,11 +144,6 @@ Result<EstimateOptions> EstimateOptions::from_config(const Config& config) {
   const std::string estimator = read.get_string("algorithm.adv_estimator");
   const std::string penalty = read.get_string("algorithm.kl_penalty");
   if (!read.status().ok()) return read.status();
-  for (const auto& [key, value] : {std::pair("algorithm.gamma", options.gae.gamma), std::pair("algorithm.lam", options.gae.lambda),
-                                   std::pair("algorithm.critic_lam", options.gae.critic_lambda.value_or(1.0))}) {
-    if (!(value >= 0 && value <= 1)) return config.out_of_range(key, "in [0, 1]");
-  }
-  if (options.gae.length_alpha && !(*options.gae.length_alpha > 0)) return config.out_of_range("algorithm.adaptive_lam_alpha", "above 0, or null");
   const Result<AdvantageEstimator> named = parse_advantage_estimator(estimator);
   if (!named.ok()) return named.status().with_context("algorithm.adv_estimator");
   options.estimator = *named;
@@ -164,7 +159,6 @@ Result<ValueObjective> ValueObjective::from_config(const Config& config) {
   objective.horizon = read.find_float("critic.loss_scale_factor").value_or(objective.horizon);
   const std::string mode = read.get_string("critic.loss_agg_mode");
   if (!read.status().ok()) return read.status();
-  if (!(objective.clip > 0)) return config.out_of_range("critic.cliprange_value", "above 0");
   const Result<AggregationMode> aggregation = parse_aggregation_mode(mode);
   if (!aggregation.ok()) return aggregation.status().with_context("critic.loss_agg_mode");
   objective.aggregation = *aggregation;

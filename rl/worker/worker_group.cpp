@@ -29,11 +29,6 @@ Result<SlotOptions> SlotOptions::from_config(const Config& config) {
   const std::optional<std::int64_t> cpus = read.find_int("trainer.cpus_per_worker");
   const std::optional<std::string> device = read.find_string("trainer.device");
   if (!read.status().ok()) return read.status();
-  if (options.nodes < 1) return runtime::invalid_argument("trainer.nnodes: must be at least 1, got " + std::to_string(options.nodes));
-  if (options.per_node < 1) {
-    return runtime::invalid_argument("trainer.n_gpus_per_node: must be at least 1, got " + std::to_string(options.per_node));
-  }
-  if (cpus && *cpus < 1) return runtime::invalid_argument("trainer.cpus_per_worker: must be at least 1, got " + std::to_string(*cpus));
   // verl's default is cuda: unless it is set, a CPU machine runs it on CPUs. Accelerators that verl knows and LibTorch does not run on CPUs, too.
   if (device && config.is_set("trainer.device") && *device != "npu") options.device = *device;
   options.cpus_per_worker = static_cast<double>(cpus.value_or(0));

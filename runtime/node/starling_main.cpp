@@ -401,7 +401,7 @@ int main(int argc, char** argv) {
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
-    if (error.get_exit_code() == 0) return app.exit(error);  // --help
+    if (error.get_exit_code() == 0) return runtime::finish_standard_output(app.exit(error));  // --help
     std::string command;
     for (const CLI::App* at = &named(app); at->get_parent(); at = at->get_parent()) command = " " + at->get_name() + command;
     std::fprintf(stderr, "error: %s; see starling%s --help\n", mistake(app, error).c_str(), command.c_str());

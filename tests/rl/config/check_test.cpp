@@ -2,8 +2,13 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
+
 #include "rl/config/descriptions.h"
+#include "rl/config/config.h"
 #include "rl/config/keys.h"
+#include "rl/config/number_range.h"
+#include "rl/config/stage_keys.h"
 
 namespace rl {
 namespace {
@@ -49,6 +54,46 @@ TEST(Check, AReferenceToNothingIsWrongAndHidesNoOtherKey) {
   EXPECT_FALSE(result.passes());
   EXPECT_GE(result.keys.size(), 2u);
   EXPECT_EQ(only("data.max_prompt_length=${data.max_response_length}").value, 512);
+}
+
+// Both at once: what is loaded and what is only checked.
+bool takes(const KeyInfo& row, const KeyTable& keys, double number) {
+  const bool whole = row.kind != KeyKind::kFloat && row.kind != KeyKind::kFloatOrNull && row.kind != KeyKind::kFloats;
+  const std::string text = whole ? std::to_string(static_cast<std::int64_t>(number)) : nlohmann::json(number).dump();
+  const std::string change = "++" + std::string(row.key) + "=" + (row.kind == KeyKind::kFloats ? "[" + text + "," + text + "]" : text);
+  const ConfigCheck checked = *check_config({.file = std::nullopt, .overrides = {change}, .keys = &keys});
+  const auto loaded = Config::load({.file = std::nullopt, .overrides = {change}, .keys = &keys});
+  EXPECT_EQ(checked.passes(), loaded.ok()) << change << ": " << loaded.status().message();
+  if (!loaded.ok()) {
+    EXPECT_NE(loaded.status().message().find(std::string(row.key) + ": must be "), std::string::npos) << loaded.status().message();
+    EXPECT_NE(loaded.status().message().find("(from the command line)"), std::string::npos) << loaded.status().message();
+  }
+  return loaded.ok();
+}
+
+TEST(Check, EveryRangeEndsWhereItSays) {
+  std::size_t ranges = 0;
+  for (const KeyTable* keys : {&train_keys(), &sft_keys(), &dpo_keys(), &kto_keys(), &rm_keys()}) {
+    for (const KeyInfo& row : keys->rows()) {
+      const auto range = NumberRange::parse(row.allowed);
+      if (!range) continue;
+      ++ranges;
+      const double step = row.kind == KeyKind::kFloat || row.kind == KeyKind::kFloatOrNull || row.kind == KeyKind::kFloats ? 1e-4 : 1;
+      if (std::isfinite(range->low)) {
+        EXPECT_EQ(takes(row, *keys, range->low), !range->low_open) << row.key;
+        EXPECT_TRUE(takes(row, *keys, range->low + step)) << row.key;
+        EXPECT_FALSE(takes(row, *keys, range->low - step)) << row.key;
+      }
+      if (std::isfinite(range->high)) {
+        EXPECT_EQ(takes(row, *keys, range->high), !range->high_open) << row.key;
+        EXPECT_FALSE(takes(row, *keys, range->high + step)) << row.key;
+      }
+    }
+  }
+  EXPECT_GT(ranges, 100u);
+  EXPECT_EQ(only("actor_rollout_ref.rollout.top_p=5").meaning, "actor_rollout_ref.rollout.top_p: must be in (0, 1], got 5");
+  EXPECT_EQ(only("reward.num_workers=0").meaning, "reward.num_workers: must be from 1 to 1024, got 0");
+  EXPECT_EQ(only("actor_rollout_ref.actor.optim.betas=[0.9,1.5]").meaning, "actor_rollout_ref.actor.optim.betas: must be in [0, 1), got [0.9,1.5]");
 }
 
 TEST(Check, NullStandsForTheDefault) {

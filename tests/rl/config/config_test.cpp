@@ -86,7 +86,7 @@ TEST(Config, LaterSourcesWinAndRememberWhereTheyAre) {
 }
 
 TEST(Config, ADefaultThatIsAnotherKeysValueNamesThatKey) {
-  const auto config = load({"actor_rollout_ref.actor.clip_ratio=-0.1", "actor_rollout_ref.actor.ppo_mini_batch_size=8"});
+  const auto config = load({"actor_rollout_ref.actor.clip_ratio=0.1", "actor_rollout_ref.actor.ppo_mini_batch_size=8"});
   ASSERT_TRUE(config.ok()) << config.status().to_string();
   EXPECT_EQ(config->origin("actor_rollout_ref.actor.clip_ratio_low"), "as actor_rollout_ref.actor.clip_ratio, from the command line");
   EXPECT_EQ(config->origin("critic.ppo_mini_batch_size"), "as actor_rollout_ref.actor.ppo_mini_batch_size, from the command line");
@@ -94,7 +94,7 @@ TEST(Config, ADefaultThatIsAnotherKeysValueNamesThatKey) {
 }
 
 TEST(Config, AnotherTreeKeepsTheOrigins) {
-  const auto config = load({"reward.timeout=0"});
+  const auto config = load({"reward.timeout=5"});
   ASSERT_TRUE(config.ok()) << config.status().to_string();
   auto tree = config->to_json();
   tree["reward"]["retries"] = 7;

@@ -36,7 +36,12 @@ TEST(ConfigSchema, SaysTypeDefaultAndChoices) {
   const auto batch = schema_of(schema, "data.train_batch_size");
   EXPECT_EQ(batch["default"], 1024);
   EXPECT_EQ(batch["anyOf"][0]["type"], "integer");
+  EXPECT_EQ(batch["anyOf"][0]["minimum"], 1);
   EXPECT_EQ(batch["description"], "prompts a step");
+  const auto share = schema_of(schema, "actor_rollout_ref.rollout.top_p")["anyOf"][0];
+  EXPECT_EQ(share["exclusiveMinimum"], 0);
+  EXPECT_EQ(share["maximum"], 1);
+  EXPECT_EQ(schema_of(schema, "actor_rollout_ref.actor.optim.betas")["anyOf"][0]["items"]["exclusiveMaximum"], 1);
   EXPECT_EQ(schema_of(schema, "data.truncation")["anyOf"][0]["enum"], nlohmann::ordered_json({"error", "left", "right", "middle"}));
   EXPECT_EQ(schema_of(schema, "actor_rollout_ref.actor.clip_ratio_low")["default"], 0.2);  // references resolved
 }

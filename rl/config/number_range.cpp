@@ -1,0 +1,47 @@
+#include "rl/config/number_range.h"
+
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+#include "runtime/core/check.h"
+
+namespace rl {
+namespace {
+
+double read_bound(std::string_view text, double absent) {
+  if (text.empty()) return absent;
+  const auto number = nlohmann::json::parse(text, nullptr, /*allow_exceptions=*/false);
+  CHECK(number.is_number());  // of a table in this program
+  return number.get<double>();
+}
+
+// 1024 and not 1024.0.
+std::string show(double number) {
+  return number == std::floor(number) ? nlohmann::json(static_cast<std::int64_t>(number)).dump() : nlohmann::json(number).dump();
+}
+
+}  // namespace
+
+std::optional<NumberRange> NumberRange::parse(std::string_view text) {
+  const std::size_t comma = text.find(',');
+  const bool interval = comma != std::string_view::npos && (text.front() == '[' || text.front() == '(') && (text.back() == ']' || text.back() == ')');
+  if (!interval) return std::nullopt;
+  NumberRange range;
+  range.low = read_bound(text.substr(1, comma - 1), range.low);
+  range.high = read_bound(text.substr(comma + 1, text.size() - comma - 2), range.high);
+  range.low_open = text.front() == '(';
+  range.high_open = text.back() == ')';
+  return range;
+}
+
+bool NumberRange::contains(double number) const {
+  return (low_open ? number > low : number >= low) && (high_open ? number < high : number <= high);
+}
+
+std::string NumberRange::describe() const {
+  if (std::isinf(high)) return (low_open ? "above " : "at least ") + show(low);
+  if (!low_open && !high_open && high > 1) return "from " + show(low) + " to " + show(high);
+  return std::string("in ") + (low_open ? "(" : "[") + show(low) + ", " + show(high) + (high_open ? ")" : "]");
+}
+
+}  // namespace rl
