@@ -420,7 +420,7 @@ TEST_F(TrainerTest, ACheckpointOfAnotherOptimizerIsRefused) {
 TEST_F(TrainerTest, AlgorithmsSayWhatTheyNeed) {
   for (const auto& [options, told] : std::vector<std::pair<std::string, std::string>>{
            {"algorithm.adv_estimator=rloo actor_rollout_ref.rollout.n=1", "actor_rollout_ref.rollout.n"},
-           {"actor_rollout_ref.rollout.n=1000000000", "at most 1000000"},
+           {"actor_rollout_ref.rollout.n=1000000000", "must be from 1 to 1000000"},
            {"data.gen_batch_size=8", "algorithm.filter_groups.enable=true"},
            {"algorithm.adv_estimator=remax algorithm.reward_baseline=true", "algorithm.reward_baseline"},
            {"algorithm.adv_estimator=disco", "policy_loss.loss_mode"},
