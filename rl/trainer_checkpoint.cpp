@@ -12,7 +12,6 @@ namespace fs = std::filesystem;
 using runtime::Result;
 using runtime::Status;
 
-constexpr const char* kStateFile = "trainer.json";
 constexpr const char* kPolicyFolder = "actor";  // verl's names for them
 constexpr const char* kCriticFolder = "critic";
 constexpr const char* kSamplesFile = "samples.bin";
@@ -57,7 +56,7 @@ std::vector<SavedGroup> fetch_groups(runtime::Runtime& runtime, const SampleStor
 // Both roles write at the same time, into folders of their own.
 Result<std::vector<fs::path>> write_files(const Saving& saving, CheckpointWriter& writer) {
   const auto policy = saving.policy(writer.folder() / kPolicyFolder);
-  std::vector<fs::path> expected{kStateFile};
+  std::vector<fs::path> expected{kRunStateFile};
   if (saving.critic) {
     const auto critic = saving.runtime.get(saving.critic(writer.folder() / kCriticFolder));
     if (!critic.ok()) {
@@ -69,7 +68,7 @@ Result<std::vector<fs::path>> write_files(const Saving& saving, CheckpointWriter
   const auto files = saving.runtime.get(policy);
   if (!files.ok()) return files.status();
   for (const std::string& file : *files) expected.push_back(fs::path(kPolicyFolder) / file);
-  const Status written = writer.write_json(kStateFile, saving.state);
+  const Status written = writer.write_json(kRunStateFile, saving.state);
   if (!written.ok()) return written;
   for (const ExtraFile& extra : saving.files) {
     const Result<std::string> bytes = extra.make();
@@ -85,6 +84,7 @@ Result<std::vector<fs::path>> write_files(const Saving& saving, CheckpointWriter
 
 nlohmann::ordered_json Trainer::state_json() const {
   return {{"format", kStateFormat},
+          {"stage", config_.command()},
           {"step", steps_done_},
           {"epoch", epoch_},
           {"seed", options_.seed},
@@ -124,18 +124,16 @@ Status Trainer::load_checkpoint(const fs::path& folder) {
 
 Status Trainer::restore(const fs::path& folder) {
   saver_.finish();
-  const Result<nlohmann::ordered_json> state = read_checkpoint_json(folder, kStateFile);
+  const Result<nlohmann::ordered_json> state = read_checkpoint_json(folder, kRunStateFile);
   if (!state.ok()) return state.status();
   const auto integer = [&](const char* key) -> std::optional<std::int64_t> {
     const auto found = state->find(key);
     if (found == state->end() || !found->is_number_integer()) return std::nullopt;
     return found->get<std::int64_t>();
   };
-  if (const auto stage = state->find("stage"); stage != state->end()) {
-    return runtime::invalid_argument((folder / kStateFile).string() + ": the state of a stage, " + stage->dump() + ", not of `starling train`: set trainer.default_local_dir to a folder of its own");
-  }
+  if (const Status own = check_whose_state(*state, folder / kRunStateFile, config_.command()); !own.ok()) return own;
   const bool complete = integer("format") == kStateFormat && integer("step").value_or(-1) >= 0 && integer("epoch") && state->contains("data_position");
-  if (!complete) return runtime::invalid_argument((folder / kStateFile).string() + ": not a state that this version wrote");
+  if (!complete) return runtime::invalid_argument((folder / kRunStateFile).string() + ": not a state that this version wrote");
   // Older checkpoints have neither controller nor statistics.
   const auto number = [](const nlohmann::ordered_json& of, const char* key, double otherwise) {
     const auto found = of.find(key);
@@ -150,7 +148,7 @@ Status Trainer::restore(const fs::path& folder) {
   if (const auto found = state->find("focus"); found != state->end() && options_.estimator == AdvantageEstimator::kCodapo) {
     for (const nlohmann::ordered_json& row : *found) {
       const bool fits = row.is_number_integer() && row.get<std::int64_t>() >= 0 && row.get<std::int64_t>() < feed_->rows();
-      if (!fits) return runtime::invalid_argument((folder / kStateFile).string() + ": its \"focus\" names rows that the data does not have");
+      if (!fits) return runtime::invalid_argument((folder / kRunStateFile).string() + ": its \"focus\" names rows that the data does not have");
       run.focus.push_back(row.get<std::int64_t>());
     }
   }

@@ -39,22 +39,6 @@ std::int64_t console_width() {
   return width > 20 ? width - 1 : 100;
 }
 
-// The folder of the checkpoint to continue from, if any.
-Result<std::optional<fs::path>> checkpoint_to_resume(const TrainerOptions& options) {
-  switch (options.resume) {
-    case ResumeMode::kDisable:
-      return std::optional<fs::path>();
-    case ResumeMode::kAuto:
-      return find_latest_checkpoint(options.folder);
-    case ResumeMode::kPath: {
-      const Status status = verify_checkpoint(options.resume_path);
-      if (!status.ok()) return status.with_context("trainer.resume_from_path");
-      return std::optional<fs::path>(options.resume_path);
-    }
-  }
-  return std::optional<fs::path>();
-}
-
 }  // namespace
 
 Trainer::Trainer(const Config& config) : Trainer(training_runtime(), config) {}
@@ -123,7 +107,7 @@ Status Trainer::start_all() {
   Result<Config> found = with_reward_models_found(config_);
   if (!found.ok()) return found.status();
   reward_config_ = std::move(*found);
-  const Result<std::optional<fs::path>> checkpoint = checkpoint_to_resume(options_);
+  const Result<std::optional<fs::path>> checkpoint = checkpoint_to_resume(options_.resume, options_.folder, config_.command());
   if (!checkpoint.ok()) return checkpoint.status();
   Status status = open_data(slot_options->nodes * slot_options->per_node);
   if (status.ok()) status = check_rewards();
@@ -213,7 +197,8 @@ Status Trainer::open_data(std::int64_t workers) {
   if (!batch.ok()) return batch.status();
   Result<Dataset> rows = Dataset::load(**validation);
   if (!rows.ok()) return rows.status();
-  feed_options.batch_prompts = std::min(batch->value_or(rows->size()), rows->size());
+  const std::int64_t at_a_time = batch->value_or(-1);
+  feed_options.batch_prompts = at_a_time < 1 ? rows->size() : std::min(at_a_time, rows->size());
   feed_options.mini_batch_prompts = feed_options.batch_prompts;
   feed_options.shuffle = false;
   feed_options.adaptive.reset();
@@ -305,18 +290,22 @@ Status Trainer::open_logs() {
   const Status written = write_file_atomically(options_.folder / "config.yaml", config_.to_yaml());
   if (!written.ok()) return written;
   // What cannot be written is told before the first step.
-  std::vector<fs::path> locked{options_.folder};
+  fs::path samples;  // of the rollouts
   for (const auto& [key, folder] : {std::pair("trainer.rollout_data_dir", options_.rollout_folder), std::pair("trainer.validation_data_dir", validation_feed_ ? options_.validation_folder : fs::path())}) {
     std::error_code error;
     if (!folder.empty()) fs::create_directories(folder, error);
     if (!folder.empty() && !error && ::access(folder.c_str(), W_OK) != 0) error.assign(errno, std::generic_category());
     if (error) return runtime::errno_status(error.value(), "writing to " + folder.string() + " (" + key + ")");
-    // Two runs would write the same files; one run's own folders may be one.
-    if (folder.empty() || std::any_of(locked.begin(), locked.end(), [&](const fs::path& other) { return fs::equivalent(folder, other, error); })) continue;
+    if (folder.empty()) continue;
+    if (!samples.empty() && fs::equivalent(folder, samples, error)) {
+      return runtime::invalid_argument("trainer.rollout_data_dir and trainer.validation_data_dir are one folder, " + folder.string() + ", where the samples of a validation would replace those of its step: name two");
+    }
+    samples = folder;
+    if (steps_done_ == 0 && has_dumps(folder)) LOG(warn, "{} has samples of an earlier run: this one's replace those of the same steps ({})", folder.string(), key);
+    if (fs::equivalent(folder, options_.folder, error)) continue;  // this run's already
     Result<FolderLock> lock = FolderLock::acquire(folder, key);
     if (!lock.ok()) return lock.status();
     sample_locks_.push_back(std::move(*lock));
-    locked.push_back(folder);
   }
   const ConsoleOptions console{.interval = options_.log_interval, .bar = ::isatty(STDOUT_FILENO) == 1, .width = console_width()};
   auto log = open_metric_log({.loggers = options_.loggers,

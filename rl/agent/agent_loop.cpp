@@ -7,6 +7,7 @@
 
 #include "rl/agent/cut_answer.h"
 #include "rl/data/tool_selection.h"
+#include "runtime/core/json.h"
 
 namespace rl {
 
@@ -80,7 +81,7 @@ Result<RolloutBatch> AgentLoop::run(TurnSource& source, const PromptBatch& promp
     const std::size_t prompt = i / n;
     conversation.prompt = static_cast<std::int32_t>(prompt);
     conversation.sample = static_cast<std::int64_t>(i % n);
-    const ordered_json context = prompts.contexts.empty() ? ordered_json::object() : ordered_json::parse(prompts.contexts[prompt], nullptr, /*allow_exceptions=*/false);
+    const ordered_json context = prompts.contexts.empty() ? ordered_json::object() : runtime::parse_json<ordered_json>(prompts.contexts[prompt]);
     const auto part = [&](const char* key, ordered_json otherwise) { return context.is_object() && context.contains(key) ? context[key] : otherwise; };
     conversation.state = {.id = std::to_string(prompts.seeds[prompt]) + "-" + std::to_string(conversation.sample),
                           .messages = part("messages", ordered_json::array()),

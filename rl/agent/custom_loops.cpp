@@ -5,6 +5,7 @@
 #include <optional>
 #include <utility>
 
+#include "runtime/core/json.h"
 #include "runtime/core/log.h"
 
 namespace rl {
@@ -119,7 +120,7 @@ Result<std::vector<LoopTask>> CustomLoops::tasks(const PromptBatch& prompts, con
   const ordered_json sampling = loop_sampling(like.sampling);
   for (std::int64_t prompt = 0; prompt < prompts.ids.rows(); ++prompt) {
     const ordered_json context =
-        prompts.contexts.empty() ? ordered_json::object() : ordered_json::parse(prompts.contexts[static_cast<std::size_t>(prompt)], nullptr, /*allow_exceptions=*/false);
+        prompts.contexts.empty() ? ordered_json::object() : runtime::parse_json<ordered_json>(prompts.contexts[static_cast<std::size_t>(prompt)]);
     ordered_json row = context.is_object() && context.contains("row") ? context["row"] : ordered_json::object();
     row["raw_prompt"] = context.is_object() && context.contains("messages") ? context["messages"] : ordered_json::array();
     const auto named = context.is_object() ? context.find("agent_name") : context.end();

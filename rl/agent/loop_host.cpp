@@ -14,6 +14,7 @@
 #include "rl/config/yaml.h"
 #include "rl/reward/python_worker.h"
 #include "runtime/core/environment.h"
+#include "runtime/core/json.h"
 #include "runtime/core/log.h"
 
 namespace rl {
@@ -294,7 +295,7 @@ void LoopHost::look(Process& process) {
   while (!process.gone) {
     const std::optional<std::string> line = process.worker->next_line();
     if (!line) break;
-    const ordered_json message = ordered_json::parse(*line, nullptr, /*allow_exceptions=*/false);
+    const ordered_json message = runtime::parse_json<ordered_json>(*line);
     if (!message.is_object()) return end_process(process, "it wrote something else than the protocol to its descriptor 3", /*of_a_loop=*/true);
     handle(process, message);
   }

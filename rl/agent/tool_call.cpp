@@ -1,4 +1,5 @@
 #include "rl/agent/tool_call.h"
+#include "runtime/core/json.h"
 
 #include <algorithm>
 #include <array>
@@ -11,7 +12,7 @@ constexpr std::string_view kBegin = "<tool_call>";
 constexpr std::string_view kEnd = "</tool_call>";
 
 std::optional<ToolCall> read_call(std::string_view text) {
-  const nlohmann::ordered_json call = nlohmann::ordered_json::parse(text, nullptr, /*allow_exceptions=*/false);
+  const nlohmann::ordered_json call = runtime::parse_json<nlohmann::ordered_json>(text);
   if (!call.is_object()) return std::nullopt;
   const auto name = call.find("name");
   const auto arguments = call.find("arguments");

@@ -8,6 +8,7 @@
 #include "rl/config/yaml.h"
 #include "rl/reward/python_worker.h"
 #include "runtime/core/environment.h"
+#include "runtime/core/json.h"
 #include "runtime/core/log.h"
 
 namespace rl {
@@ -95,7 +96,7 @@ Result<std::unique_ptr<ToolHost>> ToolHost::create(const AgentOptions& options) 
   if (!answer.ok()) return answer.status().with_context("tools");
   const json& message = answer->front().message;
   if (answer->front().failure != ScoreFailure::kNone || !message.contains("schemas") || !message["schemas"].is_string()) return runtime::invalid_argument("tools: their schemas cannot be read: " + answer->front().why);
-  host->schemas_ = ordered_json::parse(message["schemas"].get<std::string>(), nullptr, /*allow_exceptions=*/false);
+  host->schemas_ = runtime::parse_json<ordered_json>(message["schemas"].get<std::string>());
   return host;
 }
 

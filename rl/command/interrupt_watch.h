@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <string>
 
-#include "rl/train/trainer_options.h"
+#include "rl/train/resume.h"
 #include "runtime/core/result.h"
 
 namespace rl {

@@ -1,4 +1,5 @@
 #include "rl/command/prompt_input.h"
+#include "runtime/core/json.h"
 
 #include <algorithm>
 #include <charconv>
@@ -42,7 +43,7 @@ runtime::Result<std::vector<std::int32_t>> json_ids(const nlohmann::ordered_json
 }
 
 runtime::Result<PromptInput> parse_prompt_row(std::string_view line, const std::string& where) {
-  const auto row = nlohmann::ordered_json::parse(line, nullptr, /*allow_exceptions=*/false);
+  const auto row = runtime::parse_json<nlohmann::ordered_json>(line);
   if (row.is_discarded() || !row.is_object()) return runtime::invalid_argument(where + ": not a JSON object");
   if (const auto ids = row.find("ids"); ids != row.end()) {
     auto parsed = json_ids(*ids, where);

@@ -41,7 +41,7 @@ Status train(runtime::Runtime& runtime, const Config& config, std::unique_ptr<St
   if (result.ok() && !result->model.empty() && generates) std::cout << "try it:     starling generate --model " << result->model.string() << " --chat TEXT\n";
   if (result.ok() && result->model.empty()) std::cout << "try it:     starling export --checkpoint " << result->checkpoint.string() << " --out FOLDER\n";
   std::cout.flush();
-  if (cut) return interrupts->cut((*trainer)->steps_done(), (*trainer)->total_steps(), (*trainer)->options().resume);
+  if (cut) return interrupts->cut((*trainer)->steps_done(), (*trainer)->total_steps(), (*trainer)->options().resume.mode);
   return status.ok() ? (*trainer)->flush_logs() : status;
 }
 

@@ -13,6 +13,7 @@
 #include "rl/command/command_line.h"
 #include "rl/command/model_option.h"
 #include "rl/text/tokenizer.h"
+#include "runtime/core/json.h"
 #include "runtime/core/result.h"
 
 namespace rl {
@@ -73,7 +74,7 @@ int each_line(const std::function<Status(const json&)>& take) {
   for (std::uint64_t number = 1; std::getline(std::cin, line); ++number) {
     if (line.find_first_not_of(" \t\r") == std::string::npos) continue;
     const std::string where = "stdin line " + std::to_string(number);
-    const json input = json::parse(line, nullptr, /*allow_exceptions=*/false);
+    const json input = runtime::parse_json(line);
     if (!input.is_object()) return fail(runtime::invalid_argument(where + ": not a JSON object"));
     if (Status status = take(input); !status.ok()) return fail(status.with_context(where));
   }

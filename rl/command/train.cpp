@@ -108,7 +108,7 @@ Status train(runtime::Runtime& runtime, const Config& config) {
   const bool cut = status.ok() && interrupts && interrupts->interrupted() && (*trainer)->steps_done() < (*trainer)->total_steps();
   print_summary(**trainer, curve, status.ok() && !cut);
   if (!cut) return status.ok() ? (*trainer)->flush_logs() : status;
-  return interrupts->cut((*trainer)->steps_done(), (*trainer)->total_steps(), (*trainer)->options().resume);
+  return interrupts->cut((*trainer)->steps_done(), (*trainer)->total_steps(), (*trainer)->options().resume.mode);
 }
 
 }  // namespace

@@ -23,10 +23,16 @@ std::string show(double number) {
 }  // namespace
 
 std::optional<NumberRange> NumberRange::parse(std::string_view text) {
+  NumberRange range;
+  const std::size_t bar = text.find('|');
+  const std::string_view first = text.substr(0, bar == std::string_view::npos ? 0 : bar);
+  if (const auto number = nlohmann::json::parse(first, nullptr, /*allow_exceptions=*/false); number.is_number()) {
+    range.beside = number.get<double>();
+    text.remove_prefix(bar + 1);
+  }
   const std::size_t comma = text.find(',');
   const bool interval = comma != std::string_view::npos && (text.front() == '[' || text.front() == '(') && (text.back() == ']' || text.back() == ')');
   if (!interval) return std::nullopt;
-  NumberRange range;
   range.low = read_bound(text.substr(1, comma - 1), range.low);
   range.high = read_bound(text.substr(comma + 1, text.size() - comma - 2), range.high);
   range.low_open = text.front() == '(';
@@ -35,13 +41,15 @@ std::optional<NumberRange> NumberRange::parse(std::string_view text) {
 }
 
 bool NumberRange::contains(double number) const {
+  if (number == beside) return true;
   return (low_open ? number > low : number >= low) && (high_open ? number < high : number <= high);
 }
 
 std::string NumberRange::describe() const {
-  if (std::isinf(high)) return (low_open ? "above " : "at least ") + show(low);
-  if (!low_open && !high_open && high > 1) return "from " + show(low) + " to " + show(high);
-  return std::string("in ") + (low_open ? "(" : "[") + show(low) + ", " + show(high) + (high_open ? ")" : "]");
+  const std::string either = beside ? show(*beside) + " or " : "";
+  if (std::isinf(high)) return either + (low_open ? "above " : "at least ") + show(low);
+  if (!low_open && !high_open && high > 1) return either + "from " + show(low) + " to " + show(high);
+  return either + "in " + (low_open ? "(" : "[") + show(low) + ", " + show(high) + (high_open ? ")" : "]");
 }
 
 }  // namespace rl

@@ -1,5 +1,7 @@
 #include "rl/data/json_text.h"
 
+#include "runtime/core/json.h"
+
 namespace rl {
 
 using nlohmann::ordered_json;
@@ -12,22 +14,14 @@ constexpr int kDepthMax = 100;  // nested JSON
 }  // namespace
 
 runtime::Result<ordered_json> parse_json_text(std::string_view text, const std::string& where) {
-  // A callback that counts depth keeps a line of a million brackets from exhausting the stack when the value is destroyed.
-  bool too_deep = false;
-  const auto limit_depth = [&too_deep](int depth, ordered_json::parse_event_t, ordered_json&) {
-    too_deep = too_deep || depth > kDepthMax;
-    return !too_deep;
-  };
-  ordered_json value;
+  if (runtime::nests_deeper(text, kDepthMax)) return invalid_argument(where + ": nested deeper than " + std::to_string(kDepthMax));
   try {
-    value = ordered_json::parse(text, limit_depth);
+    return ordered_json::parse(text);
   } catch (const ordered_json::exception& exception) {
     const std::string what = exception.what();
     const std::size_t at = what.find("] ");
     return invalid_argument(where + ": not JSON: " + (at == std::string::npos ? what : what.substr(at + 2)));
   }
-  if (too_deep) return invalid_argument(where + ": nested deeper than " + std::to_string(kDepthMax));
-  return value;
 }
 
 std::string json_type_name(const ordered_json& value) {
@@ -51,6 +45,16 @@ std::string list_json_keys(const ordered_json& object) {
 }
 
 std::string json_line(const ordered_json& value) { return value.dump(-1, ' ', false, ordered_json::error_handler_t::replace); }
+
+std::string excerpt(std::string_view text, std::size_t bytes) {
+  const std::string quoted = json_line(ordered_json(std::string(text.substr(0, bytes))));
+  std::string out;
+  for (std::size_t i = 1; i + 1 < quoted.size(); ++i) {
+    const bool of_quote = quoted[i] == '\\' && (quoted[i + 1] == '"' || quoted[i + 1] == '\\');  // which stand for themselves here
+    out += quoted[i += of_quote ? 1 : 0];
+  }
+  return out;
+}
 
 std::string json_as_text(const ordered_json& value) { return value.is_string() ? value.get<std::string>() : value.is_null() ? "" : json_line(value); }
 

@@ -21,6 +21,9 @@ std::string list_json_keys(const nlohmann::ordered_json& object);
 /// A text, or another value in its JSON form: a ground truth of 42 is as good as "42". Null is the empty text.
 std::string json_as_text(const nlohmann::ordered_json& value);
 
+/// The first `bytes` of what somebody else wrote, for a message: control characters as JSON escapes them, and bytes that are not UTF-8 replaced.
+std::string excerpt(std::string_view text, std::size_t bytes);
+
 /// One line. Bytes that are not UTF-8 are replaced.
 std::string json_line(const nlohmann::ordered_json& value);
 

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "rl/data/python_child.h"
+#include "runtime/core/json.h"
 
 namespace rl {
 namespace {
@@ -68,7 +69,7 @@ Status read_python_rows(const PythonDataset& dataset, const std::vector<std::str
   for (std::int64_t number = 1;; ++number) {
     const std::optional<std::string_view> line = child->line();
     if (!line) return runtime::invalid_argument(who + ": the process that makes the rows ended after " + std::to_string(number - 1) + " of them (data.custom_cls); what it printed is above");
-    ordered_json row = ordered_json::parse(*line, nullptr, /*allow_exceptions=*/false);
+    ordered_json row = runtime::parse_json<ordered_json>(*line);
     if (!row.is_object()) return runtime::invalid_argument(who + ": row " + std::to_string(number) + " is no JSON object");
     if (row.size() == 1 && row.contains("end")) return {};
     if (row.size() == 1 && row.contains("error") && row["error"].is_string()) return runtime::invalid_argument(who + " (data.custom_cls): " + row["error"].get<std::string>());

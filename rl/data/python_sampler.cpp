@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "rl/data/python_child.h"
+#include "runtime/core/json.h"
 #include "runtime/core/log.h"
 
 namespace rl {
@@ -155,7 +156,7 @@ class PythonOrder : public RowOrder {
   Result<json> hear() {
     const std::optional<std::string_view> line = child_.line();
     if (!line) return runtime::invalid_argument(who_ + ": the process that says which rows come has ended; what it printed is above");
-    json answer = json::parse(*line, nullptr, /*allow_exceptions=*/false);
+    json answer = runtime::parse_json(*line);
     if (!answer.is_object()) return runtime::invalid_argument(who_ + ": the answer is no JSON object");
     if (answer.contains("error") && answer["error"].is_string()) return runtime::invalid_argument(who_ + ": " + answer["error"].get<std::string>());
     return answer;

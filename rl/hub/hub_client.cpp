@@ -8,6 +8,7 @@
 #include <thread>
 
 #include "rl/hub/partial_file.h"
+#include "runtime/core/json.h"
 
 namespace rl {
 
@@ -168,7 +169,7 @@ Result<HubListing> HubClient::list(const HubName& name) {
   Result<HttpAnswer> answer = ask(api + "/revision/" + percent_encoded(name.revision), /*head=*/false, name);
   if (!answer.ok()) return answer.status();
   const auto nonsense = [&] { return runtime::invalid_argument(api + ": the answer is not that of a Hugging Face hub; check HF_ENDPOINT"); };
-  const nlohmann::json info = nlohmann::json::parse(answer->body, nullptr, /*allow_exceptions=*/false);
+  const nlohmann::json info = runtime::parse_json(answer->body);
   if (!info.is_object() || !info.contains("sha") || !info["sha"].is_string()) return nonsense();
   HubListing listing;
   listing.commit = info["sha"].get<std::string>();
@@ -190,7 +191,7 @@ Result<HubListing> HubClient::list(const HubName& name) {
   while (!page.empty() && listing.files.size() < kFilesMax) {
     answer = ask(page, /*head=*/false, name);
     if (!answer.ok()) return answer.status();
-    const nlohmann::json tree = nlohmann::json::parse(answer->body, nullptr, /*allow_exceptions=*/false);
+    const nlohmann::json tree = runtime::parse_json(answer->body);
     if (!tree.is_array()) return nonsense();
     for (const nlohmann::json& entry : tree) {
       if (entry.is_object() && entry.value("type", "") == "file" && !add(entry, "path")) return nonsense();

@@ -8,6 +8,7 @@
 
 #include "rl/weights/pytorch.h"
 #include "rl/weights/safetensors.h"
+#include "runtime/core/json.h"
 
 namespace rl {
 namespace {
@@ -66,7 +67,7 @@ Result<NeededFiles> needed_files(const std::vector<std::string>& all, HubNeed ne
 
 Result<std::vector<std::string>> indexed_files(const std::filesystem::path& folder, const std::string& index) {
   std::ifstream file(folder / index, std::ios::binary);
-  const nlohmann::json json = nlohmann::json::parse(file, nullptr, /*allow_exceptions=*/false);
+  const nlohmann::json json = runtime::parse_json(std::string(std::istreambuf_iterator<char>(file), {}));
   const std::string where = (folder / index).string();
   if (!json.is_object() || !json.contains("weight_map") || !json["weight_map"].is_object()) {
     return runtime::invalid_argument(where + ": has no object weight_map (tensor name to file)");

@@ -6,6 +6,7 @@
 #include <sstream>
 
 #include "rl/model/json_fields.h"
+#include "runtime/core/json.h"
 
 namespace rl {
 namespace {
@@ -136,7 +137,7 @@ Result<LoraConfig> LoraConfig::load(const std::filesystem::path& folder) {
   std::ifstream file(path, std::ios::binary);
   std::stringstream text;
   text << file.rdbuf();
-  const ordered_json object = ordered_json::parse(text.str(), nullptr, /*allow_exceptions=*/false);
+  const ordered_json object = runtime::parse_json<ordered_json>(text.str());
   if (object.is_discarded()) return runtime::invalid_argument(path.string() + ": not valid JSON (truncated?)");
   return from_json(object, path.string());
 }

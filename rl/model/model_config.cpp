@@ -10,6 +10,7 @@
 #include "rl/model/json_fields.h"
 #include "rl/weights/gguf.h"
 #include "runtime/core/check.h"
+#include "runtime/core/json.h"
 
 namespace rl {
 namespace {
@@ -30,8 +31,8 @@ Result<json> read_json(const std::filesystem::path& path) {
   std::stringstream text;
   text << file.rdbuf();
   if (!file) return runtime::unavailable(path.string() + ": could not be read");
-  json parsed = json::parse(text.str(), nullptr, /*allow_exceptions=*/false);
-  if (parsed.is_discarded()) return runtime::invalid_argument(path.string() + ": not valid JSON (truncated?)");
+  json parsed = runtime::parse_json(text.str());
+  if (parsed.is_discarded()) return runtime::invalid_argument(path.string() + ": not valid JSON (truncated?), or nested too deep");
   return parsed;
 }
 

@@ -1,4 +1,5 @@
 #include "rl/report/run_log.h"
+#include "runtime/core/json.h"
 
 #include <algorithm>
 #include <cerrno>
@@ -25,7 +26,7 @@ Status for_each_line(const std::filesystem::path& file, Read read) {
   if (!in) return runtime::errno_status(errno, "reading " + file.string());
   std::string line;
   for (std::int64_t number = 1; std::getline(in, line); ++number) {
-    const json object = json::parse(line, nullptr, /*allow_exceptions=*/false);
+    const json object = runtime::parse_json(line);
     if (object.is_discarded() && in.eof()) break;
     const std::string where = file.string() + ":" + std::to_string(number);
     if (!object.is_object()) return runtime::invalid_argument(where + ": not a JSON object");

@@ -6,8 +6,10 @@
 #include <thread>
 #include <utility>
 
+#include "rl/data/json_text.h"
 #include "rl/hub/http.h"
 #include "rl/reward/process_scorer.h"
+#include "runtime/core/json.h"
 
 namespace rl {
 
@@ -52,11 +54,11 @@ std::string without_nan(std::string_view body) {
 
 /// The list of scores in an answer; empty with `why` when it isn't one.
 json read_scores(const std::string& body, std::size_t expected, std::string& why) {
-  json tree = json::parse(body, nullptr, /*allow_exceptions=*/false);
-  if (tree.is_discarded()) tree = json::parse(without_nan(body), nullptr, /*allow_exceptions=*/false);
+  json tree = runtime::parse_json(body);
+  if (tree.is_discarded()) tree = runtime::parse_json(without_nan(body));
   if (tree.is_object() && tree.contains("scores")) tree = json(tree["scores"]);
   if (!tree.is_array()) {
-    why = "it answered no {\"scores\": [...]} but " + body.substr(0, 100);
+    why = "it answered no {\"scores\": [...]} but " + excerpt(body, 100);
     return json::array();
   }
   if (tree.size() == expected) return tree;
@@ -111,7 +113,7 @@ ScoredBatch HttpScorer::score_chunk(std::span<const ScoreRequest> requests) cons
       ++(late ? batch.counts.timeouts : batch.counts.errors);
       continue;
     }
-    std::string why = options_.url + " answered " + std::to_string(answer->status) + ": " + answer->body.substr(0, 200);
+    std::string why = options_.url + " answered " + std::to_string(answer->status) + ": " + excerpt(answer->body, 200);
     if (answer->status == 200) {
       const json scores = read_scores(answer->body, requests.size(), why = "");
       if (why.empty()) {

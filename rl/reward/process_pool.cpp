@@ -7,6 +7,7 @@
 #include <optional>
 #include <utility>
 
+#include "runtime/core/json.h"
 #include "runtime/core/log.h"
 
 namespace rl {
@@ -307,7 +308,7 @@ void ProcessPool::handle(Run* run) {
 }
 
 void ProcessPool::take_answer(Run* run, Child& child, const std::string& line) {
-  json message = json::parse(line, nullptr, /*allow_exceptions=*/false);
+  json message = runtime::parse_json(line);
   if (!message.is_object()) return end_child(run, child, ScoreFailure::kCrash, "it wrote something else than the protocol to its descriptor 3");
   if (!child.ready) {
     if (message.contains("fatal")) {

@@ -10,6 +10,7 @@
 
 #include "rl/reward/python_worker.h"
 #include "runtime/core/environment.h"
+#include "runtime/core/json.h"
 #include "runtime/core/log.h"
 
 namespace rl {
@@ -57,9 +58,9 @@ std::vector<json> calls_of(std::span<const ScoreRequest> requests) {
 }  // namespace
 
 json request_json(const ScoreRequest& request) {
-  json extra = json::parse(request.extra_info, nullptr, /*allow_exceptions=*/false);
+  json extra = runtime::parse_json(request.extra_info);
   // A row whose ground truth is a dictionary has it as JSON text here; lists stay text, since "[1, 2]" may be an interval.
-  json truth = request.ground_truth.starts_with('{') ? json::parse(request.ground_truth, nullptr, /*allow_exceptions=*/false) : json(request.ground_truth);
+  json truth = request.ground_truth.starts_with('{') ? runtime::parse_json(request.ground_truth) : json(request.ground_truth);
   if (truth.is_discarded()) truth = request.ground_truth;
   return {{"data_source", request.data_source}, {"solution_str", request.response}, {"ground_truth", std::move(truth)}, {"extra_info", extra.is_object() ? std::move(extra) : json::object()}};
 }

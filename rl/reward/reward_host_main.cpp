@@ -12,6 +12,7 @@
 #include <string>
 
 #include "rl/reward/reward_library.h"
+#include "runtime/core/json.h"
 
 namespace {
 
@@ -103,7 +104,7 @@ int main() {
     std::fprintf(stderr, "starling-reward-host is started by starling, not by hand\n");
     return 2;
   }
-  const json setup = json::parse(line, nullptr, /*allow_exceptions=*/false);
+  const json setup = runtime::parse_json(line);
   if (!setup.is_object()) return 2;
   std::string problem;
   const Compute compute = load(setup, problem);
@@ -113,7 +114,7 @@ int main() {
   }
   answer({{"ready", true}});
   while (read_line(line)) {
-    const json request = json::parse(line, nullptr, /*allow_exceptions=*/false);
+    const json request = runtime::parse_json(line);
     if (!request.is_object()) return 2;
     const json message = judge(compute, request);
     std::fflush(nullptr);

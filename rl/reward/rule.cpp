@@ -6,6 +6,7 @@
 
 #include "rl/reward/math_answer.h"
 #include "rl/reward/number_text.h"
+#include "runtime/core/json.h"
 
 namespace rl {
 namespace {
@@ -103,7 +104,7 @@ std::string plain_words(std::string_view text) {
 
 /// {"target": ["a", "b"]}, {"target": "a"}, ["a"] or the text itself.
 std::vector<std::string> targets_of(std::string_view ground_truth) {
-  ordered_json tree = ordered_json::parse(ground_truth, nullptr, /*allow_exceptions=*/false);
+  ordered_json tree = runtime::parse_json<ordered_json>(ground_truth);
   if (tree.is_object() && tree.contains("target")) tree = ordered_json(tree.at("target"));
   std::vector<std::string> targets;
   if (tree.is_array()) {

@@ -7,7 +7,9 @@
 #include <thread>
 #include <utility>
 
+#include "rl/data/json_text.h"
 #include "rl/hub/http.h"
+#include "runtime/core/json.h"
 
 namespace rl {
 
@@ -63,9 +65,9 @@ bool failed_itself(const json& part) {
 Outcome unknown(const SandboxOptions& options, const std::string& why, ScoreFailure failure = ScoreFailure::kError) { return {Verdict::kUnknown, failure, options.url + " " + why}; }
 
 Outcome judge(const SandboxOptions& options, const std::string& body, const TestCases::Case& test) {
-  const json answer = json::parse(body, nullptr, /*allow_exceptions=*/false);
+  const json answer = runtime::parse_json(body);
   const std::string status = text_at(answer, "status");
-  if (status.empty()) return unknown(options, "answered no verdict but " + body.substr(0, 100), ScoreFailure::kInvalid);
+  if (status.empty()) return unknown(options, "answered no verdict but " + excerpt(body, 100), ScoreFailure::kInvalid);
   const json compiled = answer.value("compile_result", json()), ran = answer.value("run_result", json());
   if (status == "Success" && text_at(ran, "status") == "Finished") {
     const bool right = !test.output || trim_newlines(text_at(ran, "stdout")) == trim_newlines(*test.output);
@@ -74,7 +76,7 @@ Outcome judge(const SandboxOptions& options, const std::string& body, const Test
   if (status == "Failed" && failed_itself(compiled)) return {Verdict::kNotCompiled, ScoreFailure::kNone, {}};
   if (status == "Failed" && failed_itself(ran)) return {Verdict::kFailed, ScoreFailure::kNone, {}};
   const std::string message = text_at(answer, "message");
-  return unknown(options, "gave no verdict: " + status + (message.empty() ? "" : ", " + message.substr(0, 200)));
+  return unknown(options, "gave no verdict: " + status + (message.empty() ? "" : ", " + excerpt(message, 200)));
 }
 
 std::string request_body(const SandboxOptions& options, const std::string& program, const TestCases& cases, const TestCases::Case& test) {
@@ -115,7 +117,7 @@ Outcome run_case(const SandboxOptions& options, HttpClient& client, const std::s
       outcome = judge(options, answer->body, test);
       if (outcome.verdict != Verdict::kUnknown) return outcome;
     } else {
-      outcome = unknown(options, "answered " + std::to_string(answer->status) + ": " + answer->body.substr(0, 200));
+      outcome = unknown(options, "answered " + std::to_string(answer->status) + ": " + excerpt(answer->body, 200));
     }
     ++counts.errors;
     if (answer->status != 200 && answer->status != 429 && answer->status < 500) break;  // it would say the same again
@@ -169,7 +171,7 @@ std::optional<std::string> program_in(std::string_view response) {
 
 Result<TestCases> TestCases::parse(const std::string& ground_truth) {
   const auto wrong = [](const std::string& what) { return runtime::invalid_argument("ground truth: " + what + "; expected {\"inputs\": [...], \"outputs\": [...]} or {\"assert_case\": [...]}"); };
-  const json tree = json::parse(ground_truth, nullptr, /*allow_exceptions=*/false);
+  const json tree = runtime::parse_json(ground_truth);
   if (!tree.is_object()) return wrong("no JSON object");
   const json asserts = tree.value("assert_case", json()), inputs = tree.value("inputs", json()), outputs = tree.value("outputs", json());
   const bool has_asserts = asserts.is_array();

@@ -1,4 +1,5 @@
 #include "rl/reward/worker_process.h"
+#include "runtime/core/json.h"
 
 #include <fcntl.h>
 #include <poll.h>
@@ -189,7 +190,7 @@ Result<std::unique_ptr<WorkerProcess>> WorkerProcess::copy() {
     ::poll(&answer, 1, 100);
     if (!receive()) break;
   }
-  const nlohmann::json answer = nlohmann::json::parse(line.value_or(""), nullptr, /*allow_exceptions=*/false);
+  const nlohmann::json answer = runtime::parse_json(line.value_or(""));
   const std::int64_t pid = answer.is_object() && answer.contains("pid") && answer["pid"].is_number_integer() ? answer["pid"].get<std::int64_t>() : 0;
   siginfo_t info{};
   if (pid <= 1 || ::waitid(P_PID, static_cast<id_t>(pid), &info, WEXITED | WNOHANG | WNOWAIT) != 0) return runtime::unavailable("a process that makes copies made none");

@@ -1,4 +1,5 @@
 #include "rl/rollout/generation_config.h"
+#include "runtime/core/json.h"
 
 #include <algorithm>
 #include <cmath>
@@ -179,7 +180,7 @@ Result<GenerationConfig> GenerationConfig::load(const std::filesystem::path& mod
   if (!file) return GenerationConfig();
   std::string text(std::istreambuf_iterator<char>(file), {});
   if (text.size() > kFileBytesMax) return runtime::invalid_argument(path.string() + ": too long");
-  return from_json(json::parse(text, nullptr, /*allow_exceptions=*/false), path.string());
+  return from_json(runtime::parse_json(text), path.string());
 }
 
 SamplingParams GenerationConfig::apply(SamplingParams otherwise) const {

@@ -146,13 +146,12 @@ Result<ordered_json> replace_references(const ordered_json& value, Output output
 
 // That no later checkpoint than that of `step` was passed over: the one before the last is not what the stage made.
 Status check_last_checkpoint(const PipelineStage& stage, std::int64_t step) {
-  std::error_code error;
-  for (const fs::directory_entry& entry : fs::directory_iterator(stage.folder, error)) {
-    if (checkpoint_step(entry.path()).value_or(0) <= step) continue;
-    const Status whole = verify_checkpoint(entry.path());
-    if (!whole.ok()) return whole.with_context("stage " + stage.name + ": its last checkpoint is damaged (remove " + (stage.folder / kStageDoneFile).string() + " and the checkpoint, and it is made again from the one before)");
-  }
-  return {};
+  const auto there = list_checkpoints(stage.folder);
+  const std::int64_t last = std::max(latest_checkpoint_step(stage.folder).value_or(0), there.empty() ? 0 : there.front().first);
+  if (last <= step) return {};
+  const Status whole = verify_checkpoint(checkpoint_path(stage.folder, last));
+  if (whole.ok()) return {};
+  return whole.with_context("stage " + stage.name + ": its last checkpoint is damaged or gone (remove " + (stage.folder / kStageDoneFile).string() + " and what is left of the checkpoint, and it is made again from the one before)");
 }
 
 }  // namespace

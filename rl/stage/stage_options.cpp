@@ -34,8 +34,6 @@ Result<StageOptions> StageOptions::from_config(const Config& config) {
   options.async_save = read.get_bool("trainer.async_save");
   options.checkpoints_kept = read.find_int("trainer.max_ckpt_to_keep").value_or(0);
   options.folder = read.get_string("trainer.default_local_dir");
-  const std::string resume = read.get_string("trainer.resume_mode");
-  options.resume_path = read.find_string("trainer.resume_from_path").value_or("");
   options.loggers = read.get_strings("trainer.logger");
   options.project = read.get_string("trainer.project_name");
   options.experiment = read.get_string("trainer.experiment_name");
@@ -60,10 +58,9 @@ Result<StageOptions> StageOptions::from_config(const Config& config) {
     *interval = *parsed;
   }
   if (const Status goals = read_goals(config, options.save_best, options.early_stop); !goals.ok()) return goals;
-  options.resume = resume == "disable" ? ResumeMode::kDisable : resume == "resume_path" ? ResumeMode::kPath : ResumeMode::kAuto;
-  if (options.resume == ResumeMode::kPath && options.resume_path.empty()) {
-    return runtime::invalid_argument("trainer.resume_mode=resume_path needs trainer.resume_from_path=.../global_step_N");
-  }
+  const Result<ResumeOptions> resume = ResumeOptions::from_config(config);
+  if (!resume.ok()) return resume.status();
+  options.resume = *resume;
   const Result<LearnerOptions> learner = learner_from_config(config, kStageRole);
   if (!learner.ok()) return learner.status();
   options.learner = *learner;

@@ -12,7 +12,7 @@
 #include "rl/train/batch_plan.h"
 #include "rl/train/early_stop.h"
 #include "rl/train/learner.h"
-#include "rl/train/trainer_options.h"
+#include "rl/train/resume.h"
 #include "rl/worker/policy_options.h"
 #include "runtime/core/result.h"
 
@@ -51,8 +51,7 @@ struct StageOptions {
   std::int64_t checkpoints_kept = 0;  // 0: all
 
   std::filesystem::path folder;       // of checkpoints and logs
-  ResumeMode resume = ResumeMode::kAuto;
-  std::filesystem::path resume_path;
+  ResumeOptions resume;
   std::vector<std::string> loggers = {"console"};
   std::string project;
   std::string experiment;

@@ -22,21 +22,12 @@ namespace fs = std::filesystem;
 using runtime::Result;
 using runtime::Status;
 
-constexpr const char* kStateFile = "trainer.json";
 constexpr std::int64_t kStateFormat = 1;
 
 std::int64_t console_width() {
   const char* columns = std::getenv("COLUMNS");
   const std::int64_t width = columns != nullptr ? std::atoll(columns) : 0;
   return width > 20 ? width - 1 : 100;
-}
-
-Result<std::optional<fs::path>> checkpoint_to_resume(const StageOptions& options) {
-  if (options.resume == ResumeMode::kDisable) return std::optional<fs::path>();
-  if (options.resume == ResumeMode::kAuto) return find_latest_checkpoint(options.folder);
-  const Status status = verify_checkpoint(options.resume_path);
-  if (!status.ok()) return status.with_context("trainer.resume_from_path");
-  return std::optional<fs::path>(options.resume_path);
 }
 
 }  // namespace
@@ -81,7 +72,7 @@ Result<std::unique_ptr<StageTrainer>> StageTrainer::create(runtime::Runtime& run
   trainer->folder_lock_ = std::move(*lock);
   trainer->profiler_ = StepProfiler(std::move(*profile));
   const StageOptions& kept = trainer->setup_.options;
-  const Result<std::optional<fs::path>> checkpoint = checkpoint_to_resume(kept);
+  const Result<std::optional<fs::path>> checkpoint = checkpoint_to_resume(kept.resume, kept.folder, config.command());
   if (!checkpoint.ok()) return checkpoint.status();
   Status status = trainer->stage_->open(trainer->setup_);
   if (status.ok()) status = kept.check_validation(config, trainer->stage_->validates());
@@ -146,6 +137,7 @@ Result<Metrics> StageTrainer::take_step() {
                                 "): are all numbers of the data (margins, say) and of the configuration of a usual size? The last checkpoint is from before it");
   }
   lost_ = lost_weights_.observe(steps_done_, left_out, "model");
+  saver_.observe(lost_weights_.losing());
   if (left_out) LOG(warn, "step {}: its update was left out, since its gradient was not finite: is optim.lr too high?", steps_done_);
   const double seconds = timer.seconds("step");
   const double tokens = metrics->contains("train/global_tokens") ? metrics->at("train/global_tokens") : 0.0;
@@ -163,7 +155,7 @@ Status StageTrainer::fit() {
   Status trained = validate_first();
   if (trained.ok()) trained = train();
   profiler_.finish();
-  saver_.finish();
+  saver_.end();
   return trained.ok() ? saver_.failure() : trained;
 }
 
@@ -200,12 +192,13 @@ Status StageTrainer::train() {
       stopping_ = true;
     }
     saver_.check_goal(steps_done_, *metrics, validates);
-    const bool best = lost_.ok() && (validates || due(options().save)) && saver_.is_best(steps_done_, *metrics);
+    const bool best = !lost_weights_.losing() && (validates || due(options().save)) && saver_.is_best(steps_done_, *metrics);
     saver_.tell(*metrics);
     // Before the checkpoint: a run that is killed in between goes on from an older one, and drops the records behind it. The other way round a record would be missing.
     record({steps_done_, total_steps_, stage_->epoch(), std::move(*metrics)});
     if (!lost_.ok()) return lost_;
-    if (best || due(options().save) || stopping_) {
+    const bool ends = stopping_ || steps_done_ == total_steps_;
+    if ((best || due(options().save) || stopping_) && (ends || !lost_weights_.losing())) {
       save_checkpoint(best);
     } else {
       saver_.poll();
@@ -236,28 +229,24 @@ Result<CheckpointSaver::WriteFiles> StageTrainer::copy_state(bool beside) const 
   return CheckpointSaver::WriteFiles([&runtime = runtime_, state = std::move(state), write = *workers](CheckpointWriter& writer) -> Result<std::vector<fs::path>> {
     const Result<std::vector<std::string>> files = runtime.get(write(writer.folder()));
     if (!files.ok()) return files.status();
-    const Status written = writer.write_json(kStateFile, state);
+    const Status written = writer.write_json(kRunStateFile, state);
     if (!written.ok()) return written;
-    std::vector<fs::path> expected{kStateFile};
+    std::vector<fs::path> expected{kRunStateFile};
     expected.insert(expected.end(), files->begin(), files->end());
     return expected;
   });
 }
 
 Status StageTrainer::load_checkpoint(const fs::path& folder) {
-  const Result<nlohmann::ordered_json> state = read_checkpoint_json(folder, kStateFile);
+  const Result<nlohmann::ordered_json> state = read_checkpoint_json(folder, kRunStateFile);
   if (!state.ok()) return state.status();
   const auto integer = [&](const char* key) -> std::int64_t {
     const auto found = state->find(key);
     return found != state->end() && found->is_number_integer() ? found->get<std::int64_t>() : -1;
   };
+  if (const Status own = check_whose_state(*state, folder / kRunStateFile, setup_.config.command()); !own.ok()) return own;
   if (integer("format") != kStateFormat || integer("step") < 0 || integer("tokens") < 0 || !state->contains("position")) {
-    return runtime::invalid_argument((folder / kStateFile).string() + ": not the state of a stage (a folder of `starling train`?): set trainer.default_local_dir to a folder of its own");
-  }
-  // Those of earlier versions do not say whose they are.
-  if (const auto stage = state->find("stage"); stage != state->end() && *stage != setup_.config.command()) {
-    return runtime::invalid_argument((folder / kStateFile).string() + ": the state of another stage, " + stage->dump() + ", not of `starling " + std::string(setup_.config.command()) +
-                                     "`: set trainer.default_local_dir to a folder of its own; to train on from that stage's model, name it in model.path");
+    return runtime::invalid_argument((folder / kRunStateFile).string() + ": not a state that this version wrote");
   }
   Status status = stage_->resume(nlohmann::json((*state)["position"]));
   if (status.ok()) status = stage_->load(folder);

@@ -6,6 +6,7 @@
 #include "rl/text/tokenizer_json_fields.h"
 #include "rl/text/tokenizer_text.h"
 #include "rl/weights/mapped_file.h"
+#include "runtime/core/json.h"
 
 namespace rl {
 
@@ -100,7 +101,7 @@ Result<std::unique_ptr<TokenizerPipeline>> load_slow_tokenizer_pipeline(const fs
 
 Result<std::unique_ptr<TokenizerPipeline>> tokenizer_pipeline_from_json(std::string_view text, std::string_view name) {
   if (text.size() > kTokenizerBytesMax) return runtime::invalid_argument(std::string(name) + ": too long for a tokenizer.json");
-  json tokenizer = json::parse(text, nullptr, /*allow_exceptions=*/false);
+  json tokenizer = runtime::parse_json(text);
   if (tokenizer.is_discarded() || !tokenizer.is_object()) {
     return runtime::invalid_argument(std::string(name) + ": not a JSON object; the file is damaged, fetch it again");
   }

@@ -2,6 +2,7 @@
 
 #include "rl/text/tokenizer_json_fields.h"
 #include "rl/weights/mapped_file.h"
+#include "runtime/core/json.h"
 
 namespace rl {
 
@@ -30,7 +31,7 @@ Result<json> read_optional_json(const fs::path& path) {
   auto text = read_optional_text(path);
   if (!text.ok()) return text.status();
   if (!*text) return json();
-  json value = json::parse(**text, nullptr, /*allow_exceptions=*/false);
+  json value = runtime::parse_json(**text);
   if (!value.is_object()) return runtime::invalid_argument(path.string() + ": not a JSON object; the file is damaged, fetch it again");
   return value;
 }

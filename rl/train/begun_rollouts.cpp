@@ -43,7 +43,7 @@ Status check(const SavedRollouts& rollouts) {
 Result<std::optional<PartialRolloutOptions>> PartialRolloutOptions::from_config(const Config& config) {
   ConfigReader read(config);
   const std::string mode = read.get_string(kMode);
-  const double warmup = read.get_float(kWarmup);
+  const std::int64_t warmup = read.get_int(kWarmup);
   const std::string strategy = read.get_string(kStrategy);
   PartialRolloutOptions options;
   options.age_max = read.find_int(kThreshold);
@@ -52,7 +52,7 @@ Result<std::optional<PartialRolloutOptions>> PartialRolloutOptions::from_config(
   if (!read.status().ok()) return read.status();
   if (mode != "colocate_async") return std::optional<PartialRolloutOptions>();
   const std::string with = " with " + std::string(kMode) + "=colocate_async";
-  if (warmup != std::floor(warmup)) return config.out_of_range(kWarmup, "a whole number: whole batches are on their way");
+  if (warmup < 1) return config.out_of_range(kWarmup, "at least 1: whole batches are on their way");
   if (strategy != "drop" && strategy != "wait") return config.out_of_range(kStrategy, "drop or wait");
   if (filters) return config.out_of_range("algorithm.filter_groups.enable", "false" + with + ": which prompts finish is known only when they have");
   if (estimator == "remax") return config.out_of_range("algorithm.adv_estimator", "another than remax" + with + ": its greedy responses would be of other weights");
@@ -63,7 +63,7 @@ Result<std::optional<PartialRolloutOptions>> PartialRolloutOptions::from_config(
     return runtime::invalid_argument("conversations of several turns and agent loops do not go" + with + ", since they do not go on with new weights: set actor_rollout_ref.rollout.multi_turn.enable=false, "
                                      "and actor_rollout_ref.rollout.agent.* to what they are by default");
   }
-  options.steps_ahead = static_cast<std::int64_t>(warmup);
+  options.steps_ahead = warmup;
   options.waits_for_old = strategy == "wait";
   return std::optional(options);
 }

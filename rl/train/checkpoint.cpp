@@ -16,6 +16,7 @@
 
 #include "rl/weights/atomic_file.h"
 #include "rl/weights/page_cache.h"
+#include "runtime/core/json.h"
 #include "runtime/core/log.h"
 
 namespace rl {
@@ -137,17 +138,6 @@ std::optional<std::int64_t> read_pointer(const fs::path& file) {
   return parse_number(text);
 }
 
-// Checkpoints below `root` by step, newest first.
-std::vector<std::pair<std::int64_t, fs::path>> list_checkpoints(const fs::path& root) {
-  std::vector<std::pair<std::int64_t, fs::path>> found;
-  std::error_code error;
-  for (auto entry = fs::directory_iterator(root, error); !error && entry != fs::directory_iterator(); entry.increment(error)) {
-    if (const auto step = checkpoint_step(entry->path())) found.emplace_back(*step, entry->path());
-  }
-  std::sort(found.begin(), found.end(), std::greater<>());
-  return found;
-}
-
 // The process that a temporary name speaks of: ".global_step_12.345.tmp", or AtomicFile's "metrics.csv.tmp.345.6".
 std::optional<std::int64_t> maker_of(const std::string& name) {
   if (name.starts_with(std::string(".") + kFolderPrefix) && name.ends_with(".tmp")) {
@@ -265,14 +255,26 @@ Result<nlohmann::ordered_json> read_checkpoint_json(const fs::path& folder, cons
   if (error) return runtime::invalid_argument(path.string() + ": " + error.message());
   if (bytes > kJsonBytesMax) return runtime::invalid_argument(path.string() + ": " + std::to_string(bytes) + " bytes are too many");
   std::ifstream in(path, std::ios::binary);
-  nlohmann::ordered_json json = nlohmann::ordered_json::parse(in, nullptr, /*allow_exceptions=*/false);
+  nlohmann::ordered_json json = runtime::parse_json<nlohmann::ordered_json>(std::string(std::istreambuf_iterator<char>(in), {}));
   if (!json.is_object()) return runtime::invalid_argument(path.string() + ": not a JSON object");
   return json;
 }
 
+std::vector<std::pair<std::int64_t, fs::path>> list_checkpoints(const fs::path& root) {
+  std::vector<std::pair<std::int64_t, fs::path>> found;
+  std::error_code error;
+  for (auto entry = fs::directory_iterator(root, error); !error && entry != fs::directory_iterator(); entry.increment(error)) {
+    if (const auto step = checkpoint_step(entry->path())) found.emplace_back(*step, entry->path());
+  }
+  std::sort(found.begin(), found.end(), std::greater<>());
+  return found;
+}
+
+std::optional<std::int64_t> latest_checkpoint_step(const fs::path& root) { return read_pointer(root / kLatest); }
+
 std::optional<fs::path> find_latest_checkpoint(const fs::path& root) {
   auto candidates = list_checkpoints(root);
-  if (const auto latest = read_pointer(root / kLatest)) {
+  if (const auto latest = latest_checkpoint_step(root)) {
     std::stable_partition(candidates.begin(), candidates.end(), [&](const auto& candidate) { return candidate.first == *latest; });
   }
   for (const auto& [step, folder] : candidates) {
@@ -289,7 +291,7 @@ std::optional<std::int64_t> best_checkpoint_step(const fs::path& root) { return 
 
 Status prune_checkpoints(const fs::path& root, std::int64_t keep) {
   if (keep < 1) return {};
-  const auto latest = read_pointer(root / kLatest);
+  const auto latest = latest_checkpoint_step(root);
   const auto best = best_checkpoint_step(root);
   std::int64_t kept = 0;
   for (const auto& [step, folder] : list_checkpoints(root)) {

@@ -59,6 +59,12 @@ runtime::Status verify_checkpoint(const std::filesystem::path& folder);
 /// trainer.json, parsed. kInvalidArgument: not there or not JSON.
 runtime::Result<nlohmann::ordered_json> read_checkpoint_json(const std::filesystem::path& folder, const std::filesystem::path& relative);
 
+/// Checkpoints below `root` by step, newest first, whole or not.
+std::vector<std::pair<std::int64_t, std::filesystem::path>> list_checkpoints(const std::filesystem::path& root);
+
+/// The step that the pointer names; empty where there is none.
+std::optional<std::int64_t> latest_checkpoint_step(const std::filesystem::path& root);
+
 /// The newest checkpoint below `root` that verifies: the one that the pointer names, else the highest number. Damaged ones are passed
 /// over with a warning in the log. Empty when there is none, and when `root` does not exist.
 std::optional<std::filesystem::path> find_latest_checkpoint(const std::filesystem::path& root);

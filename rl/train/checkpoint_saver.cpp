@@ -24,6 +24,21 @@ Result<fs::path> write_checkpoint(CheckpointWriter writer, CheckpointSaver::Writ
 
 }  // namespace
 
+void CheckpointSaver::observe(bool losing) {
+  losing_ = losing;
+  poll();
+  if (!saving_.valid()) prune();
+}
+
+void CheckpointSaver::prune() {
+  if (losing_ || !std::exchange(unpruned_, false)) return;
+  pruning_ = std::async(std::launch::async, [root = options_.folder, kept = options_.kept] {
+    give_way();
+    const Status pruned = prune_checkpoints(root, kept);
+    if (!pruned.ok()) LOG(warn, "{}", pruned.message());
+  });
+}
+
 void CheckpointSaver::save(std::int64_t step, bool best, bool wait, const CopyState& copy) {
   StepTimer timer;
   const Status begun = begin(step, best, copy);
@@ -36,7 +51,9 @@ void CheckpointSaver::save(std::int64_t step, bool best, bool wait, const CopySt
 Result<fs::path> CheckpointSaver::save_now(std::int64_t step, const CopyState& copy) {
   const Status begun = begin(step, /*best=*/false, copy);
   if (!begun.ok()) return begun;
-  return take();
+  Result<fs::path> saved = take();
+  end();
+  return saved;
 }
 
 // What became of the checkpoint that was being written.
@@ -46,24 +63,23 @@ Result<fs::path> CheckpointSaver::take() {
   best_before_.reset();
   latest_ = *saved;
   failure_ = Status();
+  unpruned_ = true;
   return saved;
 }
 
 Status CheckpointSaver::begin(std::int64_t step, bool best, const CopyState& copy) {
-  finish();
+  end();
   const std::string name = "checkpoint of step " + std::to_string(step);
   Result<CheckpointWriter> writer = CheckpointWriter::begin(options_.folder, step);
   if (!writer.ok()) return writer.status().with_context(name);
   Result<WriteFiles> write = copy();
   if (!write.ok()) return write.status().with_context(name);
-  saving_ = std::async(std::launch::async, [writer = std::move(*writer), write = std::move(*write), root = options_.folder, kept = options_.kept, step, best, name]() mutable -> Result<fs::path> {
+  saving_ = std::async(std::launch::async, [writer = std::move(*writer), write = std::move(*write), root = options_.folder, step, best, name]() mutable -> Result<fs::path> {
     give_way();
     Result<fs::path> folder = write_checkpoint(std::move(writer), std::move(write));
     if (!folder.ok()) return folder.status().with_context(name);
     const Status marked = best ? mark_best_checkpoint(root, step) : Status();
     if (!marked.ok()) return marked.with_context(name);
-    const Status pruned = prune_checkpoints(root, kept);
-    if (!pruned.ok()) LOG(warn, "{}", pruned.message());
     return folder;
   });
   return {};
@@ -76,6 +92,12 @@ void CheckpointSaver::poll() {
 void CheckpointSaver::finish() {
   if (!saving_.valid()) return;
   if (const Result<fs::path> saved = take(); !saved.ok()) note_failure(saved.status());
+}
+
+void CheckpointSaver::end() {
+  finish();
+  prune();
+  if (pruning_.valid()) pruning_.wait();
 }
 
 void CheckpointSaver::note_failure(const Status& failure) {

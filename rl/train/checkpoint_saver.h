@@ -32,6 +32,10 @@ class CheckpointSaver {
 
   explicit CheckpointSaver(CheckpointSaverOptions options) : options_(std::move(options)) {}
 
+  /// For every step, before its checkpoint. Older checkpoints than are kept go once the step after the newest one has taken an update: where it takes none (`losing`), since no gradient
+  /// is finite any more, the newest has weights that are lost, perhaps, and the older ones are what there is to go back to.
+  void observe(bool losing);
+
   /// Begins the checkpoint of `step`, once the one before is written; with `wait` it ends here, too. `best`: as is_best() said. One that cannot be written is told in the log, and is
   /// the failure() until another one is written: what has been learned so far is worth more than stopping at once.
   void save(std::int64_t step, bool best, bool wait, const CopyState& copy);
@@ -44,6 +48,9 @@ class CheckpointSaver {
 
   /// Waits for the checkpoint that is being written, if one is.
   void finish();
+
+  /// Once no step follows: finish(), and older checkpoints go unless the last step was a losing one.
+  void end();
 
   /// For every step: tells once where the metric that decides which checkpoint is the best is not among its metrics, while one of that name can still be chosen.
   void check_goal(std::int64_t step, const Metrics& metrics, bool validated);
@@ -67,6 +74,7 @@ class CheckpointSaver {
  private:
   runtime::Status begin(std::int64_t step, bool best, const CopyState& copy);
   runtime::Result<std::filesystem::path> take();
+  void prune();
   void note_failure(const runtime::Status& failure);
 
   struct Best {
@@ -79,8 +87,11 @@ class CheckpointSaver {
   std::optional<Best> best_before_;  // where a checkpoint that is the best so far is being written
   bool metric_missed_ = false;
   double seconds_ = 0.0;  // until a record tells them
+  bool losing_ = false;
+  bool unpruned_ = false;  // one has been written since older ones were removed
   runtime::Status failure_;
   std::optional<std::filesystem::path> latest_;
+  std::future<void> pruning_;
   std::future<runtime::Result<std::filesystem::path>> saving_;  // of the one that is being written
 };
 

@@ -16,6 +16,9 @@ class LostWeights {
   /// After every step. `whose` names the weights in the error: "actor". kTaskFailed from the `kStepsMax`th such step in a row on, with the cure.
   runtime::Status observe(std::int64_t step, bool nothing_taken, const std::string& whose);
 
+  /// Whether the last step took no update.
+  bool losing() const { return steps_in_a_row_ > 0; }
+
  private:
   std::int64_t steps_in_a_row_ = 0;
 };

@@ -6,6 +6,7 @@
 
 #include "rl/data/random.h"
 #include "rl/train/vocabulary_check.h"
+#include "runtime/core/json.h"
 
 namespace rl {
 namespace {
@@ -40,7 +41,7 @@ std::string conversation_context(const DataRow& row, bool whole) {
   if (whole) {
     const ordered_json extra = row.extra.is_object() ? row.extra : ordered_json::object();
     // A row whose ground truth is a dictionary has it as JSON text here.
-    ordered_json truth = row.ground_truth.starts_with('{') ? ordered_json::parse(row.ground_truth, nullptr, /*allow_exceptions=*/false) : ordered_json(row.ground_truth);
+    ordered_json truth = row.ground_truth.starts_with('{') ? runtime::parse_json<ordered_json>(row.ground_truth) : ordered_json(row.ground_truth);
     if (truth.is_discarded()) truth = row.ground_truth;
     context["row"] = {{"data_source", row.data_source}, {"reward_model", {{"style", "rule"}, {"ground_truth", std::move(truth)}}}, {"extra_info", extra}, {"index", extra.value("index", ordered_json(0))}};
     for (const char* key : {"tools_kwargs", "interaction_kwargs"}) context["row"][key] = extra.value(key, ordered_json::object());

@@ -1,5 +1,7 @@
 #include "rl/train/rollout_dump.h"
 
+#include <algorithm>
+#include <cctype>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 #include <numeric>
@@ -38,6 +40,15 @@ Status write_file(const RolloutDump& dump, const std::string& text) {
 }
 
 }  // namespace
+
+bool has_dumps(const std::filesystem::path& folder) {
+  std::error_code error;
+  for (const auto& entry : std::filesystem::directory_iterator(folder, error)) {
+    const std::string stem = entry.path().stem().string();
+    if (entry.path().extension() == ".jsonl" && !stem.empty() && std::all_of(stem.begin(), stem.end(), [](unsigned char c) { return std::isdigit(c); })) return true;
+  }
+  return false;
+}
 
 std::string encode_samples(std::int64_t step, const std::vector<DumpedSample>& samples) {
   std::string text;

@@ -32,6 +32,9 @@ struct DumpedSample {
 /// "logprobs", "advantages" and "response_mask": what `starling report` colours. Bytes that are no UTF-8 become U+FFFD.
 std::string encode_samples(std::int64_t step, const std::vector<DumpedSample>& samples);
 
+/// Whether there are dumps in a folder already, of any run.
+bool has_dumps(const std::filesystem::path& folder);
+
 /// Writes dumps. What could not be written (the disk is full) is kept and written with a later one, in order; that is told when it begins and ends. Not thread-safe.
 class RolloutDumper {
  public:

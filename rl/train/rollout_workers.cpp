@@ -27,18 +27,18 @@ constexpr Naming kSeparate{"actor_rollout_ref.rollout.nnodes", "actor_rollout_re
 // verl's trainer_separate_async: train_batch_size prompts go into parameter_sync_step updates between two versions of the weights, which is one step here.
 Result<std::int64_t> read_steps_ahead(const Config& config) {
   ConfigReader read(config);
-  const double warmup = read.get_float(kWarmup);
+  const std::int64_t warmup = read.get_int(kWarmup);
   const std::int64_t sync = read.get_int(kSync);
   const std::int64_t batch = read.get_int("data.train_batch_size");
   const std::int64_t mini_batch = read.get_int("actor_rollout_ref.actor.ppo_mini_batch_size");
   const std::optional<std::int64_t> threshold = read.find_int(kThreshold);
   if (!read.status().ok()) return read.status();
-  if (warmup != std::floor(warmup)) return config.out_of_range(kWarmup, "a whole number: whole batches are drawn ahead");
+  if (warmup < 1) return config.out_of_range(kWarmup, "at least 1: whole batches are drawn ahead");
   if (sync * mini_batch != batch) {
     return runtime::invalid_argument("data.train_batch_size must be " + std::string(kSync) + " * actor_rollout_ref.actor.ppo_mini_batch_size with " + kMode + "=separate_async, but " +
                                      std::to_string(batch) + " is not " + std::to_string(sync) + " * " + std::to_string(mini_batch) + ": between two versions of the weights lie that many updates");
   }
-  const auto ahead = static_cast<std::int64_t>(warmup);
+  const auto ahead = warmup;
   if (threshold && *threshold <= ahead) {
     return config.out_of_range(kThreshold, "above " + std::string(kWarmup) + " (" + std::to_string(ahead) + "), since every sample is that many updates old, or null");
   }

@@ -10,13 +10,6 @@ namespace {
 using runtime::Result;
 using runtime::Status;
 
-Result<ResumeMode> parse_resume_mode(const std::string& name) {
-  if (name == "auto") return ResumeMode::kAuto;
-  if (name == "disable") return ResumeMode::kDisable;
-  if (name == "resume_path") return ResumeMode::kPath;
-  return runtime::invalid_argument("trainer.resume_mode: use auto, disable or resume_path, not '" + name + "'");
-}
-
 // What algorithm.* says besides the estimator.
 Status read_algorithm(const Config& config, TrainerOptions& options) {
   ConfigReader read(config);
@@ -117,8 +110,6 @@ Result<TrainerOptions> TrainerOptions::from_config(const Config& config) {
   options.checkpoints_kept = read.find_int("trainer.max_actor_ckpt_to_keep").value_or(0);
 
   options.folder = read.get_string("trainer.default_local_dir");
-  const std::string resume_mode = read.get_string("trainer.resume_mode");
-  options.resume_path = read.find_string("trainer.resume_from_path").value_or("");
   options.loggers = read.get_strings("trainer.logger");
   options.tensorboard_folder = read.find_string("trainer.tensorboard_dir").value_or("");
   options.project = read.get_string("trainer.project_name");
@@ -177,12 +168,9 @@ Result<TrainerOptions> TrainerOptions::from_config(const Config& config) {
   const Result<AlarmOptions> alarms = AlarmOptions::from_config(config);
   if (!alarms.ok()) return alarms.status();
   options.alarms = *alarms;
-  const Result<ResumeMode> mode = parse_resume_mode(resume_mode);
-  if (!mode.ok()) return mode.status();
-  options.resume = *mode;
-  if (options.resume == ResumeMode::kPath && options.resume_path.empty()) {
-    return runtime::invalid_argument("trainer.resume_mode=resume_path needs trainer.resume_from_path=.../global_step_N");
-  }
+  const Result<ResumeOptions> resume = ResumeOptions::from_config(config);
+  if (!resume.ok()) return resume.status();
+  options.resume = *resume;
   return options;
 }
 

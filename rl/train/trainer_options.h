@@ -16,6 +16,7 @@
 #include "rl/train/alarms.h"
 #include "rl/train/early_stop.h"
 #include "rl/train/begun_rollouts.h"
+#include "rl/train/resume.h"
 #include "rl/train/rollout_workers.h"
 #include "rl/train/sample_store.h"
 #include "runtime/core/result.h"
@@ -48,8 +49,6 @@ struct CodapoOptions {
   double weight_offset = 0.1;        // what a prompt counts that has nothing to teach
   std::string accuracy_key = "acc";  // what the reward gives beside its score: 1 is right
 };
-
-enum class ResumeMode { kAuto, kDisable, kPath };
 
 struct TrainerOptions {
   std::int64_t batch_prompts = 1;       // prompts a step
@@ -95,8 +94,7 @@ struct TrainerOptions {
   std::int64_t checkpoints_kept = 0;     // 0: all
 
   std::filesystem::path folder;          // of checkpoints and logs
-  ResumeMode resume = ResumeMode::kAuto;
-  std::filesystem::path resume_path;
+  ResumeOptions resume;
   std::filesystem::path rollout_folder;     // the samples of each step go there as JSONL; empty: nowhere
   std::filesystem::path validation_folder;  // those of each validation
   std::vector<std::string> loggers = {"console"};

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "rl/weights/atomic_file.h"
+#include "runtime/core/json.h"
 #include "runtime/core/log.h"
 
 namespace rl {
@@ -18,7 +19,7 @@ std::string kept_lines(const std::filesystem::path& path, std::int64_t last_step
   std::ifstream in(path, std::ios::binary);
   for (std::string line; std::getline(in, line);) {
     if (in.eof()) break;  // no line end: the write was cut short
-    const auto json = nlohmann::json::parse(line, nullptr, false);
+    const auto json = runtime::parse_json(line);
     if (!json.is_object() || !json.contains("step") || !json["step"].is_number_integer()) {
       ++damaged;
       continue;

@@ -4,6 +4,8 @@
 
 #include <nlohmann/json.hpp>
 
+#include "runtime/core/json.h"
+
 namespace rl {
 
 using runtime::Result;
@@ -68,8 +70,7 @@ using ShardMap = std::map<std::string, std::set<std::string>>;  // shard's file 
 Result<ShardMap> parse_index(std::span<const std::byte> bytes, const std::string& name) {
   constexpr std::size_t kIndexBytesMax = 256 << 20;
   if (bytes.size() > kIndexBytesMax) return runtime::invalid_argument(name + ": too long for an index");
-  const auto* text = reinterpret_cast<const char*>(bytes.data());
-  auto index = nlohmann::json::parse(text, text + bytes.size(), nullptr, /*allow_exceptions=*/false);
+  auto index = runtime::parse_json({reinterpret_cast<const char*>(bytes.data()), bytes.size()});
   if (index.is_discarded()) return runtime::invalid_argument(name + ": not valid JSON; the file is damaged, fetch it again");
   if (!index.is_object() || !index.contains("weight_map") || !index["weight_map"].is_object()) {
     return runtime::invalid_argument(name + ": has no object weight_map (tensor name to shard)");

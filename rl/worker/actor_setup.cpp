@@ -4,13 +4,14 @@
 
 #include "rl/train/gloo_communicator.h"
 #include "rl/worker/runtime_rendezvous.h"
+#include "runtime/core/json.h"
 
 namespace rl {
 
 using runtime::Result;
 
 Result<Config> parse_config(const WorkerSpec& spec) {
-  const auto tree = nlohmann::ordered_json::parse(spec.config, nullptr, /*allow_exceptions=*/false);
+  const auto tree = runtime::parse_json<nlohmann::ordered_json>(spec.config);
   if (!tree.is_object()) return runtime::invalid_argument("the driver's configuration is not a JSON object");
   return Config::from_json(tree);
 }

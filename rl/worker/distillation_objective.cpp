@@ -53,7 +53,7 @@ Result<std::optional<DistillationObjective>> DistillationObjective::from_config(
   if (!objective.policy_gradient && objective.estimator.estimator == KlEstimator::kK1) {
     return runtime::invalid_argument(loss + "loss_mode=" + mode + " with " + loss + "use_policy_gradient=false: its gradient does not depend on the teacher; set use_policy_gradient=true, or loss_mode=k2 or k3");
   }
-  if (objective.clip.low >= 1) return config.out_of_range(loss + "clip_ratio_low", "in [0, 1)");  // which is clip_ratio by default
+  if (objective.clip.low > 1) return config.out_of_range(loss + "clip_ratio_low", "in [0, 1]");  // which is clip_ratio by default
   if (!objective.task_rewards) {
     if (const Status left_out = check_left_out(config); !left_out.ok()) return left_out;
   }

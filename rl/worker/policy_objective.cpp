@@ -213,7 +213,7 @@ Result<PolicyObjective> PolicyObjective::from_config(const Config& config) {
   if (!loss_mode.ok()) return loss_mode.status().with_context(kLossMode);
   // GMPO clips logarithms, and CISPO's lower bound is often switched off by a clip_ratio_low above 1.
   const bool clips_ratio = *loss_mode == PolicyLossMode::kVanilla || *loss_mode == PolicyLossMode::kGspo;
-  if (clips_ratio && objective.clip.low >= 1) return config.out_of_range(actor + "clip_ratio_low", "in [0, 1)");
+  if (clips_ratio && objective.clip.low > 1) return config.out_of_range(actor + "clip_ratio_low", "in [0, 1]");
   if (*loss_mode == PolicyLossMode::kDro && !(dro_beta.value_or(0.0) > 0)) return config.out_of_range(policy_loss + "dro_beta", "above 0 with policy_loss.loss_mode=dro");
   objective.dro_beta = dro_beta.value_or(0.0);
   objective.disco.score = score == "Lratio" ? DiscoScore::kLratio : DiscoScore::kLogL;

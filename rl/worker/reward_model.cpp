@@ -9,6 +9,7 @@
 
 #include "rl/model/model_config.h"
 #include "rl/train/batch_plan.h"
+#include "runtime/core/json.h"
 
 namespace rl {
 namespace {
@@ -40,7 +41,7 @@ Result<RewardModelText> RewardModelText::load(const std::filesystem::path& model
 }
 
 Result<std::vector<std::int32_t>> RewardModelText::ids(const ScoreRequest& request) const {
-  ordered_json prompt = ordered_json::parse(request.prompt, nullptr, /*allow_exceptions=*/false);
+  ordered_json prompt = runtime::parse_json<ordered_json>(request.prompt);
   if (prompt.is_array()) return encode_chat(std::move(prompt), request.response);
   if (!prompt.is_string()) return invalid_argument("the prompt is neither text nor a list of messages");
   Result<std::vector<std::int32_t>> ids = tokenizer_.encode(prompt.get<std::string>(), /*add_special_tokens=*/true);

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "rl/worker/reward_model.h"
+#include "runtime/core/json.h"
 
 namespace rl {
 namespace {
@@ -22,8 +23,8 @@ runtime::Status check(const RolloutBatch& batch, const std::vector<RewardTask>& 
 
 // extra_info with what is known of this one sample.
 std::string with_notes(const std::string& extra_info, const std::string& notes) {
-  nlohmann::ordered_json all = nlohmann::ordered_json::parse(extra_info, nullptr, /*allow_exceptions=*/false);
-  const nlohmann::ordered_json more = nlohmann::ordered_json::parse(notes, nullptr, /*allow_exceptions=*/false);
+  nlohmann::ordered_json all = runtime::parse_json<nlohmann::ordered_json>(extra_info);
+  const nlohmann::ordered_json more = runtime::parse_json<nlohmann::ordered_json>(notes);
   if (!all.is_object()) all = nlohmann::ordered_json::object();
   if (more.is_object()) all.update(more);
   return all.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
@@ -31,7 +32,7 @@ std::string with_notes(const std::string& extra_info, const std::string& notes) 
 
 // What a user's agent loop said of its sample by itself.
 std::optional<Score> known_score(const std::string& notes) {
-  const nlohmann::ordered_json all = nlohmann::ordered_json::parse(notes, nullptr, /*allow_exceptions=*/false);
+  const nlohmann::ordered_json all = runtime::parse_json<nlohmann::ordered_json>(notes);
   if (!all.is_object()) return std::nullopt;
   Score score;
   if (const auto why = all.find("agent_failure"); why != all.end()) {

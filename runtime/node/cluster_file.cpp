@@ -2,6 +2,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "runtime/core/json.h"
 #include "runtime/node/file_util.h"
 
 namespace runtime {
@@ -23,7 +24,7 @@ Result<std::optional<ClusterFile>> read_cluster_file(const fs::path& journal) {
   }
   auto text = read_file(journal / kName, kBytesMax);
   if (!text.ok()) return text.status().with_context("journal " + journal.string());
-  const auto json = nlohmann::json::parse(*text, nullptr, /*allow_exceptions=*/false);
+  const auto json = parse_json(*text);
   const auto field = [&](const char* name) { return json.is_object() && json.contains(name) && json[name].is_string() ? json[name].get<std::string>() : std::string(); };
   auto cluster = ClusterId::from_hex(field("cluster"));
   auto node = NodeId::from_hex(field("node"));

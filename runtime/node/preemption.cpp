@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "runtime/core/duration.h"
+#include "runtime/core/json.h"
 
 namespace runtime {
 
@@ -87,7 +88,7 @@ Result<PreemptionAnswer> read_preemption_words(std::string_view text) {
 }
 
 Result<PreemptionAnswer> read_aws_action(std::string_view body, std::chrono::milliseconds now) {
-  const auto json = nlohmann::json::parse(body, nullptr, /*allow_exceptions=*/false);
+  const auto json = parse_json(body);
   const auto text_of = [&](const char* key) {
     const auto found = json.is_object() ? json.find(key) : json.end();
     return json.is_object() && found != json.end() && found->is_string() ? found->get<std::string>() : std::string();

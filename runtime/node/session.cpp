@@ -14,6 +14,7 @@
 #include <nlohmann/json.hpp>
 
 #include "runtime/core/environment.h"
+#include "runtime/core/json.h"
 #include "runtime/core/log.h"
 #include "runtime/node/file_util.h"
 #include "runtime/transport/endpoint.h"
@@ -45,7 +46,7 @@ std::string trimmed(std::string text) {
 std::optional<SessionInfo> read_session(const fs::path& dir) {
   auto content = read_file(dir / "node.json", kSmallFileBytesMax);
   if (!content.ok()) return std::nullopt;
-  auto json = nlohmann::json::parse(*content, nullptr, /*allow_exceptions=*/false);
+  auto json = parse_json(*content);
   if (!json.is_object()) return std::nullopt;
   auto text = [&](const char* key) { return json.contains(key) && json[key].is_string() ? json[key].get<std::string>() : ""; };
   auto number = [&](const char* key) { return json.contains(key) && json[key].is_number() ? json[key].get<std::int64_t>() : 0; };

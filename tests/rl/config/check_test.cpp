@@ -78,7 +78,7 @@ TEST(Check, EveryRangeEndsWhereItSays) {
       const auto range = NumberRange::parse(row.allowed);
       if (!range) continue;
       ++ranges;
-      const double step = row.kind == KeyKind::kFloat || row.kind == KeyKind::kFloatOrNull || row.kind == KeyKind::kFloats ? 1e-4 : 1;
+      const double step = row.kind == KeyKind::kFloat || row.kind == KeyKind::kFloatOrNull || row.kind == KeyKind::kFloats ? 1e-5 : 1;
       if (std::isfinite(range->low)) {
         EXPECT_EQ(takes(row, *keys, range->low), !range->low_open) << row.key;
         EXPECT_TRUE(takes(row, *keys, range->low + step)) << row.key;

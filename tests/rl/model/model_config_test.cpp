@@ -267,6 +267,8 @@ TEST_F(ModelConfigFile, MissingAndTruncatedFilesSaySo) {
   const auto truncated = ModelConfig::load(folder_);
   EXPECT_EQ(truncated.status().code(), ErrorCode::kInvalidArgument);
   EXPECT_NE(truncated.status().message().find("not valid JSON"), std::string::npos) << truncated.status().message();
+  write("config.json", "{\"zz\": " + std::string(200'000, '[') + std::string(200'000, ']') + ", " + text.substr(1));
+  EXPECT_NE(ModelConfig::load(folder_).status().message().find("not valid JSON"), std::string::npos) << ModelConfig::load(folder_).status().message();
 }
 
 TEST(Rope, Llama3KeepsHighAndSlowsLowFrequencies) {

@@ -60,6 +60,7 @@ TEST(RunLog, ErrorsNameFileLineAndCure) {
   EXPECT_NE(message("{\"data\":{}}\n", "").find("metrics.jsonl:1: "), std::string::npos);
   EXPECT_NE(message("{\"step\":1}\n", "{\"score\":1}\n{\"input\":1}\n").find("3.jsonl:2: "), std::string::npos);
   EXPECT_NE(message("{\"step\":1}\n", "{\"score\":1,\"tokens\":[null]}\n").find("3.jsonl:1: not what a run writes there: "), std::string::npos);
+  EXPECT_NE(message("{\"step\":1,\"data\":" + std::string(200'000, '[') + std::string(200'000, ']') + "}\n", "").find("metrics.jsonl:1: not a JSON object"), std::string::npos);
   EXPECT_NE(message("{\"st", "").find("metrics.jsonl: no step is in it yet"), std::string::npos);
   EXPECT_EQ(message("{\"step\":1}\n", "{\"score\":1}\n"), "");
 }

@@ -61,7 +61,7 @@ TEST_F(HttpScorerTest, TriesAgainWhenTheServerIsBusy) {
 }
 
 TEST_F(HttpScorerTest, AnswersThatAreNoScores) {
-  for (const auto& [path, why] : {std::pair{"/short", "1 scores for 2 samples"}, {"/text", "no {\"scores\": [...]} but hello"}}) {
+  for (const auto& [path, why] : {std::pair{"/short", "1 scores for 2 samples"}, {"/text", "no {\"scores\": [...]} but hello"}, {"/deep", "no {\"scores\": [...]} but {\"scores\": [[["}}) {
     const ScoredBatch batch = score(options(path), {"a", "b"});
     ASSERT_EQ(batch.scores.size(), 2U);
     EXPECT_EQ(batch.scores[1].failure, ScoreFailure::kInvalid);

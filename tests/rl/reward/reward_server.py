@@ -5,6 +5,7 @@
     /down     503 always
     /token    wants "Bearer secret"
     /short    one score too few
+    /deep     a list in a list in a list ... to a sample, "[]" to none
     /text     no JSON
     /hang     never answers requests that have samples
 """
@@ -49,6 +50,9 @@ class Server(http.server.BaseHTTPRequestHandler):
                 return self.answer(503, "")
         if self.path == "/text":
             return self.answer(200, "hello")
+        if self.path == "/deep":
+            depth = 200_000 if samples else 1
+            return self.answer(200, '{"scores": ' + "[" * depth + "]" * depth + "}")
         scores = [{"dict": {"score": 0.5, "acc": 1}, "null": None, "nan": {"score": float("nan"), "note": "NaN, \"Infinity\""}}.get(sample["solution_str"], len(sample["solution_str"])) for sample in samples]
         self.answer(200, {"scores": scores[1:] if self.path == "/short" else scores})
 

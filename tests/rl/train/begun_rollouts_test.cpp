@@ -33,7 +33,7 @@ TEST(BegunRollouts, VerlsColocatedTrainerAsksForThem) {
 
 TEST(BegunRollouts, ErrorsNameTheKey) {
   const auto message = [](const std::string& override) { return options_of({override}).status().message(); };
-  EXPECT_NE(message("trainer.v1.colocate_async.num_warmup_batches=1.5").find("num_warmup_batches: must be a whole number"), std::string::npos);
+  EXPECT_NE(message("trainer.v1.colocate_async.num_warmup_batches=0").find("num_warmup_batches: must be at least 1"), std::string::npos);
   EXPECT_NE(message("trainer.v1.sampler.max_off_policy_threshold=0").find("max_off_policy_threshold: must be at least 1"), std::string::npos);
   EXPECT_NE(message("trainer.v1.sampler.max_off_policy_strategy=keep").find("max_off_policy_strategy"), std::string::npos);
   EXPECT_NE(message("algorithm.filter_groups.enable=true").find("algorithm.filter_groups.enable: must be false"), std::string::npos);

@@ -37,7 +37,7 @@ class CheckpointSaverTest : public ::testing::Test {
 
 TEST_F(CheckpointSaverTest, WritesOneAfterTheOther) {
   for (const std::int64_t step : {1, 2, 3}) saver_.save(step, /*best=*/false, /*wait=*/false, copy);
-  saver_.finish();
+  saver_.end();
   EXPECT_TRUE(saver_.failure().ok()) << saver_.failure().to_string();
   EXPECT_EQ(saver_.latest(), root_ / "global_step_3");
   EXPECT_TRUE(verify_checkpoint(root_ / "global_step_3").ok());
@@ -48,6 +48,25 @@ TEST_F(CheckpointSaverTest, WritesOneAfterTheOther) {
   metrics.clear();
   saver_.tell(metrics);
   EXPECT_TRUE(metrics.empty());
+}
+
+// What there is to go back to.
+TEST_F(CheckpointSaverTest, OlderOnesStayUntilAStepHasTakenAnUpdate) {
+  const auto there = [&](std::int64_t step) { return fs::exists(checkpoint_path(root_, step)); };
+  saver_.observe(/*losing=*/false);
+  saver_.save(1, /*best=*/false, /*wait=*/true, copy);
+  saver_.observe(false);
+  saver_.save(2, false, /*wait=*/true, copy);
+  EXPECT_TRUE(there(1) && there(2));
+  saver_.observe(/*losing=*/true);
+  saver_.end();
+  EXPECT_TRUE(there(1) && there(2));
+  saver_.save(3, false, /*wait=*/true, copy);  // the run's last
+  saver_.end();
+  EXPECT_TRUE(there(1) && there(2) && there(3));
+  saver_.observe(false);
+  saver_.end();
+  EXPECT_TRUE(!there(1) && !there(2) && there(3));
 }
 
 TEST_F(CheckpointSaverTest, AFailureIsKeptUntilAnotherOneIsWritten) {
@@ -74,7 +93,7 @@ TEST_F(CheckpointSaverTest, TheBestStaysUnlessItCouldNotBeWritten) {
   EXPECT_TRUE(observe(3, 1.0, copy_in_vain));
   EXPECT_TRUE(observe(4, 1.5, copy)) << "better than the first, and the third was not kept";
   EXPECT_FALSE(observe(5, 1.75, copy));
-  saver_.finish();
+  saver_.end();
   EXPECT_EQ(best_checkpoint_step(root_), 4);
   EXPECT_TRUE(fs::exists(root_ / "global_step_4"));
   EXPECT_TRUE(fs::exists(root_ / "global_step_5"));

@@ -189,9 +189,13 @@ TEST_F(PipelineTest, AStageWhoseLastCheckpointIsDamagedIsNotTakenFromTheOneBefor
   fs::remove(folder_ / "runs" / "rl" / "stage.done");
   const Outcome damaged = pipeline(file);
   EXPECT_EQ(damaged.code, 1) << damaged.output;
-  EXPECT_NE(damaged.output.find("stage sft: its last checkpoint is damaged (remove " + (sft / "stage.done").string()), std::string::npos) << damaged.output;
-  fs::remove(sft / "stage.done");
+  const std::string told = "stage sft: its last checkpoint is damaged or gone (remove " + (sft / "stage.done").string();
+  EXPECT_NE(damaged.output.find(told), std::string::npos) << damaged.output;
   fs::remove_all(sft / "global_step_40");
+  const Outcome gone = pipeline(file);
+  EXPECT_EQ(gone.code, 1) << gone.output;
+  EXPECT_NE(gone.output.find(told), std::string::npos) << gone.output;
+  fs::remove(sft / "stage.done");
   const Outcome mended = pipeline(file);
   EXPECT_EQ(mended.code, 0) << mended.output;
 }

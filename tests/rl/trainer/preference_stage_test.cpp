@@ -119,11 +119,16 @@ TEST_F(PreferenceStageTest, AnotherStagesRunIsNotContinued) {
   for (const char* command : {"kto", "rm"}) {
     const Outcome other = run(command, "trainer.total_training_steps=4");
     EXPECT_EQ(other.code, 1) << other.output;
-    EXPECT_NE(other.output.find("the state of another stage, \"dpo\", not of `starling " + std::string(command) + "`: set trainer.default_local_dir"), std::string::npos) << other.output;
+    EXPECT_NE(other.output.find("of a run of `starling dpo`, not of `starling " + std::string(command) + "`: set trainer.default_local_dir"), std::string::npos) << other.output;
   }
   const Outcome train = this->train("trainer.total_training_steps=4");
   EXPECT_EQ(train.code, 1) << train.output;
-  EXPECT_NE(train.output.find("the state of a stage, \"dpo\", not of `starling train`"), std::string::npos) << train.output;
+  EXPECT_NE(train.output.find("of a run of `starling dpo`, not of `starling train`"), std::string::npos) << train.output;
+  // To begin anew is to begin one's own run anew.
+  const Outcome anew = run("rm", "trainer.total_training_steps=2 trainer.resume_mode=disable");
+  EXPECT_NE(anew.output.find("of a run of `starling dpo`, not of `starling rm`"), std::string::npos) << anew.output;
+  const Outcome unnamed = run("dpo", "trainer.total_training_steps=4 trainer.resume_mode=resume_path trainer.resume_from_path=" + (folder_ / "run").string());
+  EXPECT_NE(unnamed.output.find("has checkpoints and is none: name one of them, like " + (folder_ / "run" / "global_step_2").string()), std::string::npos) << unnamed.output;
   EXPECT_EQ(metric("train/loss").size(), 2u);
 }
 

@@ -121,6 +121,19 @@ TEST_F(SurvivalTest, AnAbsurdLearningRateIsToldOrEndsTheRun) {
   EXPECT_LT(checkpoint_step(*saved).value_or(6), 6);
 }
 
+TEST_F(SurvivalTest, ARunWhoseWeightsAreLostLeavesWhatThereIsToGoBackTo) {
+  const std::string one = "trainer.save_freq=1 trainer.max_actor_ckpt_to_keep=1 ";
+  ASSERT_EQ(train(one + "trainer.total_training_steps=3").code, 0);
+  EXPECT_EQ(list_checkpoints(folder_ / "run").size(), 1u);
+  const Outcome lost = train(one + "trainer.total_training_steps=30 actor_rollout_ref.actor.optim.weight_decay=1e18");
+  EXPECT_EQ(lost.code, 1) << lost.output;
+  EXPECT_NE(lost.output.find("its weights are lost"), std::string::npos) << lost.output;
+  EXPECT_TRUE(verify_checkpoint(folder_ / "run" / "global_step_3").ok()) << lost.output;
+  EXPECT_LE(list_checkpoints(folder_ / "run").size(), 2u) << "that of the step that lost them, and none of those after it";
+  const Outcome back = train(one + "trainer.total_training_steps=5 trainer.resume_mode=resume_path trainer.resume_from_path=" + (folder_ / "run" / "global_step_3").string());
+  EXPECT_EQ(back.code, 0) << back.output;
+}
+
 // Each kind of run that goes wrong, with the limits that a user has who sets none (but for the distance from a reference that knows nothing: it is no more than the logarithm of the
 // vocabulary); and one that goes well tells nothing.
 TEST_F(SurvivalTest, EachKindOfFailureIsTold) {

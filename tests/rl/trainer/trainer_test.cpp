@@ -342,6 +342,23 @@ TEST_F(TrainerTest, LogsThatCannotBeWrittenAreFoundBeforeTheFirstStep) {
   }
 }
 
+TEST_F(TrainerTest, SamplesDoNotReplaceOthersInSilence) {
+  const std::string shared = (folder_ / "shared").string();
+  const Outcome one = train("trainer.total_training_steps=2 trainer.test_freq=1 trainer.rollout_data_dir=" + shared + " trainer.validation_data_dir=" + shared + "/");
+  EXPECT_EQ(one.code, 1) << one.output;
+  EXPECT_NE(one.output.find("are one folder"), std::string::npos) << one.output;
+  EXPECT_EQ(one.output.find("step:1/"), std::string::npos) << one.output;
+  const std::string earlier = "has samples of an earlier run";
+  const std::string options = "trainer.save_freq=1 trainer.rollout_data_dir=" + shared + " trainer.total_training_steps=";
+  const Outcome first = train(options + "1");
+  EXPECT_EQ(first.code, 0) << first.output;
+  EXPECT_EQ(first.output.find(earlier), std::string::npos) << first.output;
+  EXPECT_EQ(train(options + "2").output.find(earlier), std::string::npos) << "a run that goes on";
+  const Outcome other = train(options + "1 trainer.default_local_dir=" + (folder_ / "other").string());
+  EXPECT_EQ(other.code, 0) << other.output;
+  EXPECT_NE(other.output.find(earlier), std::string::npos) << other.output;
+}
+
 TEST_F(TrainerTest, AFolderThatCannotBeWrittenIsNamedByItsVariable) {
   for (const auto& [variable, logger] : {std::pair("TENSORBOARD_DIR", "tensorboard"), {"WANDB_DIR", "wandb"}}) {
     const Outcome run = shell(std::string("exec env ") + variable + "=/proc/no " + train_command(std::string("trainer.total_training_steps=2 trainer.logger=[console,") + logger + "]"));

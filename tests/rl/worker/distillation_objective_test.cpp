@@ -160,7 +160,7 @@ TEST(DistillationObjective, WhatMakesNoSenseIsRefusedByItsKey) {
   }
   EXPECT_NE(refusal({loss + "loss_mode=forward_kl_topk"}).find("not of its most likely ones"), std::string::npos);
   EXPECT_NE(refusal({loss + "loss_max_clamp=0"}).find("loss_max_clamp"), std::string::npos);
-  EXPECT_NE(refusal({loss + "clip_ratio=1"}).find("clip_ratio_low"), std::string::npos);
+  EXPECT_NE(refusal({loss + "clip_ratio=1.5"}).find("clip_ratio_low"), std::string::npos);
   EXPECT_NE(refusal({loss + "distillation_loss_coef=-1"}).find("distillation_loss_coef"), std::string::npos);
   for (const char* unused : {"use_kl_loss=true", "entropy_coeff=0.01", "positive_nll_coef=0.1"}) {
     EXPECT_EQ(refusal({std::string("actor_rollout_ref.actor.") + unused}), "") << unused;
