@@ -226,7 +226,10 @@ Result<Metrics> Trainer::validate() {
         if (i % samples_per_prompt == 0) validated.push_back({tasks[i / samples_per_prompt].data_source, {}});
         if ((*reports)[worker].left_out[i] != 0) continue;
         validated.back().values["reward"].push_back(scores[worker][i]);
-        for (const auto& [name, values] : (*reports)[worker].extra) validated.back().values[name].push_back(values[i]);
+        const RewardReport& report = (*reports)[worker];
+        for (const auto& [name, values] : report.extra) validated.back().values[name].push_back(values[i]);
+        // As verl's dapo manager has it: how right an answer is, whatever its length took off.
+        if (!report.unpenalized.empty() && !report.extra.contains("acc")) validated.back().values["acc"].push_back(report.unpenalized[i]);
       }
     }
     if (!options_.validation_folder.empty()) {

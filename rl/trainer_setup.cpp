@@ -165,12 +165,13 @@ Status Trainer::open_data(std::int64_t workers) {
   feed_ = std::move(*feed);
   if (feed_->rows_dropped() > 0) LOG(info, "left out {} prompts longer than data.max_prompt_length", feed_->rows_dropped());
   const std::int64_t steps_a_batch = options_.estimator == AdvantageEstimator::kCodapo ? 2 : 1;
-  total_steps_ = options_.steps.value_or(options_.epochs * feed_->batches_per_epoch() * steps_a_batch);
-  Result<LrScheduleOptions> schedule = lr_schedule_from_config(config_, kActorRole, total_steps_);
+  const std::int64_t steps_an_epoch = feed_->batches_per_epoch() * steps_a_batch, scheduled = options_.length.scheduled(steps_an_epoch);
+  total_steps_ = options_.length.last(steps_an_epoch);
+  Result<LrScheduleOptions> schedule = lr_schedule_from_config(config_, kActorRole, scheduled);
   if (!schedule.ok()) return schedule.status();
   lr_schedule_ = *schedule;
   if (options_.uses_critic()) {
-    schedule = lr_schedule_from_config(config_, kCriticRole, total_steps_);
+    schedule = lr_schedule_from_config(config_, kCriticRole, scheduled);
     if (!schedule.ok()) return schedule.status();
     critic_lr_schedule_ = *schedule;
   }

@@ -85,11 +85,11 @@ void print_batches(const TrainerOptions& trainer, const PolicyOptions& policy, c
   out << "\n";
   if (data.ok()) {
     const std::int64_t steps = data->rows / trainer.batch_prompts;
-    out << "data:\n  " << data->rows << " rows, " << steps << " steps an epoch, " << trainer.steps.value_or(steps * trainer.epochs) << " steps in all\n";
+    out << "data:\n  " << data->rows << " rows, " << steps << " steps an epoch, " << trainer.length.last(steps) << " steps in all\n";
     if (steps == 0) out << "  fewer rows than data.train_batch_size: a run would end here; lower it\n";
   } else {
     out << "data:\n  not counted: " << data.status().message() << "\n";
-    if (trainer.steps) out << "  " << *trainer.steps << " steps in all\n";
+    if (trainer.length.steps) out << "  " << *trainer.length.steps << " steps in all, unless trainer.total_epochs ends it before\n";
   }
 }
 

@@ -90,7 +90,7 @@ Status stage_dry_run(const Config& config, Stage& stage, std::ostream& out) {
   const Result<LrScheduleOptions> schedule = lr_schedule_from_config(config, kStageRole, 1);
   if (!schedule.ok()) return schedule.status();
   const std::int64_t in_epoch = stage.batches_per_epoch();
-  const std::int64_t steps = setup.options.steps.value_or(setup.options.epochs * in_epoch);
+  const std::int64_t steps = setup.options.length.last(in_epoch);
   out << "a step:\n  " << setup.options.batch_rows << " rows of at most " << setup.options.tokens_max << " tokens, at most "
       << (setup.options.batch_rows + setup.workers - 1) / setup.workers << " on each of " << setup.workers << " workers\n"
       << "steps:\n  " << in_epoch << " an epoch, " << steps << " in all; " << (stage.validates() ? "validated" : "no validation data: set data.val_files to have some") << "\n"

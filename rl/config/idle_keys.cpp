@@ -40,6 +40,32 @@ bool belongs(std::string_view key, const Part& part) {
   return key != part.switched_by && (part.keys.ends_with('.') ? key.starts_with(part.keys) : key == part.keys);
 }
 
+bool is_text(const Config& config, std::string_view key, std::string_view text) {
+  const nlohmann::ordered_json* value = config.find(key);
+  return value != nullptr && *value == text;
+}
+
+bool is_true(const Config& config, std::string_view key) {
+  const nlohmann::ordered_json* value = config.find(key);
+  return value != nullptr && *value == true;
+}
+
+// What else does not do what verl's user may count on.
+void add_differences(const Config& config, std::vector<std::string>& notes) {
+  const nlohmann::ordered_json* warmup = config.find("trainer.critic_warmup");
+  if (warmup != nullptr && warmup->is_number() && *warmup > 0 && !is_text(config, "algorithm.adv_estimator", "gae")) {
+    notes.emplace_back("without effect: trainer.critic_warmup (there is a critic with algorithm.adv_estimator=gae only; verl's trainer would hold the policy back)");
+  }
+  const std::string correction = "algorithm.rollout_correction.", buffer = "reward.reward_kwargs.overlong_buffer_cfg.enable";
+  const bool reinforces = is_text(config, correction + "loss_type", "reinforce") || is_true(config, correction + "use_policy_gradient");
+  if (config.is_set(correction + "rollout_is") && !(is_true(config, correction + "bypass_mode") && reinforces)) {
+    notes.push_back("without effect: " + correction + "rollout_is (samples are weighted with bypass_mode=true and loss_type=reinforce only; in fp32 on a CPU the weights are 1)");
+  }
+  if (is_true(config, buffer) && !is_text(config, "reward.reward_manager.name", "dapo")) {
+    notes.push_back(buffer + ": long responses lose score whichever reward manager is named; verl's dapo alone does so");
+  }
+}
+
 }  // namespace
 
 std::vector<std::string> idle_key_notes(const Config& config, const KeyTable& table, const std::vector<std::string>& set_keys) {
@@ -53,6 +79,7 @@ std::vector<std::string> idle_key_notes(const Config& config, const KeyTable& ta
     if (idle.empty()) continue;
     notes.push_back("without effect: " + idle + " (" + std::string(part.switched_by) + " is not " + (part.on.empty() ? "set" : std::string(part.on)) + ")");
   }
+  if (table.command() == "train") add_differences(config, notes);
   return notes;
 }
 

@@ -28,8 +28,6 @@ Result<StageOptions> StageOptions::from_config(const Config& config) {
   const bool by_tokens = read.get_bool("data.use_dynamic_bsz");
   const std::int64_t pass_rows = read.get_int("data.micro_batch_size_per_gpu");
   const std::int64_t pass_tokens = read.get_int("data.max_token_len_per_gpu");
-  options.epochs = read.get_int("trainer.total_epochs");
-  options.steps = read.find_int("trainer.total_training_steps");
   options.validate_first = read.get_bool("trainer.val_before_train");
   options.async_save = read.get_bool("trainer.async_save");
   options.checkpoints_kept = read.find_int("trainer.max_ckpt_to_keep").value_or(0);
@@ -58,6 +56,9 @@ Result<StageOptions> StageOptions::from_config(const Config& config) {
     *interval = *parsed;
   }
   if (const Status goals = read_goals(config, options.save_best, options.early_stop); !goals.ok()) return goals;
+  const Result<RunLength> length = RunLength::from_config(config);
+  if (!length.ok()) return length.status();
+  options.length = *length;
   const Result<ResumeOptions> resume = ResumeOptions::from_config(config);
   if (!resume.ok()) return resume.status();
   options.resume = *resume;

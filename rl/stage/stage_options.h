@@ -13,6 +13,7 @@
 #include "rl/train/early_stop.h"
 #include "rl/train/learner.h"
 #include "rl/train/resume.h"
+#include "rl/train/run_length.h"
 #include "rl/worker/policy_options.h"
 #include "runtime/core/result.h"
 
@@ -40,8 +41,7 @@ struct StageOptions {
   bool recompute_layers = false;         // see RecomputeLayers
   bool bf16 = false;                     // see Bf16Products
 
-  std::int64_t epochs = 1;
-  std::optional<std::int64_t> steps;  // overrides epochs
+  RunLength length;
   StageInterval save;
   StageInterval validation;
   bool validate_first = false;        // before the first step of a run

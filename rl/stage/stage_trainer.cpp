@@ -77,8 +77,9 @@ Result<std::unique_ptr<StageTrainer>> StageTrainer::create(runtime::Runtime& run
   Status status = trainer->stage_->open(trainer->setup_);
   if (status.ok()) status = kept.check_validation(config, trainer->stage_->validates());
   if (!status.ok()) return status;
-  trainer->total_steps_ = kept.steps.value_or(kept.epochs * trainer->stage_->batches_per_epoch());
-  const Result<LrScheduleOptions> schedule = lr_schedule_from_config(config, kStageRole, trainer->total_steps_);
+  const std::int64_t steps_an_epoch = trainer->stage_->batches_per_epoch();
+  trainer->total_steps_ = kept.length.last(steps_an_epoch);
+  const Result<LrScheduleOptions> schedule = lr_schedule_from_config(config, kStageRole, kept.length.scheduled(steps_an_epoch));
   if (!schedule.ok()) return schedule.status();
   trainer->lr_schedule_ = *schedule;
 

@@ -93,8 +93,6 @@ Result<TrainerOptions> TrainerOptions::from_config(const Config& config) {
   options.kl_loss = read.get_bool("actor_rollout_ref.actor.use_kl_loss");
   options.distills = read.get_bool("distillation.enabled");
 
-  options.epochs = read.get_int("trainer.total_epochs");
-  options.steps = read.find_int("trainer.total_training_steps");
   options.save_interval = interval(config, "trainer.save_freq");
   options.async_save = read.get_bool("trainer.async_save");
   options.balances = read.get_bool("trainer.balance_batch");
@@ -168,6 +166,9 @@ Result<TrainerOptions> TrainerOptions::from_config(const Config& config) {
   const Result<AlarmOptions> alarms = AlarmOptions::from_config(config);
   if (!alarms.ok()) return alarms.status();
   options.alarms = *alarms;
+  const Result<RunLength> length = RunLength::from_config(config);
+  if (!length.ok()) return length.status();
+  options.length = *length;
   const Result<ResumeOptions> resume = ResumeOptions::from_config(config);
   if (!resume.ok()) return resume.status();
   options.resume = *resume;

@@ -18,6 +18,7 @@
 #include "rl/train/begun_rollouts.h"
 #include "rl/train/resume.h"
 #include "rl/train/rollout_workers.h"
+#include "rl/train/run_length.h"
 #include "rl/train/sample_store.h"
 #include "runtime/core/result.h"
 
@@ -79,8 +80,7 @@ struct TrainerOptions {
   bool mask_truncated = false;           // responses that the length limit cut do not count
   std::optional<double> positive_score;  // the score from which on a response is right; nothing: nobody asks
 
-  std::int64_t epochs = 1;
-  std::optional<std::int64_t> steps;     // overrides epochs
+  RunLength length;
   std::int64_t save_interval = -1;       // steps; below 1: never
   SaveBestOptions save_best;
   EarlyStopOptions early_stop;

@@ -111,9 +111,9 @@ Result<Surrogate> surrogate(const PolicyObjective& objective, const ObjectiveInp
     case PolicyLossMode::kVanilla:
       return per_token(clipped_surrogate(importance_ratio(in.logprobs_BT, in.old_logprobs_BT), in.advantages_BT, objective.clip), aggregation.mode);
     case PolicyLossMode::kGspo: {
-      // The paper's loss is a mean over sequences of means over tokens, and has no dual clip.
+      // It has no dual clip. The paper's mean is over sequences of means over tokens (seq-mean-token-mean); verl's, and so this one, is what loss_agg_mode says.
       const ClipOptions clip{.low = objective.clip.low, .high = objective.clip.high, .dual = {}};
-      return per_token(clipped_surrogate(sequence_importance_ratio(in.logprobs_BT, in.old_logprobs_BT, in.mask_BT), in.advantages_BT, clip), AggregationMode::kSeqMeanTokenMean);
+      return per_token(clipped_surrogate(sequence_importance_ratio(in.logprobs_BT, in.old_logprobs_BT, in.mask_BT), in.advantages_BT, clip), aggregation.mode);
     }
     case PolicyLossMode::kCispo:
       return per_token(cispo_loss(in.logprobs_BT, in.old_logprobs_BT, in.advantages_BT, objective.clip), aggregation.mode);

@@ -363,7 +363,7 @@ Result<LrScheduleOptions> lr_schedule_from_config(const Config& config, const st
   options.min_ratio = *end;
   options.start_ratio = *begin;
   const std::int64_t steps = own_total > 0 ? own_total : total_steps;
-  options.warmup_steps = warmup >= 0 ? warmup : static_cast<std::int64_t>(warmup_ratio * static_cast<double>(steps));
+  options.warmup_steps = warmup > 0 ? warmup : static_cast<std::int64_t>(warmup_ratio * static_cast<double>(steps));
   options.total_steps = decay_steps.value_or(steps);
   return options;
 }

@@ -1,9 +1,9 @@
 #include "rl/config/config.h"
 
 #include <gtest/gtest.h>
-
 #include <unistd.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
 
@@ -102,6 +102,19 @@ TEST(Config, AnotherTreeKeepsTheOrigins) {
   EXPECT_EQ(*changed.get_int("reward.retries"), 7);
   EXPECT_EQ(changed.origin("reward.timeout"), "from the command line");
   EXPECT_TRUE(changed.is_set("reward.timeout"));
+}
+
+TEST(Config, WhatVerlsUserMayCountOnIsNoted) {
+  const std::string correction = "algorithm.rollout_correction.";
+  const auto config = load({"trainer.critic_warmup=3", correction + "rollout_is=token", "reward_model.overlong_buffer.enable=true", "reward_model.overlong_buffer.len=4"});
+  ASSERT_TRUE(config.ok()) << config.status().to_string();
+  const auto begins = [](const Config& of, const std::string& begin) { return std::any_of(of.notes().begin(), of.notes().end(), [&](const std::string& note) { return note.starts_with(begin); }); };
+  const std::vector<std::string> expected = {"without effect: trainer.critic_warmup", "without effect: " + correction + "rollout_is (", "reward.reward_kwargs.overlong_buffer_cfg.enable: long responses"};
+  for (const std::string& note : expected) EXPECT_TRUE(begins(*config, note)) << note;
+  const auto meant = load({"trainer.critic_warmup=3", "algorithm.adv_estimator=gae", correction + "rollout_is=token", correction + "bypass_mode=true", correction + "loss_type=reinforce", "reward_model.reward_manager=dapo",
+                           "reward_model.overlong_buffer.enable=true", "reward_model.overlong_buffer.len=4"});
+  ASSERT_TRUE(meant.ok()) << meant.status().to_string();
+  for (const std::string& note : expected) EXPECT_FALSE(begins(*meant, note)) << note;
 }
 
 TEST(Config, KeysOfPartsThatAreOffAreNoted) {

@@ -182,7 +182,7 @@ TEST_F(DefinitionTest, OnPolicyLossesAreThoseOfTheirNames) {
   std::vector<double> over_tokens{grpo.at("actor/grad_norm").get<double>()}, over_sequences;  // norms of gradients
   const double gated = -sum(drawn, [](const Sample& s) { return s.advantage * (s.advantage > 0 ? 2.0 : 1.0); }) / sequences;
   for (const Case& one : {Case{"cispo", mode + "cispo", -sum(drawn, [](const Sample& s) { return s.advantage * s.logprobs; }) / tokens, false},
-                          Case{"gspo", mode + "gspo", -sum(drawn, [](const Sample& s) { return s.advantage; }) / sequences, true},
+                          Case{"gspo", mode + "gspo " + kActor + "loss_agg_mode=seq-mean-token-mean", -sum(drawn, [](const Sample& s) { return s.advantage; }) / sequences, true},
                           Case{"gmpo", mode + "geo_mean", -sum(drawn, [](const Sample& s) { return s.advantage; }) / sequences, true},
                           Case{"sapo", mode + "sapo" + taus, gated, true}}) {
     SCOPED_TRACE(one.name);

@@ -44,6 +44,14 @@ TEST(PolicyOptions, TakesVerlsDefaults) {
   EXPECT_GT(options->micro_batch.tokens_max, 0);
 }
 
+// As verl's servers do, which do not read do_sample.
+TEST(PolicyOptions, AValidationDrawsAtTheTemperatureThatIsSet) {
+  const std::string section = "actor_rollout_ref.rollout.val_kwargs.";
+  EXPECT_EQ(PolicyOptions::from_config(config({section + "temperature=0.6"}))->validation.temperature, 0.6F);
+  EXPECT_EQ(PolicyOptions::from_config(config({section + "do_sample=true"}))->validation.temperature, 0.0F);
+  EXPECT_EQ(PolicyOptions::from_config(config({section + "temperature=0.6", section + "do_sample=false"}))->validation.temperature, 0.0F);
+}
+
 TEST(PolicyOptions, ReadsPrecision) {
   EXPECT_FALSE(PolicyOptions::from_config(config())->bf16);
   EXPECT_TRUE(PolicyOptions::from_config(config({"actor_rollout_ref.actor.fsdp_config.dtype=bfloat16"}))->bf16);
@@ -166,6 +174,8 @@ TEST(LrSchedule, WarmsUpForARatioOfTheRun) {
   EXPECT_EQ(schedule->peak, 1e-3);
   EXPECT_EQ(schedule->warmup_steps, 5);
   EXPECT_EQ(schedule->total_steps, 50);
+  EXPECT_EQ(lr_schedule_from_config(config({optim + "lr_warmup_steps=0", optim + "lr_warmup_steps_ratio=0.1"}), kActorRole, 50)->warmup_steps, 5);
+  EXPECT_EQ(lr_schedule_from_config(config({optim + "lr_warmup_steps=2", optim + "lr_warmup_steps_ratio=0.1"}), kActorRole, 50)->warmup_steps, 2);
 }
 
 TEST(LrSchedule, IsUnderstoodByTheNamesOfOtherEngines) {
