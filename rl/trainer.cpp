@@ -150,13 +150,13 @@ Status Trainer::train(std::int64_t last) {
     }
     watch(*metrics);
     saver_.check_goal(steps_done_, *metrics, validates);
-    const bool best = !losing_ && (validates || due(options_.save_interval)) && saver_.is_best(steps_done_, *metrics);
+    const bool best = !saver_.losing() && (validates || due(options_.save_interval)) && saver_.is_best(steps_done_, *metrics);
     saver_.tell(*metrics);
     // Before the checkpoint: who continues from it finds the step in the logs, whenever this run was killed.
     record({steps_done_, total_steps_, epoch_, std::move(*metrics)});
     if (!lost_.ok()) return lost_;
     const bool ends = stopping_ || steps_done_ == last;
-    if ((best || due(options_.save_interval) || (stopping_ && options_.save_interval > 0)) && (ends || !losing_)) {
+    if ((best || due(options_.save_interval) || (stopping_ && options_.save_interval > 0)) && (ends || !saver_.losing())) {
       saver_.save(steps_done_, best, /*wait=*/!options_.async_save, [this] { return copy_state(options_.async_save); });
     } else {
       saver_.poll();

@@ -278,7 +278,6 @@ class Trainer {
   SampleStore sample_store_;
   Alarms alarms_{AlarmOptions{}};
   runtime::Status lost_;       // why no checkpoint of these weights is worth having
-  bool losing_ = false;        // the last step took no update of a role
   runtime::Status alarmed_;    // why an alarm ended the training
   bool stopping_ = false;      // no step is to follow
   std::map<std::string, std::int64_t> passes_;  // by role: over a step's mini-batches

@@ -21,7 +21,7 @@ void Trainer::watch(const Metrics& metrics) {
 
 void Trainer::watch_skipped(const Metrics& metrics, std::int64_t mini_batches) {
   lost_ = {};
-  losing_ = false;
+  bool losing = false;  // the last step took no update of a role
   for (const char* role : {"actor", "critic"}) {
     const auto found = metrics.find(std::string(role) + "/skipped_updates");
     if (found == metrics.end()) continue;
@@ -29,9 +29,9 @@ void Trainer::watch_skipped(const Metrics& metrics, std::int64_t mini_batches) {
     if (skipped > 0) LOG(warn, "step {}: {} update(s) of the {} left out, since their gradient was not finite: is its optim.lr too high?", steps_done_, skipped, role);
     const runtime::Status lost = lost_weights_[role].observe(steps_done_, skipped > 0 && skipped >= mini_batches * passes_.at(role), role);
     if (!lost.ok()) lost_ = lost;
-    losing_ = losing_ || lost_weights_.at(role).losing();
+    losing = losing || lost_weights_.at(role).losing();
   }
-  saver_.observe(losing_);
+  saver_.observe(losing);
 }
 
 }  // namespace rl

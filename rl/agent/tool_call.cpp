@@ -1,9 +1,10 @@
 #include "rl/agent/tool_call.h"
-#include "runtime/core/json.h"
 
 #include <algorithm>
 #include <array>
 #include <optional>
+
+#include "runtime/core/json.h"
 
 namespace rl {
 namespace {

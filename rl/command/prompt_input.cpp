@@ -1,9 +1,10 @@
 #include "rl/command/prompt_input.h"
-#include "runtime/core/json.h"
 
 #include <algorithm>
 #include <charconv>
 #include <limits>
+
+#include "runtime/core/json.h"
 
 namespace rl {
 

@@ -77,7 +77,9 @@ ordered_json leaf(const KeyInfo& row, const Config& defaults, const KeyTable& ke
   if (const auto range = NumberRange::parse(row.allowed)) {
     (row.kind == KeyKind::kFloats ? own["items"] : own).update(bounds_of(*range));
     if (range->beside) own = {{"anyOf", ordered_json::array({{{"const", *range->beside}}, own})}};
-  } else if (!row.allowed.empty() && row.kind != KeyKind::kStrings) own = {{"enum", choices_of(row)}};
+  } else if (!row.allowed.empty() && row.kind != KeyKind::kStrings) {
+    own = {{"enum", choices_of(row)}};
+  }
   schema["anyOf"] = ordered_json::array({own, {{"type", "null"}}, {{"$ref", "#/$defs/reference"}}});
   return schema;
 }

@@ -1,5 +1,4 @@
 #include "rl/reward/worker_process.h"
-#include "runtime/core/json.h"
 
 #include <fcntl.h>
 #include <poll.h>
@@ -23,6 +22,8 @@
 #include <string>
 #include <utility>
 #include <vector>
+
+#include "runtime/core/json.h"
 
 extern char** environ;
 

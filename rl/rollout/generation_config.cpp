@@ -1,11 +1,12 @@
 #include "rl/rollout/generation_config.h"
-#include "runtime/core/json.h"
 
 #include <algorithm>
 #include <cmath>
 #include <fstream>
 #include <iterator>
 #include <string_view>
+
+#include "runtime/core/json.h"
 
 namespace rl {
 

@@ -193,13 +193,13 @@ Status StageTrainer::train() {
       stopping_ = true;
     }
     saver_.check_goal(steps_done_, *metrics, validates);
-    const bool best = !lost_weights_.losing() && (validates || due(options().save)) && saver_.is_best(steps_done_, *metrics);
+    const bool best = !saver_.losing() && (validates || due(options().save)) && saver_.is_best(steps_done_, *metrics);
     saver_.tell(*metrics);
     // Before the checkpoint: a run that is killed in between goes on from an older one, and drops the records behind it. The other way round a record would be missing.
     record({steps_done_, total_steps_, stage_->epoch(), std::move(*metrics)});
     if (!lost_.ok()) return lost_;
     const bool ends = stopping_ || steps_done_ == total_steps_;
-    if ((best || due(options().save) || stopping_) && (ends || !lost_weights_.losing())) {
+    if ((best || due(options().save) || stopping_) && (ends || !saver_.losing())) {
       save_checkpoint(best);
     } else {
       saver_.poll();

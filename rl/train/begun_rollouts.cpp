@@ -1,7 +1,6 @@
 #include "rl/train/begun_rollouts.h"
 
 #include <algorithm>
-#include <cmath>
 #include <numeric>
 #include <span>
 #include <utility>

@@ -35,6 +35,7 @@ class CheckpointSaver {
   /// For every step, before its checkpoint. Older checkpoints than are kept go once the step after the newest one has taken an update: where it takes none (`losing`), since no gradient
   /// is finite any more, the newest has weights that are lost, perhaps, and the older ones are what there is to go back to.
   void observe(bool losing);
+  bool losing() const { return losing_; }
 
   /// Begins the checkpoint of `step`, once the one before is written; with `wait` it ends here, too. `best`: as is_best() said. One that cannot be written is told in the log, and is
   /// the failure() until another one is written: what has been learned so far is worth more than stopping at once.

@@ -1,6 +1,5 @@
 #include "rl/train/rollout_workers.h"
 
-#include <cmath>
 #include <string>
 
 namespace rl {
@@ -38,11 +37,10 @@ Result<std::int64_t> read_steps_ahead(const Config& config) {
     return runtime::invalid_argument("data.train_batch_size must be " + std::string(kSync) + " * actor_rollout_ref.actor.ppo_mini_batch_size with " + kMode + "=separate_async, but " +
                                      std::to_string(batch) + " is not " + std::to_string(sync) + " * " + std::to_string(mini_batch) + ": between two versions of the weights lie that many updates");
   }
-  const auto ahead = warmup;
-  if (threshold && *threshold <= ahead) {
-    return config.out_of_range(kThreshold, "above " + std::string(kWarmup) + " (" + std::to_string(ahead) + "), since every sample is that many updates old, or null");
+  if (threshold && *threshold <= warmup) {
+    return config.out_of_range(kThreshold, "above " + std::string(kWarmup) + " (" + std::to_string(warmup) + "), since every sample is that many updates old, or null");
   }
-  return ahead;
+  return warmup;
 }
 
 }  // namespace
