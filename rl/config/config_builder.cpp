@@ -287,6 +287,12 @@ ConfigCheck ConfigBuilder::check() {
     const auto written = written_.find(judged.key);
     KeyCheck key{written == written_.end() ? judged.key : written->second, judged.key, *config_.find(judged.key), config_.origins_[judged.key],
                  judged.judgement.verdict, std::move(judged.judgement.message)};
+    // What a script takes from the variables of its cluster is not there where its command line is only looked at. A run refuses it.
+    const bool left_open = key.verdict == Judgement::Verdict::kInvalid && is_empty_text(key.value) && key.origin == kCommandLine && !matches_kind(key.value, judged.info->kind);
+    if (left_open) {
+      check.notes.push_back(key.written + "= has no value: where the script runs, the variable that it is taken from has to be set, to " + std::string(describe_kind(judged.info->kind)));
+      key.verdict = Judgement::Verdict::kUsed;
+    }
     if (key.verdict == Judgement::Verdict::kUsed) key.meaning = meaning_of(*judged.info, keys_);
     check.keys.push_back(std::move(key));
   }

@@ -63,8 +63,10 @@ Judgement refused(std::string message, std::string_view note) {
 
 }  // namespace
 
+bool is_empty_text(const ordered_json& value) { return value.is_string() && value.get_ref<const std::string&>().empty(); }
+
 bool is_empty_value(const ordered_json& value) {
-  return value.is_null() || (value.is_structured() && value.empty()) || (value.is_string() && value.get_ref<const std::string&>().empty());
+  return value.is_null() || (value.is_structured() && value.empty()) || is_empty_text(value);
 }
 
 std::string describe_value(const ordered_json& value) {
@@ -143,7 +145,8 @@ Judgement judge_key(const KeyInfo& info, std::string_view key, const ordered_jso
     if (equal_values(value, default_value)) return {};  // null where null is the default, say
     if (has_no_number(value)) return {Verdict::kInvalid, name + ": expected a finite number, got " + describe_value(value)};
     if (!below_map && !matches_kind(value, info.kind)) {
-      return {Verdict::kInvalid, name + ": expected " + std::string(describe_kind(info.kind)) + ", got " + describe_value(value)};
+      const std::string got = is_empty_text(value) ? "nothing after '=': a variable of the script may not be set" : describe_value(value);
+      return {Verdict::kInvalid, name + ": expected " + std::string(describe_kind(info.kind)) + ", got " + got};
     }
     if (below_map || info.allowed.empty() || value.is_null()) return {};
     const ordered_json items = value.is_array() ? value : ordered_json::array({value});

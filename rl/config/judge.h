@@ -23,6 +23,8 @@ struct Judgement {
 Judgement judge_key(const KeyInfo& info, std::string_view key, const nlohmann::ordered_json& value,
                     const nlohmann::ordered_json& default_value);
 
+bool is_empty_text(const nlohmann::ordered_json& value);
+
 /// Null, and an empty text, list or dictionary: nothing was said.
 bool is_empty_value(const nlohmann::ordered_json& value);
 

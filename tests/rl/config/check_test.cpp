@@ -1,8 +1,11 @@
 #include "rl/config/check.h"
 
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <cmath>
+#include <filesystem>
+#include <fstream>
 
 #include "rl/config/descriptions.h"
 #include "rl/config/config.h"
@@ -103,6 +106,25 @@ TEST(Check, NullStandsForTheDefault) {
   }
   EXPECT_EQ(only("data.train_batch_size=null").value, 1024);
   EXPECT_EQ(only("actor_rollout_ref.actor.clip_ratio_low=null").value, 0.2);  // by its reference
+}
+
+// `trainer.nnodes=$NODES` on a machine that is not of the cluster.
+TEST(Check, WhatAnUnsetVariableLeavesOpenIsNotedAndRefusedByARun) {
+  const ConfigCheck result = check({"trainer.nnodes=", "trainer.save_freq=''"});
+  EXPECT_TRUE(result.passes()) << to_text(result);
+  ASSERT_EQ(result.notes.size(), 3u) << to_text(result);  // the last one: which estimator
+  EXPECT_NE(to_text(result).find("note: trainer.nnodes= has no value: where the script runs, the variable that it is taken from has to be set, to an integer\n"), std::string::npos) << to_text(result);
+  const auto run = Config::load({{}, {"trainer.nnodes="}});
+  ASSERT_FALSE(run.ok());
+  EXPECT_NE(run.status().message().find("trainer.nnodes: expected an integer, got nothing after '=': a variable of the script may not be set"), std::string::npos) << run.status().message();
+  // Where a text is wanted, and in a file, nothing is left open.
+  EXPECT_FALSE(check({"data.truncation="}).passes());
+  const std::filesystem::path file = std::filesystem::temp_directory_path() / ("starling_empty_" + std::to_string(getpid()) + ".yaml");
+  std::ofstream(file) << "trainer.nnodes: ''\n";
+  const auto written = check_config({.file = file});
+  std::filesystem::remove(file);
+  ASSERT_TRUE(written.ok());
+  EXPECT_FALSE(written->passes());
 }
 
 TEST(Check, DefaultsPass) {

@@ -34,7 +34,7 @@ class FaultsTest : public NetworkTest {
     };
     set_clock(0);
     ClusterOptions options{.machines = machines, .durable = false, .arguments = {"--num-cpus", "4"}, .head_arguments = {"--journal", (disk / "journal").string()}};
-    options.environment = [clock, library](int) { return std::vector<std::string>{"LD_PRELOAD=" + library, "WALL_CLOCK_FILE=" + clock}; };
+    options.environment = [clock, library](int) { return std::vector<std::string>{"LD_PRELOAD=" + library, "WALL_CLOCK_FILE=" + clock, "ASAN_OPTIONS=verify_asan_link_order=0"}; };
     cluster_ = std::make_unique<Cluster>(*network_, folder_.path(), std::move(options));
     const Status started = cluster_->start();
     ASSERT_TRUE(started.ok()) << started.to_string();
