@@ -103,7 +103,7 @@ const ordered_json* Config::find(std::string_view key) const {
 bool Config::is_set(std::string_view key) const {
   const std::string name = keys_->canonical(key);
   const auto at = origins_.lower_bound(name);
-  if (at != origins_.end() && at->first == name) return find(name) != nullptr;  // a deleted key has an origin, too
+  if (at != origins_.end() && at->first == name) return find(name) != nullptr && !defaulted_.contains(name);  // a deleted key has an origin, too, and one that is null for its default
   const auto below = origins_.lower_bound(name + ".");
   return below != origins_.end() && below->first.starts_with(name + ".");
 }
@@ -130,7 +130,11 @@ std::string Config::origin(std::string_view key) const {
 }
 
 std::string Config::to_yaml() const {
-  return write_yaml(tree_);
+  constexpr const char* kEpochs = "trainer.total_epochs";
+  if (find(kEpochs) == nullptr || is_set(kEpochs) || !is_set("trainer.total_training_steps")) return write_yaml(tree_);
+  nlohmann::ordered_json tree = tree_;
+  tree["trainer"]["total_epochs"] = nullptr;  // as a number it would end the run that is read from this
+  return write_yaml(tree);
 }
 
 Result<std::int64_t> Config::get_int(std::string_view key) const {

@@ -8,6 +8,7 @@
 #include <map>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -87,6 +88,7 @@ class Config {
 
   const KeyTable* keys_ = &train_keys();
   nlohmann::ordered_json tree_ = nlohmann::ordered_json::object();
+  std::set<std::string, std::less<>> defaulted_;  // of those with an origin: null was written, which stands for the default
   std::map<std::string, std::string, std::less<>> origins_;  // path as set -> "run.yaml:12"; the defaults have no entry
   std::vector<std::string> notes_;
 };

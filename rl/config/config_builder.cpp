@@ -21,6 +21,7 @@ using runtime::Result;
 using runtime::Status;
 
 constexpr char kCommandLine[] = "the command line";
+constexpr std::size_t kSuggestionsMax = 10;  // of names near to unknown ones: who is wrong so often is at the wrong program, and looking for them takes its time
 constexpr std::ptrdiff_t kDepthMax = 64;  // what a tree is walked by, recursively, whether a file nests or a key has so many parts
 
 /// What Hydra itself reads: which files a configuration is made of, which class a section belongs to, and where its logs go.
@@ -61,13 +62,23 @@ const ordered_json* find_default(const KeyTable& keys, std::string_view key) {
 }
 
 /// What is said of a key that was added with '+'.
-std::string unknown_meaning(const std::string& key, const KeyTable& keys) {
-  const std::vector<std::string> nearest = nearest_keys(key, 1, keys);
+std::string unknown_meaning(const std::string& key, const KeyTable& keys, bool suggests) {
+  const std::vector<std::string> nearest = suggests ? nearest_keys(key, 1, keys) : std::vector<std::string>();
   return "nobody knows this key" + (nearest.empty() ? "" : "; is " + nearest[0] + " meant?");
 }
 
 std::string show(const ordered_json& value) {
   return value.is_string() ? value.get<std::string>() : value.dump();
+}
+
+/// Whether it can be written as JSON, which is how configurations travel: its texts are UTF-8.
+bool is_utf8(const ordered_json& value) {
+  try {
+    static_cast<void>(value.dump());
+    return true;
+  } catch (const ordered_json::exception&) {
+    return false;
+  }
 }
 
 /// A list that scripts quote twice: optim.betas="'[0.9,0.95]'".
@@ -91,13 +102,15 @@ Status ConfigBuilder::check_known(const std::string& written_key, const std::str
     if (is_map) return Status();
     return invalid_argument("'" + key + "' is a section: set a key below it");
   }
-  if (!added) return invalid_argument(unknown_key_message(written_key, keys_));
+  if (!added) return invalid_argument(complaints_.size() < kSuggestionsMax ? unknown_key_message(written_key, keys_) : "unknown key '" + written_key + "'");
   unknown_.push_back(key);
   return Status();
 }
 
 Status ConfigBuilder::set(const std::string& written_key, const ordered_json& value, const std::string& origin, bool added) {
   if (std::count(written_key.begin(), written_key.end(), '.') >= kDepthMax) return invalid_argument("'" + written_key.substr(0, 60) + "...': the key is nested deeper than " + std::to_string(kDepthMax));
+  if (!is_utf8(written_key)) return invalid_argument("a key is not UTF-8 text");
+  if (!value.is_object() && !is_utf8(value)) return invalid_argument("'" + written_key + "': the value is not UTF-8 text");
   const std::string key = keys_.canonical(written_key);
   if (key != written_key) {
     if (value.is_null()) return Status();  // an older name that is switched off says nothing about the current one
@@ -125,6 +138,11 @@ Status ConfigBuilder::set(const std::string& written_key, const ordered_json& va
   const bool means_default = value.is_null() && row != nullptr && row->key == key && row->has_default() && !matches_kind(value, row->kind);
   *place = means_default ? *find_default(keys_, key) : row != nullptr && row->kind == KeyKind::kFloats ? unquoted_list(value) : value;
   config_.origins_[key] = origin;
+  if (means_default) {
+    config_.defaulted_.insert(key);
+  } else {
+    config_.defaulted_.erase(key);
+  }
   return Status();
 }
 
@@ -230,7 +248,7 @@ Status ConfigBuilder::judge() {
 void ConfigBuilder::note_choices(const std::string& estimator) {
   for (const std::string& key : unknown_) {
     if (config_.find(key) == nullptr) continue;
-    config_.notes_.push_back("without effect: " + key + " (" + unknown_meaning(key, keys_) + ")");
+    config_.notes_.push_back("without effect: " + key + " (" + unknown_meaning(key, keys_, unknown_.size() <= kSuggestionsMax) + ")");
   }
   constexpr char kEngineName[] = "actor_rollout_ref.rollout.name";
   if (config_.is_set(kEngineName)) {
@@ -298,7 +316,7 @@ ConfigCheck ConfigBuilder::check() {
   }
   for (const std::string& key : unknown_) {
     const ordered_json* value = config_.find(key);
-    if (value != nullptr) check.keys.push_back({key, key, *value, config_.origins_[key], Judgement::Verdict::kNoEffect, unknown_meaning(key, keys_)});
+    if (value != nullptr) check.keys.push_back({key, key, *value, config_.origins_[key], Judgement::Verdict::kNoEffect, unknown_meaning(key, keys_, unknown_.size() <= kSuggestionsMax)});
   }
   check.keys.insert(check.keys.end(), group_choices_.begin(), group_choices_.end());
   return check;

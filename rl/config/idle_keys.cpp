@@ -51,7 +51,12 @@ bool is_true(const Config& config, std::string_view key) {
 }
 
 // What else does not do what verl's user may count on.
-void add_differences(const Config& config, std::vector<std::string>& notes) {
+void add_differences(const Config& config, const KeyTable& table, std::vector<std::string>& notes) {
+  const nlohmann::ordered_json* resumed = config.find("trainer.resume_from_path");
+  if (resumed != nullptr && !is_empty_value(*resumed) && !is_text(config, "trainer.resume_mode", "resume_path")) {
+    notes.emplace_back("without effect: trainer.resume_from_path (trainer.resume_mode is not resume_path)");
+  }
+  if (table.command() != "train") return;
   const nlohmann::ordered_json* warmup = config.find("trainer.critic_warmup");
   if (warmup != nullptr && warmup->is_number() && *warmup > 0 && !is_text(config, "algorithm.adv_estimator", "gae")) {
     notes.emplace_back("without effect: trainer.critic_warmup (there is a critic with algorithm.adv_estimator=gae only; verl's trainer would hold the policy back)");
@@ -79,7 +84,7 @@ std::vector<std::string> idle_key_notes(const Config& config, const KeyTable& ta
     if (idle.empty()) continue;
     notes.push_back("without effect: " + idle + " (" + std::string(part.switched_by) + " is not " + (part.on.empty() ? "set" : std::string(part.on)) + ")");
   }
-  if (table.command() == "train") add_differences(config, notes);
+  add_differences(config, table, notes);
   return notes;
 }
 

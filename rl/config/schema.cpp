@@ -15,7 +15,12 @@ namespace {
 
 using nlohmann::ordered_json;
 
-ordered_json type_of(KeyKind kind) {
+// 1e-6 is a text to YAML 1.1, and a number here.
+ordered_json number_as_text(bool negative) {
+  return {{"type", "string"}, {"pattern", std::string("^") + (negative ? "[-+]" : "[+]") + "?([0-9]+([.][0-9]*)?|[.][0-9]+)[eE][-+]?[0-9]+$"}};
+}
+
+ordered_json type_of(KeyKind kind, bool negative) {
   const ordered_json strings = {{"type", "array"}, {"items", {{"type", "string"}}}};
   switch (kind) {
     case KeyKind::kAny: return ordered_json::object();
@@ -24,9 +29,8 @@ ordered_json type_of(KeyKind kind) {
     case KeyKind::kIntOrAuto: return {{"anyOf", ordered_json::array({{{"type", "integer"}}, {{"const", "auto"}}})}};
     case KeyKind::kIntOrFalse: return {{"anyOf", ordered_json::array({{{"type", "integer"}}, {{"const", false}}})}};
     case KeyKind::kIntOrEpoch: return {{"anyOf", ordered_json::array({{{"type", "integer"}}, {{"const", kEachEpoch}}})}};
-    case KeyKind::kFloat:  // 1e-6 is a text to YAML 1.1, and a number here
-      return {{"anyOf", ordered_json::array({{{"type", "number"}}, {{"type", "string"}, {"pattern", "^[-+]?[0-9]+([.][0-9]*)?[eE][-+]?[0-9]+$"}}})}};
-    case KeyKind::kFloatOrNull: return {{"type", {"number", "null"}}};
+    case KeyKind::kFloat:  // null stands beside it anyway
+    case KeyKind::kFloatOrNull: return {{"anyOf", ordered_json::array({{{"type", "number"}}, number_as_text(negative)})}};
     case KeyKind::kBool: return {{"type", "boolean"}};
     // A number or a word like `true` is a text where one is expected.
     case KeyKind::kString: return {{"type", {"string", "number", "boolean"}}};
@@ -73,8 +77,9 @@ ordered_json leaf(const KeyInfo& row, const Config& defaults, const KeyTable& ke
   if (value != nullptr) schema["default"] = *value;
   if (row.support == KeySupport::kNoEffect) schema["deprecated"] = true;
   if (row.support != KeySupport::kSupported || row.kind == KeyKind::kAny) return schema;
-  ordered_json own = type_of(row.kind);
-  if (const auto range = NumberRange::parse(row.allowed)) {
+  const auto range = NumberRange::parse(row.allowed);
+  ordered_json own = type_of(row.kind, !range || range->low < 0);
+  if (range) {
     (row.kind == KeyKind::kFloats ? own["items"] : own).update(bounds_of(*range));
     if (range->beside) own = {{"anyOf", ordered_json::array({{{"const", *range->beside}}, own})}};
   } else if (!row.allowed.empty() && row.kind != KeyKind::kStrings) {

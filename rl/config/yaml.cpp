@@ -8,7 +8,6 @@
 #include <limits>
 #include <optional>
 #include <set>
-#include <sstream>
 
 #include "rl/config/override.h"
 
@@ -212,11 +211,11 @@ Result<std::string> text_of(const std::filesystem::path& file) {
   if (std::filesystem::is_directory(file, ignored)) return runtime::errno_status(EISDIR, "configuration file " + file.string());
   std::ifstream in(file, std::ios::binary);
   if (!in) return runtime::errno_status(errno, "configuration file " + file.string());
-  std::ostringstream text;
-  if (!(text << in.rdbuf()) && in.peek() != std::ifstream::traits_type::eof()) {
-    return invalid_argument("configuration file " + file.string() + ": cannot be read");
-  }
-  return text.str();
+  std::string text(kFileBytesMax + 1, '\0');  // a file that is larger is refused, and need not be read
+  in.read(text.data(), static_cast<std::streamsize>(text.size()));
+  if (in.bad()) return invalid_argument("configuration file " + file.string() + ": cannot be read");
+  text.resize(static_cast<std::size_t>(in.gcount()));
+  return text;
 }
 
 }  // namespace

@@ -15,6 +15,7 @@ constexpr int kDepthMax = 100;  // nested JSON
 
 runtime::Result<ordered_json> parse_json_text(std::string_view text, const std::string& where) {
   if (runtime::nests_deeper(text, kDepthMax)) return invalid_argument(where + ": nested deeper than " + std::to_string(kDepthMax));
+  if (text.find('\0') != std::string_view::npos) return invalid_argument(where + ": not JSON: it has a NUL byte");
   try {
     return ordered_json::parse(text);
   } catch (const ordered_json::exception& exception) {

@@ -237,7 +237,11 @@ Status verify_checkpoint(const fs::path& folder) {
     const bool complete = entry.is_object() && entry.contains("path") && entry["path"].is_string() && entry.contains("bytes") &&
                           entry["bytes"].is_number_unsigned() && entry.contains("xxh3_128") && entry["xxh3_128"].is_string();
     if (!complete) return runtime::invalid_argument(folder.string() + ": manifest.json is damaged");
-    const fs::path path = folder / entry["path"].get<std::string>();
+    const fs::path inside = entry["path"].get<std::string>();
+    if (inside.is_absolute() || std::find(inside.begin(), inside.end(), "..") != inside.end()) return runtime::invalid_argument(folder.string() + ": manifest.json names a file outside of it");
+    const fs::path path = folder / inside;
+    struct stat there {};
+    if (::stat(path.c_str(), &there) == 0 && !S_ISREG(there.st_mode)) return runtime::invalid_argument(path.string() + ": not a file");
     const Result<FileDigest> file = digest(path, Digesting::kToBeLoaded);
     if (!file.ok()) return runtime::invalid_argument(file.status().message());
     if (file->bytes != entry["bytes"].get<std::uint64_t>()) {
@@ -275,7 +279,8 @@ std::optional<std::int64_t> latest_checkpoint_step(const fs::path& root) { retur
 std::optional<fs::path> find_latest_checkpoint(const fs::path& root) {
   auto candidates = list_checkpoints(root);
   if (const auto latest = latest_checkpoint_step(root)) {
-    std::stable_partition(candidates.begin(), candidates.end(), [&](const auto& candidate) { return candidate.first == *latest; });
+    // What is above the pointer was there when the run began anew, or is whole and was killed before it was pointed to: the last choice.
+    std::stable_partition(candidates.begin(), candidates.end(), [&](const auto& candidate) { return candidate.first <= *latest; });
   }
   for (const auto& [step, folder] : candidates) {
     const Status status = verify_checkpoint(folder);
@@ -295,6 +300,9 @@ Status prune_checkpoints(const fs::path& root, std::int64_t keep) {
   const auto best = best_checkpoint_step(root);
   std::int64_t kept = 0;
   for (const auto& [step, folder] : list_checkpoints(root)) {
+    std::error_code ignored;
+    // Another run's, or nobody's: neither counted nor removed.
+    if ((latest && step > *latest) || folder.filename() != checkpoint_path(root, step).filename() || !fs::is_regular_file(folder / kManifest, ignored)) continue;
     if (++kept <= keep || step == latest || step == best) continue;
     // Out of sight in one move first, so that half a checkpoint never has a checkpoint's name.
     const fs::path doomed = root / ("." + folder.filename().string() + "." + std::to_string(::getpid()) + ".tmp");

@@ -65,7 +65,7 @@ std::vector<std::pair<std::int64_t, std::filesystem::path>> list_checkpoints(con
 /// The step that the pointer names; empty where there is none.
 std::optional<std::int64_t> latest_checkpoint_step(const std::filesystem::path& root);
 
-/// The newest checkpoint below `root` that verifies: the one that the pointer names, else the highest number. Damaged ones are passed
+/// The newest checkpoint below `root` that verifies: the one that the pointer names, else the next one below it, else one above. Damaged ones are passed
 /// over with a warning in the log. Empty when there is none, and when `root` does not exist.
 std::optional<std::filesystem::path> find_latest_checkpoint(const std::filesystem::path& root);
 
@@ -75,7 +75,8 @@ runtime::Status mark_best_checkpoint(const std::filesystem::path& root, std::int
 /// The step that mark_best_checkpoint() wrote last; empty when it never did.
 std::optional<std::int64_t> best_checkpoint_step(const std::filesystem::path& root);
 
-/// Removes the oldest checkpoints until `keep` are left; `keep` < 1 keeps all. Never removes the one that the pointer names, nor the best.
+/// Removes the oldest checkpoints until `keep` are left; `keep` < 1 keeps all. Never removes the one that the pointer names, nor the best. What is above the pointer (of an earlier run in
+/// the same folder) or has no manifest is neither counted nor removed.
 runtime::Status prune_checkpoints(const std::filesystem::path& root, std::int64_t keep);
 
 /// `root`/global_step_`step`: where a run has the checkpoint of that step, if it has it.

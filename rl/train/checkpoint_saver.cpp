@@ -26,12 +26,13 @@ Result<fs::path> write_checkpoint(CheckpointWriter writer, CheckpointSaver::Writ
 
 void CheckpointSaver::observe(bool losing) {
   losing_ = losing;
+  if (!losing) followed_ = true;
   poll();
   if (!saving_.valid()) prune();
 }
 
 void CheckpointSaver::prune() {
-  if (losing_ || !std::exchange(unpruned_, false)) return;
+  if (losing_ || !followed_ || !std::exchange(unpruned_, false)) return;
   pruning_ = std::async(std::launch::async, [root = options_.folder, kept = options_.kept] {
     give_way();
     const Status pruned = prune_checkpoints(root, kept);
@@ -74,6 +75,7 @@ Status CheckpointSaver::begin(std::int64_t step, bool best, const CopyState& cop
   if (!writer.ok()) return writer.status().with_context(name);
   Result<WriteFiles> write = copy();
   if (!write.ok()) return write.status().with_context(name);
+  followed_ = false;
   saving_ = std::async(std::launch::async, [writer = std::move(*writer), write = std::move(*write), root = options_.folder, step, best, name]() mutable -> Result<fs::path> {
     give_way();
     Result<fs::path> folder = write_checkpoint(std::move(writer), std::move(write));

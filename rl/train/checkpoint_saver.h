@@ -32,8 +32,8 @@ class CheckpointSaver {
 
   explicit CheckpointSaver(CheckpointSaverOptions options) : options_(std::move(options)) {}
 
-  /// For every step, before its checkpoint. Older checkpoints than are kept go once the step after the newest one has taken an update: where it takes none (`losing`), since no gradient
-  /// is finite any more, the newest has weights that are lost, perhaps, and the older ones are what there is to go back to.
+  /// For every step, before its checkpoint. Older checkpoints than are kept go once a step after the newest one has taken an update: where none is taken (`losing`), since no gradient
+  /// is finite any more, or none follows (an error, the run's end), the newest has weights that are lost, perhaps, and the older ones are what there is to go back to.
   void observe(bool losing);
   bool losing() const { return losing_; }
 
@@ -50,7 +50,7 @@ class CheckpointSaver {
   /// Waits for the checkpoint that is being written, if one is.
   void finish();
 
-  /// Once no step follows: finish(), and older checkpoints go unless the last step was a losing one.
+  /// Once no step follows: finish(), and wait for what is being removed. The last checkpoint has no step behind it that says that its weights are good for anything: the one before stays.
   void end();
 
   /// For every step: tells once where the metric that decides which checkpoint is the best is not among its metrics, while one of that name can still be chosen.
@@ -89,6 +89,7 @@ class CheckpointSaver {
   bool metric_missed_ = false;
   double seconds_ = 0.0;  // until a record tells them
   bool losing_ = false;
+  bool followed_ = false;  // an update has been taken since the newest one was begun
   bool unpruned_ = false;  // one has been written since older ones were removed
   runtime::Status failure_;
   std::optional<std::filesystem::path> latest_;

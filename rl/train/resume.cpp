@@ -3,6 +3,7 @@
 #include <string>
 
 #include "rl/train/checkpoint.h"
+#include "runtime/core/log.h"
 
 namespace rl {
 namespace {
@@ -50,13 +51,17 @@ Status check_whose_state(const nlohmann::ordered_json& state, const fs::path& fi
   const std::string whose = command_of(state);
   if (whose.empty() || whose == command) return {};
   return runtime::invalid_argument(file.string() + ": of a run of `starling " + whose + "`, not of `starling " + std::string(command) +
-                                   "`: set trainer.default_local_dir to a folder of its own; to train on from that run's model, name it as the model");
+                                   "`: set trainer.default_local_dir to a folder of its own (or trainer.resume_from_path, where that names it, to a checkpoint of this command); to train on from that run's model, name it as the model");
 }
 
 Result<std::optional<fs::path>> checkpoint_to_resume(const ResumeOptions& options, const fs::path& root, std::string_view command) {
   if (const Status own = check_whose_folder(root, command); !own.ok()) return own;
   switch (options.mode) {
-    case ResumeMode::kDisable: return std::optional<fs::path>();
+    case ResumeMode::kDisable:
+      if (const auto there = list_checkpoints(root); !there.empty()) {
+        LOG(warn, "{}: has {} checkpoint(s) of an earlier run, up to step {}: those of the same step are replaced, and those of later steps stay, beside this run's", root.string(), there.size(), there.front().first);
+      }
+      return std::optional<fs::path>();
     case ResumeMode::kAuto: return find_latest_checkpoint(root);
     case ResumeMode::kPath: return named_checkpoint(options.path);
   }

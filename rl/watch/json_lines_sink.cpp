@@ -14,7 +14,12 @@ namespace {
 // The lines that stay: complete, readable, and of a step up to `last_step`; none where the run begins anew. A line that was damaged is gone, and told of.
 std::string kept_lines(const std::filesystem::path& path, std::int64_t last_step) {
   std::string kept;
-  if (last_step == 0) return kept;  // what is before the first step is behind any checkpoint
+  if (last_step == 0) {  // what is before the first step is behind any checkpoint
+    std::error_code error;
+    const auto bytes = std::filesystem::file_size(path, error);
+    if (!error && bytes > 0) LOG(warn, "{}: the metrics of an earlier run are replaced: this one begins anew", path.string());
+    return kept;
+  }
   std::int64_t damaged = 0;
   std::ifstream in(path, std::ios::binary);
   for (std::string line; std::getline(in, line);) {

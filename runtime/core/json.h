@@ -30,10 +30,10 @@ inline bool nests_deeper(std::string_view text, int depth = kJsonDepthMax) {
   return false;
 }
 
-/// Discarded (`is_discarded()`) where the text is malformed or nested deeper than kJsonDepthMax. Throws nothing.
+/// Discarded (`is_discarded()`) where the text is malformed, nested deeper than kJsonDepthMax, or has a NUL byte, which the parser takes for the end. Throws nothing.
 template <class Json = nlohmann::json>
 Json parse_json(std::string_view text) {
-  return nests_deeper(text) ? Json(nlohmann::json::value_t::discarded) : Json::parse(text, nullptr, /*allow_exceptions=*/false);
+  return nests_deeper(text) || text.find('\0') != std::string_view::npos ? Json(nlohmann::json::value_t::discarded) : Json::parse(text, nullptr, /*allow_exceptions=*/false);
 }
 
 }  // namespace runtime

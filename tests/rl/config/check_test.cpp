@@ -127,6 +127,12 @@ TEST(Check, WhatAnUnsetVariableLeavesOpenIsNotedAndRefusedByARun) {
   EXPECT_FALSE(written->passes());
 }
 
+TEST(Check, TextsAreUtf8) {
+  EXPECT_EQ(only("data.system_prompt=a\xff").meaning, "override 'data.system_prompt=a\xff': 'data.system_prompt': the value is not UTF-8 text");
+  EXPECT_EQ(only("+reward.rule_kwargs={a:\xff}").verdict, Verdict::kInvalid);
+  EXPECT_TRUE(check({"data.system_prompt=\u00e4"}).passes());
+}
+
 TEST(Check, DefaultsPass) {
   for (const KeyInfo& row : known_keys()) {
     if (!row.has_default() || row.kind == KeyKind::kMap || row.default_text == "{}") continue;

@@ -36,12 +36,16 @@ class CheckpointSaverTest : public ::testing::Test {
 };
 
 TEST_F(CheckpointSaverTest, WritesOneAfterTheOther) {
-  for (const std::int64_t step : {1, 2, 3}) saver_.save(step, /*best=*/false, /*wait=*/false, copy);
+  for (const std::int64_t step : {1, 2, 3}) {
+    saver_.observe(/*losing=*/false);
+    saver_.save(step, /*best=*/false, /*wait=*/false, copy);
+  }
   saver_.end();
   EXPECT_TRUE(saver_.failure().ok()) << saver_.failure().to_string();
   EXPECT_EQ(saver_.latest(), root_ / "global_step_3");
   EXPECT_TRUE(verify_checkpoint(root_ / "global_step_3").ok());
-  EXPECT_FALSE(fs::exists(root_ / "global_step_2"));
+  EXPECT_FALSE(fs::exists(root_ / "global_step_1"));
+  EXPECT_TRUE(fs::exists(root_ / "global_step_2")) << "no step has followed the third";
   Metrics metrics;
   saver_.tell(metrics);
   EXPECT_EQ(metrics.count("timing_s/save_checkpoint"), 1u);
@@ -61,12 +65,23 @@ TEST_F(CheckpointSaverTest, OlderOnesStayUntilAStepHasTakenAnUpdate) {
   saver_.observe(/*losing=*/true);
   saver_.end();
   EXPECT_TRUE(there(1) && there(2));
-  saver_.save(3, false, /*wait=*/true, copy);  // the run's last
+  saver_.save(3, false, /*wait=*/true, copy);
   saver_.end();
   EXPECT_TRUE(there(1) && there(2) && there(3));
   saver_.observe(false);
   saver_.end();
   EXPECT_TRUE(!there(1) && !there(2) && there(3));
+}
+
+// A step that ruins the weights takes an update, too; the one after it ends in an error, or there is none.
+TEST_F(CheckpointSaverTest, TheOneBeforeTheLastStaysWhereNoStepFollows) {
+  const auto there = [&](std::int64_t step) { return fs::exists(checkpoint_path(root_, step)); };
+  for (const std::int64_t step : {1, 2, 3}) {
+    saver_.observe(/*losing=*/false);
+    saver_.save(step, /*best=*/false, /*wait=*/true, copy);
+  }
+  saver_.end();
+  EXPECT_TRUE(!there(1) && there(2) && there(3));
 }
 
 TEST_F(CheckpointSaverTest, AFailureIsKeptUntilAnotherOneIsWritten) {
@@ -84,6 +99,7 @@ TEST_F(CheckpointSaverTest, AFailureIsKeptUntilAnotherOneIsWritten) {
 
 TEST_F(CheckpointSaverTest, TheBestStaysUnlessItCouldNotBeWritten) {
   const auto observe = [&](std::int64_t step, double loss, const CheckpointSaver::CopyState& how) {
+    saver_.observe(/*losing=*/false);
     const bool best = saver_.is_best(step, {{"val/loss", loss}});
     saver_.save(step, best, /*wait=*/false, how);
     return best;

@@ -157,6 +157,28 @@ TEST_F(Checkpoint, PruningKeepsTheNewest) {
   EXPECT_EQ(entries(), (std::vector<std::string>{"global_step_6", "global_step_8", "latest_checkpointed_iteration.txt"}));
 }
 
+// Of a run that was longer, and was begun anew in the same folder.
+TEST_F(Checkpoint, WhatIsAboveThePointerIsAnotherRuns) {
+  for (const std::int64_t step : {7, 8, 9, 2, 4, 6}) ASSERT_TRUE(save(step).ok());
+  std::filesystem::create_directories(root_ / "global_step_5");    // nobody's
+  std::filesystem::create_directories(root_ / "global_step_007");
+  ASSERT_TRUE(prune_checkpoints(root_, 2).ok());
+  EXPECT_EQ(entries(), (std::vector<std::string>{"global_step_007", "global_step_4", "global_step_5", "global_step_6", "global_step_7", "global_step_8", "global_step_9", "latest_checkpointed_iteration.txt"}));
+  std::ofstream(root_ / "global_step_6" / "actor/model") << "damaged";
+  EXPECT_EQ(find_latest_checkpoint(root_), root_ / "global_step_4");
+}
+
+TEST_F(Checkpoint, AManifestNamesFilesOfItsFolder) {
+  ASSERT_TRUE(save(3).ok());
+  for (const char* path : {"/dev/zero", "../global_step_3/trainer.json"}) {
+    std::ofstream(root_ / "global_step_3" / "manifest.json") << R"({"step": 3, "files": [{"path": ")" << path << R"(", "bytes": 1, "xxh3_128": "x"}]})";
+    EXPECT_NE(verify_checkpoint(root_ / "global_step_3").message().find("names a file outside of it"), std::string::npos);
+  }
+  std::filesystem::create_symlink("/dev/zero", root_ / "global_step_3" / "zero");
+  std::ofstream(root_ / "global_step_3" / "manifest.json") << R"({"step": 3, "files": [{"path": "zero", "bytes": 1, "xxh3_128": "x"}]})";
+  EXPECT_NE(verify_checkpoint(root_ / "global_step_3").message().find("not a file"), std::string::npos);
+}
+
 TEST_F(Checkpoint, PruningKeepsTheBest) {
   for (const std::int64_t step : {2, 4, 6}) ASSERT_TRUE(save(step).ok());
   EXPECT_FALSE(best_checkpoint_step(root_).has_value());

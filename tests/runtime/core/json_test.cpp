@@ -15,6 +15,7 @@ TEST(Json, IsParsedWithinADepth) {
   EXPECT_TRUE(parse_json(nested(1'000'000)).is_discarded());
   EXPECT_TRUE(parse_json(std::string(1'000'000, '{')).is_discarded());
   EXPECT_TRUE(parse_json("[1").is_discarded());
+  EXPECT_TRUE(parse_json(std::string_view("[1]\0[", 5)).is_discarded());
   EXPECT_EQ(parse_json("[1, {\"a\": 2}]").at(1).at("a"), 2);
 }
 
