@@ -140,6 +140,7 @@ nlohmann::ordered_json CheckpointSaver::best_state() const {
 void CheckpointSaver::resume(const fs::path& folder, const nlohmann::ordered_json& state) {
   finish();
   latest_ = folder;
+  unpruned_ = true;  // an earlier process left the one before it
   best_ = {.metric = BestSoFar::from_json(state, "best", options_.best.goal)};
   if (options_.best.goal.metric.empty() || !best_.metric.value) return;  // of another metric: what is the best by that stays until one is by this
   const nlohmann::ordered_json& best = state.at("best");

@@ -150,14 +150,15 @@ TEST_F(PreferenceStageTest, AnAdapterThatIsKilledWhileItIsWrittenGoesOnWithTheSa
 TEST_F(PreferenceStageTest, TheBestCheckpointStaysAndTrainingEndsEarly) {
   for (const std::string command : {"dpo", "kto", "rm"}) {
     const Outcome outcome = run(command, "optim.lr=0 trainer.val_before_train=true trainer.test_freq=1 trainer.save_freq=1 trainer.max_ckpt_to_keep=1 trainer.total_training_steps=50 trainer.save_best=val/loss "
-                                         "trainer.early_stop.metric=val/loss trainer.early_stop.patience=2", command);
+                                         "trainer.early_stop.metric=val/loss trainer.early_stop.patience=3", command);
     ASSERT_EQ(outcome.code, 0) << outcome.output;
-    EXPECT_NE(outcome.output.find("stopping after step 3: val/loss has not improved in 2 measurements"), std::string::npos) << outcome.output;
-    EXPECT_EQ(metric("val/loss", command).size(), 4u) << command;
+    EXPECT_NE(outcome.output.find("stopping after step 4: val/loss has not improved in 3 measurements"), std::string::npos) << outcome.output;
+    EXPECT_EQ(metric("val/loss", command).size(), 5u) << command;
     EXPECT_EQ(best_checkpoint_step(folder_ / command), 1) << command;
     EXPECT_TRUE(fs::exists(folder_ / command / "global_step_1")) << command;
     EXPECT_FALSE(fs::exists(folder_ / command / "global_step_2")) << command;
-    EXPECT_TRUE(fs::exists(folder_ / command / "global_step_3")) << command;
+    EXPECT_TRUE(fs::exists(folder_ / command / "global_step_3")) << command;  // no step has followed the last
+    EXPECT_TRUE(fs::exists(folder_ / command / "global_step_4")) << command;
   }
 }
 

@@ -180,7 +180,7 @@ TEST_F(SftTest, TheBestCheckpointStaysAndTrainingEndsEarly) {
   EXPECT_TRUE(verify_checkpoint(folder_ / "run" / "global_step_1").ok());
   EXPECT_TRUE(verify_checkpoint(folder_ / "run" / "global_step_4").ok());
   EXPECT_FALSE(fs::exists(folder_ / "run" / "global_step_2"));
-  EXPECT_FALSE(fs::exists(folder_ / "run" / "global_step_3"));
+  EXPECT_TRUE(fs::exists(folder_ / "run" / "global_step_3")) << "no step has followed the last";
 
   // A run that goes on remembers both, and does not validate before its first step again.
   ASSERT_EQ(sft(options + "trainer.total_training_steps=2", "halves").code, 0);

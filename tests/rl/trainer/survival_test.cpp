@@ -90,7 +90,7 @@ TEST_F(SurvivalTest, TheBestCheckpointStaysAndTrainingEndsEarly) {
   EXPECT_TRUE(verify_checkpoint(folder_ / "run" / "global_step_1").ok());
   EXPECT_TRUE(verify_checkpoint(folder_ / "run" / "global_step_4").ok());
   EXPECT_FALSE(fs::exists(folder_ / "run" / "global_step_2"));
-  EXPECT_FALSE(fs::exists(folder_ / "run" / "global_step_3"));
+  EXPECT_TRUE(fs::exists(folder_ / "run" / "global_step_3")) << "no step has followed the last";
   const Outcome again = train(options);
   EXPECT_EQ(again.code, 0) << again.output;
   EXPECT_NE(again.output.find("nothing to do: stopped early after step 4 of 200"), std::string::npos) << again.output;
@@ -124,12 +124,24 @@ TEST_F(SurvivalTest, AnAbsurdLearningRateIsToldOrEndsTheRun) {
 TEST_F(SurvivalTest, ARunWhoseWeightsAreLostLeavesWhatThereIsToGoBackTo) {
   const std::string one = "trainer.save_freq=1 trainer.max_actor_ckpt_to_keep=1 ";
   ASSERT_EQ(train(one + "trainer.total_training_steps=3").code, 0);
-  EXPECT_EQ(list_checkpoints(folder_ / "run").size(), 1u);
+  EXPECT_EQ(list_checkpoints(folder_ / "run").size(), 2u) << "no step has followed the last";
   const Outcome lost = train(one + "trainer.total_training_steps=30 actor_rollout_ref.actor.optim.weight_decay=1e18");
   EXPECT_EQ(lost.code, 1) << lost.output;
   EXPECT_NE(lost.output.find("its weights are lost"), std::string::npos) << lost.output;
   EXPECT_TRUE(verify_checkpoint(folder_ / "run" / "global_step_3").ok()) << lost.output;
   EXPECT_LE(list_checkpoints(folder_ / "run").size(), 2u) << "that of the step that lost them, and none of those after it";
+  const Outcome back = train(one + "trainer.total_training_steps=5 trainer.resume_mode=resume_path trainer.resume_from_path=" + (folder_ / "run" / "global_step_3").string());
+  EXPECT_EQ(back.code, 0) << back.output;
+}
+
+// The step that ruins the weights takes its update, and is saved.
+TEST_F(SurvivalTest, TheCheckpointBeforeARuinousStepStays) {
+  const std::string one = "trainer.save_freq=1 trainer.max_actor_ckpt_to_keep=1 ";
+  ASSERT_EQ(train(one + "trainer.total_training_steps=3").code, 0);
+  const Outcome ruined = train(one + "trainer.total_training_steps=30 actor_rollout_ref.actor.optim.lr=1e300");
+  EXPECT_EQ(ruined.code, 1) << ruined.output;
+  EXPECT_TRUE(verify_checkpoint(folder_ / "run" / "global_step_3").ok()) << ruined.output;
+  EXPECT_LE(list_checkpoints(folder_ / "run").size(), 2u);
   const Outcome back = train(one + "trainer.total_training_steps=5 trainer.resume_mode=resume_path trainer.resume_from_path=" + (folder_ / "run" / "global_step_3").string());
   EXPECT_EQ(back.code, 0) << back.output;
 }
