@@ -44,7 +44,6 @@ TEST(ScriptKeys, WhatChangesNothingPassesAndItsOppositeDoesNot) {
     EXPECT_NE(refusal(asynchronous).find("generation beside training"), std::string::npos) << refusal(asynchronous);
     EXPECT_EQ(refusal(asynchronous).find("did you mean"), std::string::npos) << asynchronous;
   }
-  EXPECT_NE(refusal("async_rollout=True").find("actor_rollout_ref.hybrid_engine=false"), std::string::npos);
   const std::string experts = "actor_rollout_ref.actor.megatron.override_transformer_config.moe_";
   for (const char* loss : {"aux_loss_coeff=0.001", "z_loss_coeff=0.001", "router_load_balancing_type=aux_loss"}) {
     EXPECT_NE(refusal(experts + loss).find("learns by the policy's loss alone"), std::string::npos) << refusal(experts + loss);
