@@ -85,12 +85,7 @@ TEST_F(SharedLifeTest, KillMayAllowARestart) {
   EXPECT_EQ(get(actor.call(&Phoenix::add, 3)), 3);
   ASSERT_TRUE(rt_->kill(actor, Restarts::kAllowed).ok());
   EXPECT_TRUE(eventually([&] { return rt_->get(actor.call(&Phoenix::add, 1)).value_or(0) > 0; }));
-  // The next one does not wait for the one that was killed, whose call may be stuck: which comes first is not promised.
-  const auto lives = [&] {
-    const std::string diary = read("diary");
-    return diary == "made\ndestroyed\nmade\n" || diary == "made\nmade\ndestroyed\n";
-  };
-  EXPECT_TRUE(eventually(lives)) << read("diary");
+  EXPECT_EQ(read("diary"), "made\ndestroyed\nmade\n");
   EXPECT_EQ(read("other"), "made\n");
   ASSERT_TRUE(rt_->kill(actor).ok());
   expect_failure(rt_->get(actor.call(&Phoenix::add, 1)).status(), ErrorCode::kActorDied, {"killed on request"});
