@@ -268,7 +268,14 @@ void ActorHost::stop(std::function<void()> done) {
     std::lock_guard lock(mutex_);
     first = !std::exchange(stopping_, true);
     if (first) {
-      if (done) stopped_ = std::move(done);  // else that of drain() stays
+      if (done && stopped_) {  // that of drain()
+        stopped_ = [drained = std::move(stopped_), done = std::move(done)] {
+          drained();
+          done();
+        };
+      } else if (done) {
+        stopped_ = std::move(done);
+      }
       idle = turns_ == 0;  // else whoever has a turn sees
       if (idle) ++turns_;
     }

@@ -1,6 +1,7 @@
 #include "runtime/actor/actor_table.h"
 
 #include <algorithm>
+#include <chrono>
 #include <utility>
 
 #include "runtime/actor/process.h"
@@ -9,6 +10,9 @@
 namespace runtime {
 
 namespace {
+
+// A call that does not end must not keep its actor from beginning anew.
+constexpr std::chrono::seconds kEndTime{1};
 
 /// Tells the caller that nothing here refers to its arguments any more, when the last state made from them goes.
 class ArgumentsLease {
@@ -29,16 +33,43 @@ class ArgumentsLease {
 
 }  // namespace
 
+struct ActorTable::Ending {
+  explicit Ending(EventLoop& loop, std::uint64_t of) : incarnation(of), timer(loop.context()) {}
+
+  std::uint64_t incarnation;     // of the latest self that has not been destroyed
+  std::function<void()> next;    // the start that waits; empty: none does
+  std::function<void(Status)> refuse;  // answers it instead
+  std::uint64_t next_incarnation = 0;
+  Timer timer;  // how long it waits
+};
+
+ActorTable::ActorTable(std::shared_ptr<const HostContext> context) : context_(std::move(context)) {}
+ActorTable::~ActorTable() = default;
+
 void ActorTable::build(ActorSpec spec, std::uint64_t incarnation, std::function<void(Status)> answer) {
+  const ActorId id = spec.actor;
+  if (auto found = hosts_.find(id); found != hosts_.end()) {
+    if (found->second->incarnation() >= incarnation) return answer(invalid_argument("actor " + id.short_hex() + " is in this process already"));
+    stop(id, found->second->incarnation(), {});
+  }
+  auto ending = endings_.find(id);
+  if (ending == endings_.end()) return begin(std::move(spec), incarnation, std::move(answer));
+  Ending& last = *ending->second;
+  if (auto refuse = std::exchange(last.refuse, nullptr)) refuse(cancelled("the actor was started again"));
+  last.next_incarnation = incarnation;
+  last.refuse = answer;
+  last.next = [this, spec = std::move(spec), incarnation, answer = std::move(answer)]() mutable { begin(std::move(spec), incarnation, std::move(answer)); };
+  last.timer.expires_after(kEndTime);
+  last.timer.async_wait([self = weak_from_this(), id, of = last.incarnation](boost::system::error_code ec) {
+    if (auto table = self.lock(); table && !ec) table->on_ended(id, of);
+  });
+}
+
+void ActorTable::begin(ActorSpec spec, std::uint64_t incarnation, std::function<void(Status)> answer) {
   const ActorId id = spec.actor;
   auto host = std::make_shared<ActorHost>(context_, id, incarnation, spec.shared);
   shared_ = shared_ || spec.shared;
-  auto [place, added] = hosts_.try_emplace(id, host);
-  if (!added) {
-    if (place->second->incarnation() >= incarnation) return answer(invalid_argument("actor " + id.short_hex() + " is in this process already"));
-    place->second->stop({});
-    place->second = host;
-  }
+  hosts_[id] = host;
   // In a process of its own, threads that the actor starts spawn for it; in a shared one, only threads that run actors do.
   context_->process->set_resident(shared_ ? ActorInstance{} : ActorInstance{id, incarnation});
   host->build(std::move(spec), [self = weak_from_this(), id, incarnation, answer = std::move(answer)](Status built) {
@@ -56,6 +87,11 @@ void ActorTable::tell_of_drain() {
 }
 
 void ActorTable::stop(ActorId actor, std::uint64_t incarnation, std::function<void()> done) {
+  if (auto ending = endings_.find(actor); ending != endings_.end() && ending->second->next && ending->second->next_incarnation == incarnation) {
+    ending->second->timer.cancel();
+    ending->second->next = nullptr;
+    std::exchange(ending->second->refuse, nullptr)(cancelled("the actor was ended before it was built"));
+  }
   auto found = hosts_.find(actor);
   if (found == hosts_.end() || found->second->incarnation() != incarnation) {
     if (done) done();
@@ -63,7 +99,26 @@ void ActorTable::stop(ActorId actor, std::uint64_t incarnation, std::function<vo
   }
   std::shared_ptr<ActorHost> host = std::move(found->second);
   hosts_.erase(found);
-  host->stop(std::move(done));
+  end(host, std::move(done));
+}
+
+void ActorTable::end(const std::shared_ptr<ActorHost>& host, std::function<void()> done) {
+  const ActorId actor = host->id();
+  const std::uint64_t incarnation = host->incarnation();
+  endings_.insert_or_assign(actor, std::make_unique<Ending>(context_->process->loop(), incarnation));
+  host->stop([self = weak_from_this(), actor, incarnation, done = std::move(done)] {
+    if (done) done();
+    // On the actor's thread.
+    if (auto table = self.lock()) table->context_->process->loop().post([table, actor, incarnation] { table->on_ended(actor, incarnation); });
+  });
+}
+
+void ActorTable::on_ended(ActorId actor, std::uint64_t incarnation) {
+  auto found = endings_.find(actor);
+  if (found == endings_.end() || found->second->incarnation != incarnation) return;
+  const std::unique_ptr<Ending> ending = std::move(found->second);
+  endings_.erase(found);
+  if (ending->next) ending->next();
 }
 
 void ActorTable::drain(ActorId actor, std::uint64_t incarnation, std::function<void()> done) {
@@ -138,6 +193,7 @@ void ActorTable::clear() {
   for (auto& [id, host] : std::exchange(hosts_, {})) host->stop_at_rest();
   // Open connections hold this table, and through it the process that drives them.
   context_->process->loop().post([self = shared_from_this()] {
+    self->endings_.clear();
     for (auto& [serial, weak] : std::exchange(self->channels_, {})) {
       if (auto channel = weak.lock()) channel->close(unavailable("the worker process ends"));
     }

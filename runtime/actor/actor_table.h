@@ -16,11 +16,13 @@ namespace runtime {
 /// Lives on the event loop, except where a method says otherwise.
 class ActorTable : public std::enable_shared_from_this<ActorTable> {
  public:
-  explicit ActorTable(std::shared_ptr<const HostContext> context) : context_(std::move(context)) {}
+  explicit ActorTable(std::shared_ptr<const HostContext> context);
+  ~ActorTable();
   ActorTable(const ActorTable&) = delete;
   ActorTable& operator=(const ActorTable&) = delete;
 
-  /// Adds an actor; `answer` is called once, from any thread, when its constructor has returned. One that fails is taken out again.
+  /// Adds an actor; `answer` is called once, from any thread, when its constructor has returned. One that fails is taken out again. An actor that
+  /// begins anew here does so after its earlier self's destructor, unless a call that does not end holds that up for a second.
   void build(ActorSpec spec, std::uint64_t incarnation, std::function<void(Status)> answer);
   /// Takes the actor out and ends it after the call it runs; `done` is called once, from any thread. An actor that is not there has ended.
   void stop(ActorId actor, std::uint64_t incarnation, std::function<void()> done);
@@ -47,11 +49,18 @@ class ActorTable : public std::enable_shared_from_this<ActorTable> {
   void clear();
 
  private:
+  /// An actor's earlier self on its way out, and its next start, which waits for that.
+  struct Ending;
+
+  void begin(ActorSpec spec, std::uint64_t incarnation, std::function<void(Status)> answer);
+  void end(const std::shared_ptr<ActorHost>& host, std::function<void()> done);
+  void on_ended(ActorId actor, std::uint64_t incarnation);
   void tell_drained(ActorId actor);
   void accept_call(const std::shared_ptr<Channel>& channel, Message message);
 
   const std::shared_ptr<const HostContext> context_;
   std::unordered_map<ActorId, std::shared_ptr<ActorHost>> hosts_;
+  std::unordered_map<ActorId, std::unique_ptr<Ending>> endings_;
   std::map<std::uint64_t, std::weak_ptr<Channel>> channels_;  // by serial
   ActorId drained_;  // the one actor of this process, after it has served its last call
   bool shared_ = false;

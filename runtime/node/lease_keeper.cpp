@@ -43,8 +43,8 @@ void LeaseKeeper::connect() {
 
 void LeaseKeeper::renew() {
   if (!channel_ || channel_->closed()) return connect();
-  send_request(*channel_, ControlRequest{{}, kAnswerTime, control::Heartbeat{}}, [this, alive = alive_, asked = channel_](const Result<ControlAnswer>& answer) {
-    if (!*alive || asked != channel_) return;
+  send_request(*channel_, ControlRequest{{}, kAnswerTime, control::Heartbeat{}}, [this, alive = alive_, asked = std::weak_ptr(channel_)](const Result<ControlAnswer>& answer) {
+    if (!*alive || asked.lock() != channel_) return;
     if (!answer.ok()) channel_->close(answer.status());
     renew_later();
   });

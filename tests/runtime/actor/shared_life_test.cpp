@@ -91,6 +91,27 @@ TEST_F(SharedLifeTest, KillMayAllowARestart) {
   expect_failure(rt_->get(actor.call(&Phoenix::add, 1)).status(), ErrorCode::kActorDied, {"killed on request"});
 }
 
+TEST_F(SharedLifeTest, ARestartWaitsForTheEndOfItsEarlierSelf) {
+  auto other = phoenix({}, "other");
+  auto actor = phoenix({.max_restarts = -1});
+  EXPECT_GT(get(actor.call(&Phoenix::pid)), 0);
+  auto last = actor.call(&Phoenix::slow_note, 400, "last");
+  std::this_thread::sleep_for(100ms);  // it runs
+  ASSERT_TRUE(rt_->kill(actor, Restarts::kAllowed).ok());
+  EXPECT_TRUE(eventually([&] { return rt_->get(actor.call(&Phoenix::add, 1)).value_or(0) > 0; }));
+  EXPECT_EQ(read("diary"), "made\nlast\ndestroyed\nmade\n");
+}
+
+TEST_F(SharedLifeTest, ACallThatDoesNotEndHoldsARestartUpForASecondOnly) {
+  auto other = phoenix({}, "other");
+  auto actor = phoenix({.max_restarts = -1});
+  EXPECT_GT(get(actor.call(&Phoenix::pid)), 0);
+  auto endless = actor.call(&Phoenix::slow_note, 12'000, "never");
+  std::this_thread::sleep_for(100ms);
+  ASSERT_TRUE(rt_->kill(actor, Restarts::kAllowed).ok());
+  EXPECT_TRUE(eventually([&] { return read("diary") == "made\nmade\n"; })) << read("diary");
+}
+
 TEST_F(SharedLifeTest, AWatchTellsOfARestartAndOfTheEnd) {
   auto actor = phoenix({.max_restarts = 1});
   std::atomic<int> restarting{0}, alive{0}, dead{0};
