@@ -23,6 +23,7 @@
 #include "rl/train/rollout_batch.h"
 #include "rl/train/rollout_dump.h"
 #include "rl/train/step_metrics.h"
+#include "rl/train/teachers.h"
 #include "rl/train/trainer_options.h"
 #include "rl/watch/metrics.h"
 #include "rl/worker/actors.h"
@@ -119,6 +120,15 @@ class Trainer {
     std::int64_t prompts_drawn = 0;  // in all rounds
   };
 
+  struct Teacher {
+    NamedTeacher named;
+    std::filesystem::path model;
+    WorkerGroup<ReferenceActor> group;
+
+    // What logs and profiles call it.
+    std::string role() const { return named.rows.empty() ? "teacher" : "teacher_" + named.name; }
+  };
+
   // A round of generation.
   struct Drawn {
     StepPrompts prompts;
@@ -183,8 +193,8 @@ class Trainer {
   runtime::Status start_critic();
   runtime::Status start_reward();
   runtime::Status start_reference();
-  runtime::Status find_teacher(const PolicyOptions& policy);
-  runtime::Status start_teacher();
+  runtime::Status find_teachers(const PolicyOptions& policy);
+  runtime::Status start_teachers();
   runtime::Status open_logs();
   runtime::Status restore(const std::filesystem::path& folder);
   runtime::Status begin();
@@ -212,6 +222,7 @@ class Trainer {
   runtime::Status score(StepSamples& samples, const std::vector<RewardReport>& greedy, StepTimer& timer);
   runtime::Status refer(StepSamples& samples, StepTimer& timer);
   runtime::Status teach(StepSamples& samples, StepTimer& timer);
+  static std::vector<std::vector<std::uint8_t>> of_other_teachers(const StepSamples& samples, const Teacher& teacher);
   bool refers_later() const { return options_.filter_groups.enabled || options_.sample_store.enabled; }
   runtime::Status mix_replayed(StepSamples& samples);
   runtime::Status append_replayed(StepSamples& samples, std::vector<std::vector<StoredGroup>> groups);
@@ -247,7 +258,6 @@ class Trainer {
   LrScheduleOptions lr_schedule_;
   LrScheduleOptions critic_lr_schedule_;
   std::filesystem::path critic_model_;
-  std::filesystem::path teacher_model_;  // empty unless the policy is distilled
   std::optional<std::filesystem::path> adapter_;  // the LoRA adapter that training begins with, empty for a new one; nothing: all weights are trained
   std::filesystem::path model_;  // what training starts from, and what the reference stays at
   SlotOptions policy_slots_;
@@ -256,7 +266,7 @@ class Trainer {
   WorkerGroup<PolicyActor> rollouts_;      // empty unless samples are drawn by workers of their own
   WorkerGroup<CriticActor> critic_;        // empty unless the critic has a model of its own
   WorkerGroup<ReferenceActor> reference_;  // empty unless the objective needs one
-  WorkerGroup<ReferenceActor> teacher_;    // empty unless the policy is distilled
+  std::vector<Teacher> teachers_;          // empty unless the policy is distilled
   WorkerGroup<RewardActor> reward_;
   bool scores_early_ = false;  // the reward begins while samples are drawn
   std::unique_ptr<PromptFeed> feed_;

@@ -19,7 +19,7 @@ runtime::Result<Metrics> Trainer::profiled_step() {
     if (!critic_.empty()) groups.push_back(profiled("critic", critic_));
     groups.push_back(profiled("reward", reward_));
     if (!reference_.empty()) groups.push_back(profiled("reference", reference_));
-    if (!teacher_.empty()) groups.push_back(profiled("teacher", teacher_));
+    for (Teacher& teacher : teachers_) groups.push_back(profiled(teacher.role(), teacher.group));
     return groups;
   });
   runtime::Result<Metrics> metrics = take_step();

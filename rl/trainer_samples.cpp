@@ -179,6 +179,7 @@ Result<Trainer::StepSamples> Trainer::draw_round(std::int64_t round, StepTimer& 
     }
   }
   samples.tasks = std::move(prompts->tasks);
+  for (const std::vector<RewardTask>& tasks : samples.tasks) samples.samples_of.emplace_back(tasks.size(), options_.samples_per_prompt);
   const runtime::Status scored = score(samples, greedy_reports, timer);
   if (!scored.ok()) return scored;
   return samples;
@@ -201,7 +202,6 @@ runtime::Status Trainer::score(StepSamples& samples, const std::vector<RewardRep
   move_reports(*reports, places);
   samples.reports = std::move(*reports);
   samples.scores = select(samples.reports, &RewardReport::scores);
-  for (const std::vector<RewardTask>& tasks : samples.tasks) samples.samples_of.emplace_back(tasks.size(), options_.samples_per_prompt);
   timer.lap("reward");
   if (!options_.rollout_folder.empty()) samples.extras = extras_of(samples.reports);
   if (runtime::Status taken = take_components(samples); !taken.ok()) return taken;
@@ -265,7 +265,8 @@ runtime::Status Trainer::leave_out_unscored(StepSamples& samples) {
   for (std::size_t worker = 0; worker < left_out.size(); ++worker) {
     samples.samples_of[worker] = count_kept(left_out[worker], samples.tasks[worker].size(), samples_per_prompt, fewest);
   }
-  for (auto [group, scores] : {std::pair{&reference_, &samples.references}, std::pair{&teacher_, &samples.taught}}) {
+  // Of what several teachers say together any of them can.
+  for (auto [group, scores] : {std::pair{&reference_, &samples.references}, std::pair{teachers_.empty() ? nullptr : &teachers_.front().group, &samples.taught}}) {
     if (scores->empty()) continue;
     auto rest = group->fetch(&ReferenceActor::without, split(samples.batches), split(select(*scores, &Referenced::logprobs)), split(select(*scores, &Referenced::kl_penalties)), split(left_out));
     if (!rest.ok()) return rest.status();

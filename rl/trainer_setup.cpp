@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstdio>
-#include <cstdlib>
 #include <future>
 #include <utility>
 
@@ -32,12 +31,6 @@ using runtime::split;
 using runtime::Status;
 
 constexpr const char* kWarmStartFolder = "warm_start";
-
-std::int64_t console_width() {
-  const char* columns = std::getenv("COLUMNS");
-  const std::int64_t width = columns != nullptr ? std::atoll(columns) : 0;
-  return width > 20 ? width - 1 : 100;
-}
 
 }  // namespace
 
@@ -102,7 +95,7 @@ Status Trainer::start_all() {
     adapter_ = folder.empty() ? folder : fs::absolute(folder);
   }
   if (options_.distills) {
-    if (const Status found = find_teacher(*policy_options); !found.ok()) return found;
+    if (const Status found = find_teachers(*policy_options); !found.ok()) return found;
   }
   Result<Config> found = with_reward_models_found(config_);
   if (!found.ok()) return found.status();
@@ -126,7 +119,7 @@ Status Trainer::start_all() {
   status = start_policy(*slots);
   if (status.ok() && options_.rollout_workers) status = start_rollouts();
   if (status.ok() && options_.uses_critic()) status = start_critic();
-  if (status.ok() && options_.distills) status = start_teacher();
+  if (status.ok() && options_.distills) status = start_teachers();
   const Status reward_status = reward.get();
   if (status.ok()) status = reward_status;
   if (status.ok() && *checkpoint) status = restore(**checkpoint);
@@ -150,6 +143,12 @@ Status Trainer::open_data(std::int64_t workers) {
                                  .shuffle = options_.shuffle,
                                  .shuffle_seed = options_.shuffle_seed,
                                  .with_prompts = !reward_models(config_).empty()};
+  if (teachers_.size() > 1) {
+    const Result<std::string> column = config_.get_string("distillation.teacher_key");
+    if (!column.ok()) return column.status();
+    feed_options.teacher_column = *column;
+    for (const Teacher& teacher : teachers_) feed_options.teachers.push_back(teacher.named.rows);
+  }
   if (const Status chosen = choose_order(feed_options); !chosen.ok()) return chosen;
   const Result<std::optional<AgentOptions>> agent = AgentOptions::from_config(config_);
   if (!agent.ok()) return agent.status();
@@ -180,6 +179,7 @@ Status Trainer::open_data(std::int64_t workers) {
     const Result<std::optional<DatasetOptions>> demonstrations = dataset_options(config_, Split::kDemonstrations);
     if (!demonstrations.ok()) return demonstrations.status();
     PromptFeedOptions warm_options = feed_options;
+    warm_options.teachers.clear();
     warm_options.adaptive.reset();
     warm_options.python_sampler = {};
     warm_options.batch_prompts = warm_options.mini_batch_prompts = options_.warm_start.batch_rows;
@@ -202,6 +202,7 @@ Status Trainer::open_data(std::int64_t workers) {
   feed_options.batch_prompts = at_a_time < 1 ? rows->size() : std::min(at_a_time, rows->size());
   feed_options.mini_batch_prompts = feed_options.batch_prompts;
   feed_options.shuffle = false;
+  feed_options.teachers.clear();
   feed_options.adaptive.reset();
   feed_options.python_sampler = {};
   feed = PromptFeed::create(config_, **validation, feed_options);
@@ -308,7 +309,7 @@ Status Trainer::open_logs() {
     if (!lock.ok()) return lock.status();
     sample_locks_.push_back(std::move(*lock));
   }
-  const ConsoleOptions console{.interval = options_.log_interval, .bar = ::isatty(STDOUT_FILENO) == 1, .width = console_width()};
+  const ConsoleOptions console = ConsoleOptions::of_stdout(options_.log_interval);
   auto log = open_metric_log({.loggers = options_.loggers,
                               .folder = options_.folder,
                               .last_step = steps_done_,

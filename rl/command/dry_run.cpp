@@ -15,6 +15,7 @@
 #include "rl/text/tokenizer.h"
 #include "rl/train/memory_plan.h"
 #include "rl/train/reward_model_path.h"
+#include "rl/train/teachers.h"
 #include "rl/train/toy_model.h"
 #include "rl/train/trainer_options.h"
 #include "rl/worker/policy_options.h"
@@ -27,15 +28,12 @@ namespace {
 using runtime::Result;
 using runtime::Status;
 
-constexpr const char* kTeacherPath = "distillation.teacher_models.teacher_model.model_path";
-
 // Keys of which each is right and which contradict each other.
 std::vector<std::string> contradictions(const TrainerOptions& trainer, const SlotOptions& slots, const Config& config) {
   std::vector<std::string> found = trainer.uneven_batches(slots.nodes * slots.per_node);
   const auto given = config.find_string("actor_rollout_ref.model.path");
   if (given.ok() && !given->has_value()) found.push_back("actor_rollout_ref.model.path is not set: there is no model to train");
-  const auto teacher = config.find_string(kTeacherPath);
-  if (trainer.distills && teacher.ok() && !teacher->has_value()) found.push_back(std::string(kTeacherPath) + " is not set: there is no teacher to learn from; name one, or set distillation.enabled=false");
+  if (const auto teachers = teachers_from_config(config); trainer.distills && !teachers.ok()) found.push_back(teachers.status().message());
   return found;
 }
 
@@ -108,13 +106,11 @@ std::vector<MemoryPart> reward_memory(const Config& config, std::int64_t share_t
   return parts;
 }
 
-// Of the teacher, likewise.
-std::vector<MemoryPart> teacher_memory(const Config& config, const ModelConfig& student, const MemoryOptions& scoring, std::ostream& out) {
-  const Result<std::string> name = config.get_string(kTeacherPath);
-  if (!name.ok()) return {};  // a contradiction, and told as one
-  const Result<ModelConfig> model = *name == kToyModelName ? Result<ModelConfig>(student) : ModelConfig::load(*name);
+// Of a teacher, likewise.
+std::vector<MemoryPart> teacher_memory(const std::string& model_name, const ModelConfig& student, const MemoryOptions& scoring, std::ostream& out) {
+  const Result<ModelConfig> model = model_name == kToyModelName ? Result<ModelConfig>(student) : ModelConfig::load(model_name);
   if (model.ok()) return scoring_memory(*model, scoring);
-  out << "  teacher " << *name << ": not counted: " << model.status().message() << "\n";
+  out << "  teacher " << model_name << ": not counted: " << model.status().message() << "\n";
   return {};
 }
 
@@ -203,7 +199,12 @@ Status print_memory(const Config& config, const TrainerOptions& trainer, const P
   }
   const bool on_device = !slots.device.empty() && slots.device != "cpu";
   out << (on_device ? "memory of each process on the host, at its peak:\n" : "memory of each process, at its peak:\n");
-  if (trainer.distills) roles.push_back({.role = "teacher", .workers = workers, .parts = teacher_memory(config, *model, scoring, out), .weights_leave = reference->parameters});
+  const Result<std::vector<NamedTeacher>> teachers = trainer.distills ? teachers_from_config(config) : std::vector<NamedTeacher>();
+  for (const NamedTeacher& teacher : teachers.value_or({})) {  // what is wrong with them is a contradiction, and told as one
+    const Result<std::string> name = config.get_string(teacher.model_key);
+    if (!name.ok()) return name.status();
+    roles.push_back({.role = teacher.rows.empty() ? "teacher" : "teacher " + teacher.name, .workers = workers, .parts = teacher_memory(*name, *model, scoring, out), .weights_leave = reference->parameters});
+  }
   const Result<std::optional<bool>> judges = config.find_bool("reward_model.model.fsdp_config.param_offload");
   if (!judges.ok()) return judges.status();
   roles.push_back({.role = "reward", .workers = workers, .parts = reward_memory(config, share * longest, longest, out), .weights_leave = judges->value_or(false), .beside_others = true});

@@ -135,7 +135,7 @@ Status ConfigBuilder::set(const std::string& written_key, const ordered_json& va
   if (place == nullptr) return invalid_argument("'" + key + "': a part of this path is a value, not a section");
   const KeyInfo* row = keys_.find(key);
   // Null is nobody's batch size: where a key has to have a value, it stands for the default.
-  const bool means_default = value.is_null() && row != nullptr && row->key == key && row->has_default() && !matches_kind(value, row->kind);
+  const bool means_default = value.is_null() && row != nullptr && !row->is_above(key) && row->has_default() && !matches_kind(value, row->kind);
   *place = means_default ? *find_default(keys_, key) : row != nullptr && row->kind == KeyKind::kFloats ? unquoted_list(value) : value;
   config_.origins_[key] = origin;
   if (means_default) {
@@ -212,7 +212,7 @@ std::vector<ConfigBuilder::Judged> ConfigBuilder::judge_keys() {
     const ordered_json* value = config_.find(key);
     if (info == nullptr || value == nullptr) continue;  // added on purpose, or deleted
     const ordered_json* otherwise = default_config.find(key);
-    const bool takes_any_text = info->key == key && info->support == KeySupport::kSupported && info->allowed.empty() &&
+    const bool takes_any_text = !info->is_above(key) && info->support == KeySupport::kSupported && info->allowed.empty() &&
                                 (info->kind == KeyKind::kString || info->kind == KeyKind::kStringOrNull);
     if (takes_any_text && (value->is_number() || value->is_boolean())) {
       *make_place(config_.tree_, key) = value->dump();  // `trainer.experiment_name=7`: a text that looks like something else

@@ -12,7 +12,7 @@ namespace {
 struct Part {
   std::string_view keys;  // one, or a section when it ends in '.'
   std::string_view switched_by;
-  std::string_view on;  // its value, or "" for any
+  std::string_view on;  // its value: `true`, a text, or "" for any
 };
 
 constexpr std::array kParts{
@@ -28,12 +28,13 @@ constexpr std::array kParts{
     Part{"reward.sandbox_fusion.", "reward.sandbox_fusion.url", ""},
     Part{"sample_store.", "sample_store.enable", "true"},
     Part{"trainer.early_stop.", "trainer.early_stop.metric", ""},
+    Part{"trainer.resume_from_path", "trainer.resume_mode", "resume_path"},
 };
 
 bool is_on(const Config& config, const Part& part) {
   const nlohmann::ordered_json* value = config.find(part.switched_by);
   if (value == nullptr) return false;
-  return part.on.empty() ? !is_empty_value(*value) : *value == (part.on == "true");
+  return part.on.empty() ? !is_empty_value(*value) : part.on == "true" ? *value == true : *value == part.on;
 }
 
 bool belongs(std::string_view key, const Part& part) {
@@ -52,10 +53,6 @@ bool is_true(const Config& config, std::string_view key) {
 
 // What else does not do what verl's user may count on.
 void add_differences(const Config& config, const KeyTable& table, std::vector<std::string>& notes) {
-  const nlohmann::ordered_json* resumed = config.find("trainer.resume_from_path");
-  if (resumed != nullptr && !is_empty_value(*resumed) && !is_text(config, "trainer.resume_mode", "resume_path")) {
-    notes.emplace_back("without effect: trainer.resume_from_path (trainer.resume_mode is not resume_path)");
-  }
   if (table.command() != "train") return;
   const nlohmann::ordered_json* warmup = config.find("trainer.critic_warmup");
   if (warmup != nullptr && warmup->is_number() && *warmup > 0 && !is_text(config, "algorithm.adv_estimator", "gae")) {
@@ -79,7 +76,7 @@ std::vector<std::string> idle_key_notes(const Config& config, const KeyTable& ta
     if (table.find(part.switched_by) == nullptr || is_on(config, part)) continue;  // another command's; on
     std::string idle;
     for (const std::string& key : set_keys) {
-      if (belongs(key, part)) idle += (idle.empty() ? "" : ", ") + key;
+      if (belongs(key, part) && !is_empty_value(*config.find(key))) idle += (idle.empty() ? "" : ", ") + key;
     }
     if (idle.empty()) continue;
     notes.push_back("without effect: " + idle + " (" + std::string(part.switched_by) + " is not " + (part.on.empty() ? "set" : std::string(part.on)) + ")");

@@ -140,7 +140,7 @@ bool has_no_number(const ordered_json& value) {
 Judgement judge_key(const KeyInfo& info, std::string_view key, const ordered_json& value, const ordered_json& default_value) {
   using Verdict = Judgement::Verdict;
   const std::string name(key);
-  const bool below_map = info.key != key;
+  const bool below_map = info.is_above(key);
   if (info.support == KeySupport::kSupported) {
     if (equal_values(value, default_value)) return {};  // null where null is the default, say
     if (has_no_number(value)) return {Verdict::kInvalid, name + ": expected a finite number, got " + describe_value(value)};

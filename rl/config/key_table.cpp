@@ -1,5 +1,6 @@
 #include "rl/config/key_table.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "rl/config/key_path.h"
@@ -8,6 +9,20 @@
 #include "runtime/core/check.h"
 
 namespace rl {
+namespace {
+
+// The key with each of its parts but the first as `*`.
+std::vector<std::string> patterns_of(std::string_view key) {
+  std::vector<std::string> patterns;
+  for (std::size_t dot = key.find('.'); dot != std::string_view::npos;) {
+    const std::size_t end = key.find('.', dot + 1);
+    patterns.push_back(std::string(key.substr(0, dot + 1)) + "*" + std::string(end == std::string_view::npos ? std::string_view() : key.substr(end)));
+    dot = end;
+  }
+  return patterns;
+}
+
+}  // namespace
 
 KeyTable::KeyTable(std::string_view command, std::initializer_list<Part> parts, std::span<const KeyAlias> aliases) : command_(command), aliases_(aliases) {
   std::map<std::string_view, std::size_t> places;
@@ -33,19 +48,30 @@ KeyTable::KeyTable(std::string_view command, std::initializer_list<Part> parts, 
   }
 }
 
-const KeyInfo* KeyTable::find(std::string_view key) const {
+const KeyInfo* KeyTable::find_row(std::string_view key) const {
   if (const auto row = by_key_.find(key); row != by_key_.end()) return row->second;
+  for (const std::string& pattern : patterns_of(key)) {
+    if (const auto row = by_key_.find(pattern); row != by_key_.end()) return row->second;
+  }
+  return nullptr;
+}
+
+const KeyInfo* KeyTable::find(std::string_view key) const {
+  if (const KeyInfo* row = find_row(key)) return row;
   for (std::size_t dot = key.rfind('.'); dot != std::string_view::npos && dot > 0; dot = key.rfind('.', dot - 1)) {
-    const auto row = by_key_.find(key.substr(0, dot));
-    if (row != by_key_.end() && row->second->kind == KeyKind::kMap) return row->second;
+    const KeyInfo* row = find_row(key.substr(0, dot));
+    if (row != nullptr && row->kind == KeyKind::kMap) return row;
   }
   return nullptr;
 }
 
 bool KeyTable::is_section(std::string_view key) const {
-  const std::string prefix = std::string(key) + ".";
-  const auto row = by_key_.lower_bound(prefix);
-  return row != by_key_.end() && row->first.starts_with(prefix);
+  const auto has_keys = [&](const std::string& prefix) {
+    const auto row = by_key_.lower_bound(prefix);
+    return row != by_key_.end() && row->first.starts_with(prefix);
+  };
+  const std::vector<std::string> patterns = patterns_of(key);
+  return has_keys(std::string(key) + ".") || std::any_of(patterns.begin(), patterns.end(), [&](const std::string& pattern) { return has_keys(pattern + "."); });
 }
 
 std::string KeyTable::canonical(std::string_view key) const {

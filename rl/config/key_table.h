@@ -38,7 +38,7 @@ class KeyTable {
   std::span<const KeyInfo> rows() const { return rows_; }
   std::span<const KeyAlias> aliases() const { return aliases_; }
 
-  /// The row of a key: its own, or the nearest enclosing one of kind kMap. nullptr when the command does not know the key.
+  /// The row of a key: its own, or the nearest enclosing one of kind kMap (KeyInfo::is_above). nullptr when the command does not know the key.
   const KeyInfo* find(std::string_view key) const;
 
   /// Whether `key` is a section that known keys live under.
@@ -54,6 +54,8 @@ class KeyTable {
   const nlohmann::ordered_json& defaults() const { return defaults_; }
 
  private:
+  const KeyInfo* find_row(std::string_view key) const;
+
   std::string_view command_;
   std::vector<KeyInfo> rows_;                          // grouped, for readers
   std::map<std::string_view, const KeyInfo*> by_key_;  // into rows_

@@ -1,6 +1,7 @@
 // Known keys: what each means here. Those of `starling train` are keys.inc.
 #pragma once
 
+#include <algorithm>
 #include <span>
 #include <string>
 #include <string_view>
@@ -21,7 +22,7 @@ enum class KeySupport {
 };
 
 struct KeyInfo {
-  std::string_view key;
+  std::string_view key;  // a part of it that is `*` stands for any one name
   std::string_view default_text;  // Hydra's value grammar; "-" when the default configuration does not have the key
   KeyKind kind;
   KeySupport support;
@@ -29,6 +30,9 @@ struct KeyInfo {
   std::string_view note;
 
   bool has_default() const { return default_text != "-"; }
+
+  /// Of a key that the row was found by: it is inside of the dictionary that the row is about.
+  bool is_above(std::string_view found) const { return std::count(found.begin(), found.end(), '.') > std::count(key.begin(), key.end(), '.'); }
 };
 
 /// An older or colloquial name: a key, or a section when it ends in '.'.

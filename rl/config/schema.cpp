@@ -100,6 +100,12 @@ void place(ordered_json& root, std::string_view path, ordered_json schema) {
   ordered_json* at = &root;
   for (std::size_t start = 0, dot = 0; dot != std::string_view::npos; start = dot + 1) {
     dot = path.find('.', start);
+    if (path.substr(start, dot - start) == "*") {
+      ordered_json& others = (*at)["additionalProperties"];
+      if (!others.is_object()) others = section(true);
+      at = &others;
+      continue;
+    }
     if (!at->contains("properties")) (*at)["properties"] = ordered_json::object();  // of a map that has known keys, too
     ordered_json& members = (*at)["properties"];
     const std::string part(path.substr(start, dot == std::string_view::npos ? dot : dot - start));

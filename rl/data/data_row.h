@@ -26,6 +26,7 @@ struct DataRow {
   std::optional<std::string> response;  // a demonstration, for supervised steps
   std::string where;                    // "train.jsonl:12" or "toy:7", for messages
   std::string agent_name = {};        // the loop that the row asks for; empty: the configured one
+  std::optional<std::string> teacher = {};  // what the row has in the column that chooses among teachers, where that is not the data source's
   std::optional<double> difficulty = {};  // what a `difficulty` beside the prompt or in `extra_info` says; for curricula
   std::optional<Preference> preference = {};  // of rows that are read as preferences
 

@@ -220,6 +220,9 @@ Result<RowMapping> RowMapping::from_config(const Config& config) {
   for (std::size_t i = 0; i < kMediaKeys.size(); ++i) {
     if (config.find(kMediaKeys[i]) != nullptr) mapping.media[i] = read.find_string(kMediaKeys[i]).value_or("");
   }
+  constexpr const char* kTeacherColumn = "distillation.teacher_key";  // of `starling train`
+  if (config.find(kTeacherColumn) != nullptr) mapping.teacher = read.get_string(kTeacherColumn);
+  if (mapping.teacher == "data_source") mapping.teacher.clear();
   mapping.prompt_template = read.find_string("data.prompt_template").value_or("");
   mapping.system_prompt = read.find_string("data.system_prompt").value_or("");
   mapping.answer_after = read.find_string("data.answer_after").value_or("");
@@ -249,6 +252,7 @@ Result<DataRow> map_row(const RawRow& row, const RowMapping& mapping) {
   if (!truth.ok()) return truth.status();
   into.ground_truth = std::move(*truth);
   if (const ordered_json* source = find(row.value, mapping.data_source)) into.data_source = json_as_text(*source);
+  if (const ordered_json* teacher = mapping.teacher.empty() ? nullptr : find(row.value, mapping.teacher)) into.teacher = json_as_text(*teacher);
   if (const ordered_json* extra = find(row.value, "extra_info")) into.extra = *extra;
   const ordered_json* difficulty = find(row.value, "difficulty");
   if (difficulty == nullptr) difficulty = find(into.extra, "difficulty");

@@ -28,6 +28,7 @@ struct RowMapping {
   std::string answer;             // otherwise verl's reward_model.ground_truth, or ground_truth, answer, solution, target
   std::string response;           // otherwise `response`, which a row need not have
   std::string data_source = "data_source";
+  std::string teacher = {};  // of distillation: another column than that of the data source; see DataRow::teacher
   std::string prompt_template;  // "Question: {question}\nAnswer:": what is in braces are columns; {{ and }} are braces
   std::string system_prompt;    // goes before a chat that has none
   std::string answer_after;     // the ground truth is what comes after the last of these: "####" of GSM8K

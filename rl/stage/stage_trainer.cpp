@@ -1,9 +1,6 @@
 #include "rl/stage/stage_trainer.h"
 
-#include <unistd.h>
-
 #include <cmath>
-#include <cstdlib>
 #include <optional>
 #include <string>
 #include <utility>
@@ -23,12 +20,6 @@ using runtime::Result;
 using runtime::Status;
 
 constexpr std::int64_t kStateFormat = 1;
-
-std::int64_t console_width() {
-  const char* columns = std::getenv("COLUMNS");
-  const std::int64_t width = columns != nullptr ? std::atoll(columns) : 0;
-  return width > 20 ? width - 1 : 100;
-}
 
 }  // namespace
 
@@ -96,7 +87,7 @@ Result<std::unique_ptr<StageTrainer>> StageTrainer::create(runtime::Runtime& run
 Status StageTrainer::open_logs() {
   const Status written = write_file_atomically(options().folder / "config.yaml", setup_.config.to_yaml());
   if (!written.ok()) return written;
-  const ConsoleOptions console{.interval = options().log_interval, .bar = ::isatty(STDOUT_FILENO) == 1, .width = console_width()};
+  const ConsoleOptions console = ConsoleOptions::of_stdout(options().log_interval);
   auto log = open_metric_log({.loggers = options().loggers,
                               .folder = options().folder,
                               .last_step = steps_done_,

@@ -20,7 +20,7 @@ constexpr const char* kWarmup = "trainer.v1.colocate_async.num_warmup_batches";
 constexpr const char* kThreshold = "trainer.v1.sampler.max_off_policy_threshold";
 constexpr const char* kStrategy = "trainer.v1.sampler.max_off_policy_strategy";
 
-constexpr std::uint32_t kMagic = 0x53505231;  // "SPR1": partial rollouts, format 1
+constexpr std::uint32_t kMagic = 0x53505232;  // "SPR2": partial rollouts, format 2
 
 struct File {
   std::uint32_t magic = kMagic;

@@ -84,6 +84,7 @@ Result<std::unique_ptr<PromptFeed>> PromptFeed::create(const Config& config, con
                                        " has to hold the response too: lower data.max_prompt_length");
     }
     if (const runtime::Status known = check_vocabulary(*ids, options.vocabulary, feed->tokenizer_, read->where); !known.ok()) return known;
+    if (const auto teacher = feed->teacher_of(*read); !teacher.ok()) return teacher.status();
     if (!options.demonstrations) continue;
     if (const auto response = feed->demonstration_ids(*read); !response.ok()) return response.status();
   }
@@ -102,10 +103,12 @@ Result<StepPrompts> PromptFeed::make(const std::vector<std::int64_t>& rows, std:
       if (!row.ok()) return row.status();
       const Result<std::vector<std::int32_t>> ids = builder_->ids(*row);
       if (!ids.ok()) return ids.status();
+      Result<std::string> teacher = teacher_of(*row);
+      if (!teacher.ok()) return teacher.status();
       batch.ids.append(*ids);
       if (options_.conversations) batch.contexts.push_back(conversation_context(*row, options_.whole_rows));
       batch.seeds.push_back(mix(options_.sampling_seed, step, static_cast<std::uint64_t>(first + index)));
-      tasks.push_back({row->data_source, row->ground_truth, row->where, row->extra.is_null() ? std::string() : row->extra.dump(), options_.with_prompts ? row->prompt.dump() : std::string()});
+      tasks.push_back({row->data_source, row->ground_truth, row->where, row->extra.is_null() ? std::string() : row->extra.dump(), options_.with_prompts ? row->prompt.dump() : std::string(), std::move(*teacher)});
     }
   }
   return prompts;
@@ -133,6 +136,16 @@ Result<std::vector<StepPrompts>> PromptFeed::all() const {
     batches.push_back(std::move(*prompts));
   }
   return batches;
+}
+
+Result<std::string> PromptFeed::teacher_of(const DataRow& row) const {
+  if (options_.teachers.empty()) return std::string();
+  const std::string key = options_.teacher_column == "data_source" ? row.data_source : row.teacher.value_or("");
+  if (std::find(options_.teachers.begin(), options_.teachers.end(), key) != options_.teachers.end()) return key;
+  std::string known;
+  for (const std::string& teacher : options_.teachers) known += (known.empty() ? "" : ", ") + teacher;
+  return runtime::invalid_argument(row.where + ": its '" + options_.teacher_column + "' (distillation.teacher_key) " + (key.empty() ? "is empty" : "is '" + key + "'") + ", and there are teachers for " + known +
+                                   ": set distillation.teacher_models.NAME.key and .model_path of one for it, or leave such rows out");
 }
 
 Result<std::vector<std::int32_t>> PromptFeed::demonstration_ids(const DataRow& row) const {

@@ -49,6 +49,8 @@ struct PromptFeedOptions {
   bool conversations = false;              // PromptBatch::contexts, for several turns
   bool whole_rows = false;                 // and all of the row in them, for a user's own agent loops
   bool with_prompts = false;  // RewardTask::prompt, for a reward model
+  std::string teacher_column = "data_source";  // with several teachers: what says which of them a row is for
+  std::vector<std::string> teachers = {};      // NamedTeacher::rows of each; empty: there is one or none, and rows need not say
   bool demonstrations = false;  // next_demonstrations() is what is asked for: responses are looked at beside prompts
 };
 
@@ -61,7 +63,7 @@ class PromptFeed {
  public:
   /// `dataset` says which rows. Every prompt of a data set of up to kRowsCheckedMax rows is encoded once here, so that one that is too
   /// long is found before the first step. Errors: those of Dataset::load, Tokenizer::load, PromptBuilder; kInvalidArgument: fewer rows
-  /// than a batch.
+  /// than a batch, a row for no teacher.
   static runtime::Result<std::unique_ptr<PromptFeed>> create(const Config& config, const DatasetOptions& dataset, const PromptFeedOptions& options);
 
   PromptFeed(const PromptFeed&) = delete;
@@ -97,6 +99,7 @@ class PromptFeed {
  private:
   PromptFeed(const PromptFeedOptions& options, Tokenizer tokenizer) : options_(options), tokenizer_(std::move(tokenizer)) {}
   runtime::Result<StepPrompts> make(const std::vector<std::int64_t>& rows, std::uint64_t step, std::int64_t first = 0) const;
+  runtime::Result<std::string> teacher_of(const DataRow& row) const;
   runtime::Result<std::vector<std::int32_t>> demonstration_ids(const DataRow& row) const;
 
   PromptFeedOptions options_;

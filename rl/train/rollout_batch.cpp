@@ -188,4 +188,23 @@ runtime::Result<std::vector<float>> token_values_without(const RolloutBatch& bat
   return kept;
 }
 
+runtime::Status put_token_values(const RolloutBatch& batch, std::span<const float> of_kept, const std::vector<std::uint8_t>& left_out, std::span<float> values) {
+  const runtime::Result<std::vector<float>> present = token_values_without(batch, values, left_out);
+  if (!present.ok()) return present.status();
+  if (present->size() != of_kept.size()) {
+    return runtime::invalid_argument("rollout batch: " + std::to_string(of_kept.size()) + " numbers for " + std::to_string(present->size()) + " learned tokens");
+  }
+  auto from = of_kept.begin();
+  auto to = values.begin();
+  for (std::int64_t sample = 0; sample < batch.samples(); ++sample) {
+    const std::int64_t tokens = batch.learned_tokens(sample);
+    if (left_out[static_cast<std::size_t>(sample)] == 0) {
+      std::copy(from, from + tokens, to);
+      from += tokens;
+    }
+    to += tokens;
+  }
+  return {};
+}
+
 }  // namespace rl

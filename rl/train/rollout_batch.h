@@ -92,8 +92,9 @@ struct RewardTask {
   std::string where;       // the row, for messages
   std::string extra_info;  // JSON, or empty
   std::string prompt = {};  // JSON, see ScoreRequest; empty unless a reward model asks for it
+  std::string teacher = {};  // NamedTeacher::rows of the one that scores its samples; empty unless there are several
 
-  auto fields() { return std::tie(data_source, ground_truth, where, extra_info, prompt); }
+  auto fields() { return std::tie(data_source, ground_truth, where, extra_info, prompt, teacher); }
   bool operator==(const RewardTask&) const = default;
 };
 
@@ -143,6 +144,9 @@ runtime::Result<RolloutBatch> without_samples(const RolloutBatch& batch, const s
 
 /// Of numbers per learned token of `batch` those of the samples that without_samples() keeps. kInvalidArgument: another size than there are samples or tokens.
 runtime::Result<std::vector<float>> token_values_without(const RolloutBatch& batch, std::span<const float> values, const std::vector<std::uint8_t>& left_out);
+
+/// The reverse of token_values_without(): puts the numbers of samples with a 0 in `left_out` into `values`, which has those of all. Errors likewise.
+runtime::Status put_token_values(const RolloutBatch& batch, std::span<const float> of_kept, const std::vector<std::uint8_t>& left_out, std::span<float> values);
 
 /// Prompts with the responses to learn, for supervised steps.
 struct DemonstrationBatch {

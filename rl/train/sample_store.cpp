@@ -16,7 +16,7 @@ namespace {
 using runtime::Result;
 using runtime::Status;
 
-constexpr std::uint32_t kMagic = 0x53475231;  // "SGR1": groups of samples, format 1
+constexpr std::uint32_t kMagic = 0x53475232;  // "SGR2": groups of samples, format 2
 
 struct File {
   std::uint32_t magic = kMagic;

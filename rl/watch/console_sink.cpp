@@ -1,8 +1,11 @@
 #include "rl/watch/console_sink.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <cerrno>
 #include <cmath>
+#include <cstdlib>
 
 namespace rl {
 namespace {
@@ -36,6 +39,12 @@ std::string clock_text(double seconds) {
 }
 
 }  // namespace
+
+ConsoleOptions ConsoleOptions::of_stdout(std::int64_t interval) {
+  const char* columns = std::getenv("COLUMNS");
+  const std::int64_t width = columns != nullptr ? std::atoll(columns) : 0;
+  return {.interval = interval, .bar = ::isatty(STDOUT_FILENO) == 1, .width = width > 20 ? width - 1 : 100};
+}
 
 ConsoleSink::ConsoleSink(std::FILE* out, const ConsoleOptions& options)
     : out_(out), options_(options), begin_(std::chrono::steady_clock::now()) {}

@@ -15,6 +15,9 @@ struct ConsoleOptions {
   std::int64_t interval = 1;  // print every so many steps; the first and the last always
   bool bar = false;           // draw a progress bar below the lines
   std::int64_t width = 100;   // of the bar's line, in columns
+
+  /// With a bar where that is a terminal, as wide as $COLUMNS says.
+  static ConsoleOptions of_stdout(std::int64_t interval);
 };
 
 /// One line a step, "step:3/10 - epoch:0 - actor/pg_loss:0.0123 - ...": the metrics that people watch first, in a fixed order, and

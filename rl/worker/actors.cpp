@@ -204,6 +204,28 @@ Result<Referenced> ReferenceActor::score(const RolloutBatch& batch) {
   return Referenced{.logprobs = std::move(*ref), .kl_penalties = scores->kl_penalties};
 }
 
+Result<Referenced> ReferenceActor::score_some(const RolloutBatch& batch, const std::vector<std::uint8_t>& left_out, const std::vector<float>& so_far, const std::vector<double>& penalties_so_far) {
+  const CallSpan span("score_some");
+  const Result<RolloutBatch> own = without_samples(batch, left_out);
+  if (!own.ok()) return own.status();
+  const auto samples = static_cast<std::size_t>(batch.samples());
+  std::vector<float> logprobs = so_far.empty() ? std::vector<float>(static_cast<std::size_t>(batch.learned_before(batch.samples()))) : so_far;
+  Referenced referenced{.logprobs = {}, .kl_penalties = penalties_so_far.empty() ? std::vector<double>(samples) : penalties_so_far};
+  if (referenced.kl_penalties.size() != samples) return runtime::invalid_argument("teacher: " + std::to_string(referenced.kl_penalties.size()) + " KL penalties for " + std::to_string(samples) + " samples");
+  if (own->samples() > 0) {
+    const Result<ReferenceScores> scores = worker_->score(*own);
+    if (!scores.ok()) return scores.status();
+    if (const Status put = put_token_values(batch, scores->logprobs, left_out, logprobs); !put.ok()) return put;
+    for (std::size_t sample = 0, next = 0; sample < samples; ++sample) {
+      if (left_out[sample] == 0) referenced.kl_penalties[sample] = scores->kl_penalties[next++];
+    }
+  }
+  Result<runtime::ObjectRef<std::vector<float>>> ref = runtime_.put(logprobs);
+  if (!ref.ok()) return ref.status();
+  referenced.logprobs = std::move(*ref);
+  return referenced;
+}
+
 Result<Referenced> ReferenceActor::without(const RolloutBatch& batch, const std::vector<float>& logprobs, const std::vector<double>& kl_penalties, const std::vector<std::uint8_t>& left_out) {
   const CallSpan span("without");
   const Result<std::vector<float>> kept = token_values_without(batch, logprobs, left_out);
@@ -257,7 +279,7 @@ void register_training_actors(runtime::Runtime& runtime) {
                                       runtime::method(&PolicyActor::write_snapshot, {.concurrency_group = kSavingCalls}));
   runtime.register_actor<CriticActor>(CriticActor::kName, &CriticActor::estimate, &CriticActor::update, &CriticActor::check_weights, &CriticActor::save, &CriticActor::load, &CriticActor::take_snapshot, &CriticActor::begin_profile, &CriticActor::end_profile,
                                       runtime::method(&CriticActor::write_snapshot, {.concurrency_group = kSavingCalls}));
-  runtime.register_actor<ReferenceActor>(ReferenceActor::kName, &ReferenceActor::score, &ReferenceActor::without, &ReferenceActor::begin_profile, &ReferenceActor::end_profile);
+  runtime.register_actor<ReferenceActor>(ReferenceActor::kName, &ReferenceActor::score, &ReferenceActor::score_some, &ReferenceActor::without, &ReferenceActor::begin_profile, &ReferenceActor::end_profile);
   runtime.register_actor<RewardActor>(RewardActor::kName, &RewardActor::score, &RewardActor::prepares, &RewardActor::prepare, &RewardActor::texts, &RewardActor::without, &RewardActor::begin_profile, &RewardActor::end_profile);
 }
 

@@ -161,6 +161,8 @@ class ReferenceActor {
   ReferenceActor(runtime::Runtime& runtime, std::unique_ptr<ReferenceWorker> worker) : runtime_(runtime), worker_(std::move(worker)) {}
 
   runtime::Result<Referenced> score(const RolloutBatch& batch);
+  /// One of several teachers: score() of the samples with a 0 in `left_out`, beside `so_far`, what those before it said of all; empty: it is the first.
+  runtime::Result<Referenced> score_some(const RolloutBatch& batch, const std::vector<std::uint8_t>& left_out, const std::vector<float>& so_far, const std::vector<double>& penalties_so_far);
   /// What score() said of `batch`, of the samples that RewardActor::without() keeps.
   runtime::Result<Referenced> without(const RolloutBatch& batch, const std::vector<float>& logprobs, const std::vector<double>& kl_penalties, const std::vector<std::uint8_t>& left_out);
   profile::ProfileStarted begin_profile(const profile::ProfileRequest& request) { return begin_actor_profile(request); }

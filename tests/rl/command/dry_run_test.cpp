@@ -86,6 +86,12 @@ TEST(DryRun, ATeacherTakesMemoryAndMustBeNamed) {
   EXPECT_TRUE(has(tell({"distillation.enabled=true", path + "=/no/such/teacher"}).text, "teacher /no/such/teacher: not counted"));
   EXPECT_TRUE(has(tell({"distillation.enabled=true"}).error, path + " is not set"));
   EXPECT_FALSE(has(tell({path + "=toy"}).text, "teacher x"));
+  std::vector<std::string> several = {"distillation.enabled=true"};
+  for (const std::string name : {"one", "two"}) several.insert(several.end(), {"distillation.teacher_models." + name + ".model_path=toy", "distillation.teacher_models." + name + ".key=" + name});
+  EXPECT_TRUE(has(tell(several).text, "teacher one x 1: ")) << tell(several).text;
+  EXPECT_TRUE(has(tell(several).text, "teacher two x 1: ")) << tell(several).text;
+  several.pop_back();
+  EXPECT_TRUE(has(tell(several).error, "distillation.teacher_models.two.key is not set")) << tell(several).error;
 }
 
 TEST(DryRun, KeysThatContradictEachOtherAreNamedTogether) {

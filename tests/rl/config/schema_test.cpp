@@ -15,6 +15,10 @@ nlohmann::ordered_json schema_of(const nlohmann::ordered_json& root, std::string
   for (std::size_t start = 0, dot = 0; dot != std::string_view::npos; start = dot + 1) {
     dot = key.find('.', start);
     const std::string part(key.substr(start, dot == std::string_view::npos ? dot : dot - start));
+    if (part == "*" && at->contains("additionalProperties") && at->at("additionalProperties").is_object()) {
+      at = &at->at("additionalProperties");
+      continue;
+    }
     if (!at->contains("properties") || !at->at("properties").contains(part)) return nullptr;
     at = &at->at("properties").at(part);
   }

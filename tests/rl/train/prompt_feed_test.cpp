@@ -51,6 +51,30 @@ TEST_F(PromptFeedTest, CutsAStepOverTheWorkers) {
   EXPECT_EQ((*feed)->batches_per_epoch(), 2);
 }
 
+TEST_F(PromptFeedTest, OfSeveralTeachersARowHasTheOneOfItsKey) {
+  const fs::path file = folder_ / "teachers.jsonl";
+  const auto open_with = [&](const std::string& rows, const std::string& column) {
+    std::ofstream(file) << rows;
+    const Config read = config({"data.dataset_name=null", "data.train_files=" + file.string(), "distillation.teacher_key=" + column});
+    const auto dataset = dataset_options(read, Split::kTrain);
+    EXPECT_TRUE(dataset.ok());
+    return PromptFeed::create(read, **dataset, {.model = folder_, .batch_prompts = 2, .mini_batch_prompts = 2, .shuffle = false, .teacher_column = column, .teachers = {"a", "7"}});
+  };
+  for (const std::string column : {"data_source", "kind"}) {
+    auto feed = open_with("{\"prompt\":\"ab\",\"answer\":\"b\",\"" + column + "\":\"a\"}\n{\"prompt\":\"cd\",\"answer\":\"d\",\"" + column + "\":7}\n", column);
+    ASSERT_TRUE(feed.ok()) << feed.status().to_string();
+    const auto prompts = (*feed)->next(1);
+    ASSERT_TRUE(prompts.ok());
+    EXPECT_EQ(prompts->tasks[0][0].teacher, "a");
+    EXPECT_EQ(prompts->tasks[0][1].teacher, "7");
+  }
+  EXPECT_EQ((*open(config()))->next(1)->tasks[0][0].teacher, "") << "one teacher or none";
+  auto feed = open_with("{\"prompt\":\"ab\",\"kind\":\"a\"}\n{\"prompt\":\"cd\",\"kind\":\"b\"}\n", "kind");
+  EXPECT_NE(feed.status().message().find("teachers.jsonl:2: its 'kind' (distillation.teacher_key) is 'b', and there are teachers for a, 7"), std::string::npos) << feed.status().message();
+  feed = open_with("{\"prompt\":\"ab\"}\n{\"prompt\":\"cd\"}\n", "kind");
+  EXPECT_NE(feed.status().message().find("teachers.jsonl:1: its 'kind' (distillation.teacher_key) is empty"), std::string::npos) << feed.status().message();
+}
+
 TEST_F(PromptFeedTest, SeedsDifferByPromptAndStepButNotByWorker) {
   auto two = open(config());
   auto one = open(config(), 4, 1);

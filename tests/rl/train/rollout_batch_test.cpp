@@ -85,6 +85,22 @@ TEST(RolloutBatch, NumbersPerTokenGoWithTheirSamples) {
   EXPECT_EQ(*token_values_without(batch, std::vector<float>{1, 3}, {1, 0}), std::vector<float>{3});
 }
 
+TEST(RolloutBatch, NumbersPerTokenComeBackToTheirSamples) {
+  RolloutBatch batch = two_samples();
+  std::vector<float> values = {1, 2, 3};
+  ASSERT_TRUE(put_token_values(batch, std::vector<float>{7, 8}, {1, 0}, values).ok());
+  EXPECT_EQ(values, (std::vector<float>{1, 7, 8}));
+  ASSERT_TRUE(put_token_values(batch, std::vector<float>{9}, {0, 1}, values).ok());
+  EXPECT_EQ(values, (std::vector<float>{9, 7, 8}));
+  EXPECT_FALSE(put_token_values(batch, std::vector<float>{9, 9}, {0, 1}, values).ok());
+  EXPECT_FALSE(put_token_values(batch, std::vector<float>{9}, {0}, values).ok());
+  batch.response_mask = {1, 0, 1};
+  batch.logprobs = {-1, -3};
+  values = {1, 3};
+  ASSERT_TRUE(put_token_values(batch, std::vector<float>{5}, {1, 0}, values).ok());
+  EXPECT_EQ(values, (std::vector<float>{1, 5}));
+}
+
 TEST(RolloutBatch, SummaryHasScalarsPerSample) {
   const RolloutSummary summary = summarize(two_samples());
   EXPECT_EQ(summary.prompt_tokens, (std::vector<std::int64_t>{3, 3}));

@@ -100,6 +100,48 @@ TEST_F(DistillationTest, TwoWorkersTakeTheStepsOfOne) {
   }
 }
 
+// Of a student that does not change, and a teacher that is the student itself for some rows: what the other teacher says of the rest is all there is.
+TEST_F(DistillationTest, OfSeveralTeachersEachScoresTheSamplesOfItsRows) {
+  fs::create_directories(folder_);
+  const fs::path data = folder_ / "rows.jsonl";
+  std::ofstream rows(data);
+  for (int i = 0; i < 8; ++i) rows << R"({"prompt":"ab","answer":"b","data_source":")" << (i % 3 == 0 ? "maths" : "code") << "\"}\n";
+  rows.close();
+  const std::string common = kOnPolicy + "data.dataset_name=null data.train_files=" + data.string() + " reward.rule=exact actor_rollout_ref.actor.optim.lr=0 trainer.total_training_steps=2 trainer.cpus_per_worker=1 ";
+  const auto kl_with = [&](const std::string& maths, const std::string& code, const std::string& name, const std::string& more) {
+    const std::string models = " distillation.teacher_models.";
+    const Outcome run = train("distillation.enabled=true " + common + models + "first.model_path=" + maths + models + "first.key=maths" + models + "second.model_path=" + code + models + "second.key=code " + more +
+                              " trainer.default_local_dir=" + (folder_ / name).string());
+    EXPECT_EQ(run.code, 0) << run.output;
+    std::vector<double> kl;
+    for (const nlohmann::json& step : steps_of(folder_ / name)) kl.push_back(step.at("distillation/kl").get<double>());
+    return kl;
+  };
+  const Outcome alone = distill(common, "alone");
+  ASSERT_EQ(alone.code, 0) << alone.output;
+  const std::vector<nlohmann::json> steps = steps_of(folder_ / "alone");
+  const std::vector<double> of_maths = kl_with(teacher(), model(), "maths", ""), of_code = kl_with(model(), teacher(), "code", "trainer.n_gpus_per_node=2");
+  ASSERT_EQ(steps.size(), 2u);
+  ASSERT_EQ(of_maths.size(), 2u);
+  ASSERT_EQ(of_code.size(), 2u);
+  for (std::size_t step = 0; step < 2; ++step) {
+    EXPECT_GT(of_maths[step], 0.01);
+    EXPECT_GT(of_code[step], 0.01);
+    EXPECT_NEAR(of_maths[step] + of_code[step], steps[step].at("distillation/kl").get<double>(), 1e-4) << "in step " << step + 1;
+  }
+}
+
+TEST_F(DistillationTest, ARowForNoTeacherIsToldBeforeAnyStep) {
+  const std::string models = " distillation.teacher_models.";
+  const Outcome run = train("distillation.enabled=true" + models + "first.model_path=" + model() + models + "first.key=toy" + models + "second.model_path=" + model() + models + "second.key=other trainer.total_training_steps=1");
+  EXPECT_EQ(run.code, 0) << run.output;
+  const Outcome none = train("distillation.enabled=true" + models + "first.model_path=" + model() + models + "first.key=maths" + models + "second.model_path=" + model() + models + "second.key=code trainer.default_local_dir=" +
+                             (folder_ / "none").string());
+  EXPECT_NE(none.code, 0);
+  EXPECT_NE(none.output.find("its 'data_source' (distillation.teacher_key) is 'toy', and there are teachers for maths, code"), std::string::npos) << none.output;
+  EXPECT_EQ(numbers(folder_ / "none").size(), 0u);
+}
+
 TEST_F(DistillationTest, ATeacherThatDoesNotFitIsToldBeforeAnyStep) {
   Outcome run = train("distillation.enabled=true");
   EXPECT_NE(run.code, 0);
