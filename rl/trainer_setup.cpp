@@ -169,10 +169,12 @@ Status Trainer::open_data(std::int64_t workers) {
   Result<LrScheduleOptions> schedule = lr_schedule_from_config(config_, kActorRole, scheduled);
   if (!schedule.ok()) return schedule.status();
   lr_schedule_ = *schedule;
+  if (const auto note = schedule_note(lr_schedule_, total_steps_)) LOG(warn, "actor_rollout_ref.actor.optim.{}", *note);
   if (options_.uses_critic()) {
     schedule = lr_schedule_from_config(config_, kCriticRole, scheduled);
     if (!schedule.ok()) return schedule.status();
     critic_lr_schedule_ = *schedule;
+    if (const auto note = schedule_note(critic_lr_schedule_, total_steps_)) LOG(warn, "critic.optim.{}", *note);
   }
 
   if (options_.warm_start.steps > 0) {

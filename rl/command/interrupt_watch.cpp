@@ -13,6 +13,8 @@
 namespace rl {
 namespace {
 
+constexpr int kSignals[] = {SIGINT, SIGTERM, SIGHUP};
+
 // What a signal handler may touch.
 std::atomic<const std::string*> present_notice{nullptr};
 std::atomic<int> direct{0};     // signals that came here by themselves
@@ -46,15 +48,17 @@ InterruptWatch::InterruptWatch(bool saves)
   action.sa_sigaction = note;
   action.sa_flags = SA_SIGINFO | SA_RESTART;
   ::sigemptyset(&action.sa_mask);
-  ::sigaddset(&action.sa_mask, SIGINT);
-  ::sigaddset(&action.sa_mask, SIGTERM);
-  ::sigaction(SIGINT, &action, nullptr);
-  ::sigaction(SIGTERM, &action, nullptr);
+  for (const int signal : kSignals) ::sigaddset(&action.sa_mask, signal);
+  for (const int signal : kSignals) {
+    struct sigaction present = {};
+    if (signal == SIGHUP && ::sigaction(signal, nullptr, &present) == 0 && present.sa_handler == SIG_IGN) continue;  // of nohup
+    ::sigaction(signal, &action, nullptr);
+    taken_.push_back(signal);
+  }
 }
 
 InterruptWatch::~InterruptWatch() {
-  ::signal(SIGINT, SIG_DFL);
-  ::signal(SIGTERM, SIG_DFL);
+  for (const int signal : taken_) ::signal(signal, SIG_DFL);
   present_notice = nullptr;
 }
 

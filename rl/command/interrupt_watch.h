@@ -1,17 +1,18 @@
-// Ctrl-C and SIGTERM as a wish to stop where nothing is lost.
+// Ctrl-C, SIGTERM and a terminal that is closed as a wish to stop where nothing is lost.
 #pragma once
 
 #include <sys/types.h>
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "rl/train/resume.h"
 #include "runtime/core/result.h"
 
 namespace rl {
 
-/// While it lives the first SIGINT or SIGTERM is noted, and told on stderr; the next one ends the process as it always would. One at a time in a process.
+/// While it lives the first SIGINT, SIGTERM or SIGHUP (unless nohup had it ignored) is noted, and told on stderr; the next one ends the process as it always would. One at a time in a process.
 /// A signal to a group of processes may reach a process twice: by itself, and passed on by the command that started it (pass_on_signal()). These two count as one.
 class InterruptWatch {
  public:
@@ -28,6 +29,7 @@ class InterruptWatch {
 
  private:
   bool saves_;
+  std::vector<int> taken_;  // signals
   std::string notice_;
 };
 

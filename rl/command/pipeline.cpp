@@ -84,7 +84,7 @@ void pass_on(int signal) {
   if (const pid_t child = present_child; child > 0) pass_on_signal(child, signal);
 }
 
-// While it lives, SIGINT and SIGTERM go to the stage that runs, which decides what they are to it, and no further one is begun. One at a time in a process.
+// While it lives, SIGINT, SIGTERM and SIGHUP (unless it is ignored) go to the stage that runs, which decides what they are to it, and no further one is begun. One at a time in a process.
 class SignalRelay {
  public:
   SignalRelay() {
@@ -93,6 +93,8 @@ class SignalRelay {
     forward.sa_handler = pass_on;
     ::sigaction(SIGINT, &forward, &interrupt_);
     ::sigaction(SIGTERM, &forward, &terminate_);
+    ::sigaction(SIGHUP, nullptr, &hang_up_);
+    if (hang_up_.sa_handler != SIG_IGN) ::sigaction(SIGHUP, &forward, nullptr);
   }
   ~SignalRelay() { restore(); }
   SignalRelay(const SignalRelay&) = delete;
@@ -102,10 +104,11 @@ class SignalRelay {
   void restore() const {
     ::sigaction(SIGINT, &interrupt_, nullptr);
     ::sigaction(SIGTERM, &terminate_, nullptr);
+    ::sigaction(SIGHUP, &hang_up_, nullptr);
   }
 
  private:
-  struct sigaction interrupt_ = {}, terminate_ = {};
+  struct sigaction interrupt_ = {}, terminate_ = {}, hang_up_ = {};
 };
 
 // Runs `starling-rl ARGUMENTS` to its end, in this group of processes, so that what stops, continues or kills the group does it to the stage, too. If this process alone is killed, the
@@ -120,11 +123,10 @@ Status run_child(const std::vector<std::string>& arguments, const SignalRelay* r
   for (std::string& text : texts) argv.push_back(text.data());
   argv.push_back(nullptr);
   std::cout.flush();
-  sigset_t both, mask;
-  ::sigemptyset(&both);
-  ::sigaddset(&both, SIGINT);
-  ::sigaddset(&both, SIGTERM);
-  ::pthread_sigmask(SIG_BLOCK, &both, &mask);  // until it is known whom to pass them on to
+  sigset_t held, mask;
+  ::sigemptyset(&held);
+  for (const int signal : {SIGINT, SIGTERM, SIGHUP}) ::sigaddset(&held, signal);
+  ::pthread_sigmask(SIG_BLOCK, &held, &mask);  // until it is known whom to pass them on to
   if (interrupted) {
     ::pthread_sigmask(SIG_SETMASK, &mask, nullptr);
     return runtime::cancelled("interrupted");

@@ -73,6 +73,7 @@ Result<std::unique_ptr<StageTrainer>> StageTrainer::create(runtime::Runtime& run
   const Result<LrScheduleOptions> schedule = lr_schedule_from_config(config, kStageRole, kept.length.scheduled(steps_an_epoch));
   if (!schedule.ok()) return schedule.status();
   trainer->lr_schedule_ = *schedule;
+  if (const auto note = schedule_note(trainer->lr_schedule_, trainer->total_steps_)) LOG(warn, "optim.{}", *note);
 
   const Result<WorkerSlots> slots = reserve_slots(runtime, *slot_options);
   if (!slots.ok()) return slots.status();

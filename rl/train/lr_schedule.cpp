@@ -45,4 +45,9 @@ runtime::Result<LrScheduleOptions::Kind> parse_lr_schedule(std::string_view name
   return runtime::invalid_argument("no learning-rate schedule '" + std::string(name) + "': use constant, linear, cosine or wsd");
 }
 
+std::optional<std::string> schedule_note(const LrScheduleOptions& options, std::int64_t steps) {
+  if (options.warmup_steps <= steps) return std::nullopt;
+  return "lr_warmup_steps=" + std::to_string(options.warmup_steps) + ": the run has " + std::to_string(steps) + " steps, and its learning rate never gets to its peak";
+}
+
 }  // namespace rl

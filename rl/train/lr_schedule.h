@@ -2,6 +2,8 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
+#include <string>
 #include <string_view>
 
 #include "runtime/core/result.h"
@@ -26,6 +28,9 @@ struct LrScheduleOptions {
 
 /// The rate of update number `step`, counted from 0. Update 0 of a warm-up takes its first part, peak / warmup_steps, rather than nothing at all.
 double learning_rate(const LrScheduleOptions& options, std::int64_t step);
+
+/// What a user may not have meant in a run of so many steps; nothing: nothing is odd.
+std::optional<std::string> schedule_note(const LrScheduleOptions& options, std::int64_t steps);
 
 /// "constant", "linear", "cosine", "wsd". kInvalidArgument: another name.
 runtime::Result<LrScheduleOptions::Kind> parse_lr_schedule(std::string_view name);

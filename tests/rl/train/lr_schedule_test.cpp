@@ -59,5 +59,10 @@ TEST(LrSchedule, RefusesUnknownNames) {
   EXPECT_NE(wrong.status().message().find("cosin"), std::string::npos);
 }
 
+TEST(LrSchedule, AWarmUpBeyondTheRunIsOdd) {
+  EXPECT_EQ(schedule_note({.warmup_steps = 20}, 20), std::nullopt);
+  EXPECT_EQ(*schedule_note({.warmup_steps = 30}, 20), "lr_warmup_steps=30: the run has 20 steps, and its learning rate never gets to its peak");
+}
+
 }  // namespace
 }  // namespace rl

@@ -225,6 +225,14 @@ TEST_F(SurvivalTest, MemoryDoesNotGrowWithTheSteps) {
   EXPECT_GE(compared, 3) << "the driver, the policy and the reward";
 }
 
+TEST_F(SurvivalTest, AClosedTerminalLosesNoStep) {
+  const fs::path run = folder_ / "run";
+  const std::string told = interrupt_behind_step_three(train_command("trainer.save_freq=1000 trainer.total_training_steps=100000"), run, SIGHUP);
+  EXPECT_NE(told.find("the same command goes on from there"), std::string::npos) << told;
+  const std::string saved = read(run / "latest_checkpointed_iteration.txt");
+  EXPECT_EQ(numbers(run).size(), static_cast<std::size_t>(std::atoi(saved.c_str()))) << saved;
+}
+
 TEST_F(SurvivalTest, EndingEarlyNeedsSomethingThatIsMeasured) {
   struct Case {
     const char* arguments;

@@ -95,12 +95,12 @@ class TrainerTest : public ::testing::Test {
     return true;
   }
 
-  // Ctrl-C once the third step is in the metrics of `run`; returns what the training said, which ends with its step saved.
-  std::string interrupt_behind_step_three(const std::string& command, const fs::path& run) {
+  // Ctrl-C (or another signal) once the third step is in the metrics of `run`; returns what the training said, which ends with its step saved.
+  std::string interrupt_behind_step_three(const std::string& command, const fs::path& run, int signal = SIGINT) {
     const pid_t pid = start(command);
     int status = 0;
     if (!wait_for_step(pid, run, 3)) return "ended too early: " + read(folder_ / "output");
-    ::kill(pid, SIGINT);
+    ::kill(pid, signal);
     ::waitpid(pid, &status, 0);
     const std::string told = read(folder_ / "output");
     EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 1) << told;
