@@ -8,6 +8,7 @@
 #include "rl/train/worker_lists.h"
 #include "rl/trainer.h"
 #include "runtime/core/log.h"
+#include "runtime/core/rest_of.h"
 
 namespace rl {
 
@@ -141,7 +142,7 @@ Status Trainer::restore_ahead(const std::filesystem::path& file, std::int64_t st
     LOG(info, "{}: the checkpoint has no samples that were drawn ahead; the next step's are drawn by its weights", file.string());
     return {};
   }
-  const std::string bytes{std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>()};
+  const std::string bytes = runtime::rest_of(in);
   const Result<std::vector<SavedGroup>> saved = decode_groups(bytes);
   if (!saved.ok()) return saved.status().with_context(file.string());
   std::span<const SavedGroup> groups = *saved;

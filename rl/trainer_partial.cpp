@@ -7,6 +7,7 @@
 #include "rl/train/worker_lists.h"
 #include "rl/trainer.h"
 #include "runtime/core/log.h"
+#include "runtime/core/rest_of.h"
 
 namespace rl {
 
@@ -96,7 +97,7 @@ Status Trainer::restore_partial(const std::filesystem::path& file, std::int64_t 
     LOG(info, "{}: the checkpoint has no responses that were on their way; all are begun by its weights", file.string());
     return {};
   }
-  const std::string bytes{std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>()};
+  const std::string bytes = runtime::rest_of(in);
   Result<SavedRollouts> saved = decode_rollouts(bytes);
   if (saved.ok()) saved = deal_rollouts(std::move(*saved), shares_of(shard_prompts(options_.batch_prompts, options_.mini_batch_prompts, static_cast<std::int64_t>(policy_.size()))));
   if (!saved.ok()) return saved.status().with_context(file.string());

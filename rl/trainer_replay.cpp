@@ -9,6 +9,7 @@
 #include "rl/train/worker_lists.h"
 #include "rl/trainer.h"
 #include "runtime/core/log.h"
+#include "runtime/core/rest_of.h"
 
 namespace rl {
 namespace {
@@ -143,7 +144,7 @@ Status Trainer::restore_samples(const std::filesystem::path& file) {
     LOG(warn, "{}: the checkpoint has no stored samples; the sample store begins empty", file.string());
     return {};
   }
-  const std::string bytes{std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>()};
+  const std::string bytes = runtime::rest_of(in);
   Result<std::vector<SavedGroup>> saved = decode_groups(bytes);
   if (!saved.ok()) return saved.status().with_context(file.string());
   std::vector<StoredGroup> groups;

@@ -21,6 +21,7 @@
 #include <nlohmann/json.hpp>
 
 #include "rl/text/tokenizer.h"
+#include "runtime/core/rest_of.h"
 
 namespace {
 
@@ -34,7 +35,7 @@ double seconds_since(Clock::time_point start) { return std::chrono::duration<dou
 
 std::string read(const fs::path& path) {
   std::ifstream in(path, std::ios::binary);
-  return std::string(std::istreambuf_iterator<char>(in), {});
+  return runtime::rest_of(in);
 }
 
 // Whole lines, up to kPieceBytesMax together.

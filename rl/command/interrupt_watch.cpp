@@ -13,7 +13,7 @@
 namespace rl {
 namespace {
 
-constexpr int kSignals[] = {SIGINT, SIGTERM, SIGHUP};
+constexpr int kSignals[] = {SIGINT, SIGTERM, SIGHUP, SIGPIPE};
 
 // What a signal handler may touch.
 std::atomic<const std::string*> present_notice{nullptr};
@@ -26,8 +26,9 @@ int interrupts() { return std::max(direct.load(), passed_on.load()); }
 void note(int signal, siginfo_t* info, void*) {
   const int error = errno;
   const int before = interrupts();
-  ++(info->si_code == SI_QUEUE ? passed_on : direct);
-  if (interrupts() > 1) {
+  if (signal == SIGPIPE) direct = std::max(direct.load(), 1);  // comes with every line that nobody reads, and is not the wish of anybody to end at once
+  else ++(info->si_code == SI_QUEUE ? passed_on : direct);
+  if (interrupts() > 1 && signal != SIGPIPE) {
     ::signal(signal, SIG_DFL);
     ::raise(signal);  // which takes effect when this returns
   } else if (const std::string* notice = present_notice; before == 0 && notice != nullptr) {

@@ -12,6 +12,7 @@
 #include "rl/command/command_line.h"
 #include "rl/command/model_option.h"
 #include "rl/text/tokenizer.h"
+#include "runtime/core/rest_of.h"
 
 namespace rl {
 namespace {
@@ -39,7 +40,7 @@ Result<Source> from_model(const ModelOption& source) {
 Result<Source> from_file(const std::string& file) {
   std::ifstream in(file, std::ios::binary);
   if (!in) return runtime::errno_status(errno, "template " + file);
-  Source source{std::string(std::istreambuf_iterator<char>(in), {}), {}};
+  Source source{runtime::rest_of(in), {}};
   if (in.bad()) return runtime::errno_status(errno, "template " + file);
   return source;
 }

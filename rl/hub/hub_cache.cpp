@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "rl/weights/atomic_file.h"
+#include "runtime/core/rest_of.h"
 
 namespace rl {
 namespace {
@@ -85,7 +86,7 @@ HubCache::HubCache(const fs::path& cache, const std::string& repo) : cache_(cach
 std::optional<std::string> HubCache::known_commit(const HubName& name) const {
   if (name.is_commit()) return name.revision;
   std::ifstream file(folder_ / "refs" / name.revision);
-  std::string commit(std::istreambuf_iterator<char>(file), {});
+  std::string commit = runtime::rest_of(file);
   while (!commit.empty() && std::isspace(static_cast<unsigned char>(commit.back()))) commit.pop_back();
   return is_hex(commit, 40) ? std::optional(commit) : std::nullopt;
 }

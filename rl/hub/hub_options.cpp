@@ -6,6 +6,7 @@
 #include <iterator>
 
 #include "runtime/core/environment.h"
+#include "runtime/core/rest_of.h"
 
 namespace rl {
 namespace {
@@ -45,7 +46,7 @@ std::string find_token() {
   }
   const std::string named = variable("HF_TOKEN_PATH");
   std::ifstream file(named.empty() ? home() / "token" : expanded(named));  // what `hf auth login` wrote
-  return trimmed(std::string(std::istreambuf_iterator<char>(file), {}));
+  return trimmed(runtime::rest_of(file));
 }
 
 fs::path find_cache() {

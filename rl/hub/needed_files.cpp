@@ -9,6 +9,7 @@
 #include "rl/weights/pytorch.h"
 #include "rl/weights/safetensors.h"
 #include "runtime/core/json.h"
+#include "runtime/core/rest_of.h"
 
 namespace rl {
 namespace {
@@ -67,7 +68,7 @@ Result<NeededFiles> needed_files(const std::vector<std::string>& all, HubNeed ne
 
 Result<std::vector<std::string>> indexed_files(const std::filesystem::path& folder, const std::string& index) {
   std::ifstream file(folder / index, std::ios::binary);
-  const nlohmann::json json = runtime::parse_json(std::string(std::istreambuf_iterator<char>(file), {}));
+  const nlohmann::json json = runtime::parse_json(runtime::rest_of(file));
   const std::string where = (folder / index).string();
   if (!json.is_object() || !json.contains("weight_map") || !json["weight_map"].is_object()) {
     return runtime::invalid_argument(where + ": has no object weight_map (tensor name to file)");

@@ -24,6 +24,7 @@
 #include <vector>
 
 #include "runtime/core/json.h"
+#include "runtime/core/rest_of.h"
 
 extern char** environ;
 
@@ -116,7 +117,7 @@ void close_if_open(int& descriptor) {
 
 std::string contents(const std::filesystem::path& path) {
   std::ifstream file(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(file), {}};
+  return runtime::rest_of(file);  // nothing of a process that has ended meanwhile
 }
 
 // Whether a process began with the environment of `scorer`, which marks what it starts.

@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "runtime/core/json.h"
+#include "runtime/core/rest_of.h"
 
 namespace rl {
 
@@ -179,7 +180,8 @@ Result<GenerationConfig> GenerationConfig::load(const std::filesystem::path& mod
   const std::filesystem::path path = (std::filesystem::is_directory(model, ignored) ? model : model.parent_path()) / "generation_config.json";
   std::ifstream file(path, std::ios::binary);
   if (!file) return GenerationConfig();
-  std::string text(std::istreambuf_iterator<char>(file), {});
+  const std::string text = runtime::rest_of(file);
+  if (file.bad()) return runtime::invalid_argument(path.string() + ": cannot be read");
   if (text.size() > kFileBytesMax) return runtime::invalid_argument(path.string() + ": too long");
   return from_json(runtime::parse_json(text), path.string());
 }

@@ -18,6 +18,7 @@
 #include "rl/weights/page_cache.h"
 #include "runtime/core/json.h"
 #include "runtime/core/log.h"
+#include "runtime/core/rest_of.h"
 
 namespace rl {
 namespace {
@@ -259,7 +260,7 @@ Result<nlohmann::ordered_json> read_checkpoint_json(const fs::path& folder, cons
   if (error) return runtime::invalid_argument(path.string() + ": " + error.message());
   if (bytes > kJsonBytesMax) return runtime::invalid_argument(path.string() + ": " + std::to_string(bytes) + " bytes are too many");
   std::ifstream in(path, std::ios::binary);
-  nlohmann::ordered_json json = runtime::parse_json<nlohmann::ordered_json>(std::string(std::istreambuf_iterator<char>(in), {}));
+  nlohmann::ordered_json json = runtime::parse_json<nlohmann::ordered_json>(runtime::rest_of(in));
   if (!json.is_object()) return runtime::invalid_argument(path.string() + ": not a JSON object");
   return json;
 }

@@ -3,8 +3,9 @@
 #include <array>
 #include <cstring>
 #include <fstream>
-#include <iterator>
 #include <string>
+
+#include "runtime/core/rest_of.h"
 
 namespace runtime {
 
@@ -76,7 +77,7 @@ Status check_write_ahead_log_of(const std::filesystem::path& database) {
   const std::string path = database.string() + "-wal";
   std::ifstream file(path, std::ios::binary);
   if (!file) return {};
-  const std::string bytes{std::istreambuf_iterator<char>(file), {}};
+  const std::string bytes = rest_of(file);
   if (file.bad()) return unavailable("journal " + path + " cannot be read");
   const Status status = check_write_ahead_log(bytes);
   return status.ok() ? status : invalid_argument("journal " + path + ": it is damaged (" + status.message() + "); put a copy in its place, or begin anew with another --journal");

@@ -233,6 +233,14 @@ TEST_F(SurvivalTest, AClosedTerminalLosesNoStep) {
   EXPECT_EQ(numbers(run).size(), static_cast<std::size_t>(std::atoi(saved.c_str()))) << saved;
 }
 
+TEST_F(SurvivalTest, AReaderThatGoesLosesNoStep) {
+  const Outcome run = shell(train_command("trainer.save_freq=1000 trainer.total_training_steps=100000") + " | grep -m 1 step:3/");
+  EXPECT_NE(run.output.find("interrupted: stopping after this step with a checkpoint"), std::string::npos) << run.output;
+  const int saved = std::atoi(read(folder_ / "run/latest_checkpointed_iteration.txt").c_str());
+  EXPECT_GE(saved, 3);
+  EXPECT_EQ(numbers(folder_ / "run").size(), static_cast<std::size_t>(saved));
+}
+
 TEST_F(SurvivalTest, EndingEarlyNeedsSomethingThatIsMeasured) {
   struct Case {
     const char* arguments;
