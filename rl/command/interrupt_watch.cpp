@@ -59,7 +59,7 @@ InterruptWatch::InterruptWatch(bool saves)
 }
 
 InterruptWatch::~InterruptWatch() {
-  for (const int signal : taken_) ::signal(signal, SIG_DFL);
+  for (const int signal : taken_) ::signal(signal, signal == SIGPIPE ? SIG_IGN : SIG_DFL);  // what is left to say may have no reader, and the cluster has to be stopped
   present_notice = nullptr;
 }
 
