@@ -184,7 +184,6 @@ class Trainer {
   runtime::Status start();  // once; what it returned it returns again
   runtime::Status start_all();
   runtime::Status open_data(std::int64_t workers);
-  runtime::Status choose_order(PromptFeedOptions& feed) const;
   runtime::Status check_rewards() const;
   WorkerSpec spec(const std::string& role, const std::filesystem::path& model) const;
   runtime::Status start_policy(const WorkerSlots& slots);

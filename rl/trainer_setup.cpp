@@ -12,6 +12,7 @@
 #include "rl/reward/reward_function.h"
 #include "rl/train/learner.h"
 #include "rl/train/reward_model_path.h"
+#include "rl/train/row_order_choice.h"
 #include "rl/train/step_metrics.h"
 #include "rl/train/teacher_vocabulary.h"
 #include "rl/train/toy_model.h"
@@ -149,7 +150,10 @@ Status Trainer::open_data(std::int64_t workers) {
     feed_options.teacher_column = *column;
     for (const Teacher& teacher : teachers_) feed_options.teachers.push_back(teacher.named.rows);
   }
-  if (const Status chosen = choose_order(feed_options); !chosen.ok()) return chosen;
+  Result<RowOrderChoice> order = RowOrderChoice::from_config(config_, options_);
+  if (!order.ok()) return order.status();
+  feed_options.adaptive = std::move(order->adaptive);
+  feed_options.python_sampler = std::move(order->python_sampler);
   const Result<std::optional<AgentOptions>> agent = AgentOptions::from_config(config_);
   if (!agent.ok()) return agent.status();
   if (*agent) {

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "rl/agent/agent_options.h"
 #include "rl/data/dataset.h"
 #include "rl/data/prompt_builder.h"
 #include "rl/model/lora.h"
@@ -14,7 +15,9 @@
 #include "rl/reward/reward_function.h"
 #include "rl/text/tokenizer.h"
 #include "rl/train/memory_plan.h"
+#include "rl/train/profile_options.h"
 #include "rl/train/reward_model_path.h"
+#include "rl/train/row_order_choice.h"
 #include "rl/train/teachers.h"
 #include "rl/train/toy_model.h"
 #include "rl/train/trainer_options.h"
@@ -185,9 +188,12 @@ Status print_memory(const Config& config, const TrainerOptions& trainer, const P
     learning.recompute_layers = critic->recompute_layers;
     learning.bf16 = critic->bf16;
     const OffloadOptions& offload = critic->learner.offload;
-    roles.push_back({.role = "critic", .workers = workers, .parts = training_memory(*model, learning), .weights_leave = offload.parameters, .gradients_leave = offload.gradients});
-    add_scoring(roles.back().parts, scoring_memory(*model, with_pass(scoring, critic->scoring_batch)));
-    if (copies) roles.back().parts.push_back(checkpoint_memory(weight_elements(*model)));
+    const Result<ModelConfig> own = trainer.critic_model.empty() || trainer.critic_model == kToyModelName ? model : ModelConfig::load(trainer.critic_model);
+    if (!own.ok()) out << "  critic " << trainer.critic_model << ": counted as if it were the policy's: " << own.status().message() << "\n";
+    const ModelConfig& critic_model = own.ok() ? *own : *model;
+    roles.push_back({.role = "critic", .workers = workers, .parts = training_memory(critic_model, learning), .weights_leave = offload.parameters, .gradients_leave = offload.gradients});
+    add_scoring(roles.back().parts, scoring_memory(critic_model, with_pass(scoring, critic->scoring_batch)));
+    if (copies) roles.back().parts.push_back(checkpoint_memory(weight_elements(critic_model)));
   }
   const Result<OffloadOptions> reference = offload_from_config(config, "actor_rollout_ref.ref.fsdp_config");
   if (!reference.ok()) return reference.status();
@@ -244,6 +250,9 @@ Status dry_run(const Config& config, std::ostream& out) {
     if (const auto schedule = lr_schedule_from_config(config, kCriticRole, 1); !schedule.ok()) wrong.push_back(schedule.status().message());
   }
   if (const auto schedule = lr_schedule_from_config(config, kActorRole, 1); !schedule.ok()) wrong.push_back(schedule.status().message());
+  if (const auto agent = AgentOptions::from_config(config); !agent.ok()) wrong.push_back(agent.status().message());
+  if (const auto profile = ProfileOptions::from_config(config, trainer->folder); !profile.ok()) wrong.push_back(profile.status().message());
+  if (const auto order = RowOrderChoice::from_config(config, *trainer); !order.ok()) wrong.push_back(order.status().message());
   // Of reward models only that they can be there: one may be on the hub, and is not fetched.
   const RewardModelLoader no_model = [](const std::filesystem::path&, bool) -> Result<std::unique_ptr<Scorer>> { return std::unique_ptr<Scorer>(); };
   const auto reward = RewardFunction::from_config(config, /*workers=*/1, /*start=*/false, no_model);
@@ -258,6 +267,8 @@ Status dry_run(const Config& config, std::ostream& out) {
     if (!model.ok()) return model.status();
     const Result<DataSize> data = measure_data(config, *model);
     print_batches(*trainer, *policy, data, workers, out);
+    // What is not on this machine may be where the run will be.
+    if (!data.ok() && data.status().code() != runtime::ErrorCode::kNotFound) wrong.push_back(data.status().message());
     out << "where:\n  " << slots->nodes << " node(s) with " << slots->per_node << " worker(s) of each role; checkpoints and logs in " << trainer->folder.string() << "\n";
     const Status printed = print_memory(config, *trainer, *policy, ModelConfig::load(*model), data, *slots, out);
     if (policy->model == kToyModelName) std::filesystem::remove_all(*model);

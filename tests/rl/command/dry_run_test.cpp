@@ -1,10 +1,15 @@
 #include "rl/command/dry_run.h"
 
 #include <gtest/gtest.h>
+#include <unistd.h>
 
+#include <filesystem>
+#include <fstream>
 #include <sstream>
 #include <string>
 #include <vector>
+
+#include "rl/train/toy_model.h"
 
 namespace rl {
 namespace {
@@ -119,6 +124,36 @@ TEST(DryRun, GoesOnWithoutDataOrModel) {
   EXPECT_TRUE(has(told.text, "not counted: ")) << told.text;
   EXPECT_TRUE(has(told.text, "/no/such.jsonl")) << told.text;
   EXPECT_TRUE(has(told.text, "memory:\n  not known: ")) << told.text;
+}
+
+TEST(DryRun, DataThatAreThereAndBrokenAreAnError) {
+  const std::filesystem::path file = std::filesystem::temp_directory_path() / ("starling_broken_" + std::to_string(::getpid()) + ".jsonl");
+  std::ofstream(file) << "{\"prompt\": \"ab\"}\n{\"prompt\": 7}\n";
+  const Told told = tell({"data.dataset_name=null", "data.train_files=" + file.string()});
+  std::filesystem::remove(file);
+  EXPECT_TRUE(has(told.error, file.string() + ":2: 'prompt' must be a text or a list of messages")) << told.error;
+  EXPECT_TRUE(has(told.text, "memory of each process")) << "what can be said is said all the same";
+}
+
+TEST(DryRun, PartsThatContradictEachOtherAreNamed) {
+  EXPECT_TRUE(has(tell({"data.adarft.enable=true", "algorithm.filter_groups.enable=true"}).error, "data.adarft.enable with algorithm.filter_groups.enable=true"));
+  EXPECT_TRUE(has(tell({"global_profiler.steps=[0]"}).error, "global_profiler.steps"));
+}
+
+TEST(DryRun, ACriticOfItsOwnModelTakesThatModelsMemory) {
+  const std::filesystem::path folder = std::filesystem::temp_directory_path() / ("starling_critic_" + std::to_string(::getpid()));
+  ASSERT_TRUE(make_toy_model(folder, {.layers = 1, .hidden_size = 16, .intermediate_size = 16}).ok());
+  const auto critic = [](const std::string& text) {
+    const std::size_t begin = text.find("critic x 1: ");
+    return begin == std::string::npos ? "" : text.substr(begin, text.find('\n', begin) - begin);
+  };
+  const Told as_policy = tell({"algorithm.adv_estimator=gae"}), small = tell({"algorithm.adv_estimator=gae", "critic.model.path=" + folder.string()});
+  const Told unknown = tell({"algorithm.adv_estimator=gae", "critic.model.path=org/none"});
+  std::filesystem::remove_all(folder);
+  EXPECT_NE(critic(small.text), "");
+  EXPECT_NE(critic(small.text), critic(as_policy.text));
+  EXPECT_EQ(critic(unknown.text), critic(as_policy.text));
+  EXPECT_TRUE(has(unknown.text, "critic org/none: counted as if it were the policy's")) << unknown.text;
 }
 
 TEST(DryRun, ValuesOutOfRangeAreErrors) {
