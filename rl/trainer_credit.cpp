@@ -85,7 +85,10 @@ Result<Trainer::Credit> Trainer::assign_credit(const StepSamples& samples, StepT
   EstimateSummary all;
   for (const Estimated& part : *estimated) all.add(part.summary);
   credit.estimates = select(*estimated, &Estimated::estimates);
-  if (is_whitened(options_.estimator)) credit.scaling = AdvantageScaling::whitening(all.advantages);
+  if (is_whitened(options_.estimator)) {
+    credit.scaling = AdvantageScaling::whitening(all.advantages);
+    all.advantages = all.advantages.scaled(credit.scaling.mean, credit.scaling.scale);  // as they are learned from
+  }
   credit.metrics.merge(all.metrics());
   return credit;
 }

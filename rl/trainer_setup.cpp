@@ -12,10 +12,10 @@
 #include "rl/reward/reward_function.h"
 #include "rl/train/learner.h"
 #include "rl/train/reward_model_path.h"
-#include "rl/train/row_order_choice.h"
 #include "rl/train/step_metrics.h"
 #include "rl/train/teacher_vocabulary.h"
 #include "rl/train/toy_model.h"
+#include "rl/train/training_feed.h"
 #include "rl/trainer.h"
 #include "rl/watch/metric_log.h"
 #include "rl/weights/atomic_file.h"
@@ -131,38 +131,9 @@ Status Trainer::start_all() {
 Status Trainer::open_data(std::int64_t workers) {
   const Result<std::optional<DatasetOptions>> train = dataset_options(config_, Split::kTrain);
   if (!train.ok()) return train.status();
-  const Result<ModelConfig> model_config = ModelConfig::load(model_);
-  if (!model_config.ok()) return model_config.status();
-  PromptFeedOptions feed_options{.model = model_,
-                                 .context = model_config->max_position_embeddings,
-                                 .vocabulary = model_config->vocab_size,
-                                 .batch_prompts = options_.gen_batch_prompts,
-                                 .batch_key = options_.filter_groups.enabled ? "data.gen_batch_size" : "data.train_batch_size",
-                                 .mini_batch_prompts = options_.mini_batch_prompts,
-                                 .workers = workers,
-                                 .sampling_seed = options_.seed,
-                                 .shuffle = options_.shuffle,
-                                 .shuffle_seed = options_.shuffle_seed,
-                                 .with_prompts = !reward_models(config_).empty()};
-  if (teachers_.size() > 1) {
-    const Result<std::string> column = config_.get_string("distillation.teacher_key");
-    if (!column.ok()) return column.status();
-    feed_options.teacher_column = *column;
-    for (const Teacher& teacher : teachers_) feed_options.teachers.push_back(teacher.named.rows);
-  }
-  Result<RowOrderChoice> order = RowOrderChoice::from_config(config_, options_);
-  if (!order.ok()) return order.status();
-  feed_options.adaptive = std::move(order->adaptive);
-  feed_options.python_sampler = std::move(order->python_sampler);
-  const Result<std::optional<AgentOptions>> agent = AgentOptions::from_config(config_);
-  if (!agent.ok()) return agent.status();
-  if (*agent) {
-    Result<nlohmann::ordered_json> tools = tool_schemas(**agent);
-    if (!tools.ok()) return tools.status();
-    feed_options.tools = std::move(*tools);
-    feed_options.conversations = true;
-    feed_options.whole_rows = (*agent)->custom();
-  }
+  Result<PromptFeedOptions> chosen = training_feed_options(config_, options_, model_, workers);
+  if (!chosen.ok()) return chosen.status();
+  PromptFeedOptions& feed_options = *chosen;
   Result<std::unique_ptr<PromptFeed>> feed = PromptFeed::create(config_, **train, feed_options);
   if (!feed.ok()) return feed.status();
   feed_ = std::move(*feed);
@@ -170,6 +141,7 @@ Status Trainer::open_data(std::int64_t workers) {
   const std::int64_t steps_a_batch = options_.estimator == AdvantageEstimator::kCodapo ? 2 : 1;
   const std::int64_t steps_an_epoch = feed_->batches_per_epoch() * steps_a_batch, scheduled = options_.length.scheduled(steps_an_epoch);
   total_steps_ = options_.length.last(steps_an_epoch);
+  if (profiler_.first_wanted() > total_steps_) LOG(warn, "global_profiler.steps: the run has {} steps, and none of those that are to be profiled", total_steps_);
   Result<LrScheduleOptions> schedule = lr_schedule_from_config(config_, kActorRole, scheduled);
   if (!schedule.ok()) return schedule.status();
   lr_schedule_ = *schedule;
@@ -221,19 +193,11 @@ Status Trainer::open_data(std::int64_t workers) {
 Status Trainer::check_rewards() const {
   const Result<std::unique_ptr<RewardFunction>> reward = RewardFunction::from_config(reward_config_, /*workers=*/1, /*start=*/false, reward_model_loader({}));
   if (!reward.ok()) return reward.status();
+  std::vector<const Dataset*> read;
   for (const PromptFeed* feed : {feed_.get(), validation_feed_.get()}) {
-    if (feed == nullptr) continue;
-    const Dataset& dataset = feed->dataset();
-    // Of a streamed data set its beginning, as of its prompts: all of it would be read.
-    const std::int64_t rows = dataset.in_memory() ? dataset.size() : std::min(dataset.size(), PromptFeed::kRowsCheckedMax);
-    for (std::int64_t index = 0; index < rows; ++index) {
-      const Result<DataRow> row = dataset.read(index);
-      if (!row.ok()) return row.status();
-      const Status status = (*reward)->check_row({.data_source = row->data_source, .response = {}, .ground_truth = row->ground_truth, .extra_info = {}, .where = row->where, .prompt = row->prompt.dump()});
-      if (!status.ok()) return status.with_context(row->where);
-    }
+    if (feed != nullptr) read.push_back(&feed->dataset());
   }
-  return {};
+  return check_reward_rows(**reward, read);
 }
 
 WorkerSpec Trainer::spec(const std::string& role, const fs::path& model) const {

@@ -21,6 +21,7 @@
 #include "rl/train/teachers.h"
 #include "rl/train/toy_model.h"
 #include "rl/train/trainer_options.h"
+#include "rl/train/training_feed.h"
 #include "rl/worker/policy_options.h"
 #include "rl/worker/reward_model.h"
 #include "rl/worker/worker_group.h"
@@ -48,24 +49,64 @@ struct DataSize {
 
 constexpr std::int64_t kRowsLookedAt = 1000;
 
-// Errors say why nothing is known.
-Result<DataSize> measure_data(const Config& config, const std::filesystem::path& model) {
-  const Result<std::optional<DatasetOptions>> options = dataset_options(config, Split::kTrain);
-  if (!options.ok()) return options.status();
-  if (!*options) return runtime::not_found("no training data: set data.train_files");
-  const Result<Dataset> rows = Dataset::load(**options);
-  if (!rows.ok()) return rows.status();
-  DataSize size{.rows = rows->size(), .prompt_tokens = 0};
+// Reads the data as a run would, where the model is here; `wrong` gets what would end that before its first step. Errors say why nothing is known.
+Result<DataSize> measure_data(const Config& config, const TrainerOptions& trainer, const std::filesystem::path& model, std::int64_t workers, const RewardFunction* reward, std::vector<std::string>& wrong) {
+  const Result<std::optional<DatasetOptions>> options = dataset_options(config, Split::kTrain), validation = dataset_options(config, Split::kValidation);
+  const auto fail = [&](const Status& status) {
+    wrong.push_back(status.message());
+    return status;
+  };
+  if (!validation.ok()) wrong.push_back(validation.status().message());
+  if (!options.ok()) return fail(options.status());
+  if (!*options) return fail(runtime::not_found("no training data: set data.train_files"));
+  const Result<PromptFeedOptions> feeding = training_feed_options(config, trainer, model, workers);
+  if (!feeding.ok()) {  // without a model: what is there to read
+    const Result<Dataset> rows = Dataset::load(**options);
+    if (!rows.ok()) return fail(rows.status());
+    return DataSize{.rows = rows->size(), .prompt_tokens = 0};
+  }
+  const Result<std::unique_ptr<PromptFeed>> feed = PromptFeed::create(config, **options, *feeding);
+  if (!feed.ok()) return fail(feed.status());
+  DataSize size{.rows = (*feed)->rows(), .prompt_tokens = 0};
+  std::vector<const Dataset*> read = {&(*feed)->dataset()};
+  Result<Dataset> held_out = validation.ok() && *validation ? Dataset::load(**validation) : Result<Dataset>(runtime::not_found(""));
+  if (held_out.ok()) read.push_back(&*held_out);
+  else if (validation.ok() && *validation) wrong.push_back(held_out.status().message());
   const Result<Tokenizer> tokenizer = Tokenizer::load(model);
   const Result<PromptOptions> prompts = PromptOptions::from_config(config);
-  if (!tokenizer.ok() || !prompts.ok()) return size;
+  if (!tokenizer.ok()) return fail(tokenizer.status());
+  if (!prompts.ok()) return fail(prompts.status());
   const Result<PromptBuilder> builder = PromptBuilder::create(*tokenizer, *prompts);
-  if (!builder.ok()) return size;
+  if (!builder.ok()) return fail(builder.status());
   for (std::int64_t row = 0; row < std::min(size.rows, kRowsLookedAt); ++row) {
-    const auto ids = builder->ids(rows->row(row));
+    const Result<DataRow> one = (*feed)->dataset().read(row);
+    if (!one.ok()) return fail(one.status());
+    const auto ids = builder->ids(*one);
     if (ids.ok()) size.prompt_tokens = std::max(size.prompt_tokens, static_cast<std::int64_t>(ids->size()));
   }
+  if (reward == nullptr) return size;
+  if (const Status judged = check_reward_rows(*reward, read); !judged.ok()) wrong.push_back(judged.message());
   return size;
+}
+
+// A name that can only be one of this machine's. What the hub may have is not fetched, and not judged.
+bool is_path(const std::string& name) { return name != kToyModelName && (name.starts_with('/') || name.starts_with('.') || name.starts_with('~') || name.find('/') == std::string::npos); }
+
+// Files that a run would look for and not find.
+void add_missing(const Config& config, const TrainerOptions& trainer, std::vector<std::string>& wrong) {
+  std::error_code error;
+  for (const char* key : {"reward.custom_reward_function.path", "reward.shared_library.path"}) {
+    const auto file = config.find_string(key);
+    if (file.ok() && *file && !std::filesystem::is_regular_file(**file, error)) wrong.push_back(std::string(key) + ": there is no file " + **file + " here");
+  }
+  std::vector<std::string> models = {"actor_rollout_ref.model.path"};
+  if (trainer.uses_critic()) models.emplace_back("critic.model.path");
+  const auto teachers = trainer.distills ? teachers_from_config(config) : Result<std::vector<NamedTeacher>>(std::vector<NamedTeacher>());
+  for (const NamedTeacher& teacher : teachers.value_or({})) models.push_back(teacher.model_key);
+  for (const std::string& key : models) {
+    const auto name = config.find_string(key);
+    if (name.ok() && *name && is_path(**name) && !std::filesystem::exists(**name, error)) wrong.push_back(key + ": there is no " + **name + " here");
+  }
 }
 
 // Where the model is. The toy model is made for the while; what is only on the hub is not fetched.
@@ -87,7 +128,6 @@ void print_batches(const TrainerOptions& trainer, const PolicyOptions& policy, c
   if (data.ok()) {
     const std::int64_t steps = data->rows / trainer.batch_prompts;
     out << "data:\n  " << data->rows << " rows, " << steps << " steps an epoch, " << trainer.length.last(steps) << " steps in all\n";
-    if (steps == 0) out << "  fewer rows than data.train_batch_size: a run would end here; lower it\n";
   } else {
     out << "data:\n  not counted: " << data.status().message() << "\n";
     if (trainer.length.steps) out << "  " << *trainer.length.steps << " steps in all, unless trainer.total_epochs ends it before\n";
@@ -257,6 +297,7 @@ Status dry_run(const Config& config, std::ostream& out) {
   const RewardModelLoader no_model = [](const std::filesystem::path&, bool) -> Result<std::unique_ptr<Scorer>> { return std::unique_ptr<Scorer>(); };
   const auto reward = RewardFunction::from_config(config, /*workers=*/1, /*start=*/false, no_model);
   if (!reward.ok()) wrong.push_back(reward.status().message());
+  add_missing(config, *trainer, wrong);
   if (policy.ok()) {
     const std::int64_t workers = slots->nodes * slots->per_node;
     for (const std::string& note : config.notes()) out << note << "\n";
@@ -265,10 +306,8 @@ Status dry_run(const Config& config, std::ostream& out) {
     }
     const Result<std::filesystem::path> model = find_model(policy->model);
     if (!model.ok()) return model.status();
-    const Result<DataSize> data = measure_data(config, *model);
+    const Result<DataSize> data = measure_data(config, *trainer, *model, workers, reward.ok() ? reward->get() : nullptr, wrong);
     print_batches(*trainer, *policy, data, workers, out);
-    // What is not on this machine may be where the run will be.
-    if (!data.ok() && data.status().code() != runtime::ErrorCode::kNotFound) wrong.push_back(data.status().message());
     out << "where:\n  " << slots->nodes << " node(s) with " << slots->per_node << " worker(s) of each role; checkpoints and logs in " << trainer->folder.string() << "\n";
     const Status printed = print_memory(config, *trainer, *policy, ModelConfig::load(*model), data, *slots, out);
     if (policy->model == kToyModelName) std::filesystem::remove_all(*model);

@@ -52,7 +52,7 @@ struct EvalOptions {
     model.add_to(app);
     app.add_option("--data", data, "a file with prompts and answers, or toy, the built-in task (default: data.val_files of the configuration)")->type_name("FILE");
     app.add_option("--config", config, "the YAML file of a run or recipe: its data.* and reward.*")->type_name("FILE");
-    app.add_option("--reward", rewards, "how to score: rule=gsm8k is reward.rule=gsm8k (repeatable; default: as data_source says)")->type_name("KEY=VALUE");
+    app.add_option("--reward", rewards, "how to score: rule=gsm8k is reward.rule=gsm8k (repeatable; default: as data_source says)")->type_name("KEY=VALUE")->allow_extra_args(false);
     app.add_option("--right-from", right_from, "the score from which an answer counts as right")->capture_default_str();
     app.add_option("--n", n, "answers per prompt")->check(whole_number_from(1))->capture_default_str();
     app.add_option("--limit", limit, "only the first so many prompts")->check(whole_number_from(1));

@@ -49,6 +49,25 @@ std::string seconds_text(double seconds) {
   return text;
 }
 
+// Data that a stage reads and no stage makes have to be there before the first one runs.
+Status check_data(const PipelineFile& pipeline, const PipelineStage& stage, const ordered_json& config) {
+  const auto is_made = [&](const fs::path& file) {
+    return std::any_of(pipeline.stages.begin(), pipeline.stages.end(), [&](const PipelineStage& other) { return file.lexically_normal().string().starts_with(other.folder.lexically_normal().string()); });
+  };
+  for (const char* key : {"data.train_files", "data.val_files", "data.sft_files"}) {
+    const auto found = config.find(key);
+    if (found == config.end()) continue;
+    for (const ordered_json& file : found->is_array() ? *found : ordered_json::array({*found})) {
+      if (!file.is_string()) continue;
+      const std::string& name = file.get_ref<const std::string&>();
+      std::error_code error;
+      if (name.empty() || name.find("${") != std::string::npos || is_made(name) || fs::exists(name, error)) continue;
+      return runtime::not_found("stage " + stage.name + ": " + key + ": " + name + ": " + (error ? error.message() : "No such file or directory"));
+    }
+  }
+  return {};
+}
+
 // What of a stage's keys its command would refuse, with the lines that they are in.
 Status check_keys(const PipelineStage& stage, const ordered_json& config) {
   ConfigSources sources;
@@ -261,6 +280,7 @@ int pipeline_command(int argc, char** argv) {
     const Result<ordered_json> config = stage_config(*pipeline, stage, /*placeholders=*/true);
     if (!config.ok()) return fail(config.status());
     if (const Status status = check_keys(stage, *config); !status.ok()) return fail(status);
+    if (const Status status = check_data(*pipeline, stage, *config); !status.ok()) return fail(status);
   }
   const Status status = dry ? dry_run(*pipeline) : run(*pipeline, address);
   return status.ok() ? 0 : fail(status);

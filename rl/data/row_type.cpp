@@ -15,7 +15,7 @@ Kind kind_of(const ordered_json& value) {
     case ordered_json::value_t::null: return Kind::kNull;
     case ordered_json::value_t::boolean: return Kind::kBool;
     case ordered_json::value_t::number_integer: return Kind::kInt;
-    case ordered_json::value_t::number_unsigned: return value.get<std::uint64_t>() > INT64_MAX ? Kind::kFloat : Kind::kInt;
+    case ordered_json::value_t::number_unsigned: return value.get<std::uint64_t>() > INT64_MAX ? Kind::kUnsigned : Kind::kInt;
     case ordered_json::value_t::number_float: return Kind::kFloat;
     case ordered_json::value_t::array: return Kind::kList;
     case ordered_json::value_t::object: return Kind::kObject;
@@ -28,6 +28,7 @@ const char* kind_name(Kind kind) {
     case Kind::kNull: return "null";
     case Kind::kBool: return "bool";
     case Kind::kInt: return "int";
+    case Kind::kUnsigned: return "unsigned";
     case Kind::kFloat: return "float";
     case Kind::kText: return "text";
     case Kind::kList: return "list";
@@ -41,8 +42,13 @@ const char* kind_name(Kind kind) {
 runtime::Status RowType::add(const ordered_json& value, const std::string& name) {
   const Kind added = kind_of(value);
   if (added == Kind::kNull) return {};
-  if (kind == Kind::kNull || (kind == Kind::kInt && added == Kind::kFloat)) kind = added;
-  else if (kind != added && !(kind == Kind::kFloat && added == Kind::kInt)) {
+  const auto is_whole = [](Kind of) { return of == Kind::kInt || of == Kind::kUnsigned; };
+  negative = negative || (added == Kind::kInt && value.is_number_integer() && !value.is_number_unsigned() && value.get<std::int64_t>() < 0);
+  if (negative && ((kind == Kind::kUnsigned && is_whole(added)) || (added == Kind::kUnsigned && is_whole(kind)))) {
+    return runtime::invalid_argument("'" + name + "' has integers below zero and above " + std::to_string(INT64_MAX) + ", which no type of 64 bits holds: write them as texts");
+  }
+  if (kind == Kind::kNull || (is_whole(kind) && added == Kind::kFloat) || (kind == Kind::kInt && added == Kind::kUnsigned)) kind = added;
+  else if (kind != added && !(kind == Kind::kFloat && is_whole(added)) && !(kind == Kind::kUnsigned && added == Kind::kInt)) {
     return runtime::invalid_argument("'" + name + "' is " + json_type_name(value) + " here, and " + kind_name(kind) + " in rows before");
   }
   if (kind == Kind::kList) {

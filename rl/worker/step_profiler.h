@@ -36,6 +36,9 @@ class StepProfiler {
   StepProfiler() = default;
   explicit StepProfiler(ProfileOptions options) : options_(std::move(options)) {}
 
+  /// The first step that is to be recorded; 0: none is.
+  std::int64_t first_wanted() const { return options_.steps.empty() ? 0 : *options_.steps.begin(); }
+
   /// Before a step: begins to record if it is wanted. `groups` is called only then.
   void before(std::int64_t step, const std::function<std::vector<ProfiledGroup>()>& groups);
 

@@ -113,6 +113,14 @@ void Moments::add(const Moments& other) {
 
 double Moments::variance() const { return count < 2 ? 0.0 : std::max(0.0, (squares - sum * sum / count) / (count - 1)); }
 
+Moments Moments::scaled(double mean, double scale) const {
+  return {.count = count,
+          .sum = (sum - count * mean) * scale,
+          .squares = (squares - 2.0 * mean * sum + count * mean * mean) * scale * scale,
+          .smallest = (smallest - mean) * scale,
+          .largest = (largest - mean) * scale};
+}
+
 void EstimateSummary::add(const EstimateSummary& other) {
   values.add(other.values);
   returns.add(other.returns);

@@ -29,6 +29,7 @@ std::shared_ptr<arrow::DataType> arrow_type(const RowType& type) {
   switch (type.kind) {
     case RowType::Kind::kBool: return arrow::boolean();
     case RowType::Kind::kInt: return arrow::int64();
+    case RowType::Kind::kUnsigned: return arrow::uint64();
     case RowType::Kind::kFloat: return arrow::float64();
     case RowType::Kind::kNull:  // a column without a value: Hugging Face reads it as texts that are missing
     case RowType::Kind::kText: return arrow::utf8();
@@ -47,6 +48,7 @@ arrow::Status append(const ordered_json& value, arrow::ArrayBuilder& builder) {
   switch (builder.type()->id()) {
     case arrow::Type::BOOL: return value.is_boolean() ? checked_cast<arrow::BooleanBuilder&>(builder).Append(value.get<bool>()) : unfit();
     case arrow::Type::INT64: return value.is_number_integer() ? checked_cast<arrow::Int64Builder&>(builder).Append(value.get<std::int64_t>()) : unfit();
+    case arrow::Type::UINT64: return value.is_number_integer() && (value.is_number_unsigned() || value.get<std::int64_t>() >= 0) ? checked_cast<arrow::UInt64Builder&>(builder).Append(value.get<std::uint64_t>()) : unfit();
     case arrow::Type::DOUBLE: return value.is_number() ? checked_cast<arrow::DoubleBuilder&>(builder).Append(value.get<double>()) : unfit();
     case arrow::Type::STRING:
       if (value.is_object() && value.empty()) return builder.AppendNull();

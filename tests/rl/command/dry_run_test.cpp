@@ -118,9 +118,11 @@ TEST(DryRun, LengthsThatAreSaidTwiceHaveToAgree) {
   EXPECT_EQ(tell({"actor_rollout_ref.rollout.response_length=16", "actor_rollout_ref.rollout.prompt_length=32"}).error, "");
 }
 
-TEST(DryRun, GoesOnWithoutDataOrModel) {
+TEST(DryRun, SaysWhatItCanWithoutDataOrModel) {
   const Told told = tell({"data.dataset_name=null", "data.train_files=/no/such.jsonl", "actor_rollout_ref.model.path=org/name"});
-  EXPECT_EQ(told.error, "");
+  EXPECT_EQ(told.error, "data file /no/such.jsonl: No such file or directory") << "and the hub may have the model";
+  EXPECT_EQ(tell({"actor_rollout_ref.model.path=org/name"}).error, "");
+  EXPECT_TRUE(has(tell({"actor_rollout_ref.model.path=/no/model"}).error, "actor_rollout_ref.model.path: there is no /no/model here"));
   EXPECT_TRUE(has(told.text, "not counted: ")) << told.text;
   EXPECT_TRUE(has(told.text, "/no/such.jsonl")) << told.text;
   EXPECT_TRUE(has(told.text, "memory:\n  not known: ")) << told.text;
@@ -133,6 +135,23 @@ TEST(DryRun, DataThatAreThereAndBrokenAreAnError) {
   std::filesystem::remove(file);
   EXPECT_TRUE(has(told.error, file.string() + ":2: 'prompt' must be a text or a list of messages")) << told.error;
   EXPECT_TRUE(has(told.text, "memory of each process")) << "what can be said is said all the same";
+}
+
+// What a run would find before its first step, too.
+TEST(DryRun, DataThatDoNotFitTheRunAreAnError) {
+  EXPECT_TRUE(has(tell({"data.toy.rows=8"}).error, "data.train_batch_size")) << tell({"data.toy.rows=8"}).error;
+  EXPECT_TRUE(has(tell({"data.max_prompt_length=2"}).error, "data.max_prompt_length")) << tell({"data.max_prompt_length=2"}).error;
+  EXPECT_TRUE(has(tell({"data.val_files=/no/val.parquet"}).error, "/no/val.parquet"));
+  EXPECT_TRUE(has(tell({"data.adarft.enable=true"}).error, "difficulty")) << tell({"data.adarft.enable=true"}).error;
+  EXPECT_TRUE(has(tell({"reward.custom_reward_function.path=/no/r.py"}).error, "reward.custom_reward_function.path: there is no file /no/r.py here"));
+  EXPECT_TRUE(has(tell({"reward.shared_library.path=/no/r.so"}).error, "reward.shared_library.path: there is no file /no/r.so here"));
+  const std::filesystem::path file = std::filesystem::temp_directory_path() / ("starling_truthless_" + std::to_string(::getpid()) + ".jsonl");
+  std::ofstream rows(file);
+  for (int i = 0; i < 16; ++i) rows << "{\"prompt\": \"ab\", \"answer\": " << (i == 9 ? "null" : "\"b\"") << "}\n";
+  rows.close();
+  const Told told = tell({"data.dataset_name=null", "data.train_files=" + file.string(), "reward.rule=contains"});
+  std::filesystem::remove(file);
+  EXPECT_TRUE(has(told.error, file.string() + ":10")) << told.error;
 }
 
 TEST(DryRun, PartsThatContradictEachOtherAreNamed) {

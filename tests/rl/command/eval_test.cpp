@@ -88,6 +88,13 @@ TEST_F(EvalCommand, CountsWhatReachesTheThreshold) {
   EXPECT_EQ(results(above).at("all")["score"], 1.0);
 }
 
+TEST_F(EvalCommand, KeysBehindARewardAreKeys) {
+  std::ofstream(file("plain.jsonl")) << R"({"question":"sort dcba","answer":"abcd"})" << "\n";
+  const auto found = results({"--model", file("model"), "--data", file("plain.jsonl"), "--max-tokens", "4", "--reward", "rule=exact", "data.prompt_template='{question}'"});
+  ASSERT_EQ(found.size(), 1u);
+  EXPECT_EQ(found.begin()->second["prompts"], 1);
+}
+
 TEST_F(EvalCommand, GivesTheSameFiguresForTheSameSeed) {
   const std::vector<std::string> common = {"--model", file("model"), "--data", "toy", "--n", "2", "--max-tokens", "8", "--limit", "5"};
   const auto first = results(common), again = results(common);

@@ -296,5 +296,29 @@ TEST(RowType, HoldsWhatWasSeen) {
   EXPECT_EQ(type.add(ordered_json::parse(R"({"b": [{"x": "t"}]})")).message(), "'b[].x' is a string here, and bool in rows before");
 }
 
+TEST(RowType, LargeIntegersStayExact) {
+  const std::vector<ordered_json> rows = {{{"id", 5}}, {{"id", UINT64_MAX}}, {{"id", nullptr}}, {{"id", 12345678901234567}}};
+  RowType type;
+  for (const ordered_json& row : rows) ASSERT_TRUE(type.add(row).ok());
+  EXPECT_EQ(type.to_string(), "object<id: unsigned>");
+  const support::TemporaryFolder folder;
+  for (const char* name : {"a.parquet", "a.arrow", "a.jsonl"}) {
+    const std::string path = (folder.path() / name).string();
+    auto sink = create_rows(path, type);
+    ASSERT_TRUE(sink.ok());
+    for (const ordered_json& row : rows) ASSERT_TRUE((*sink)->write({row, "x"}).ok());
+    ASSERT_TRUE((*sink)->commit().ok());
+    EXPECT_EQ(values(path), rows) << name;
+  }
+  EXPECT_NE(type.add({{"id", -1}}).message().find("'id' has integers below zero and above"), std::string::npos);
+  RowType negative;
+  ASSERT_TRUE(negative.add({{"id", -1}}).ok());
+  EXPECT_FALSE(negative.add({{"id", UINT64_MAX}}).ok());
+  RowType number;
+  ASSERT_TRUE(number.add({{"id", UINT64_MAX}}).ok());
+  ASSERT_TRUE(number.add({{"id", 0.5}}).ok());
+  EXPECT_EQ(number.to_string(), "object<id: float>");
+}
+
 }  // namespace
 }  // namespace rl

@@ -160,6 +160,32 @@ class DefinitionTest : public TrainerTest {
   static double token_count(const Sample& s) { return s.tokens; }
 };
 
+// What is logged of advantages is what samples are learned by, whitened or not.
+TEST_F(DefinitionTest, LoggedAdvantagesAreThoseThatAreLearnedFrom) {
+  for (const std::string estimator : {"gae", "reinforce_plus_plus", "grpo", "rloo"}) {
+    SCOPED_TRACE(estimator);
+    const std::vector<nlohmann::json> all = steps(estimator, "trainer.total_training_steps=1 algorithm.adv_estimator=" + estimator);
+    ASSERT_EQ(all.size(), 1u);
+    double sum = 0.0, largest = -1e9, smallest = 1e9, tokens = 0.0;
+    std::ifstream in(folder_ / estimator / "samples" / "1.jsonl");
+    for (std::string line; std::getline(in, line);) {
+      const nlohmann::json sample = nlohmann::json::parse(line);
+      const nlohmann::json& advantages = sample.at("advantages");
+      const auto length = static_cast<double>(sample.at("tokens").size());
+      for (const nlohmann::json& advantage : advantages) {
+        const auto value = advantage.get<double>();
+        sum += advantages.size() == 1 ? value * length : value;
+        largest = std::max(largest, value);
+        smallest = std::min(smallest, value);
+      }
+      tokens += length;
+    }
+    EXPECT_NEAR(all[0].at("critic/advantages/mean").get<double>(), sum / tokens, 1e-4);
+    EXPECT_NEAR(all[0].at("critic/advantages/max").get<double>(), largest, 1e-4);
+    EXPECT_NEAR(all[0].at("critic/advantages/min").get<double>(), smallest, 1e-4);
+  }
+}
+
 // Where every ratio is 1: the value of each loss by hand, and which gradients are the same. GSPO, GMPO and SAPO are means over sequences of means over tokens,
 // GRPO and CISPO means over tokens; CISPO's value has the log-prob in place of the ratio, and SAPO's gate is 2 / tau there.
 TEST_F(DefinitionTest, OnPolicyLossesAreThoseOfTheirNames) {

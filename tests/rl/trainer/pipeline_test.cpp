@@ -70,6 +70,18 @@ TEST_F(PipelineTest, TheBestCheckpointOfAStageIsThereForTheNext) {
   EXPECT_NE(read(folder_ / "runs" / "rl" / "config.yaml").find((folder_ / "runs" / "sft" / "global_step_10" / "huggingface").string()), std::string::npos);
 }
 
+TEST_F(PipelineTest, WhatALaterStageLacksIsToldBeforeTheFirst) {
+  Outcome run = pipeline(write(sft_then_train()) + " rl.data.val_files=[/no/val.parquet]");
+  EXPECT_EQ(run.code, 1) << run.output;
+  EXPECT_NE(run.output.find("stage rl: data.val_files: /no/val.parquet: No such file or directory"), std::string::npos) << run.output;
+  std::string stages = sft_then_train();
+  stages.replace(stages.find("sft.model}"), 10, "sft.adapter}");
+  run = pipeline(write(stages));
+  EXPECT_EQ(run.code, 1) << run.output;
+  EXPECT_NE(run.output.find("stage sft trains all weights: take ${stages.sft.model}"), std::string::npos) << run.output;
+  EXPECT_FALSE(fs::exists(folder_ / "runs"));
+}
+
 // What InstructGPT did: demonstrations, a reward model of pairs, reinforcement learning by that reward model.
 TEST_F(PipelineTest, ARewardModelOfOneStageScoresTheNext) {
   const std::string toy = "dataset_name: toy, toy: {task: copy, letters: 4, length: 2, rows: 256}";

@@ -88,6 +88,11 @@ TEST(TokenEstimates, WhiteningOverWorkersIsThatOfAllTokens) {
   const at::Tensor whitened = masked_whiten(together, at::ones_like(together));
   EXPECT_LT(((together - scaling.mean) * scaling.scale - whitened).abs().max().item<double>(), 1e-5);
   EXPECT_EQ(all.metrics().at("critic/vf_explained_var"), 1.0);
+  const Moments scaled = all.advantages.scaled(scaling.mean, scaling.scale);
+  EXPECT_NEAR(scaled.mean(), 0.0, 1e-9);
+  EXPECT_NEAR(scaled.variance(), 1.0, 1e-6);
+  EXPECT_NEAR(scaled.largest, whitened.max().item<double>(), 1e-5);
+  EXPECT_NEAR(scaled.smallest, whitened.min().item<double>(), 1e-5);
 }
 
 class CriticWorkerTest : public ::testing::Test {
