@@ -8,6 +8,7 @@
 #include "rl/model/lora.h"
 #include "rl/model/model_config.h"
 #include "rl/train/memory_plan.h"
+#include "rl/train/profile_options.h"
 #include "rl/train/toy_model.h"
 
 namespace rl {
@@ -78,6 +79,7 @@ Status stage_dry_run(const Config& config, Stage& stage, std::ostream& out) {
   if (!options.ok()) return options.status();
   const Result<SlotOptions> slots = SlotOptions::from_config(config);
   if (!slots.ok()) return slots.status();
+  if (const auto profile = ProfileOptions::from_config(config, options->folder); !profile.ok()) return profile.status();
   const Result<std::string> given = config.get_string("model.path");
   if (!given.ok()) return given.status();
   DryModel model(*given);
