@@ -76,6 +76,11 @@ Status Trainer::teach(StepSamples& samples, StepTimer& timer) {
     if (!taught.ok()) return taught.status().with_context("the teacher's log-probabilities");
     samples.taught = std::move(*taught);
   } else {
+    // Samples of a checkpoint are for the teachers of the run that drew them.
+    for (const RewardTask& task : join<RewardTask>(samples.tasks)) {
+      const bool known = std::any_of(teachers_.begin(), teachers_.end(), [&](const Teacher& teacher) { return teacher.named.rows == task.teacher; });
+      if (!known) return runtime::invalid_argument(task.where + ": its samples were drawn for a teacher of '" + task.teacher + "', and there is none any more: keep the keys of distillation.teacher_models, or begin anew (trainer.resume_mode=disable)");
+    }
     std::vector<runtime::ObjectRef<std::vector<float>>> logprobs = no_logprobs_;
     std::vector<std::vector<double>> penalties(policy_.size());
     for (const Teacher& teacher : teachers_) {

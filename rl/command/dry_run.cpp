@@ -60,6 +60,7 @@ Result<DataSize> measure_data(const Config& config, const TrainerOptions& traine
   if (!options.ok()) return fail(options.status());
   if (!*options) return fail(runtime::not_found("no training data: set data.train_files"));
   const Result<PromptFeedOptions> feeding = training_feed_options(config, trainer, model, workers);
+  if (!feeding.ok() && ModelConfig::load(model).ok()) return fail(feeding.status());
   if (!feeding.ok()) {  // without a model: what is there to read
     const Result<Dataset> rows = Dataset::load(**options);
     if (!rows.ok()) return fail(rows.status());
@@ -69,9 +70,19 @@ Result<DataSize> measure_data(const Config& config, const TrainerOptions& traine
   if (!feed.ok()) return fail(feed.status());
   DataSize size{.rows = (*feed)->rows(), .prompt_tokens = 0};
   std::vector<const Dataset*> read = {&(*feed)->dataset()};
-  Result<Dataset> held_out = validation.ok() && *validation ? Dataset::load(**validation) : Result<Dataset>(runtime::not_found(""));
-  if (held_out.ok()) read.push_back(&*held_out);
-  else if (validation.ok() && *validation) wrong.push_back(held_out.status().message());
+  std::unique_ptr<PromptFeed> held_out;
+  if (validation.ok() && *validation && (trainer.validation_interval >= 1 || trainer.validate_first)) {
+    PromptFeedOptions reading = *feeding;
+    reading.batch_prompts = reading.mini_batch_prompts = reading.workers = 1;
+    reading.shuffle = false;
+    reading.adaptive.reset();
+    reading.python_sampler = {};
+    reading.teachers.clear();
+    Result<std::unique_ptr<PromptFeed>> opened = PromptFeed::create(config, **validation, reading);
+    if (!opened.ok()) wrong.push_back(opened.status().message());
+    else held_out = std::move(*opened);
+  }
+  if (held_out) read.push_back(&held_out->dataset());
   const Result<Tokenizer> tokenizer = Tokenizer::load(model);
   const Result<PromptOptions> prompts = PromptOptions::from_config(config);
   if (!tokenizer.ok()) return fail(tokenizer.status());

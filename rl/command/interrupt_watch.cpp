@@ -26,9 +26,11 @@ int interrupts() { return std::max(direct.load(), passed_on.load()); }
 void note(int signal, siginfo_t* info, void*) {
   const int error = errno;
   const int before = interrupts();
-  if (signal == SIGPIPE) direct = std::max(direct.load(), 1);  // comes with every line that nobody reads, and is not the wish of anybody to end at once
+  // These come more than once by themselves (with every line that nobody reads; from the shell and from the kernel), and are nobody's wish to end at once.
+  const bool repeats = signal == SIGPIPE || signal == SIGHUP;
+  if (repeats) direct = std::max(direct.load(), 1);
   else ++(info->si_code == SI_QUEUE ? passed_on : direct);
-  if (interrupts() > 1 && signal != SIGPIPE) {
+  if (interrupts() > 1 && !repeats) {
     ::signal(signal, SIG_DFL);
     ::raise(signal);  // which takes effect when this returns
   } else if (const std::string* notice = present_notice; before == 0 && notice != nullptr) {
@@ -59,7 +61,7 @@ InterruptWatch::InterruptWatch(bool saves)
 }
 
 InterruptWatch::~InterruptWatch() {
-  for (const int signal : taken_) ::signal(signal, signal == SIGPIPE ? SIG_IGN : SIG_DFL);  // what is left to say may have no reader, and the cluster has to be stopped
+  for (const int signal : taken_) ::signal(signal, signal == SIGPIPE || signal == SIGHUP ? SIG_IGN : SIG_DFL);  // what is left to say may have no reader, and the cluster has to be stopped
   present_notice = nullptr;
 }
 

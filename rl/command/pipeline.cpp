@@ -23,6 +23,7 @@
 #include "rl/command/interrupt_watch.h"
 #include "rl/config/check.h"
 #include "rl/config/yaml.h"
+#include "rl/data/row_source.h"
 #include "rl/stage/pipeline_file.h"
 #include "rl/weights/atomic_file.h"
 
@@ -49,21 +50,27 @@ std::string seconds_text(double seconds) {
   return text;
 }
 
-// Data that a stage reads and no stage makes have to be there before the first one runs.
+bool is_below(const fs::path& file, const fs::path& folder) {
+  const fs::path from = fs::absolute(file).lexically_normal().lexically_relative(fs::absolute(folder).lexically_normal());
+  return !from.empty() && *from.begin() != "..";
+}
+
+// Files to train on that no stage makes have to be there before the first one runs.
 Status check_data(const PipelineFile& pipeline, const PipelineStage& stage, const ordered_json& config) {
+  const auto files = config.find("data.train_files");
+  if (files == config.end() || config.contains("data.custom_cls.path") || fs::exists(stage.folder / kStageDoneFile)) return {};  // a class of the user's reads them, or nobody does any more
   const auto is_made = [&](const fs::path& file) {
-    return std::any_of(pipeline.stages.begin(), pipeline.stages.end(), [&](const PipelineStage& other) { return file.lexically_normal().string().starts_with(other.folder.lexically_normal().string()); });
+    return std::any_of(pipeline.stages.begin(), pipeline.stages.end(), [&](const PipelineStage& other) {
+      const auto writes = [&](const PipelineKey& key) { return (key.key == "trainer.rollout_data_dir" || key.key == "trainer.validation_data_dir") && key.value.is_string() && is_below(file, key.value.get<std::string>()); };
+      return is_below(file, other.folder) || std::any_of(other.keys.begin(), other.keys.end(), writes);
+    });
   };
-  for (const char* key : {"data.train_files", "data.val_files", "data.sft_files"}) {
-    const auto found = config.find(key);
-    if (found == config.end()) continue;
-    for (const ordered_json& file : found->is_array() ? *found : ordered_json::array({*found})) {
-      if (!file.is_string()) continue;
-      const std::string& name = file.get_ref<const std::string&>();
-      std::error_code error;
-      if (name.empty() || name.find("${") != std::string::npos || is_made(name) || fs::exists(name, error)) continue;
-      return runtime::not_found("stage " + stage.name + ": " + key + ": " + name + ": " + (error ? error.message() : "No such file or directory"));
-    }
+  for (const ordered_json& file : files->is_array() ? *files : ordered_json::array({*files})) {
+    if (!file.is_string()) continue;
+    const std::string& name = file.get_ref<const std::string&>();
+    std::error_code error;
+    if (name.empty() || name.find("${") != std::string::npos || fs::exists(expand_home(name), error) || is_made(name)) continue;
+    return runtime::not_found("stage " + stage.name + ": data.train_files: " + name + ": " + (error ? error.message() : "No such file or directory"));
   }
   return {};
 }

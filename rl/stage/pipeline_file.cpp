@@ -107,16 +107,10 @@ ordered_json value_of(const PipelineStage& stage, std::string_view name) {
 
 bool keeps_best(const PipelineStage& stage) { return !value_of(stage, "trainer.save_best").is_null(); }
 
-// Whether its keys ask for an adapter, of whichever command it is.
-bool trains_adapter(const PipelineStage& stage) {
-  for (const char* section : {"model.", "actor_rollout_ref.model.", "actor_rollout_ref.model.lora."}) {
-    const ordered_json rank = value_of(stage, std::string(section) + "lora_rank"), short_rank = value_of(stage, std::string(section) + "rank");
-    if ((rank.is_number() && rank > 0) || rank.is_string() || (short_rank.is_number() && short_rank > 0)) return true;
-    for (const char* key : {"lora_adapter_path", "adapter_path"}) {
-      if (!value_of(stage, std::string(section) + key).is_null()) return true;
-    }
-  }
-  return false;
+// Whether any of its keys may ask for an adapter, of whichever command it is.
+bool may_train_adapter(const PipelineStage& stage) {
+  const auto speaks_of_one = [](const std::string& text) { return text.find("lora") != std::string::npos || text.find("adapter") != std::string::npos; };
+  return std::any_of(stage.keys.begin(), stage.keys.end(), [&](const PipelineKey& key) { return speaks_of_one(key.key) || speaks_of_one(key.value.dump()); });
 }
 
 Status check_references(const PipelineFile& pipeline, std::size_t index) {
@@ -130,7 +124,7 @@ Status check_references(const PipelineFile& pipeline, std::size_t index) {
       const std::string& output = what;
       if (std::none_of(std::begin(kOutputs), std::end(kOutputs), [&](const char* known) { return output == known; })) return wrong(key.origin, at + "a stage has model, adapter, checkpoint, each also with best_ before it, and folder");
       if (output.starts_with(kBest) && !keeps_best(*other)) return wrong(key.origin, at + "set trainer.save_best in stage " + name + ": the metric that its best checkpoint is to be known by");
-      if (output.ends_with("adapter") && !trains_adapter(*other)) return wrong(key.origin, at + "stage " + name + " trains all weights: take ${stages." + name + (output.starts_with(kBest) ? ".best_model}" : ".model}") + ", or set its lora_rank");
+      if (output.ends_with("adapter") && !may_train_adapter(*other)) return wrong(key.origin, at + "stage " + name + " trains all weights: take ${stages." + name + (output.starts_with(kBest) ? ".best_model}" : ".model}") + ", or set its lora_rank");
     }
   }
   return {};

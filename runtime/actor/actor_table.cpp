@@ -55,6 +55,7 @@ void ActorTable::build(ActorSpec spec, std::uint64_t incarnation, std::function<
   auto ending = endings_.find(id);
   if (ending == endings_.end()) return begin(std::move(spec), incarnation, std::move(answer));
   Ending& last = *ending->second;
+  if (last.next && last.next_incarnation >= incarnation) return answer(invalid_argument("actor " + id.short_hex() + " is about to begin in this process already"));
   if (auto refuse = std::exchange(last.refuse, nullptr)) refuse(cancelled("the actor was started again"));
   last.next_incarnation = incarnation;
   last.refuse = answer;
@@ -87,11 +88,7 @@ void ActorTable::tell_of_drain() {
 }
 
 void ActorTable::stop(ActorId actor, std::uint64_t incarnation, std::function<void()> done) {
-  if (auto ending = endings_.find(actor); ending != endings_.end() && ending->second->next && ending->second->next_incarnation == incarnation) {
-    ending->second->timer.cancel();
-    ending->second->next = nullptr;
-    std::exchange(ending->second->refuse, nullptr)(cancelled("the actor was ended before it was built"));
-  }
+  give_up_start(actor, incarnation);
   auto found = hosts_.find(actor);
   if (found == hosts_.end() || found->second->incarnation() != incarnation) {
     if (done) done();
@@ -100,6 +97,14 @@ void ActorTable::stop(ActorId actor, std::uint64_t incarnation, std::function<vo
   std::shared_ptr<ActorHost> host = std::move(found->second);
   hosts_.erase(found);
   end(host, std::move(done));
+}
+
+void ActorTable::give_up_start(ActorId actor, std::uint64_t incarnation) {
+  const auto ending = endings_.find(actor);
+  if (ending == endings_.end() || !ending->second->next || ending->second->next_incarnation != incarnation) return;
+  ending->second->timer.cancel();
+  ending->second->next = nullptr;
+  std::exchange(ending->second->refuse, nullptr)(cancelled("the actor was ended before it was built"));
 }
 
 void ActorTable::end(const std::shared_ptr<ActorHost>& host, std::function<void()> done) {
@@ -122,6 +127,7 @@ void ActorTable::on_ended(ActorId actor, std::uint64_t incarnation) {
 }
 
 void ActorTable::drain(ActorId actor, std::uint64_t incarnation, std::function<void()> done) {
+  give_up_start(actor, incarnation);
   auto found = hosts_.find(actor);
   if (found == hosts_.end() || found->second->incarnation() != incarnation) return done();
   found->second->drain([self = weak_from_this(), actor, incarnation, done = std::move(done)] {
@@ -193,7 +199,9 @@ void ActorTable::clear() {
   for (auto& [id, host] : std::exchange(hosts_, {})) host->stop_at_rest();
   // Open connections hold this table, and through it the process that drives them.
   context_->process->loop().post([self = shared_from_this()] {
-    self->endings_.clear();
+    for (auto& [actor, ending] : std::exchange(self->endings_, {})) {
+      if (ending->refuse) ending->refuse(cancelled("the worker process ends"));
+    }
     for (auto& [serial, weak] : std::exchange(self->channels_, {})) {
       if (auto channel = weak.lock()) channel->close(unavailable("the worker process ends"));
     }

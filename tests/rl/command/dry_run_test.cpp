@@ -141,7 +141,8 @@ TEST(DryRun, DataThatAreThereAndBrokenAreAnError) {
 TEST(DryRun, DataThatDoNotFitTheRunAreAnError) {
   EXPECT_TRUE(has(tell({"data.toy.rows=8"}).error, "data.train_batch_size")) << tell({"data.toy.rows=8"}).error;
   EXPECT_TRUE(has(tell({"data.max_prompt_length=2"}).error, "data.max_prompt_length")) << tell({"data.max_prompt_length=2"}).error;
-  EXPECT_TRUE(has(tell({"data.val_files=/no/val.parquet"}).error, "/no/val.parquet"));
+  EXPECT_TRUE(has(tell({"data.val_files=/no/val.parquet", "trainer.test_freq=1"}).error, "/no/val.parquet"));
+  EXPECT_EQ(tell({"data.val_files=/no/val.parquet", "trainer.val_before_train=false", "trainer.test_freq=-1"}).error, "") << "nobody reads it";
   EXPECT_TRUE(has(tell({"data.adarft.enable=true"}).error, "difficulty")) << tell({"data.adarft.enable=true"}).error;
   EXPECT_TRUE(has(tell({"reward.custom_reward_function.path=/no/r.py"}).error, "reward.custom_reward_function.path: there is no file /no/r.py here"));
   EXPECT_TRUE(has(tell({"reward.shared_library.path=/no/r.so"}).error, "reward.shared_library.path: there is no file /no/r.so here"));

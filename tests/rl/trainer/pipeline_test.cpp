@@ -71,9 +71,9 @@ TEST_F(PipelineTest, TheBestCheckpointOfAStageIsThereForTheNext) {
 }
 
 TEST_F(PipelineTest, WhatALaterStageLacksIsToldBeforeTheFirst) {
-  Outcome run = pipeline(write(sft_then_train()) + " rl.data.val_files=[/no/val.parquet]");
+  Outcome run = pipeline(write(sft_then_train()) + " rl.data.dataset_name=null rl.data.train_files=[/no/train.parquet]");
   EXPECT_EQ(run.code, 1) << run.output;
-  EXPECT_NE(run.output.find("stage rl: data.val_files: /no/val.parquet: No such file or directory"), std::string::npos) << run.output;
+  EXPECT_NE(run.output.find("stage rl: data.train_files: /no/train.parquet: No such file or directory"), std::string::npos) << run.output;
   std::string stages = sft_then_train();
   stages.replace(stages.find("sft.model}"), 10, "sft.adapter}");
   run = pipeline(write(stages));
