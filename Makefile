@@ -12,10 +12,10 @@ WHEELS := cpu $(if $(filter 1,$(GPU)),gpu)
 CTEST := .ci/run_tests.sh ctest --test-dir $(BUILD) --output-on-failure --timeout 600
 
 .DEFAULT_GOAL := build
-.PHONY: help deps configure build demo test test-all asan tsan fuzz install clean
+.PHONY: help deps configure build build-report demo test test-programs test-all asan tsan fuzz install clean
 
 help: ## this list
-	@awk -F':.*## ' '/^[a-z -]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' Makefile
+	@awk -F':.*## ' '/^[a-z -]+:.*## / {printf "  make %-13s %s\n", $$1, $$2}' Makefile
 
 deps: ## install missing packages (as root) and fetch LibTorch into the user's cache
 	@.ci/install_packages.sh
@@ -24,17 +24,24 @@ deps: ## install missing packages (as root) and fetch LibTorch into the user's c
 configure: deps
 	@cmake --preset $(PRESET) --log-level=WARNING -DSTARLING_GPU=$(if $(filter 1,$(GPU)),ON,OFF) $(CMAKE_ARGS)
 
-build: configure ## build programs, examples, benchmarks and tests into build/release/bin
+build: configure ## build everything: programs, examples and benchmarks into build/release/bin, tests
 	@cmake --build $(BUILD) -j $(JOBS)
 
-demo: build ## start a head and a second node here, train a tiny model with GRPO, stop everything
+build-report: ## the last build's time by target, and its ten dearest headers
+	@.ci/build_report.py $(BUILD)
+
+demo: configure ## build what the demo runs, start a head and a second node here, train a tiny model with GRPO, stop everything
+	@cmake --build $(BUILD) -j $(JOBS) --target demo_programs
 	@examples/demo.sh $(BUILD)/bin
 
-test: build ## build and run all tests but the slow ones
+test-programs: configure
+	@cmake --build $(BUILD) -j $(JOBS) --target test_programs
+
+test: test-programs ## build and run all tests but the slow ones
 	@.ci/fetch_wheels.sh model >/dev/null
 	@$(CTEST) -LE slow -j 2
 
-test-all: build ## the slow tests too, and the runtime's under the sanitizers
+test-all: test-programs ## the slow tests too, and the runtime's under the sanitizers
 	@.ci/fetch_wheels.sh model >/dev/null
 	@$(CTEST) -j 2
 	@$(MAKE) asan tsan
@@ -47,7 +54,8 @@ fuzz: deps ## libFuzzer on every decoder of outside bytes, FUZZ_SECONDS=20 each 
 	@cmake --preset fuzz --log-level=WARNING && cmake --build build/fuzz -j $(JOBS) --target fuzzers
 	@tests/fuzz/run.sh build/fuzz/fuzz $(FUZZ_SECONDS) $(FUZZ_KEEP)
 
-install: build ## install to PREFIX (default /usr/local); docs/guide/actors.md: the runtime alone
+install: configure ## install to PREFIX (default /usr/local; one of your own needs no root); docs/guide/actors.md: the runtime alone
+	@cmake --build $(BUILD) -j $(JOBS) --target installed_files
 	@cmake --install $(BUILD) --prefix $(PREFIX)
 
 clean: ## remove build folders (the download cache stays)

@@ -11,4 +11,3 @@ set_target_properties(starling_arrow PROPERTIES CXX_VISIBILITY_PRESET hidden VIS
   INSTALL_RPATH "$ORIGIN/starling/arrow")
 target_link_options(starling_arrow PRIVATE -Wl,--exclude-libs,ALL)
 target_link_libraries(starling_arrow PRIVATE rl_weights runtime ${arrow_root}/libparquet.so.2600 ${arrow_root}/libarrow.so.2600)
-add_dependencies(rl_data starling_arrow)  # whatever reads rows finds it

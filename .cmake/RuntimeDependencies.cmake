@@ -4,12 +4,12 @@ include(CMakeFindDependencyMacro)
 find_dependency(Threads)
 find_dependency(spdlog)
 
-# Headers only. Debian 12 has 1.81 beside its default 1.74; Ubuntu 24.04's default is 1.83.
+# Headers, of which the runtime compiles Asio's function bodies once (runtime/core/asio.cpp). Debian 12 has 1.81 beside its default 1.74; Ubuntu 24.04's default is 1.83.
 find_dependency(Boost 1.81)
 if(NOT TARGET Starling::Boost)
   add_library(Starling::Boost INTERFACE IMPORTED)
   target_include_directories(Starling::Boost SYSTEM INTERFACE ${Boost_INCLUDE_DIRS})
-  target_compile_definitions(Starling::Boost INTERFACE BOOST_ASIO_NO_DEPRECATED BOOST_ASIO_DISABLE_VISIBILITY)
+  target_compile_definitions(Starling::Boost INTERFACE BOOST_ASIO_NO_DEPRECATED BOOST_ASIO_DISABLE_VISIBILITY BOOST_ASIO_SEPARATE_COMPILATION)
   target_link_libraries(Starling::Boost INTERFACE Threads::Threads)
 endif()
 

@@ -2,7 +2,6 @@
 set(CMAKE_CXX_STANDARD 20)
 set(CMAKE_CXX_STANDARD_REQUIRED ON)
 set(CMAKE_CXX_EXTENSIONS OFF)
-set(CMAKE_POSITION_INDEPENDENT_CODE ON)
 set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
 set(CMAKE_RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/bin)
 set(CMAKE_LIBRARY_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/lib)
@@ -12,7 +11,10 @@ endif()
 # -g1 keeps line numbers for backtraces at a tenth of the size of -g2.
 set(CMAKE_CXX_FLAGS_RELWITHDEBINFO "-O2 -g1")
 
-add_compile_options("$<$<COMPILE_LANGUAGE:CXX>:-Wall;-Wextra;-Wno-unused-parameter;-fno-omit-frame-pointer>")
+# -fPIC for programs too: a precompiled header serves only what is compiled with the same flags.
+add_compile_options("$<$<COMPILE_LANGUAGE:CXX>:-fPIC;-Wall;-Wextra;-Wno-unused-parameter;-Winvalid-pch;-fno-omit-frame-pointer>")
+# g++ 12 takes the frames of Asio's coroutines, whose memory comes from Asio's own pool, for memory of another operator new.
+add_compile_options("$<$<COMPILE_LANG_AND_ID:CXX,GNU>:-Wno-mismatched-new-delete>")
 # clang 14 can't put what `function` checks before the parts of a coroutine.
 set(STARLING_UNDEFINED -fno-sanitize-recover=undefined $<$<CXX_COMPILER_ID:Clang>:-fno-sanitize=function>)
 if(STARLING_SANITIZE STREQUAL "address")
@@ -42,12 +44,16 @@ elseif(STARLING_LLD)
   add_link_options(-fuse-ld=lld)
 endif()
 
+# Several files of a library are compiled as one, which halves a build's work: templates and headers are shared. Hence the names in unnamed namespaces
+# differ within a library. OFF compiles each file by itself, which proves that it includes what it uses.
+option(STARLING_UNITY "Compile the files of a library in batches" ON)
+
 enable_testing()
 
-# starling_library(name FOLDERS a b [SCHEMAS dir] DEPS x y): a static library of the .cpp files right in these folders.
-# A file `main.cpp` or `*_main.cpp` is a program's and stays out.
+# starling_library(name [APART] FOLDERS a b [SCHEMAS dir] DEPS x y): a static library of the .cpp files right in these folders.
+# A file `main.cpp` or `*_main.cpp` is a program's and stays out. APART: its files differ in what machine they compile for, so never in batches.
 function(starling_library name)
-  cmake_parse_arguments(ARG "" "" "FOLDERS;SCHEMAS;DEPS" ${ARGN})
+  cmake_parse_arguments(ARG "APART" "" "FOLDERS;SCHEMAS;DEPS" ${ARGN})
   set(sources)
   foreach(folder ${ARG_FOLDERS})
     file(GLOB found CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/${folder}/*.cpp)
@@ -79,7 +85,15 @@ function(starling_library name)
     $<INSTALL_INTERFACE:include/starling>)
   target_compile_features(${name} PUBLIC cxx_std_20)
   target_link_libraries(${name} PUBLIC ${ARG_DEPS})
+  if(STARLING_UNITY AND NOT ARG_APART)
+    set_target_properties(${name} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 8)
+    # A class of a source file may have members of types from its unnamed namespace; g++ takes a file in a batch for a header.
+    target_compile_options(${name} PRIVATE $<$<CXX_COMPILER_ID:GNU>:-Wno-subobject-linkage>)
+  endif()
 endfunction()
+
+# What `make test` needs and `make demo` does not: test programs, fuzz targets, every program and example. Not the benchmarks.
+add_custom_target(test_programs)
 
 # Every folder under tests/ that holds *_test.cpp becomes one program, tests/rl/text -> test_rl_text, linked with what
 # tests/<layer> may use. Tests find the built programs through STARLING_BIN and the fixtures through STARLING_FIXTURES.
@@ -122,6 +136,8 @@ function(starling_tests)
     target_link_libraries(test_${flat} PRIVATE GTest::gtest_main GTest::gtest)
     target_compile_definitions(test_${flat} PRIVATE STARLING_SOURCE_DIR="${CMAKE_SOURCE_DIR}" STARLING_BIN_DIR="${CMAKE_BINARY_DIR}/bin")
     set_target_properties(test_${flat} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
+    target_compile_options(test_${flat} PRIVATE -O1)  # compiles in three quarters of the time; what is tested keeps -O2
+    add_dependencies(test_programs test_${flat})
     set(labels ${layer})
     if(EXISTS ${folder}/labels.txt)  # further ctest labels, one a line
       file(STRINGS ${folder}/labels.txt more)
@@ -141,25 +157,27 @@ function(starling_tests)
   file(WRITE ${CMAKE_BINARY_DIR}/CTestCustom.cmake
     "set(CTEST_CUSTOM_PRE_TEST \"${CMAKE_COMMAND} -E rm -rf ${CMAKE_BINARY_DIR}/fixture_counts\")\n"
     "set(CTEST_CUSTOM_POST_TEST \"${CMAKE_COMMAND} -DFOLDER=${CMAKE_BINARY_DIR}/fixture_counts -P ${CMAKE_SOURCE_DIR}/tests/print_fixture_counts.cmake\")\n")
-  if(TARGET test_rl_reward)
-    add_dependencies(test_rl_reward starling-reward-host)
-  endif()
+  add_dependencies(test_programs ${STARLING_PROGRAMS})
+  foreach(loaded starling_arrow starling_cuda)  # libraries that programs load at run time
+    if(TARGET ${loaded})
+      add_dependencies(test_programs ${loaded})
+    endif()
+  endforeach()
   # Preloaded by tests into programs, whose wall clock then goes as the test likes.
   add_library(wall_clock MODULE ${CMAKE_SOURCE_DIR}/tests/support/wall_clock.cpp)
   set_target_properties(wall_clock PROPERTIES PREFIX "" LIBRARY_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
   target_link_libraries(wall_clock PRIVATE dl)
-  add_dependencies(test_runtime_cluster wall_clock)
-  add_dependencies(test_runtime_cluster_long wall_clock)
+  add_dependencies(test_programs wall_clock)
   if(TARGET test_rl_cuda)  # stands in for libnccl.so.2 and libcuda.so.1
     add_library(fake_nccl MODULE ${CMAKE_SOURCE_DIR}/tests/support/fake_nccl.cpp)
     set_target_properties(fake_nccl PROPERTIES PREFIX "" LIBRARY_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
-    add_dependencies(test_rl_cuda fake_nccl)
+    add_dependencies(test_programs fake_nccl)
   endif()
   if(TARGET test_rl_device)  # a plugin of LibTorch for a device that every machine has
     add_library(torch_standin SHARED ${CMAKE_SOURCE_DIR}/tests/support/stand_in_device.cpp)
     set_target_properties(torch_standin PROPERTIES LIBRARY_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
     target_link_libraries(torch_standin PRIVATE Starling::Torch)
-    add_dependencies(test_rl_device torch_standin)
+    add_dependencies(test_programs torch_standin)
   endif()
   if(TARGET test_sim)  # 100,000 seeds, beside the 1,000 that its own tests run
     foreach(part RANGE 1 40)
@@ -168,7 +186,7 @@ function(starling_tests)
       set_tests_properties(sim/many_${part} PROPERTIES LABELS "sim;slow" TIMEOUT 3600)
     endforeach()
   endif()
-  file(GLOB tidy CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/tests/tidy/*.sh)
+  file(GLOB tidy CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/tests/tidy/*.sh ${CMAKE_SOURCE_DIR}/tests/tidy/*.py)
   foreach(script ${tidy})
     get_filename_component(script_name ${script} NAME_WE)
     add_test(NAME tidy/${script_name} COMMAND ${script} ${CMAKE_SOURCE_DIR})
@@ -190,6 +208,10 @@ endfunction()
 # tests/fuzz/corpus/x and a bounded number of mutations, which is what ctest does with both.
 function(starling_fuzzers)
   add_custom_target(fuzzers)
+  add_dependencies(test_programs fuzzers)
+  if(NOT CMAKE_CXX_COMPILER_ID MATCHES Clang)
+    add_library(fuzz_replay OBJECT ${CMAKE_SOURCE_DIR}/tests/fuzz/driver/replay.cpp)
+  endif()
   file(GLOB targets CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/tests/fuzz/*_fuzz.cpp)
   foreach(file ${targets})
     get_filename_component(fuzz_name ${file} NAME_WE)
@@ -211,7 +233,7 @@ function(starling_fuzzers)
       target_compile_options(${fuzz_name} PRIVATE -fsanitize=fuzzer)
       target_link_options(${fuzz_name} PRIVATE -fsanitize=fuzzer)
     else()
-      target_sources(${fuzz_name} PRIVATE ${CMAKE_SOURCE_DIR}/tests/fuzz/driver/replay.cpp)
+      target_link_libraries(${fuzz_name} PRIVATE fuzz_replay)
     endif()
     add_dependencies(fuzzers ${fuzz_name})
     string(REPLACE "_fuzz" "" corpus ${fuzz_name})
@@ -239,11 +261,16 @@ function(starling_benchmarks)
   endforeach()
 endfunction()
 
-# The programs: `starling` and `starling-config` (no torch), `starling-rl`, and each file of examples/.
+# The programs: `starling` and `starling-config` (no torch), `starling-rl`, and each file of examples/. STARLING_PROGRAMS lists them;
+# `demo_programs` are those that `make demo` runs.
 function(starling_programs)
+  set(programs)
+  add_custom_target(demo_programs)
   if(EXISTS ${CMAKE_SOURCE_DIR}/runtime/node/starling_main.cpp)
     add_executable(starling ${CMAKE_SOURCE_DIR}/runtime/node/starling_main.cpp)
     target_link_libraries(starling PRIVATE placement_autoscaler placement runtime_head runtime_metrics CLI11::CLI11 allocator)
+    list(APPEND programs starling)
+    add_dependencies(demo_programs starling)
   endif()
   if(STARLING_RL AND EXISTS ${CMAKE_SOURCE_DIR}/rl/starling_rl_main.cpp)
     add_executable(starling-rl ${CMAKE_SOURCE_DIR}/rl/starling_rl_main.cpp)
@@ -254,6 +281,8 @@ function(starling_programs)
     add_executable(starling-reward-host ${CMAKE_SOURCE_DIR}/rl/reward/reward_host_main.cpp)
     target_include_directories(starling-reward-host PRIVATE ${CMAKE_SOURCE_DIR})
     target_link_libraries(starling-reward-host PRIVATE nlohmann_json::nlohmann_json ${CMAKE_DL_LIBS})
+    list(APPEND programs starling-rl starling-config starling-reward-host)
+    add_dependencies(demo_programs starling-rl)
   endif()
   file(GLOB examples CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/examples/*.cpp)
   foreach(file ${examples})
@@ -263,10 +292,12 @@ function(starling_programs)
       continue()
     endif()
     add_executable(${example} ${file})
+    list(APPEND programs ${example})
     if(uses_rl)
       target_link_libraries(${example} PRIVATE rl allocator)
     else()
       target_link_libraries(${example} PRIVATE runtime allocator)
     endif()
   endforeach()
+  set(STARLING_PROGRAMS ${programs} PARENT_SCOPE)
 endfunction()

@@ -21,6 +21,7 @@
 #include "rl/rl.h"
 #include "rl/worker/all_reduce_probe.h"
 #include "rl/worker/sft_actor.h"
+#include "runtime/core/log.h"
 #include "runtime/core/standard_streams.h"
 #include "runtime/runtime.h"
 

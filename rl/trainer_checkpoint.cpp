@@ -17,7 +17,7 @@ constexpr const char* kCriticFolder = "critic";
 constexpr const char* kSamplesFile = "samples.bin";
 constexpr const char* kAheadFile = "ahead.bin";
 constexpr const char* kPartialFile = "partial.bin";
-constexpr std::int64_t kStateFormat = 1;
+constexpr std::int64_t kTrainerStateFormat = 1;
 
 // Of what the controller alone knows; made by the thread that writes.
 struct ExtraFile {
@@ -83,7 +83,7 @@ Result<std::vector<fs::path>> write_files(const Saving& saving, CheckpointWriter
 }  // namespace
 
 nlohmann::ordered_json Trainer::state_json() const {
-  return {{"format", kStateFormat},
+  return {{"format", kTrainerStateFormat},
           {"stage", config_.command()},
           {"step", steps_done_},
           {"epoch", epoch_},
@@ -132,7 +132,7 @@ Status Trainer::restore(const fs::path& folder) {
     return found->get<std::int64_t>();
   };
   if (const Status own = check_whose_state(*state, folder / kRunStateFile, config_.command()); !own.ok()) return own;
-  const bool complete = integer("format") == kStateFormat && integer("step").value_or(-1) >= 0 && integer("epoch") && state->contains("data_position");
+  const bool complete = integer("format") == kTrainerStateFormat && integer("step").value_or(-1) >= 0 && integer("epoch") && state->contains("data_position");
   if (!complete) return runtime::invalid_argument((folder / kRunStateFile).string() + ": not a state that this version wrote");
   // Older checkpoints have neither controller nor statistics.
   const auto number = [](const nlohmann::ordered_json& of, const char* key, double otherwise) {

@@ -18,7 +18,7 @@ using runtime::Status;
 
 namespace {
 
-std::vector<std::int64_t> shares_of(const std::vector<PromptShard>& shards) {
+std::vector<std::int64_t> shard_shares(const std::vector<PromptShard>& shards) {
   std::vector<std::int64_t> shares;
   for (const PromptShard& shard : shards) shares.push_back(static_cast<std::int64_t>(shard.prompts.size()));
   return shares;
@@ -52,7 +52,7 @@ Result<Trainer::Drawn> Trainer::draw_partially(Metrics& metrics) {
     partial_.steps_begun = steps_done_;
   }
   std::vector<PromptShard> shards = shard_prompts(options_.batch_prompts, options_.mini_batch_prompts, static_cast<std::int64_t>(policy_.size()));
-  const std::vector<std::int64_t> shares = shares_of(shards);
+  const std::vector<std::int64_t> shares = shard_shares(shards);
   std::vector<PartialPlan> plans;
   for (std::size_t worker = 0; worker < policy_.size(); ++worker) plans.push_back(plan_partial(partial_.tasks[worker], shares[worker], step, *options_.partial_rollouts));
   const auto fresh = begin_prompts(step);
@@ -99,7 +99,7 @@ Status Trainer::restore_partial(const std::filesystem::path& file, std::int64_t 
   }
   const std::string bytes = runtime::rest_of(in);
   Result<SavedRollouts> saved = decode_rollouts(bytes);
-  if (saved.ok()) saved = deal_rollouts(std::move(*saved), shares_of(shard_prompts(options_.batch_prompts, options_.mini_batch_prompts, static_cast<std::int64_t>(policy_.size()))));
+  if (saved.ok()) saved = deal_rollouts(std::move(*saved), shard_shares(shard_prompts(options_.batch_prompts, options_.mini_batch_prompts, static_cast<std::int64_t>(policy_.size()))));
   if (!saved.ok()) return saved.status().with_context(file.string());
   partial_.steps_begun = saved->steps_begun;
   partial_.tasks = std::move(saved->tasks);

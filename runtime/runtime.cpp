@@ -16,6 +16,7 @@
 #include "runtime/actor/task_pool.h"
 #include "runtime/actor/worker.h"
 #include "runtime/core/environment.h"
+#include "runtime/core/log.h"
 #include "runtime/core/simulation.h"
 #include "runtime/core/timer.h"
 #include "runtime/node/line_merger.h"

@@ -51,7 +51,6 @@
 #include "runtime/actor/task.h"
 #include "runtime/actor/watch.h"
 #include "runtime/core/ids.h"
-#include "runtime/core/log.h"
 #include "runtime/core/result.h"
 #include "runtime/control/membership.h"
 #include "runtime/control/object_info.h"

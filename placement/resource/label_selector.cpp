@@ -29,16 +29,16 @@ bool list_has(std::string_view list, std::string_view value) {
   }
 }
 
-bool meets(const std::string* offered, std::string_view selector) {
-  if (selector.starts_with('!')) return !meets(offered, selector.substr(1));
+bool value_meets(const std::string* offered, std::string_view selector) {
+  if (selector.starts_with('!')) return !value_meets(offered, selector.substr(1));
   if (!offered) return false;
   if (selector == "*") return true;
   return is_list(selector) ? list_has(list_of(selector), *offered) : selector == *offered;
 }
 
-bool meets(const Labels& offered, const std::pair<const std::string, std::string>& wanted) {
+bool label_meets(const Labels& offered, const std::pair<const std::string, std::string>& wanted) {
   auto found = offered.find(wanted.first);
-  return meets(found == offered.end() ? nullptr : &found->second, wanted.second);
+  return value_meets(found == offered.end() ? nullptr : &found->second, wanted.second);
 }
 
 }  // namespace
@@ -58,7 +58,7 @@ Status check_selectors(const Labels& wanted) {
 
 bool meets(const Labels& offered, const Labels& wanted) {
   for (const auto& label : wanted) {
-    if (!meets(offered, label)) return false;
+    if (!label_meets(offered, label)) return false;
   }
   return true;
 }
@@ -66,7 +66,7 @@ bool meets(const Labels& offered, const Labels& wanted) {
 Labels unmet(const Labels& offered, const Labels& wanted) {
   Labels missing;
   for (const auto& label : wanted) {
-    if (!meets(offered, label)) missing.insert(label);
+    if (!label_meets(offered, label)) missing.insert(label);
   }
   return missing;
 }

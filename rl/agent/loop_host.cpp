@@ -27,7 +27,7 @@ namespace {
 
 constexpr int kFailedStartsMax = 3;
 constexpr int kLinesShownMax = 100;  // of what loops print, in a step
-constexpr int kToldMax = 10;
+constexpr int kLoopToldMax = 10;
 constexpr std::int64_t kCallsMax = 10'000;  // of one loop: one that never ends by itself does so here
 constexpr std::chrono::seconds kStartTime{120};
 constexpr std::chrono::seconds kCancelTime{2};  // for an event loop that is not blocked to take notice
@@ -357,7 +357,7 @@ void LoopHost::handle(Process& process, const ordered_json& message) {
   } else if (message.contains("failed")) {
     outcome.failure = ScoreFailure::kError;
     outcome.why = text_at(message, "why");
-    if (++failures_told_ <= kToldMax) LOG(warn, "agent loop {}: {}\n{}", run.task.agent, outcome.why, text_at(message, "traceback"));
+    if (++failures_told_ <= kLoopToldMax) LOG(warn, "agent loop {}: {}\n{}", run.task.agent, outcome.why, text_at(message, "traceback"));
   } else {
     outcome.failure = ScoreFailure::kTimeout;
     outcome.why = "it neither ended nor asked for a turn within " + std::to_string(options_.timeout.count()) + " ms";

@@ -22,7 +22,7 @@ namespace fs = std::filesystem;
 
 namespace {
 
-constexpr std::int64_t kToldMax = 10;
+constexpr std::int64_t kToolToldMax = 10;
 
 // The list `key` of a file; empty without one.
 Result<ordered_json> read_list(const fs::path& file, const char* option, const char* key) {
@@ -158,7 +158,7 @@ std::vector<ToolAnswer> ToolHost::take() {
 
 // The first few; the rest are numbers in the metrics.
 void ToolHost::tell_first(const std::string& what, const json& message) {
-  if (++told_ > kToldMax) return;
+  if (++told_ > kToolToldMax) return;
   const std::string trace = message.is_object() ? message.value("traceback", std::string()) : std::string();
   LOG(warn, "{}{}{}", what, trace.empty() ? "" : "\n", trace);
 }

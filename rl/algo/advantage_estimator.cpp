@@ -11,7 +11,7 @@
 namespace rl {
 namespace {
 
-constexpr std::array kNames = {
+constexpr std::array kEstimatorNames = {
     std::pair{AdvantageEstimator::kCodapo, std::string_view("codapo")},
     std::pair{AdvantageEstimator::kDisco, std::string_view("disco")},
     std::pair{AdvantageEstimator::kGae, std::string_view("gae")},
@@ -34,7 +34,7 @@ constexpr std::array kNames = {
 
 runtime::Result<AdvantageEstimator> parse_advantage_estimator(std::string_view name) {
   std::string known;
-  for (const auto& [estimator, text] : kNames) {
+  for (const auto& [estimator, text] : kEstimatorNames) {
     if (text == name) return estimator;
     known += (known.empty() ? "" : ", ") + std::string(text);
   }
@@ -44,8 +44,8 @@ runtime::Result<AdvantageEstimator> parse_advantage_estimator(std::string_view n
 }
 
 std::string_view to_string(AdvantageEstimator estimator) {
-  const auto found = std::find_if(kNames.begin(), kNames.end(), [&](const auto& entry) { return entry.first == estimator; });
-  return found == kNames.end() ? "own" : found->second;
+  const auto found = std::find_if(kEstimatorNames.begin(), kEstimatorNames.end(), [&](const auto& entry) { return entry.first == estimator; });
+  return found == kEstimatorNames.end() ? "own" : found->second;
 }
 
 bool is_per_token(AdvantageEstimator estimator) {

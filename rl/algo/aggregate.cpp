@@ -15,7 +15,7 @@
 namespace rl {
 namespace {
 
-constexpr std::array kNames = {
+constexpr std::array kAggregationNames = {
     std::pair{AggregationMode::kTokenMean, std::string_view("token-mean")},
     std::pair{AggregationMode::kTokenSum, std::string_view("token-sum")},
     std::pair{AggregationMode::kSeqMeanTokenSum, std::string_view("seq-mean-token-sum")},
@@ -27,7 +27,7 @@ constexpr std::array kNames = {
 
 runtime::Result<AggregationMode> parse_aggregation_mode(std::string_view name) {
   std::string known;
-  for (const auto& [mode, text] : kNames) {
+  for (const auto& [mode, text] : kAggregationNames) {
     if (text == name) return mode;
     known += (known.empty() ? "" : ", ") + std::string(text);
   }
@@ -35,7 +35,7 @@ runtime::Result<AggregationMode> parse_aggregation_mode(std::string_view name) {
 }
 
 std::string_view to_string(AggregationMode mode) {
-  return std::find_if(kNames.begin(), kNames.end(), [&](const auto& entry) { return entry.first == mode; })->second;
+  return std::find_if(kAggregationNames.begin(), kAggregationNames.end(), [&](const auto& entry) { return entry.first == mode; })->second;
 }
 
 at::Tensor aggregate(const at::Tensor& loss_BT, const at::Tensor& mask_BT, const Aggregation& aggregation) {

@@ -9,7 +9,7 @@
 namespace rl {
 namespace {
 
-constexpr double kEpsilon = 1e-6;  // added to standard deviations
+constexpr double kDeviationEpsilon = 1e-6;  // added to standard deviations
 
 // Indices of the responses of each group.
 using Members = std::vector<std::size_t>;
@@ -77,7 +77,7 @@ std::vector<float> grpo_advantages(std::span<const float> scores, Groups groups,
   for (const Members& group : members_of(scores, groups)) {
     const bool alone = group.size() < 2;
     const double centre = alone ? 0.0 : mean(scores, group);
-    const double scale = normalize_by_std ? (alone ? 1.0 : sample_std(scores, group)) + kEpsilon : 1.0;
+    const double scale = normalize_by_std ? (alone ? 1.0 : sample_std(scores, group)) + kDeviationEpsilon : 1.0;
     for (const std::size_t i : group) advantages[i] = static_cast<float>((scores[i] - centre) / scale);
   }
   return advantages;
@@ -123,7 +123,7 @@ std::vector<float> grpo_passk_advantages(std::span<const float> scores, Groups g
     std::partial_sort(group.begin(), group.begin() + 2, group.end(),
                       [&](std::size_t a, std::size_t b) { return scores[a] > scores[b]; });
     const double lead = scores[group[0]] - scores[group[1]];
-    advantages[group[0]] = static_cast<float>(normalize_by_std ? lead / (sample_std(scores, group) + kEpsilon) : lead);
+    advantages[group[0]] = static_cast<float>(normalize_by_std ? lead / (sample_std(scores, group) + kDeviationEpsilon) : lead);
   }
   return advantages;
 }

@@ -15,7 +15,7 @@
 namespace rl {
 namespace {
 
-constexpr double kEpsilon = 1e-8;  // added to sums of weights
+constexpr double kWeightEpsilon = 1e-8;  // added to sums of weights
 
 // The column from which on the longest of these responses has no other beside it, and its row; no row where two are as long.
 struct Tail {
@@ -52,7 +52,7 @@ Advantages optimal_token_baseline(const at::Tensor& rewards_BT, const at::Tensor
     if (rows.size() < 2) continue;
     const at::Tensor index = at::from_blob(const_cast<std::int64_t*>(rows.data()), {static_cast<std::int64_t>(rows.size())}, at::kLong);
     const at::Tensor weights = weights_BT.index_select(0, index);
-    const at::Tensor baseline_T = (returns_BT.index_select(0, index) * weights).sum(0) / (weights.sum(0) + kEpsilon);
+    const at::Tensor baseline_T = (returns_BT.index_select(0, index) * weights).sum(0) / (weights.sum(0) + kWeightEpsilon);
     for (const std::int64_t row : rows) baselines_BT.select(0, row).copy_(baseline_T);
     const Tail tail = tail_of(rows, lengths_B);
     if (tail.row >= 0) baselines_BT.select(0, tail.row).slice(0, tail.begin).zero_();

@@ -45,7 +45,7 @@ runtime::Result<std::string> nccl_version(runtime::Runtime& runtime, const Probe
 }
 
 /// An actor on each node; all at once, and then all of their answers.
-runtime::Status run(runtime::Runtime& runtime, std::uint64_t bytes) {
+runtime::Status run_all_reduce(runtime::Runtime& runtime, std::uint64_t bytes) {
   if (runtime::Status started = runtime.start(); !started.ok()) return started;
   const auto cluster = runtime.cluster_state();
   if (!cluster.ok()) return cluster.status();
@@ -95,7 +95,7 @@ int all_reduce_command(runtime::Runtime& runtime, int argc, char** argv) {
   app.add_option("--address", address, "the cluster's HOST:PORT");
   app.add_option("--bytes", bytes, "of the vector that is summed")->check(CLI::Range(std::uint64_t{4}, std::uint64_t{1} << 30));
   if (const std::optional<int> exit = parse_command_line(app, argc, argv)) return *exit;
-  const runtime::Status status = run(runtime, bytes);
+  const runtime::Status status = run_all_reduce(runtime, bytes);
   return status.ok() ? 0 : fail(status);
 }
 

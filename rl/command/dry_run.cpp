@@ -121,7 +121,7 @@ void add_missing(const Config& config, const TrainerOptions& trainer, std::vecto
 }
 
 // Where the model is. The toy model is made for the while; what is only on the hub is not fetched.
-Result<std::filesystem::path> find_model(const std::filesystem::path& model) {
+Result<std::filesystem::path> find_local_model(const std::filesystem::path& model) {
   if (model != kToyModelName) return model;
   const std::filesystem::path folder = std::filesystem::temp_directory_path() / ("starling_toy_" + std::to_string(::getpid()));
   const Status made = make_toy_model(folder, {});
@@ -315,7 +315,7 @@ Status dry_run(const Config& config, std::ostream& out) {
     if (trainer->estimator == AdvantageEstimator::kGrpo && trainer->samples_per_prompt < 2) {
       out << "algorithm.adv_estimator=grpo compares the responses to a prompt with each other, and actor_rollout_ref.rollout.n is 1: a response's score is its advantage then\n";
     }
-    const Result<std::filesystem::path> model = find_model(policy->model);
+    const Result<std::filesystem::path> model = find_local_model(policy->model);
     if (!model.ok()) return model.status();
     const Result<DataSize> data = measure_data(config, *trainer, *model, workers, reward.ok() ? reward->get() : nullptr, wrong);
     print_batches(*trainer, *policy, data, workers, out);

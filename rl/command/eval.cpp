@@ -94,7 +94,7 @@ Result<Dataset> load_data(const Config& config) {
 }
 
 // A checkpoint is looked into: it holds a model, or an adapter that says which model it is for.
-Result<fs::path> find_model(LocalModelOptions& options) {
+Result<fs::path> find_evaluated_model(LocalModelOptions& options) {
   std::error_code ignored;
   if (!fs::is_directory(options.source.model, ignored)) return options.source.locate(HubNeed::kModel);
   const auto checkpoint = find_checkpoint(options.source.model);
@@ -132,7 +132,7 @@ Result<std::vector<EvaluatedPrompt>> make_prompts(const Dataset& data, const Pro
   return prompts;
 }
 
-Result<std::vector<Request>> make_requests(const Dataset& data, const PromptBuilder& builder, const SamplingParams& sampling, std::int64_t n) {
+Result<std::vector<Request>> make_eval_requests(const Dataset& data, const PromptBuilder& builder, const SamplingParams& sampling, std::int64_t n) {
   std::vector<Request> requests;
   for (const DataRow& row : data.rows()) {
     auto ids = builder.ids(row);
@@ -189,7 +189,7 @@ int eval(EvalOptions options) {
   options.sampling.temperature = options.temperature.value_or(options.n == 1 ? 0.0F : 1.0F);
   if (const Status valid = options.sampling.validate(); !valid.ok()) return fail(valid);
   const std::string name = options.model.source.model;
-  const auto path = find_model(options.model);
+  const auto path = find_evaluated_model(options.model);
   if (!path.ok()) return fail(path.status());
   const auto tokenizer = Tokenizer::load(*path);
   if (!tokenizer.ok()) return fail(tokenizer.status());
@@ -197,7 +197,7 @@ int eval(EvalOptions options) {
   if (!builder.ok()) return fail(builder.status());
   auto prompts = make_prompts(*data, *builder, options.n);
   if (!prompts.ok()) return fail(prompts.status());
-  const auto requests = make_requests(*data, *builder, options.sampling, options.n);
+  const auto requests = make_eval_requests(*data, *builder, options.sampling, options.n);
   if (!requests.ok()) return fail(requests.status());
   auto model = LocalModel::load(*path, options.model, *tokenizer);
   if (!model.ok()) return fail(model.status());

@@ -7,7 +7,7 @@ namespace {
 
 using nlohmann::ordered_json;
 
-std::string line(const std::string& name, const Estimate& estimate) {
+std::string estimate_line(const std::string& name, const Estimate& estimate) {
   char text[96];
   std::snprintf(text, sizeof text, "  %-10s %.3f  (%.3f to %.3f)\n", name.c_str(), estimate.value, estimate.low, estimate.high);
   return text;
@@ -22,9 +22,9 @@ std::string summary_text(const std::vector<EvaluationSummary>& summaries) {
   for (const EvaluationSummary& summary : summaries) {
     out += (out.empty() ? "" : "\n") + (summary.data_source.empty() ? std::string("(no data source)") : summary.data_source) + ": " + std::to_string(summary.prompts) + " prompts, " +
            std::to_string(summary.answers) + " answers, " + std::to_string(summary.errors) + " errors\n";
-    out += line("right", summary.accuracy);
-    for (const auto& [k, value] : summary.pass) out += line("pass@" + std::to_string(k), value);
-    for (const auto& [k, value] : summary.majority) out += line("maj@" + std::to_string(k), value);
+    out += estimate_line("right", summary.accuracy);
+    for (const auto& [k, value] : summary.pass) out += estimate_line("pass@" + std::to_string(k), value);
+    for (const auto& [k, value] : summary.majority) out += estimate_line("maj@" + std::to_string(k), value);
     char text[128];
     std::snprintf(text, sizeof text, "  %-10s %.3f\n  %-10s %.1f, %.1f %% cut off\n", "score", summary.score, "tokens", summary.tokens, 100 * summary.cut);
     out += text;

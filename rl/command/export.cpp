@@ -42,7 +42,7 @@ struct ExportOptions {
 };
 
 // What is exported: a model, and an adapter to merge into it if there is one.
-struct Source {
+struct ExportSource {
   fs::path model;
   fs::path adapter;
 };
@@ -58,8 +58,8 @@ Result<fs::path> find_base(const ExportOptions& options, const fs::path& adapter
   return base;
 }
 
-Result<Source> find_source(const ExportOptions& options) {
-  Source source{.model = {}, .adapter = options.adapter};
+Result<ExportSource> find_source(const ExportOptions& options) {
+  ExportSource source{.model = {}, .adapter = options.adapter};
   if (!options.checkpoint.empty()) {
     const Result<fs::path> checkpoint = find_checkpoint(options.checkpoint);
     if (!checkpoint.ok()) return checkpoint.status();
@@ -122,7 +122,7 @@ Result<nlohmann::ordered_json> export_model(const ExportOptions& options) {
   const fs::path out = fs::absolute(options.out).lexically_normal();
   const fs::path final_path = out.has_filename() ? out : out.parent_path();
   if (Status status = check_free(final_path); !status.ok()) return status;
-  Result<Source> source = find_source(options);
+  Result<ExportSource> source = find_source(options);
   if (!source.ok()) return source.status();
   Result<ModelConfig> config = ModelConfig::load(source->model);
   if (!config.ok()) return config.status();

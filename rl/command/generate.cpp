@@ -117,7 +117,7 @@ runtime::Result<std::optional<Tokenizer>> load_tokenizer(const std::string& mode
   return tokenizer.status();
 }
 
-runtime::Result<std::vector<Request>> make_requests(const GenerateOptions& options, const std::vector<PromptInput>& prompts,
+runtime::Result<std::vector<Request>> make_generate_requests(const GenerateOptions& options, const std::vector<PromptInput>& prompts,
                                                     const std::optional<Tokenizer>& tokenizer) {
   std::optional<PromptBuilder> builder;
   if (tokenizer) {
@@ -146,7 +146,7 @@ runtime::Result<std::vector<Request>> make_requests(const GenerateOptions& optio
   return requests;
 }
 
-void print(const Completion& completion, const Request& request, const std::optional<Tokenizer>& tokenizer, bool json) {
+void print_completion(const Completion& completion, const Request& request, const std::optional<Tokenizer>& tokenizer, bool json) {
   std::string text;
   if (!request.sampling.stop_strings.empty()) text = completion.text;
   else if (tokenizer) text = tokenizer->decode(completion.ids, /*skip_special_tokens=*/true);
@@ -174,13 +174,13 @@ int generate(GenerateOptions options) {
   auto tokenizer = load_tokenizer(*path, *prompts);
   if (!tokenizer.ok()) return fail(tokenizer.status());
   if (runtime::Status status = options.texts.apply(*tokenizer, options.sampling); !status.ok()) return fail(status);
-  auto requests = make_requests(options, *prompts, *tokenizer);
+  auto requests = make_generate_requests(options, *prompts, *tokenizer);
   if (!requests.ok()) return fail(requests.status());
   auto model = LocalModel::load(*path, options.model, *tokenizer);
   if (!model.ok()) return fail(model.status());
   const bool good = model->run(
       *requests, "generating", [&](std::size_t i) { return (*prompts)[i].where; },
-      [&](const Completion& completion) { print(completion, (*requests)[completion.request], *tokenizer, options.json); });
+      [&](const Completion& completion) { print_completion(completion, (*requests)[completion.request], *tokenizer, options.json); });
   return good ? 0 : 1;
 }
 

@@ -161,39 +161,39 @@ class Inspection {
   std::vector<std::string> troubles_;
 };
 
-void line(const char* name, const std::string& text) { std::printf("%-15s %s\n", name, text.c_str()); }
+void print_line(const char* name, const std::string& text) { std::printf("%-15s %s\n", name, text.c_str()); }
 
-void print(const ordered_json& found) {
-  line("model", found["model"]);
+void print_found(const ordered_json& found) {
+  print_line("model", found["model"]);
   if (found.contains("family")) {
-    line("family", found["family"].get<std::string>() + ", " + found["task"].get<std::string>());
+    print_line("family", found["family"].get<std::string>() + ", " + found["task"].get<std::string>());
     std::string shape = std::to_string(found["layers"].get<std::int64_t>()) + " layers of " + std::to_string(found["hidden_size"].get<std::int64_t>()) + ", " +
                         std::to_string(found["heads"].get<std::int64_t>()) + " heads, " + std::to_string(found["kv_heads"].get<std::int64_t>()) + " of keys and values";
     if (found.contains("experts")) shape += ", " + found["experts"]["a_token"].dump() + " of " + found["experts"]["in_all"].dump() + " experts";
-    line("parameters", count_text(found["parameters"]) + (found.contains("tied_embeddings") ? ", tied embeddings" : ""));
-    line("shape", shape);
-    line("context", found["context"].dump() + " tokens, RoPE " + found["rope"].get<std::string>());
+    print_line("parameters", count_text(found["parameters"]) + (found.contains("tied_embeddings") ? ", tied embeddings" : ""));
+    print_line("shape", shape);
+    print_line("context", found["context"].dump() + " tokens, RoPE " + found["rope"].get<std::string>());
     std::string memory;
     for (const auto& [name, bytes] : found["memory_bytes"].items()) memory += (memory.empty() ? "" : ", ") + size_text(bytes) + " " + name;
-    line("memory", memory);
-    line("KV cache", size_text(found["kv_cache_bytes_a_token"]) + " a token");
+    print_line("memory", memory);
+    print_line("KV cache", size_text(found["kv_cache_bytes_a_token"]) + " a token");
   }
   if (found.contains("stored")) {
     std::string stored;
     for (const auto& kind : found["stored"]) stored += (stored.empty() ? "" : ", ") + kind["tensors"].dump() + " tensors " + kind["dtype"].get<std::string>();
-    line("stored", stored);
+    print_line("stored", stored);
   }
-  if (found.contains("tokenizer") && found["tokenizer"].is_null()) line("tokenizer", "none");
+  if (found.contains("tokenizer") && found["tokenizer"].is_null()) print_line("tokenizer", "none");
   if (found.contains("tokenizer") && !found["tokenizer"].is_null()) {
     const ordered_json& tokenizer = found["tokenizer"];
     std::string text = tokenizer["kind"].get<std::string>() + ", " + tokenizer["tokens"].dump() + " tokens";
     for (const char* name : {"bos", "eos", "pad"}) {
       if (tokenizer.contains(name)) text += std::string(", ") + name + " " + tokenizer[name].get<std::string>();
     }
-    line("tokenizer", text);
-    line("chat template", found["chat_template"].is_null() ? "none" : found["chat_template"]["bytes"].dump() + " bytes");
+    print_line("tokenizer", text);
+    print_line("chat template", found["chat_template"].is_null() ? "none" : found["chat_template"]["bytes"].dump() + " bytes");
   }
-  for (const auto& trouble : found["not_supported"]) line("not supported", trouble);
+  for (const auto& trouble : found["not_supported"]) print_line("not supported", trouble);
 }
 
 }  // namespace
@@ -211,7 +211,7 @@ int inspect_command(int argc, char** argv) {
   Inspection inspection(model->string());
   inspection.run();
   if (json) std::cout << inspection.found().dump(2, ' ', false, ordered_json::error_handler_t::replace) << std::endl;
-  else print(inspection.found());
+  else print_found(inspection.found());
   return inspection.usable() ? 0 : 1;
 }
 

@@ -21,12 +21,12 @@ using nlohmann::ordered_json;
 using runtime::Result;
 using runtime::Status;
 
-struct Source {
+struct RenderSource {
   std::string text;
   std::map<std::string, std::string> special_tokens;
 };
 
-Result<Source> from_model(const ModelOption& source) {
+Result<RenderSource> from_model(const ModelOption& source) {
   const auto path = source.locate(HubNeed::kTokenizer);
   if (!path.ok()) return path.status();
   const std::string& model = source.model;
@@ -34,13 +34,13 @@ Result<Source> from_model(const ModelOption& source) {
   if (!tokenizer.ok()) return tokenizer.status();
   if (tokenizer->chat_template_source().empty())
     return runtime::not_found(model + ": the model ships no chat template; give one with --template");
-  return Source{tokenizer->chat_template_source(), tokenizer->special_token_texts()};
+  return RenderSource{tokenizer->chat_template_source(), tokenizer->special_token_texts()};
 }
 
-Result<Source> from_file(const std::string& file) {
+Result<RenderSource> from_file(const std::string& file) {
   std::ifstream in(file, std::ios::binary);
   if (!in) return runtime::errno_status(errno, "template " + file);
-  Source source{runtime::rest_of(in), {}};
+  RenderSource source{runtime::rest_of(in), {}};
   if (in.bad()) return runtime::errno_status(errno, "template " + file);
   return source;
 }
@@ -90,7 +90,7 @@ int render_command(int argc, char** argv) {
   source_options->add_option("--template", file, "a file with a Jinja2 template");
   source_options->require_option(1);
   if (const std::optional<int> exit = parse_command_line(app, argc, argv)) return *exit;
-  const Result<Source> source = file.empty() ? from_model(model) : from_file(file);
+  const Result<RenderSource> source = file.empty() ? from_model(model) : from_file(file);
   if (!source.ok()) return fail(source.status());
   const Result<ChatTemplate> chat_template = ChatTemplate::parse(source->text);
   if (!chat_template.ok()) return fail(chat_template.status().with_context(file.empty() ? model.model : file));

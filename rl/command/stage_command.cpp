@@ -14,7 +14,7 @@ namespace {
 
 using runtime::Status;
 
-Status train(runtime::Runtime& runtime, const Config& config, std::unique_ptr<Stage> stage, bool generates) {
+Status train_stage(runtime::Runtime& runtime, const Config& config, std::unique_ptr<Stage> stage, bool generates) {
   auto trainer = StageTrainer::create(runtime, config, std::move(stage));
   if (!trainer.ok()) return trainer.status();
   if ((*trainer)->steps_done() >= (*trainer)->total_steps()) {
@@ -53,7 +53,7 @@ int run_stage_command(runtime::Runtime& runtime, const StageCommand& command, in
                                  .key_names = "the names of verl's SFT trainer",
                                  .example = command.example,
                                  .dry_run = [&](const Config& config, std::ostream& out) { return stage_dry_run(config, *command.make(), out); },
-                                 .run = [&](runtime::Runtime& started, const Config& config) { return train(started, config, command.make(), command.generates); }};
+                                 .run = [&](runtime::Runtime& started, const Config& config) { return train_stage(started, config, command.make(), command.generates); }};
   return run_config_command(runtime, with_stage, argc, argv);
 }
 

@@ -42,7 +42,7 @@ class DryModel {
   bool made_ = false;
 };
 
-Status print_memory(const StageSetup& setup, const Stage& stage, std::ostream& out) {
+Status print_stage_memory(const StageSetup& setup, const Stage& stage, std::ostream& out) {
   const Result<ModelConfig> model = ModelConfig::load(setup.model);
   if (!model.ok()) return model.status();
   const StageOptions& options = setup.options;
@@ -97,7 +97,7 @@ Status stage_dry_run(const Config& config, Stage& stage, std::ostream& out) {
       << (setup.options.batch_rows + setup.workers - 1) / setup.workers << " on each of " << setup.workers << " workers\n"
       << "steps:\n  " << in_epoch << " an epoch, " << steps << " in all; " << (stage.validates() ? "validated" : "no validation data: set data.val_files to have some") << "\n"
       << "where:\n  " << slots->nodes << " node(s) with " << slots->per_node << " worker(s) each; checkpoints and logs in " << setup.options.folder.string() << "\n";
-  return print_memory(setup, stage, out);
+  return print_stage_memory(setup, stage, out);
 }
 
 }  // namespace rl

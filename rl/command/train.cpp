@@ -82,7 +82,7 @@ void print_summary(const Trainer& trainer, const ScoreCurve& curve, bool finishe
   std::cout.flush();
 }
 
-Status train(runtime::Runtime& runtime, const Config& config) {
+Status train_rl(runtime::Runtime& runtime, const Config& config) {
   auto trainer = Trainer::create(runtime, config);
   if (!trainer.ok()) return trainer.status();
   if (!(*trainer)->options().validate_only && (*trainer)->steps_done() >= (*trainer)->total_steps()) {
@@ -119,7 +119,7 @@ int train_command(runtime::Runtime& runtime, int argc, char** argv) {
                               .key_names = "verl's names",
                               .example = "starling train data.dataset_name=toy data.train_batch_size=4 actor_rollout_ref.model.path=DIR trainer.max_steps=10",
                               .dry_run = dry_run,
-                              .run = train};
+                              .run = train_rl};
   return run_config_command(runtime, command, argc, argv);
 }
 

@@ -25,7 +25,7 @@ bool is_wrong(const KeyCheck& key) {
 }
 
 /// "key = value", and the key's name here where it was named otherwise.
-std::string show(const KeyCheck& key) {
+std::string show_key(const KeyCheck& key) {
   if (key.value.is_null()) return key.written;
   const std::string value = key.value.is_string() ? key.value.get<std::string>() : key.value.dump();
   return key.written + " = " + value + (key.written == key.key ? "" : "  (" + key.key + ")");
@@ -38,7 +38,7 @@ void append(std::string& text, const ConfigCheck& check, const char* title, Pred
     if (!wanted(key)) continue;
     if (first) text += std::string(title) + "\n";
     first = false;
-    text += is_wrong(key) ? "  " + key.meaning + "\n" : "  " + show(key) + ": " + key.meaning + "\n";
+    text += is_wrong(key) ? "  " + key.meaning + "\n" : "  " + show_key(key) + ": " + key.meaning + "\n";
   }
 }
 

@@ -22,7 +22,7 @@ using runtime::Status;
 
 constexpr char kCommandLine[] = "the command line";
 constexpr std::size_t kSuggestionsMax = 10;  // of names near to unknown ones: who is wrong so often is at the wrong program, and looking for them takes its time
-constexpr std::ptrdiff_t kDepthMax = 64;  // what a tree is walked by, recursively, whether a file nests or a key has so many parts
+constexpr std::ptrdiff_t kTreeDepthMax = 64;  // what a tree is walked by, recursively, whether a file nests or a key has so many parts
 
 /// What Hydra itself reads: which files a configuration is made of, which class a section belongs to, and where its logs go.
 bool is_of_hydra(std::string_view key) {
@@ -67,7 +67,7 @@ std::string unknown_meaning(const std::string& key, const KeyTable& keys, bool s
   return "nobody knows this key" + (nearest.empty() ? "" : "; is " + nearest[0] + " meant?");
 }
 
-std::string show(const ordered_json& value) {
+std::string show_value(const ordered_json& value) {
   return value.is_string() ? value.get<std::string>() : value.dump();
 }
 
@@ -108,7 +108,7 @@ Status ConfigBuilder::check_known(const std::string& written_key, const std::str
 }
 
 Status ConfigBuilder::set(const std::string& written_key, const ordered_json& value, const std::string& origin, bool added) {
-  if (std::count(written_key.begin(), written_key.end(), '.') >= kDepthMax) return invalid_argument("'" + written_key.substr(0, 60) + "...': the key is nested deeper than " + std::to_string(kDepthMax));
+  if (std::count(written_key.begin(), written_key.end(), '.') >= kTreeDepthMax) return invalid_argument("'" + written_key.substr(0, 60) + "...': the key is nested deeper than " + std::to_string(kTreeDepthMax));
   if (!is_utf8(written_key)) return invalid_argument("a key is not UTF-8 text");
   if (!value.is_object() && !is_utf8(value)) return invalid_argument("'" + written_key + "': the value is not UTF-8 text");
   const std::string key = keys_.canonical(written_key);
@@ -178,7 +178,7 @@ Status ConfigBuilder::apply(const Override& change) {
     // What the user set himself; a default may have come with another release than the one that the script was written for.
     const ordered_json* present = config_.is_set(key) ? config_.find(key) : nullptr;
     if (present != nullptr && !present->is_null()) {
-      return invalid_argument("'" + key + "' already has the value " + show(*present) + ": write " + change.key +
+      return invalid_argument("'" + key + "' already has the value " + show_value(*present) + ": write " + change.key +
                               "=... to change it, or ++" + change.key + "=... for either");
     }
   }
@@ -192,7 +192,7 @@ Status ConfigBuilder::remove(const Override& change) {
     return invalid_argument(keys_.find(key) != nullptr ? "'" + key + "' has no value to delete" : unknown_key_message(change.key, keys_));
   }
   if (change.has_value && *present != change.value) {
-    return invalid_argument("'" + key + "' is " + show(*present) + ", not " + show(change.value) + ": not deleted");
+    return invalid_argument("'" + key + "' is " + show_value(*present) + ", not " + show_value(change.value) + ": not deleted");
   }
   CHECK(erase_place(config_.tree_, key));
   const std::string below = key + ".";
@@ -258,7 +258,7 @@ void ConfigBuilder::note_choices(const std::string& estimator) {
     }
   }
   if (!estimator.empty()) config_.notes_.push_back(estimator);
-  for (const KeyCheck& group : group_choices_) config_.notes_.push_back("without effect: " + group.key + "=" + show(group.value) + " (" + group.meaning + ")");
+  for (const KeyCheck& group : group_choices_) config_.notes_.push_back("without effect: " + group.key + "=" + show_value(group.value) + " (" + group.meaning + ")");
   std::vector<std::string> set_keys;
   for (const auto& [key, origin] : config_.origins_) {
     if (config_.find(key) != nullptr) set_keys.push_back(key);  // not deleted

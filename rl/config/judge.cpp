@@ -56,7 +56,7 @@ std::string all_allowed(const KeyInfo& info) {
   return allowed;
 }
 
-Judgement refused(std::string message, std::string_view note) {
+Judgement refusal(std::string message, std::string_view note) {
   if (!note.empty()) message += ": " + std::string(note);
   return {Judgement::Verdict::kRefused, std::move(message)};
 }
@@ -159,7 +159,7 @@ Judgement judge_key(const KeyInfo& info, std::string_view key, const ordered_jso
       if (is_allowed(item, allowed)) continue;
       std::string message = name + ": expected " + list_allowed(allowed) + ", got " + describe_value(item);
       if (info.note.empty()) return {Verdict::kInvalid, std::move(message)};  // there is no such choice anywhere
-      return refused(std::move(message), info.note);
+      return refusal(std::move(message), info.note);
     }
     return {};
   }
@@ -171,7 +171,7 @@ Judgement judge_key(const KeyInfo& info, std::string_view key, const ordered_jso
     return is_empty_value(value) ? Judgement{} : Judgement{Verdict::kNoEffect, std::string(info.note)};
   }
   if (harmless || (!info.allowed.empty() && is_allowed(value, info.allowed))) return {};
-  return refused(name + ": " + describe_value(value) + " is refused", info.note);
+  return refusal(name + ": " + describe_value(value) + " is refused", info.note);
 }
 
 }  // namespace rl

@@ -58,7 +58,7 @@ std::string without_effect(const KeyTable& keys) {
   return text;
 }
 
-std::string refused(const KeyTable& keys) {
+std::string refused_keys(const KeyTable& keys) {
   std::string text =
       "### Keys that are refused\n\nTheir defaults pass, and null, and the values of the second column.\n\n| Key | Also passes | Why |\n| --- | --- | --- |\n";
   for (const KeyInfo& row : keys.rows()) {
@@ -85,7 +85,7 @@ std::string tables_begin(const KeyTable& keys) {
 }
 
 std::string key_tables(const KeyTable& keys) {
-  return used(keys) + without_effect(keys) + refused(keys) + older_names(keys);
+  return used(keys) + without_effect(keys) + refused_keys(keys) + older_names(keys);
 }
 
 runtime::Status write_key_tables(const std::filesystem::path& page, const KeyTable& keys) {

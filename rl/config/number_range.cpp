@@ -16,7 +16,7 @@ double read_bound(std::string_view text, double absent) {
 }
 
 // 1024 and not 1024.0.
-std::string show(double number) {
+std::string show_number(double number) {
   return number == std::floor(number) ? nlohmann::json(static_cast<std::int64_t>(number)).dump() : nlohmann::json(number).dump();
 }
 
@@ -46,10 +46,10 @@ bool NumberRange::contains(double number) const {
 }
 
 std::string NumberRange::describe() const {
-  const std::string either = beside ? show(*beside) + " or " : "";
-  if (std::isinf(high)) return either + (low_open ? "above " : "at least ") + show(low);
-  if (!low_open && !high_open && high > 1) return either + "from " + show(low) + " to " + show(high);
-  return either + "in " + (low_open ? "(" : "[") + show(low) + ", " + show(high) + (high_open ? ")" : "]");
+  const std::string either = beside ? show_number(*beside) + " or " : "";
+  if (std::isinf(high)) return either + (low_open ? "above " : "at least ") + show_number(low);
+  if (!low_open && !high_open && high > 1) return either + "from " + show_number(low) + " to " + show_number(high);
+  return either + "in " + (low_open ? "(" : "[") + show_number(low) + ", " + show_number(high) + (high_open ? ")" : "]");
 }
 
 }  // namespace rl

@@ -13,12 +13,12 @@ using runtime::invalid_argument;
 using runtime::Result;
 using runtime::Status;
 
-constexpr int kDepthMax = 64;
+constexpr int kOverrideDepthMax = 64;
 
 bool is_digit(char c) {
   return c >= '0' && c <= '9';
 }
-bool is_letter(char c) {
+bool is_word_letter(char c) {
   return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
 }
 bool is_blank(char c) {
@@ -132,7 +132,7 @@ class ValueParser {
   }
 
   Result<ordered_json> element(int depth, std::string_view stops) {
-    if (depth > kDepthMax) return error("nested deeper than " + std::to_string(kDepthMax));
+    if (depth > kOverrideDepthMax) return error("nested deeper than " + std::to_string(kOverrideDepthMax));
     skip_blanks();
     if (at_end()) return unexpected();
     switch (peek()) {
@@ -268,7 +268,7 @@ class ValueParser {
         if (named_list_) break;
         return unexpected();
       }
-      if (!is_letter(c) && !is_digit(c) && c != '_' && c != '-' && !is_blank(c)) may_call = false;
+      if (!is_word_letter(c) && !is_digit(c) && c != '_' && c != '-' && !is_blank(c)) may_call = false;
       out += c;
       ++at_;
       if (!is_blank(c)) kept = out.size();
@@ -294,7 +294,7 @@ Status check_key(std::string_view key, std::string_view text) {
     return invalid_argument(quoted + "the key has an empty part");
   }
   for (char c : key) {
-    if (!is_letter(c) && !is_digit(c) && std::string_view("_-.$").find(c) == std::string_view::npos) {
+    if (!is_word_letter(c) && !is_digit(c) && std::string_view("_-.$").find(c) == std::string_view::npos) {
       return invalid_argument(quoted + "'" + std::string(1, c) + "' cannot stand in a key");
     }
   }

@@ -19,7 +19,7 @@ constexpr KeyDescription kSharedDescriptions[] = {
 #include "rl/config/stage_descriptions.inc"
 };
 
-constexpr KeyInfo kSft[] = {
+constexpr KeyInfo kSftKeys[] = {
 #include "rl/config/sft_keys.inc"
 };
 
@@ -48,7 +48,7 @@ constexpr KeyDescription kPreferenceDescriptions[] = {
 };
 
 // Sections end in '.'; the longest match wins.
-constexpr KeyAlias kAliases[] = {
+constexpr KeyAlias kStageAliases[] = {
     // Those of starling sft alone come first.
     {"distillation.distillation_loss.topk", "distillation.topk"},
     {"data.multiturn.messages_key", "data.messages_key"},
@@ -68,12 +68,12 @@ constexpr KeyAlias kAliases[] = {
     {"num_train_epochs", "trainer.total_epochs"},
 };
 
-constexpr std::span<const KeyAlias> kSharedAliases = std::span(kAliases).subspan(4);
+constexpr std::span<const KeyAlias> kSharedAliases = std::span(kStageAliases).subspan(4);
 
 }  // namespace
 
 const KeyTable& sft_keys() {
-  static const KeyTable table("sft", {{kShared, kSharedDescriptions}, {kSft, kSftDescriptions}}, kAliases);
+  static const KeyTable table("sft", {{kShared, kSharedDescriptions}, {kSftKeys, kSftDescriptions}}, kStageAliases);
   return table;
 }
 

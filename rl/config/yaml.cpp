@@ -20,7 +20,7 @@ using runtime::Result;
 using runtime::Status;
 
 constexpr std::size_t kFileBytesMax = 4 << 20;
-constexpr int kDepthMax = 64;
+constexpr int kYamlDepthMax = 64;
 constexpr int kValuesMax = 100'000;  // aliases can multiply a small file
 
 /// A word without quotes.
@@ -43,7 +43,7 @@ class YamlFlattener {
   explicit YamlFlattener(std::string_view name) : name_(name) {}
 
   Status map(const YAML::Node& node, const std::string& prefix, int depth) {
-    if (depth > kDepthMax) return error(node, "nested deeper than 64");
+    if (depth > kYamlDepthMax) return error(node, "nested deeper than 64");
     std::set<std::string> seen;
     for (const auto& member : node) {  // a merged mapping comes first, so that the keys beside it win
       if (!member.first.IsScalar() || member.first.Scalar() != "<<") continue;
@@ -74,7 +74,7 @@ class YamlFlattener {
   }
 
   Result<ordered_json> value(const YAML::Node& node, int depth) {
-    if (depth > kDepthMax) return error(node, "nested deeper than 64");
+    if (depth > kYamlDepthMax) return error(node, "nested deeper than 64");
     if (++values_ > kValuesMax) return error(node, "more than 100000 values");
     switch (node.Type()) {
       case YAML::NodeType::Undefined:

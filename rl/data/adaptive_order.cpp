@@ -15,7 +15,7 @@ using nlohmann::json;
 using runtime::Result;
 using runtime::Status;
 
-constexpr const char* kKind = "adarft";
+constexpr const char* kAdaptiveKind = "adarft";
 
 class AdaptiveOrder : public RowOrder {
  public:
@@ -44,11 +44,11 @@ class AdaptiveOrder : public RowOrder {
     return {};
   }
 
-  json position() const override { return {{"order", kKind}, {"rows", rows()}, {"seed", options_.seed}, {"target", target_}, {"steps", steps_}, {"given", given_}}; }
+  json position() const override { return {{"order", kAdaptiveKind}, {"rows", rows()}, {"seed", options_.seed}, {"target", target_}, {"steps", steps_}, {"given", given_}}; }
 
   Status resume(const json& position) override {
     const auto number = [&](const char* key) { return position.is_object() && position.contains(key) && position[key].is_number() ? position[key].get<double>() : -1.0; };
-    if (!position.is_object() || position.value("order", json()) != kKind || !position.contains("target") || number("steps") < 0 || number("given") < 0) {
+    if (!position.is_object() || position.value("order", json()) != kAdaptiveKind || !position.contains("target") || number("steps") < 0 || number("given") < 0) {
       return runtime::invalid_argument("the position in the data is not one of data.adarft: was the checkpoint made without it?");
     }
     if (position.value("rows", json()) != rows()) return runtime::invalid_argument("the position in the data is of " + position.value("rows", json()).dump() + " rows, and there are " + std::to_string(rows()));

@@ -20,7 +20,7 @@ std::filesystem::path beside_executable() {
 runtime::Result<ArrowBackend*> load() {
   const std::filesystem::path file = beside_executable();
   void* handle = dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL);
-  if (handle == nullptr) return runtime::unavailable("Parquet and Arrow need " + std::string(kFileName) + " in ../lib beside the program: " + dlerror() + "; build or install it with starling-rl");
+  if (handle == nullptr) return runtime::unavailable("Parquet and Arrow need " + std::string(kFileName) + " in ../lib beside the program: " + dlerror() + "; `make build` builds it, `make install` installs it");
   const auto backend = reinterpret_cast<ArrowBackend* (*)(int)>(dlsym(handle, "starling_arrow_backend"));
   ArrowBackend* found = backend != nullptr ? backend(kArrowBackendAbi) : nullptr;
   if (found == nullptr) return runtime::unimplemented(file.string() + " belongs to another version of this program: build both again");

@@ -14,7 +14,7 @@ using nlohmann::ordered_json;
 using runtime::Status;
 
 // Rows are told one a line; the last line is {"end": true}, or {"error": ...}.
-constexpr const char* kProgram = R"python(
+constexpr const char* kDatasetProgram = R"python(
 def tokenizer_of(model):
     try:
         from transformers import AutoTokenizer
@@ -64,7 +64,7 @@ Status read_python_rows(const PythonDataset& dataset, const std::vector<std::str
   if (!dataset.path.starts_with("pkg://") && !std::filesystem::is_regular_file(dataset.path, error)) return runtime::not_found(std::string(kKey) + ".path: there is no file " + dataset.path);
   const std::string who = dataset.path + ": " + dataset.name;
   const ordered_json setup{{"path", dataset.path}, {"name", dataset.name}, {"model", dataset.model}, {"files", files}, {"config", dataset.config}, {"max_samples", rows_max}};
-  runtime::Result<PythonChild> child = PythonChild::start(kProgram, setup, "data.custom_cls.path");
+  runtime::Result<PythonChild> child = PythonChild::start(kDatasetProgram, setup, "data.custom_cls.path");
   if (!child.ok()) return child.status();
   for (std::int64_t number = 1;; ++number) {
     const std::optional<std::string_view> line = child->line();

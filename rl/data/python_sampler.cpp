@@ -17,10 +17,10 @@ using nlohmann::ordered_json;
 using runtime::Result;
 using runtime::Status;
 
-constexpr const char* kKind = "sampler";
+constexpr const char* kSamplerKind = "sampler";
 
 // The rows come first, one a line, then requests, each with one answer.
-constexpr const char* kProgram = R"python(
+constexpr const char* kSamplerProgram = R"python(
 import itertools, types
 
 
@@ -184,11 +184,11 @@ class PythonOrder : public RowOrder {
     return {};
   }
 
-  json position() const override { return {{"order", kKind}, {"rows", rows_}, {"epoch", epoch_}, {"offset", offset_}, {"state", state_}}; }
+  json position() const override { return {{"order", kSamplerKind}, {"rows", rows_}, {"epoch", epoch_}, {"offset", offset_}, {"state", state_}}; }
 
   Status resume(const json& position) override {
     const auto number = [&](const char* key) { return position.contains(key) && position[key].is_number_integer() ? position[key].get<std::int64_t>() : -2; };
-    if (!position.is_object() || position.value("order", json()) != kKind || number("epoch") < -1 || number("offset") < 0) {
+    if (!position.is_object() || position.value("order", json()) != kSamplerKind || number("epoch") < -1 || number("offset") < 0) {
       return runtime::invalid_argument("the position in the data is not one of data.sampler: was the checkpoint made without it?");
     }
     if (number("rows") != rows_) return runtime::invalid_argument("the position in the data is of " + std::to_string(number("rows")) + " rows, and there are " + std::to_string(rows_));
@@ -238,7 +238,7 @@ Result<std::unique_ptr<RowOrder>> make_python_order(const Dataset& dataset, cons
   std::error_code error;
   if (!sampler.path.starts_with("pkg://") && !std::filesystem::is_regular_file(sampler.path, error)) return runtime::not_found("data.sampler.class_path: there is no file " + sampler.path);
   const ordered_json setup{{"path", sampler.path}, {"name", sampler.name}, {"config", sampler.config}, {"rows", dataset.size()}};
-  Result<PythonChild> child = PythonChild::start(kProgram, setup, "data.sampler.class_path");
+  Result<PythonChild> child = PythonChild::start(kSamplerProgram, setup, "data.sampler.class_path");
   if (!child.ok()) return child.status();
   auto order = std::make_unique<PythonOrder>(sampler.path + ": " + sampler.name + " (data.sampler)", std::move(*child), dataset.size());
   for (std::int64_t i = 0; i < dataset.size(); ++i) {

@@ -5,11 +5,11 @@
 namespace rl {
 namespace {
 
-using Kind = SplitRecord::Kind;
+using SplitKind = SplitRecord::Kind;
 
 bool is_space(char c) { return c == ' ' || c == '\t' || c == '\n' || c == '\r'; }
 
-SplitRecord bad(const char* problem) { return {Kind::kBad, 0, 0, 0, problem}; }
+SplitRecord bad(const char* problem) { return {SplitKind::kBad, 0, 0, 0, problem}; }
 
 std::size_t skip_space(std::string_view text, std::size_t at) {
   while (at < text.size() && is_space(text[at])) ++at;
@@ -18,7 +18,7 @@ std::size_t skip_space(std::string_view text, std::size_t at) {
 
 SplitRecord ended_at(std::size_t begin, std::size_t newline, std::string_view text) {
   const std::size_t end = newline > begin && text[newline - 1] == '\r' ? newline - 1 : newline;
-  return {Kind::kRecord, begin, end, newline + 1, nullptr};
+  return {SplitKind::kRecord, begin, end, newline + 1, nullptr};
 }
 
 }  // namespace
@@ -27,8 +27,8 @@ SplitRecord split_line(std::string_view text, bool last, bool) {
   const std::size_t newline = text.find('\n');
   if (newline != std::string_view::npos) return ended_at(0, newline, text);
   if (!last) return {};
-  if (text.empty()) return {Kind::kEnd, 0, 0, 0, nullptr};
-  return {Kind::kRecord, 0, text.size(), text.size(), nullptr};
+  if (text.empty()) return {SplitKind::kEnd, 0, 0, 0, nullptr};
+  return {SplitKind::kRecord, 0, text.size(), text.size(), nullptr};
 }
 
 SplitRecord split_json_element(std::string_view text, bool last, bool first) {
@@ -47,7 +47,7 @@ SplitRecord split_json_element(std::string_view text, bool last, bool first) {
     const std::size_t behind = skip_space(text, at + 1);
     if (behind < text.size()) return bad("there is text behind the list's end");
     if (!last) return {};
-    return {Kind::kEnd, 0, 0, 0, nullptr};
+    return {SplitKind::kEnd, 0, 0, 0, nullptr};
   }
   const std::size_t begin = at;
   std::size_t depth = 0;
@@ -65,7 +65,7 @@ SplitRecord split_json_element(std::string_view text, bool last, bool first) {
       --depth;
     } else if (depth == 0 && (c == ',' || c == ']' || c == '}')) {
       if (at == begin) return bad("a row is missing before a comma");
-      return {Kind::kRecord, begin, at, at, nullptr};
+      return {SplitKind::kRecord, begin, at, at, nullptr};
     }
   }
   return more();
@@ -78,9 +78,9 @@ SplitRecord split_csv_line(std::string_view text, bool last, bool) {
     else if (text[at] == '\n' && !quoted) return ended_at(0, at, text);
   }
   if (!last) return {};
-  if (text.empty()) return {Kind::kEnd, 0, 0, 0, nullptr};
+  if (text.empty()) return {SplitKind::kEnd, 0, 0, 0, nullptr};
   if (quoted) return bad("a quoted field is not closed");
-  return {Kind::kRecord, 0, text.size(), text.size(), nullptr};
+  return {SplitKind::kRecord, 0, text.size(), text.size(), nullptr};
 }
 
 runtime::Result<std::vector<std::string>> csv_fields(std::string_view line, char separator) {

@@ -47,7 +47,7 @@ void rename_share_gpt(ordered_json& messages) {
   }
 }
 
-const ordered_json* find(const ordered_json& row, const std::string& key) {
+const ordered_json* find_field(const ordered_json& row, const std::string& key) {
   const auto found = row.find(key);
   return found == row.end() || found->is_null() ? nullptr : &*found;
 }
@@ -62,7 +62,7 @@ constexpr std::array kMediaKeys = {"data.image_key", "data.video_key", "data.aud
 // Left out without a word, they would leave a question about nothing.
 Status check_text_alone(const RawRow& row, const RowMapping& mapping) {
   for (const std::string& column : mapping.media) {
-    const ordered_json* value = column.empty() ? nullptr : find(row.value, column);
+    const ordered_json* value = column.empty() ? nullptr : find_field(row.value, column);
     if (value == nullptr || is_empty_value(*value)) continue;
     return runtime::unimplemented(row.where + ": it has '" + column + "', and only text is read: take rows without, or train on their text alone by data.image_key=null (video_key, audio_key)");
   }
@@ -72,10 +72,10 @@ Status check_text_alone(const RawRow& row, const RowMapping& mapping) {
 Result<std::string> ground_truth(const RawRow& row, const RowMapping& mapping) {
   std::string truth;
   if (!mapping.answer.empty()) {
-    const ordered_json* column = find(row.value, mapping.answer);
+    const ordered_json* column = find_field(row.value, mapping.answer);
     if (column == nullptr) return no_column(row, mapping.answer, "data.columns.answer");
     truth = json_as_text(*column);
-  } else if (const ordered_json* model = find(row.value, "reward_model"); model != nullptr && model->is_object() && model->contains("ground_truth")) {
+  } else if (const ordered_json* model = find_field(row.value, "reward_model"); model != nullptr && model->is_object() && model->contains("ground_truth")) {
     truth = json_as_text(model->at("ground_truth"));
   } else {
     for (const char* key : {"ground_truth", "answer", "solution", "target"}) {
@@ -97,7 +97,7 @@ Result<std::string> ground_truth(const RawRow& row, const RowMapping& mapping) {
 const ordered_json* descend(const ordered_json* at, const std::vector<std::string>& path, const std::string& name, Status& status) {
   std::string so_far = name;
   for (const std::string& key : path) {
-    const ordered_json* next = at->is_object() ? find(*at, key) : nullptr;
+    const ordered_json* next = at->is_object() ? find_field(*at, key) : nullptr;
     if (next == nullptr) {
       status = invalid_argument(so_far + (at->is_object() ? " has no '" + key + "'; it has " + list_json_keys(*at) : " must be an object with '" + key + "', it is " + json_type_name(*at)));
       return nullptr;
@@ -121,7 +121,7 @@ Result<DataRow> map_conversation(const RawRow& row, const RowMapping& mapping, c
   if (!answered) return invalid_argument(at + " has no message of the assistant to learn from");
   if (!mapping.system_prompt.empty() && into.prompt.front().at("role") != "system") into.prompt.insert(into.prompt.begin(), ordered_json({{"role", "system"}, {"content", mapping.system_prompt}}));
   for (const auto& [column, name] : {std::pair(&mapping.tools, "tools"), std::pair(&mapping.thinking, "enable_thinking")}) {
-    const ordered_json* value = column->empty() ? nullptr : find(row.value, *column);
+    const ordered_json* value = column->empty() ? nullptr : find_field(row.value, *column);
     if (value != nullptr) into.extra[name] = *value;
   }
   return into;
@@ -135,7 +135,7 @@ Status read_prompt(const RawRow& row, const RowMapping& mapping, DataRow& into) 
     into.prompt = std::move(*text);
     return Status();
   }
-  const ordered_json* column = find(row.value, mapping.prompt);
+  const ordered_json* column = find_field(row.value, mapping.prompt);
   if (column == nullptr) return no_column(row, mapping.prompt, mapping.messages.empty() ? "data.prompt_key" : "data.prompt_key), and no conversation '" + mapping.messages + "' (data.messages_key");
   const std::string at = row.where + ": '" + mapping.prompt + "'";
   Status found;
@@ -199,7 +199,7 @@ Result<std::string> fill_template(std::string_view text, const ordered_json& row
       const std::size_t end = text.find('}', i);
       if (end == std::string_view::npos) return invalid_argument(at + "a '{' without its '}': write '{{' for a brace");
       const std::string name(text.substr(i + 1, end - i - 1));
-      const ordered_json* column = find(row, name);
+      const ordered_json* column = find_field(row, name);
       if (column == nullptr) return invalid_argument(at + "no key '" + name + "'; the row has " + list_json_keys(row));
       filled += json_as_text(*column);
       i = end;
@@ -242,7 +242,7 @@ Result<DataRow> map_row(const RawRow& row, const RowMapping& mapping) {
   if (!row.value.is_object()) return invalid_argument(row.where + ": a row must be an object, it is " + json_type_name(row.value));
   if (mapping.preference) return map_preference(row, mapping);
   if (Status status = check_text_alone(row, mapping); !status.ok()) return status;
-  if (const ordered_json* messages = mapping.messages.empty() ? nullptr : find(row.value, mapping.messages)) return map_conversation(row, mapping, *messages);
+  if (const ordered_json* messages = mapping.messages.empty() ? nullptr : find_field(row.value, mapping.messages)) return map_conversation(row, mapping, *messages);
   DataRow into;
   into.where = row.where;
   Status status = read_prompt(row, mapping, into);
@@ -251,15 +251,15 @@ Result<DataRow> map_row(const RawRow& row, const RowMapping& mapping) {
   Result<std::string> truth = ground_truth(row, mapping);
   if (!truth.ok()) return truth.status();
   into.ground_truth = std::move(*truth);
-  if (const ordered_json* source = find(row.value, mapping.data_source)) into.data_source = json_as_text(*source);
-  if (const ordered_json* teacher = mapping.teacher.empty() ? nullptr : find(row.value, mapping.teacher)) into.teacher = json_as_text(*teacher);
-  if (const ordered_json* extra = find(row.value, "extra_info")) into.extra = *extra;
-  const ordered_json* difficulty = find(row.value, "difficulty");
-  if (difficulty == nullptr) difficulty = find(into.extra, "difficulty");
+  if (const ordered_json* source = find_field(row.value, mapping.data_source)) into.data_source = json_as_text(*source);
+  if (const ordered_json* teacher = mapping.teacher.empty() ? nullptr : find_field(row.value, mapping.teacher)) into.teacher = json_as_text(*teacher);
+  if (const ordered_json* extra = find_field(row.value, "extra_info")) into.extra = *extra;
+  const ordered_json* difficulty = find_field(row.value, "difficulty");
+  if (difficulty == nullptr) difficulty = find_field(into.extra, "difficulty");
   if (difficulty != nullptr && difficulty->is_number()) into.difficulty = difficulty->get<double>();
-  if (const ordered_json* agent = find(row.value, "agent_name"); agent != nullptr && agent->is_string()) into.agent_name = agent->get<std::string>();
+  if (const ordered_json* agent = find_field(row.value, "agent_name"); agent != nullptr && agent->is_string()) into.agent_name = agent->get<std::string>();
   const std::string response_key = mapping.response.empty() ? "response" : mapping.response;
-  const ordered_json* response = find(row.value, response_key);
+  const ordered_json* response = find_field(row.value, response_key);
   if (response == nullptr && !mapping.response.empty()) return no_column(row, mapping.response, mapping.messages.empty() ? "data.columns.response" : "data.response_key");
   if (response != nullptr) {
     response = descend(response, mapping.response_path, row.where + ": '" + response_key + "'", status);

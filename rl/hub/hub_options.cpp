@@ -28,7 +28,7 @@ fs::path expanded(const std::string& path) {
   return path == "~" || path.starts_with("~/") ? fs::path(variable("HOME") + path.substr(1)) : fs::path(path);
 }
 
-std::string trimmed(const std::string& text) {
+std::string trimmed_line(const std::string& text) {
   constexpr const char* kBlank = " \t\r\n";
   const std::size_t begin = text.find_first_not_of(kBlank);
   return begin == text.npos ? "" : text.substr(begin, text.find_last_not_of(kBlank) - begin + 1);
@@ -42,11 +42,11 @@ fs::path home() {
 
 std::string find_token() {
   for (const char* name : {"HF_TOKEN", "HUGGING_FACE_HUB_TOKEN"}) {
-    if (std::string token = trimmed(variable(name)); !token.empty()) return token;
+    if (std::string token = trimmed_line(variable(name)); !token.empty()) return token;
   }
   const std::string named = variable("HF_TOKEN_PATH");
   std::ifstream file(named.empty() ? home() / "token" : expanded(named));  // what `hf auth login` wrote
-  return trimmed(runtime::rest_of(file));
+  return trimmed_line(runtime::rest_of(file));
 }
 
 fs::path find_cache() {

@@ -10,15 +10,15 @@
 namespace rl {
 namespace {
 
-constexpr std::int64_t kWidthMax = std::int64_t{1} << 20;
+constexpr std::int64_t kDeepseekV3WidthMax = std::int64_t{1} << 20;
 
-void read(JsonFields& fields, const std::string& where, ModelConfig& config) {
+void read_deepseek_v3(JsonFields& fields, const std::string& where, ModelConfig& config) {
   LatentConfig latent;
-  latent.query_rank = fields.is_null("q_lora_rank") ? 0 : fields.integer("q_lora_rank", 1536, 1, kWidthMax);
-  latent.kv_rank = fields.integer("kv_lora_rank", 512, 1, kWidthMax);
-  latent.nope_dim = fields.integer("qk_nope_head_dim", 128, 1, kWidthMax);
-  latent.value_dim = fields.integer("v_head_dim", 128, 1, kWidthMax);
-  config.rotary_dim = fields.integer("qk_rope_head_dim", 64, 2, kWidthMax);
+  latent.query_rank = fields.is_null("q_lora_rank") ? 0 : fields.integer("q_lora_rank", 1536, 1, kDeepseekV3WidthMax);
+  latent.kv_rank = fields.integer("kv_lora_rank", 512, 1, kDeepseekV3WidthMax);
+  latent.nope_dim = fields.integer("qk_nope_head_dim", 128, 1, kDeepseekV3WidthMax);
+  latent.value_dim = fields.integer("v_head_dim", 128, 1, kDeepseekV3WidthMax);
+  config.rotary_dim = fields.integer("qk_rope_head_dim", 64, 2, kDeepseekV3WidthMax);
   config.rope_interleaved = fields.boolean("rope_interleave", true);
   read_common(fields, where, config, {.positions = 4096});
   config.kv_heads = config.heads;  // whatever the file says: there is one set of latents
@@ -39,7 +39,7 @@ void read(JsonFields& fields, const std::string& where, ModelConfig& config) {
   MoeConfig moe;
   moe.experts = fields.integer("n_routed_experts", 256, 1, 4096);
   moe.experts_per_token = fields.integer("num_experts_per_tok", std::min<std::int64_t>(8, moe.experts), 1, moe.experts);
-  moe.intermediate_size = fields.integer("moe_intermediate_size", 2048, 1, kWidthMax);
+  moe.intermediate_size = fields.integer("moe_intermediate_size", 2048, 1, kDeepseekV3WidthMax);
   moe.shared_intermediate_size = fields.integer("n_shared_experts", 1, 0, 64) * moe.intermediate_size;
   moe.score = MoeConfig::Score::kSigmoid;
   moe.corrected = true;
@@ -57,15 +57,15 @@ void read(JsonFields& fields, const std::string& where, ModelConfig& config) {
   for (std::int64_t layer = 0; layer < config.layers && fields.status().ok(); ++layer) config.dense_layers.push_back(layer < dense);
 }
 
-void plan(PlanBuilder& builder) {
+void plan_deepseek_v3(PlanBuilder& builder) {
   const ModelConfig& c = builder.config();
   const LatentConfig& latent = *c.latent;
   builder.embedding("model.embed_tokens");
   for (std::int64_t layer = 0; layer < c.layers; ++layer) {
     const std::string at = "model.layers." + std::to_string(layer) + ".";
-    LayerPlan plan;
-    plan.attention_norm = builder.norm(at + "input_layernorm", c.hidden_size);
-    AttentionPlan& attention = plan.attention;
+    LayerPlan plan_deepseek_v3;
+    plan_deepseek_v3.attention_norm = builder.norm(at + "input_layernorm", c.hidden_size);
+    AttentionPlan& attention = plan_deepseek_v3.attention;
     if (latent.query_rank > 0) {
       attention.q_down = builder.linear(at + "self_attn.q_a_proj", latent.query_rank, c.hidden_size, {.bias = c.attention_bias});
       attention.q_down_norm = builder.rms_norm(at + "self_attn.q_a_layernorm", latent.query_rank);
@@ -77,17 +77,17 @@ void plan(PlanBuilder& builder) {
     attention.kv_down_norm = builder.rms_norm(at + "self_attn.kv_a_layernorm", latent.kv_rank);
     attention.kv_up = builder.linear(at + "self_attn.kv_b_proj", c.heads * (latent.nope_dim + latent.value_dim), latent.kv_rank);
     attention.o = builder.linear(at + "self_attn.o_proj", c.hidden_size, c.heads * latent.value_dim, {.bias = c.attention_bias});
-    plan.mlp_norm = builder.norm(at + "post_attention_layernorm", c.hidden_size);
-    if (c.has_experts(layer)) plan.experts = plan_experts(builder, at + "mlp");
-    else plan.mlp = plan_gated_mlp(builder, at + "mlp", c.intermediate_size);
-    builder.plan.layers.push_back(std::move(plan));
+    plan_deepseek_v3.mlp_norm = builder.norm(at + "post_attention_layernorm", c.hidden_size);
+    if (c.has_experts(layer)) plan_deepseek_v3.experts = plan_experts(builder, at + "mlp");
+    else plan_deepseek_v3.mlp = plan_gated_mlp(builder, at + "mlp", c.intermediate_size);
+    builder.plan.layers.push_back(std::move(plan_deepseek_v3));
   }
   builder.plan.last_norm = builder.norm("model.norm", c.hidden_size);
   builder.lm_head("lm_head");
 }
 
 /// Layers beyond the model's predict further tokens, in training alone.
-bool ignorable(const ModelConfig& config, std::string_view tensor) {
+bool ignorable_deepseek_v3(const ModelConfig& config, std::string_view tensor) {
   constexpr std::string_view kLayers = "model.layers.";
   if (tensor.starts_with(kLayers) && std::atoll(tensor.substr(kLayers.size()).data()) >= config.layers) return true;
   return ignorable_usual(config, tensor);
@@ -95,7 +95,7 @@ bool ignorable(const ModelConfig& config, std::string_view tensor) {
 
 }  // namespace
 
-const Family kDeepseekV3Family{.model_type = "deepseek_v3", .architecture = "DeepseekV3ForCausalLM", .read = read, .plan = plan, .ignorable = ignorable};
-const Family kKimiK2Family{.model_type = "kimi_k2", .architecture = "DeepseekV3ForCausalLM", .read = read, .plan = plan, .ignorable = ignorable};
+const Family kDeepseekV3Family{.model_type = "deepseek_v3", .architecture = "DeepseekV3ForCausalLM", .read = read_deepseek_v3, .plan = plan_deepseek_v3, .ignorable = ignorable_deepseek_v3};
+const Family kKimiK2Family{.model_type = "kimi_k2", .architecture = "DeepseekV3ForCausalLM", .read = read_deepseek_v3, .plan = plan_deepseek_v3, .ignorable = ignorable_deepseek_v3};
 
 }  // namespace rl

@@ -8,7 +8,7 @@
 namespace rl {
 namespace {
 
-void read(JsonFields& fields, const std::string& where, ModelConfig& config) {
+void read_gemma2(JsonFields& fields, const std::string& where, ModelConfig& config) {
   config.norm = NormKind::kRmsPlusOne;
   config.norm_place = NormPlace::kBoth;
   read_common(fields, where, config, {.kv_heads = 4, .head_dim = 256, .positions = 8192, .tied = true});
@@ -22,22 +22,22 @@ void read(JsonFields& fields, const std::string& where, ModelConfig& config) {
   read_windows(fields, config, WindowRule::kEveryOther, 4096);
 }
 
-void plan(PlanBuilder& builder) {
+void plan_gemma2(PlanBuilder& builder) {
   const ModelConfig& c = builder.config();
   builder.embedding("model.embed_tokens");
   for (std::int64_t layer = 0; layer < c.layers; ++layer) {
     const std::string at = "model.layers." + std::to_string(layer) + ".";
-    LayerPlan plan;
-    plan.attention_norm = builder.norm(at + "input_layernorm", c.hidden_size);
-    plan.attention.q = builder.linear(at + "self_attn.q_proj", c.query_size(), c.hidden_size);
-    plan.attention.k = builder.linear(at + "self_attn.k_proj", c.kv_size(), c.hidden_size);
-    plan.attention.v = builder.linear(at + "self_attn.v_proj", c.kv_size(), c.hidden_size);
-    plan.attention.o = builder.linear(at + "self_attn.o_proj", c.hidden_size, c.query_size());
-    plan.attention_norm_after = builder.norm(at + "post_attention_layernorm", c.hidden_size);
-    plan.mlp_norm = builder.norm(at + "pre_feedforward_layernorm", c.hidden_size);
-    plan.mlp = plan_gated_mlp(builder, at + "mlp", c.intermediate_size);
-    plan.mlp_norm_after = builder.norm(at + "post_feedforward_layernorm", c.hidden_size);
-    builder.plan.layers.push_back(std::move(plan));
+    LayerPlan plan_gemma2;
+    plan_gemma2.attention_norm = builder.norm(at + "input_layernorm", c.hidden_size);
+    plan_gemma2.attention.q = builder.linear(at + "self_attn.q_proj", c.query_size(), c.hidden_size);
+    plan_gemma2.attention.k = builder.linear(at + "self_attn.k_proj", c.kv_size(), c.hidden_size);
+    plan_gemma2.attention.v = builder.linear(at + "self_attn.v_proj", c.kv_size(), c.hidden_size);
+    plan_gemma2.attention.o = builder.linear(at + "self_attn.o_proj", c.hidden_size, c.query_size());
+    plan_gemma2.attention_norm_after = builder.norm(at + "post_attention_layernorm", c.hidden_size);
+    plan_gemma2.mlp_norm = builder.norm(at + "pre_feedforward_layernorm", c.hidden_size);
+    plan_gemma2.mlp = plan_gated_mlp(builder, at + "mlp", c.intermediate_size);
+    plan_gemma2.mlp_norm_after = builder.norm(at + "post_feedforward_layernorm", c.hidden_size);
+    builder.plan.layers.push_back(std::move(plan_gemma2));
   }
   builder.plan.last_norm = builder.norm("model.norm", c.hidden_size);
   builder.lm_head("lm_head");
@@ -45,6 +45,6 @@ void plan(PlanBuilder& builder) {
 
 }  // namespace
 
-const Family kGemma2Family{.model_type = "gemma2", .architecture = "Gemma2ForCausalLM", .read = read, .plan = plan, .ignorable = ignorable_usual};
+const Family kGemma2Family{.model_type = "gemma2", .architecture = "Gemma2ForCausalLM", .read = read_gemma2, .plan = plan_gemma2, .ignorable = ignorable_usual};
 
 }  // namespace rl

@@ -7,7 +7,7 @@
 namespace rl {
 namespace {
 
-void read(JsonFields& fields, const std::string& where, ModelConfig& config) {
+void read_glm(JsonFields& fields, const std::string& where, ModelConfig& config) {
   const std::int64_t head_dim = fields.integer("head_dim", 128, 2, std::int64_t{1} << 20);
   const bool says_share = fields.has("partial_rotary_factor") || fields.object(rope_object(fields)).contains("partial_rotary_factor");
   config.rotary_dim = says_share ? -1 : head_dim / 2;
@@ -19,25 +19,25 @@ void read(JsonFields& fields, const std::string& where, ModelConfig& config) {
 
 void read_glm4(JsonFields& fields, const std::string& where, ModelConfig& config) {
   config.norm_place = NormPlace::kBoth;
-  read(fields, where, config);
+  read_glm(fields, where, config);
 }
 
-void plan(PlanBuilder& builder) { plan_llama(builder, {.qkv_bias = builder.config().attention_bias, .fused_gate_up = true}); }
+void plan_glm(PlanBuilder& builder) { plan_llama(builder, {.qkv_bias = builder.config().attention_bias, .fused_gate_up = true}); }
 
 void plan_glm4(PlanBuilder& builder) {
-  plan(builder);
+  plan_glm(builder);
   const std::int64_t hidden = builder.config().hidden_size;
   for (std::size_t layer = 0; layer < builder.plan.layers.size(); ++layer) {
     const std::string at = "model.layers." + std::to_string(layer) + ".";
-    LayerPlan& plan = builder.plan.layers[layer];
-    plan.attention_norm_after = builder.norm(at + "post_self_attn_layernorm", hidden);
-    plan.mlp_norm_after = builder.norm(at + "post_mlp_layernorm", hidden);
+    LayerPlan& plan_glm = builder.plan.layers[layer];
+    plan_glm.attention_norm_after = builder.norm(at + "post_self_attn_layernorm", hidden);
+    plan_glm.mlp_norm_after = builder.norm(at + "post_mlp_layernorm", hidden);
   }
 }
 
 }  // namespace
 
-const Family kGlmFamily{.model_type = "glm", .architecture = "GlmForCausalLM", .read = read, .plan = plan, .ignorable = ignorable_usual};
+const Family kGlmFamily{.model_type = "glm", .architecture = "GlmForCausalLM", .read = read_glm, .plan = plan_glm, .ignorable = ignorable_usual};
 const Family kGlm4Family{.model_type = "glm4", .architecture = "Glm4ForCausalLM", .read = read_glm4, .plan = plan_glm4, .ignorable = ignorable_usual};
 
 }  // namespace rl

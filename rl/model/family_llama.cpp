@@ -7,7 +7,7 @@
 namespace rl {
 namespace {
 
-void read(JsonFields& fields, const std::string& where, ModelConfig& config) {
+void read_llama(JsonFields& fields, const std::string& where, ModelConfig& config) {
   read_common(fields, where, config);
   read_activation(fields, "hidden_act", "silu", config);
   config.attention_bias = fields.boolean("attention_bias", false);
@@ -15,13 +15,13 @@ void read(JsonFields& fields, const std::string& where, ModelConfig& config) {
   fields.only("rope_interleaved", false, "false is");
 }
 
-void plan(PlanBuilder& builder) {
+void plan_llama_family(PlanBuilder& builder) {
   const ModelConfig& config = builder.config();
   plan_llama(builder, {.qkv_bias = config.attention_bias, .out_bias = config.attention_bias, .mlp_bias = config.mlp_bias});
 }
 
 }  // namespace
 
-const Family kLlamaFamily{.model_type = "llama", .architecture = "LlamaForCausalLM", .gguf_architecture = "llama", .read = read, .plan = plan, .ignorable = ignorable_usual};
+const Family kLlamaFamily{.model_type = "llama", .architecture = "LlamaForCausalLM", .gguf_architecture = "llama", .read = read_llama, .plan = plan_llama_family, .ignorable = ignorable_usual};
 
 }  // namespace rl

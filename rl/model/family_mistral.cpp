@@ -7,16 +7,16 @@
 namespace rl {
 namespace {
 
-void read(JsonFields& fields, const std::string& where, ModelConfig& config) {
+void read_mistral(JsonFields& fields, const std::string& where, ModelConfig& config) {
   read_common(fields, where, config, {.kv_heads = 8, .positions = 131072});
   read_activation(fields, "hidden_act", "silu", config);
   read_windows(fields, config, WindowRule::kAllLayers, 4096);
 }
 
-void plan(PlanBuilder& builder) { plan_llama(builder); }
+void plan_mistral(PlanBuilder& builder) { plan_llama(builder); }
 
 }  // namespace
 
-const Family kMistralFamily{.model_type = "mistral", .architecture = "MistralForCausalLM", .read = read, .plan = plan, .ignorable = ignorable_usual};
+const Family kMistralFamily{.model_type = "mistral", .architecture = "MistralForCausalLM", .read = read_mistral, .plan = plan_mistral, .ignorable = ignorable_usual};
 
 }  // namespace rl

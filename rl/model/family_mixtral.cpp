@@ -8,7 +8,7 @@
 namespace rl {
 namespace {
 
-void read(JsonFields& fields, const std::string& where, ModelConfig& config) {
+void read_mixtral(JsonFields& fields, const std::string& where, ModelConfig& config) {
   read_common(fields, where, config, {.kv_heads = 8, .positions = 131072, .norm_eps = 1e-5, .rope_theta = 1e6});
   read_activation(fields, "hidden_act", "silu", config);
   read_windows(fields, config, WindowRule::kAllLayers, 0);
@@ -20,7 +20,7 @@ void read(JsonFields& fields, const std::string& where, ModelConfig& config) {
   config.moe = moe;
 }
 
-void plan(PlanBuilder& builder) {
+void plan_mixtral(PlanBuilder& builder) {
   plan_llama(builder);
   // The experts' parts have numbers for names here.
   const auto rename = [&](ParameterIndex index) {
@@ -43,6 +43,6 @@ void plan(PlanBuilder& builder) {
 
 }  // namespace
 
-const Family kMixtralFamily{.model_type = "mixtral", .architecture = "MixtralForCausalLM", .read = read, .plan = plan, .ignorable = ignorable_usual};
+const Family kMixtralFamily{.model_type = "mixtral", .architecture = "MixtralForCausalLM", .read = read_mixtral, .plan = plan_mixtral, .ignorable = ignorable_usual};
 
 }  // namespace rl

@@ -7,16 +7,16 @@
 namespace rl {
 namespace {
 
-void read(JsonFields& fields, const std::string& where, ModelConfig& config) {
+void read_qwen2(JsonFields& fields, const std::string& where, ModelConfig& config) {
   read_common(fields, where, config, {.kv_heads = 32, .positions = 32768});
   read_activation(fields, "hidden_act", "silu", config);
   read_windows(fields, config, WindowRule::kByLayer, 4096);
 }
 
-void plan(PlanBuilder& builder) { plan_llama(builder, {.qkv_bias = true}); }
+void plan_qwen2(PlanBuilder& builder) { plan_llama(builder, {.qkv_bias = true}); }
 
 }  // namespace
 
-const Family kQwen2Family{.model_type = "qwen2", .architecture = "Qwen2ForCausalLM", .gguf_architecture = "qwen2", .read = read, .plan = plan, .ignorable = ignorable_usual};
+const Family kQwen2Family{.model_type = "qwen2", .architecture = "Qwen2ForCausalLM", .gguf_architecture = "qwen2", .read = read_qwen2, .plan = plan_qwen2, .ignorable = ignorable_usual};
 
 }  // namespace rl

@@ -15,7 +15,7 @@ void read_shared(JsonFields& fields, const std::string& where, ModelConfig& conf
   config.query_key_norm = true;
 }
 
-void read(JsonFields& fields, const std::string& where, ModelConfig& config) {
+void read_qwen3(JsonFields& fields, const std::string& where, ModelConfig& config) {
   read_shared(fields, where, config, {.kv_heads = 32, .head_dim = 128, .positions = 32768});
   read_windows(fields, config, WindowRule::kByLayer, 4096);
 }
@@ -36,14 +36,14 @@ void read_moe(JsonFields& fields, const std::string& where, ModelConfig& config)
   }
 }
 
-void plan(PlanBuilder& builder) {
+void plan_qwen3(PlanBuilder& builder) {
   const bool bias = builder.config().attention_bias;
   plan_llama(builder, {.qkv_bias = bias, .out_bias = bias});
 }
 
 }  // namespace
 
-const Family kQwen3Family{.model_type = "qwen3", .architecture = "Qwen3ForCausalLM", .gguf_architecture = "qwen3", .read = read, .plan = plan, .ignorable = ignorable_usual};
-const Family kQwen3MoeFamily{.model_type = "qwen3_moe", .architecture = "Qwen3MoeForCausalLM", .read = read_moe, .plan = plan, .ignorable = ignorable_usual};
+const Family kQwen3Family{.model_type = "qwen3", .architecture = "Qwen3ForCausalLM", .gguf_architecture = "qwen3", .read = read_qwen3, .plan = plan_qwen3, .ignorable = ignorable_usual};
+const Family kQwen3MoeFamily{.model_type = "qwen3_moe", .architecture = "Qwen3MoeForCausalLM", .read = read_moe, .plan = plan_qwen3, .ignorable = ignorable_usual};
 
 }  // namespace rl

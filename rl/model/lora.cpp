@@ -25,8 +25,8 @@ using runtime::Status;
 
 constexpr std::string_view kPrefix = "base_model.model.";  // how PEFT's wrappers name what they wrap
 constexpr std::string_view kWeight = ".weight";
-constexpr const char* kConfigFile = "adapter_config.json";
-constexpr const char* kWeightsFile = "adapter_model.safetensors";
+constexpr const char* kAdapterConfigFile = "adapter_config.json";
+constexpr const char* kAdapterWeightsFile = "adapter_model.safetensors";
 constexpr const char* kPickledFile = "adapter_model.bin";
 
 // The weights of a plan's linear layers within and around its blocks, in the order of the arena; not routers, nor the output layer.
@@ -204,8 +204,8 @@ Result<LoraAdapter> LoraAdapter::load(const ModelConfig& model, const std::files
   if (!plan.ok()) return plan.status().with_context(folder.string());
   LoraAdapter adapter(std::move(*config), std::move(plan->modules), Parameters::zeros(arena_layout(std::move(plan->parameters))));
   std::error_code ignored;
-  const bool is_pickled = !std::filesystem::exists(folder / kWeightsFile, ignored) && std::filesystem::exists(folder / kPickledFile, ignored);
-  Result<std::unique_ptr<WeightSource>> source = open_weights(folder / (is_pickled ? kPickledFile : kWeightsFile));
+  const bool is_pickled = !std::filesystem::exists(folder / kAdapterWeightsFile, ignored) && std::filesystem::exists(folder / kPickledFile, ignored);
+  Result<std::unique_ptr<WeightSource>> source = open_weights(folder / (is_pickled ? kPickledFile : kAdapterWeightsFile));
   if (!source.ok()) return source.status();
   if (Status status = check_tensors(adapter.parameters_, **source); !status.ok()) return status.with_context(folder.string());
   float* arena = adapter.parameters_.arena().mutable_data_ptr<float>();
@@ -224,11 +224,11 @@ Status LoraAdapter::save(const std::filesystem::path& folder) const {
   for (const ParameterSpec& spec : parameters_.specs()) {
     tensors.push_back({spec.name, spec.shape, std::span(host.const_data_ptr<float>() + spec.offset, static_cast<std::size_t>(spec.count))});
   }
-  if (Status status = write_safetensors(folder / kWeightsFile, tensors, {{"format", "pt"}}); !status.ok()) return status;
-  return write_file_atomically(folder / kConfigFile, config_.to_json().dump(2) + "\n");
+  if (Status status = write_safetensors(folder / kAdapterWeightsFile, tensors, {{"format", "pt"}}); !status.ok()) return status;
+  return write_file_atomically(folder / kAdapterConfigFile, config_.to_json().dump(2) + "\n");
 }
 
-std::vector<std::filesystem::path> LoraAdapter::files() { return {kConfigFile, kWeightsFile}; }
+std::vector<std::filesystem::path> LoraAdapter::files() { return {kAdapterConfigFile, kAdapterWeightsFile}; }
 
 const LoraModule* LoraAdapter::beside(const std::string& weight) const {
   const auto found = by_weight_.find(weight);

@@ -17,7 +17,7 @@ using runtime::Result;
 using runtime::Status;
 
 constexpr std::int64_t kRankMax = 1 << 16;
-constexpr std::int64_t kLayersMax = 10'000;
+constexpr std::int64_t kLoraLayersMax = 10'000;
 constexpr std::uintmax_t kFileBytesMax = std::uintmax_t{16} << 20;
 
 // A list of names, or one name.
@@ -41,7 +41,7 @@ void read_layers(JsonFields& fields, const json& object, LoraConfig& config) {
   const json& layers = object.at("layers_to_transform");
   const json list = layers.is_array() ? layers : json::array({layers});
   for (const json& layer : list) {
-    if (!layer.is_number_integer() || layer < 0 || layer >= kLayersMax) return fields.refuse("layers_to_transform", "numbers of blocks are");
+    if (!layer.is_number_integer() || layer < 0 || layer >= kLoraLayersMax) return fields.refuse("layers_to_transform", "numbers of blocks are");
     config.layers.push_back(layer.get<std::int64_t>());
   }
 }

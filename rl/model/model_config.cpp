@@ -19,7 +19,7 @@ using nlohmann::json;
 using runtime::Result;
 using runtime::Status;
 
-constexpr std::int64_t kWidthMax = std::int64_t{1} << 20;
+constexpr std::int64_t kConfigWidthMax = std::int64_t{1} << 20;
 constexpr std::uintmax_t kConfigBytesMax = std::uintmax_t{16} << 20;
 
 Result<json> read_json(const std::filesystem::path& path) {
@@ -46,7 +46,7 @@ Status check_consistent(const ModelConfig& config, const std::string& where) {
     return runtime::invalid_argument(where + ": head_dim " + std::to_string(config.head_dim) + " with " + std::to_string(config.rotated()) +
                                      " dimensions that turn: rotary embeddings turn pairs");
   }
-  if (config.query_size() > kWidthMax) return runtime::invalid_argument(where + ": num_attention_heads * head_dim is too large");
+  if (config.query_size() > kConfigWidthMax) return runtime::invalid_argument(where + ": num_attention_heads * head_dim is too large");
   return {};
 }
 

@@ -17,7 +17,7 @@
 namespace rl::ops {
 namespace {
 
-constexpr std::int64_t kRowsLeast = 16;  // rows of logits are long
+constexpr std::int64_t kLogitRowsLeast = 16;  // rows of logits are long
 
 // One stretch of rows: what backward needs of it.
 struct Chunk {
@@ -70,15 +70,15 @@ at::Tensor sum_of_squares(kernel::ThreadPool& pool, const at::Tensor& logits, st
   return (forward::row_logprobs(pool, logits, targets, temperature / 2, /*with_entropy=*/false).log_normalizer - log_normalizer * 2).exp_();
 }
 
-at::Tensor rows_of(const at::Tensor& t, std::int64_t first, std::int64_t count) { return t.defined() ? t.narrow(0, first, count) : t; }
+at::Tensor logit_rows(const at::Tensor& t, std::int64_t first, std::int64_t count) { return t.defined() ? t.narrow(0, first, count) : t; }
 
 void backward_chunk(kernel::ThreadPool& pool, const Head& head, const Chunk& chunk, at::Tensor logits, const OutputGradients& grads,
                     const at::Tensor& dx) {
   const at::Tensor targets = at::from_blob(const_cast<std::int32_t*>(head.targets.data() + chunk.first), {chunk.rows, 1},
                                            at::TensorOptions().dtype(at::kInt))
                                  .to(logits.device(), at::kLong);
-  for_blocks(pool, cut(chunk.rows, kRowsLeast), [&](const Block& block) {
-    const auto part = [&](const at::Tensor& t) { return rows_of(t, block.first, block.count); };
+  for_blocks(pool, cut(chunk.rows, kLogitRowsLeast), [&](const Block& block) {
+    const auto part = [&](const at::Tensor& t) { return logit_rows(t, block.first, block.count); };
     const at::Tensor d_logits = part(logits);
     // d capped / dx = 1 - (capped / cap)^2
     const at::Tensor slope = head.options.softcap > 0.0F ? (d_logits / head.options.softcap).square_().neg_().add_(1) : at::Tensor();
@@ -93,7 +93,7 @@ void backward_chunk(kernel::ThreadPool& pool, const Head& head, const Chunk& chu
   if (!head.layer.weight.trained()) return;
   const at::Tensor x = as_factor(head.x.narrow(0, chunk.first, chunk.rows));
   const at::Tensor d_logits = as_factor(logits);
-  for_blocks(pool, cut(head.layer.weight.value.size(0), kRowsLeast), [&](const Block& block) {
+  for_blocks(pool, cut(head.layer.weight.value.size(0), kLogitRowsLeast), [&](const Block& block) {
     at::Tensor grad = head.layer.weight.grad.narrow(0, block.first, block.count);
     const at::Tensor dy = d_logits.narrow(1, block.first, block.count).t();
     if (x.scalar_type() == at::kFloat) grad.addmm_(dy, x);
@@ -107,7 +107,7 @@ at::Tensor backward(kernel::ThreadPool& pool, Head& head, const OutputGradients&
     at::Tensor logits = chunk.logits.defined()
                             ? std::move(chunk.logits)
                             : logits_of(pool, head, chunk.first, chunk.rows);
-    const OutputGradients part{rows_of(grads.d_logprob, chunk.first, chunk.rows), rows_of(grads.d_entropy, chunk.first, chunk.rows)};
+    const OutputGradients part{logit_rows(grads.d_logprob, chunk.first, chunk.rows), logit_rows(grads.d_entropy, chunk.first, chunk.rows)};
     backward_chunk(pool, head, chunk, std::move(logits), part, dx);
   }
   return dx;

@@ -10,13 +10,13 @@ namespace {
 
 using nlohmann::json;
 
-constexpr std::int64_t kPositionsMax = std::int64_t{1} << 26;
+constexpr std::int64_t kRopePositionsMax = std::int64_t{1} << 26;
 
 // What the model was trained with first: beside the object (Phi-3) before inside it.
 std::int64_t read_original_positions(JsonFields& fields, JsonFields& scaling, std::int64_t positions, const RopeDefaults& defaults) {
   constexpr const char* kKey = "original_max_position_embeddings";
   if (defaults.original_positions > 0 && !fields.has(kKey)) return defaults.original_positions;
-  return fields.has(kKey) ? fields.integer(kKey, 1, kPositionsMax) : scaling.integer(kKey, positions, 1, kPositionsMax);
+  return fields.has(kKey) ? fields.integer(kKey, 1, kRopePositionsMax) : scaling.integer(kKey, positions, 1, kRopePositionsMax);
 }
 
 void read_yarn(JsonFields& fields, JsonFields& scaling, RopeConfig& rope, std::int64_t positions, const RopeDefaults& defaults) {

@@ -18,7 +18,7 @@ namespace {
 using runtime::Result;
 
 template <class Compute>
-Result<at::Tensor> guarded(Compute compute) {
+Result<at::Tensor> guarded_tensor(Compute compute) {
   try {
     return compute();
   } catch (const std::bad_alloc&) {
@@ -35,7 +35,7 @@ Result<at::Tensor> predicting_states(const Transformer& model, const PackedBatch
   if (runtime::Status status = batch.validate(config.vocab_size, config.max_position_embeddings); !status.ok()) return status;
   if (config.task != ModelTask::kCausalLm) return runtime::invalid_argument("logits of a classifier: it has no output layer over the vocabulary");
   if (batch.targets.empty()) return runtime::invalid_argument("packed batch: no targets");
-  return guarded([&] {
+  return guarded_tensor([&] {
     // Texts to learn seldom begin alike, and what a row drops of an adapter must be its own.
     const auto rows = std::make_shared<const forward::Rows>(batch, model.rope(), /*share=*/false);
     const at::Tensor hidden = model.graph().hidden_states(rows, [&](std::int64_t, const forward::AttentionShape& shape, const at::Tensor& q, const at::Tensor& k, const at::Tensor& v) {
@@ -48,7 +48,7 @@ Result<at::Tensor> predicting_states(const Transformer& model, const PackedBatch
 }
 
 Result<at::Tensor> state_logits(const Transformer& model, const at::Tensor& states) {
-  return guarded([&] { return model.graph().trained_logits(states); });
+  return guarded_tensor([&] { return model.graph().trained_logits(states); });
 }
 
 }  // namespace rl

@@ -10,7 +10,7 @@
 namespace rl {
 namespace {
 
-constexpr const char* kScript = R"(
+constexpr const char* kEvaluationScript = R"(
 for (const b of document.querySelectorAll('button[data-show]')) b.onclick = () => {
   for (const p of document.querySelectorAll('.sample')) p.hidden = b.dataset.show == 'wrong' ? p.dataset.right == 'all' : b.dataset.show == 'mixed' ? p.dataset.right != 'some' : false;
 };
@@ -74,7 +74,7 @@ std::string evaluation_html(const std::vector<EvaluationSummary>& summaries, con
   if (shown < prompts.size()) html += " <span class='dim'>the first " + std::to_string(shown) + " of " + std::to_string(prompts.size()) + " prompts</span>";
   html += "</p>";
   for (std::size_t i = 0; i < shown; ++i) html += prompt_html(prompts[i]);
-  return page({.title = options.title, .body = html, .script = kScript, .body_class = ""});
+  return page({.title = options.title, .body = html, .script = kEvaluationScript, .body_class = ""});
 }
 
 }  // namespace rl

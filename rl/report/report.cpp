@@ -14,7 +14,7 @@ namespace {
 
 using runtime::Result;
 
-constexpr const char* kScript = R"(
+constexpr const char* kReportScript = R"(
 for (const b of document.querySelectorAll('button[data-by]')) b.onclick = () => { document.body.className = 'by-' + b.dataset.by; };
 )";
 
@@ -220,7 +220,7 @@ Result<std::string> report_html(const RunLog& run, const ReportOptions& options)
     for (std::size_t i = 0; i < count; ++i) html += sample_html(step->samples[i]);
   }
   if (!run.config.empty()) html += "<details><summary>Configuration</summary><pre>" + html_text(run.config) + "</pre></details>";
-  return page({.title = run.name, .body = html, .script = kScript, .body_class = "by-logprob"});
+  return page({.title = run.name, .body = html, .script = kReportScript, .body_class = "by-logprob"});
 }
 
 }  // namespace rl

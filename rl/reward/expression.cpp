@@ -7,16 +7,16 @@
 #include <string>
 #include <utility>
 
+#include "rl/reward/characters.h"
+
 namespace rl {
 namespace {
 
 using Value = std::optional<Quotient>;
 
-constexpr std::size_t kBytesMax = 1000;
-constexpr int kDepthMax = 40;
+constexpr std::size_t kExpressionBytesMax = 1000;
+constexpr int kExpressionDepthMax = 40;
 
-bool is_digit(char c) { return c >= '0' && c <= '9'; }
-bool is_letter(char c) { return std::isalpha(static_cast<unsigned char>(c)) != 0; }
 
 /// A text by which symbols made of values ("sin(...)") are told apart.
 std::string serialize(const Polynomial& polynomial) {
@@ -94,7 +94,7 @@ class Reader {
   }
 
   Value sum() {
-    if (depth_ > kDepthMax) return std::nullopt;
+    if (depth_ > kExpressionDepthMax) return std::nullopt;
     ++depth_;
     Value total = product();
     while (total && (peek() == '+' || peek() == '-')) {
@@ -132,7 +132,7 @@ class Reader {
   }
 
   Value nested(Value (Reader::*rule)()) {
-    if (depth_ > kDepthMax) return std::nullopt;
+    if (depth_ > kExpressionDepthMax) return std::nullopt;
     ++depth_;
     Value value = (this->*rule)();
     --depth_;
@@ -325,7 +325,7 @@ class Reader {
 }  // namespace
 
 std::optional<Quotient> read_expression(std::string_view text) {
-  if (text.empty() || text.size() > kBytesMax) return std::nullopt;
+  if (text.empty() || text.size() > kExpressionBytesMax) return std::nullopt;
   // "no" and "on" are words, "x" is a variable.
   if (text.size() > 1 && text != "pi" && std::all_of(text.begin(), text.end(), is_letter)) return std::nullopt;
   return Reader(text).read();

@@ -5,18 +5,17 @@
 #include <utility>
 #include <vector>
 
+#include "rl/reward/characters.h"
 #include "rl/reward/expression.h"
 #include "rl/reward/number_text.h"
 
 namespace rl {
 namespace {
 
-constexpr int kDepthMax = 8;             // tuples in sets in unions
+constexpr int kAnswerDepthMax = 8;             // tuples in sets in unions
 constexpr std::size_t kPartsMax = 64;    // of an unordered list, which is compared pair by pair
-constexpr std::size_t kBytesMax = 2000;  // longer answers are compared as they stand
+constexpr std::size_t kAnswerBytesMax = 2000;  // longer answers are compared as they stand
 
-bool is_digit(char c) { return c >= '0' && c <= '9'; }
-bool is_letter(char c) { return std::isalpha(static_cast<unsigned char>(c)) != 0; }
 
 void replace_all(std::string& text, std::string_view from, std::string_view to) {
   for (std::size_t at = text.find(from); at != text.npos; at = text.find(from, at + to.size())) text.replace(at, from.size(), to);
@@ -235,7 +234,7 @@ bool same_equation(const std::vector<std::string>& a, const std::vector<std::str
 
 bool same(const std::string& a, const std::string& b, int depth) {
   if (same_text(a, b)) return true;
-  if (depth > kDepthMax || a.empty() || b.empty()) return false;
+  if (depth > kAnswerDepthMax || a.empty() || b.empty()) return false;
   const auto rows_a = matrix_rows(a), rows_b = matrix_rows(b);
   if (rows_a || rows_b) return rows_a && rows_b && same_matrix(*rows_a, *rows_b, depth);
   const auto equation_a = split_parts(a, "="), equation_b = split_parts(b, "=");
@@ -279,7 +278,7 @@ std::optional<std::string> last_boxed(std::string_view text) {
 
 std::string normal_form(std::string_view answer) {
   std::string text(trim(answer));
-  if (text.size() > kBytesMax) return text;
+  if (text.size() > kAnswerBytesMax) return text;
   std::replace(text.begin(), text.end(), '\n', ' ');  // line ends have a meaning of their own below
   replace_all(text, "−", "-");  // U+2212
   replace_all(text, "π", "\\pi ");
@@ -314,7 +313,7 @@ std::string normal_form(std::string_view answer) {
 
 bool equivalent(std::string_view a, std::string_view b) {
   const std::string left = normal_form(a), right = normal_form(b);
-  if (left.size() > kBytesMax || right.size() > kBytesMax) return left == right;
+  if (left.size() > kAnswerBytesMax || right.size() > kAnswerBytesMax) return left == right;
   return same(left, right, 0);
 }
 

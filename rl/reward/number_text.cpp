@@ -5,12 +5,10 @@
 #include <charconv>
 #include <utility>
 
+#include "rl/reward/characters.h"
+
 namespace rl {
 namespace {
-
-bool is_digit(char c) {
-  return c >= '0' && c <= '9';
-}
 
 /// The number written at `start` (at a sign, digit or point), as digits without commas; `end` is behind it. Empty when there is none.
 std::string number_at(std::string_view text, std::size_t start, std::size_t& end) {

@@ -24,12 +24,12 @@
 namespace rl {
 namespace {
 
-constexpr std::int64_t kSumChunk = 1024;
+constexpr std::int64_t kAtenSumChunk = 1024;
 constexpr std::int64_t kElementsMax = std::int64_t{1} << 24;  // logits worked on at a time: samples of one prompt share a row, of which each takes a copy
 
 enum class Kind : std::uint8_t { kGreedy, kFree, kRestricted };
 
-Kind kind_of(const SamplingParams& params) {
+Kind sampling_kind(const SamplingParams& params) {
   if (params.temperature == 0.0F) return Kind::kGreedy;
   return params.top_k > 0 || params.top_p < 1.0F || params.min_p > 0.0F ? Kind::kRestricted : Kind::kFree;
 }
@@ -55,14 +55,14 @@ at::Tensor pass(const at::Tensor& weights, const at::Tensor& target) {
 
 // sampler.cpp's draw(): whole chunks first, then within one, in the order of ids.
 at::Tensor draw_free(const at::Tensor& weights, const at::Tensor& uniform) {
-  const std::int64_t vocab = weights.size(1), chunks = (vocab + kSumChunk - 1) / kSumChunk;
-  const at::Tensor in_chunks = at::constant_pad_nd(weights, {0, chunks * kSumChunk - vocab}).view({-1, chunks, kSumChunk});
+  const std::int64_t vocab = weights.size(1), chunks = (vocab + kAtenSumChunk - 1) / kAtenSumChunk;
+  const at::Tensor in_chunks = at::constant_pad_nd(weights, {0, chunks * kAtenSumChunk - vocab}).view({-1, chunks, kAtenSumChunk});
   const at::Tensor sums = in_chunks.sum(2, /*keepdim=*/false, at::kDouble);
   const at::Tensor target = uniform * sums.sum(1, /*keepdim=*/true);
   const at::Tensor chunk = pass(sums, target);
   const at::Tensor rest = target - (sums.cumsum(1) - sums).gather(1, chunk);
-  const at::Tensor inside = in_chunks.gather(1, chunk.unsqueeze(2).expand({-1, 1, kSumChunk})).squeeze(1).to(at::kDouble);
-  return chunk * kSumChunk + pass(inside, rest);
+  const at::Tensor inside = in_chunks.gather(1, chunk.unsqueeze(2).expand({-1, 1, kAtenSumChunk})).squeeze(1).to(at::kDouble);
+  return chunk * kAtenSumChunk + pass(inside, rest);
 }
 
 // What sampler.cpp's restrict_candidates() leaves, likeliest first, and a draw from it.
@@ -115,7 +115,7 @@ std::vector<SampledToken> sample_by_aten(const at::Tensor& logits, std::span<con
   const auto together = static_cast<std::size_t>(std::max<std::int64_t>(1, kElementsMax / logits.size(1)));
   for (std::size_t begin = 0; begin < rows.size(); begin += together) {
     std::array<Part, 3> parts;
-    for (std::size_t row = begin; row < std::min(rows.size(), begin + together); ++row) parts[static_cast<std::size_t>(kind_of(*rows[row].params))].rows.push_back(row);
+    for (std::size_t row = begin; row < std::min(rows.size(), begin + together); ++row) parts[static_cast<std::size_t>(sampling_kind(*rows[row].params))].rows.push_back(row);
     std::vector<at::Tensor> ids, logprobs;
     std::vector<std::size_t> order;
     for (std::size_t kind = 0; kind < parts.size(); ++kind) {

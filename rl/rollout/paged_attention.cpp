@@ -32,7 +32,7 @@ std::int64_t queries_of(const StepSequence& sequence) { return static_cast<std::
 std::int64_t keys_of(const StepSequence& sequence) { return sequence.first_position + queries_of(sequence); }
 
 // Equal for sequences that a group may hold: as many queries, and keys that differ by a factor of two at most.
-std::tuple<std::int64_t, int> kind_of(const StepSequence& sequence) { return {queries_of(sequence), std::bit_width(static_cast<std::uint64_t>(keys_of(sequence)))}; }
+std::tuple<std::int64_t, int> sequence_kind(const StepSequence& sequence) { return {queries_of(sequence), std::bit_width(static_cast<std::uint64_t>(keys_of(sequence)))}; }
 
 }  // namespace
 
@@ -50,13 +50,13 @@ PagedAttention::PagedAttention(KvCache& cache, std::span<const StepSequence> seq
 
   std::vector<std::size_t> order(sequences.size());
   std::iota(order.begin(), order.end(), std::size_t{0});
-  std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) { return kind_of(sequences[a]) < kind_of(sequences[b]); });
+  std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) { return sequence_kind(sequences[a]) < sequence_kind(sequences[b]); });
   for (std::size_t begin = 0; begin < order.size();) {
-    const auto kind = kind_of(sequences[order[begin]]);
+    const auto kind = sequence_kind(sequences[order[begin]]);
     const std::int64_t bytes = (std::int64_t{1} << std::get<1>(kind)) * cache.token_stride() * static_cast<std::int64_t>(sizeof(float));
     const auto members_max = static_cast<std::size_t>(std::max<std::int64_t>(1, kGatheredBytesMax / bytes));
     std::size_t end = begin;
-    while (end < order.size() && end - begin < members_max && kind_of(sequences[order[end]]) == kind) ++end;
+    while (end < order.size() && end - begin < members_max && sequence_kind(sequences[order[end]]) == kind) ++end;
     add_group(sequences, std::span(order).subspan(begin, end - begin), first_rows);
     begin = end;
   }

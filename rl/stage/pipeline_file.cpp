@@ -20,7 +20,7 @@ using runtime::Status;
 
 constexpr const char* kFolderKey = "trainer.default_local_dir";
 constexpr const char* kOutputs[] = {"model", "adapter", "checkpoint", "best_model", "best_adapter", "best_checkpoint", "folder"};
-constexpr std::string_view kBest = "best_";
+constexpr std::string_view kBestPrefix = "best_";
 
 const std::regex& reference_pattern() {
   static const std::regex pattern(R"(\$\{stages\.([A-Za-z0-9_-]+)\.([A-Za-z0-9_.-]+)\})");
@@ -123,8 +123,8 @@ Status check_references(const PipelineFile& pipeline, std::size_t index) {
       if (other == end) return wrong(key.origin, at + "no stage of that name comes before this one");
       const std::string& output = what;
       if (std::none_of(std::begin(kOutputs), std::end(kOutputs), [&](const char* known) { return output == known; })) return wrong(key.origin, at + "a stage has model, adapter, checkpoint, each also with best_ before it, and folder");
-      if (output.starts_with(kBest) && !keeps_best(*other)) return wrong(key.origin, at + "set trainer.save_best in stage " + name + ": the metric that its best checkpoint is to be known by");
-      if (output.ends_with("adapter") && !may_train_adapter(*other)) return wrong(key.origin, at + "stage " + name + " trains all weights: take ${stages." + name + (output.starts_with(kBest) ? ".best_model}" : ".model}") + ", or set its lora_rank");
+      if (output.starts_with(kBestPrefix) && !keeps_best(*other)) return wrong(key.origin, at + "set trainer.save_best in stage " + name + ": the metric that its best checkpoint is to be known by");
+      if (output.ends_with("adapter") && !may_train_adapter(*other)) return wrong(key.origin, at + "stage " + name + " trains all weights: take ${stages." + name + (output.starts_with(kBestPrefix) ? ".best_model}" : ".model}") + ", or set its lora_rank");
     }
   }
   return {};
@@ -235,8 +235,8 @@ std::vector<std::pair<std::string, std::string>> stage_references(const ordered_
 
 Result<std::string> stage_output(const PipelineStage& stage, const std::string& what) {
   if (what == "folder") return stage.folder.string();
-  const bool best = what.starts_with(kBest);
-  const std::string kind = best ? what.substr(kBest.size()) : what;
+  const bool best = what.starts_with(kBestPrefix);
+  const std::string kind = best ? what.substr(kBestPrefix.size()) : what;
   const Result<StageResult> result = find_stage_result(stage.folder, best);
   if (!result.ok()) {
     return result.status().with_context("stage " + stage.name + (best ? " has no best checkpoint (trainer.save_best names the metric that it is the best by; without its folder it runs again)"

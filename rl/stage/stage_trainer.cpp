@@ -19,7 +19,7 @@ namespace fs = std::filesystem;
 using runtime::Result;
 using runtime::Status;
 
-constexpr std::int64_t kStateFormat = 1;
+constexpr std::int64_t kStageStateFormat = 1;
 
 }  // namespace
 
@@ -207,7 +207,7 @@ void StageTrainer::save_checkpoint(bool best) {
 }
 
 Result<CheckpointSaver::WriteFiles> StageTrainer::copy_state(bool beside) const {
-  nlohmann::ordered_json state{{"format", kStateFormat},
+  nlohmann::ordered_json state{{"format", kStageStateFormat},
                                {"stage", setup_.config.command()},
                                {"step", steps_done_},
                                {"epoch", stage_->epoch()},
@@ -238,7 +238,7 @@ Status StageTrainer::load_checkpoint(const fs::path& folder) {
     return found != state->end() && found->is_number_integer() ? found->get<std::int64_t>() : -1;
   };
   if (const Status own = check_whose_state(*state, folder / kRunStateFile, setup_.config.command()); !own.ok()) return own;
-  if (integer("format") != kStateFormat || integer("step") < 0 || integer("tokens") < 0 || !state->contains("position")) {
+  if (integer("format") != kStageStateFormat || integer("step") < 0 || integer("tokens") < 0 || !state->contains("position")) {
     return runtime::invalid_argument((folder / kRunStateFile).string() + ": not a state that this version wrote");
   }
   Status status = stage_->resume(nlohmann::json((*state)["position"]));

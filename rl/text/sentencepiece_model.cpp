@@ -112,7 +112,7 @@ Status read_bool(const Field& field, const char* name, bool& out) {
   return {};
 }
 
-Status read_id(const Field& field, const char* name, std::int32_t& out) {
+Status read_piece_id(const Field& field, const char* name, std::int32_t& out) {
   if (Status status = field.expect(Wire::kVarint); !status.ok()) return status.with_context(name);
   out = static_cast<std::int32_t>(field.value);  // negative numbers come as 64 bits with the sign extended
   return {};
@@ -144,10 +144,10 @@ Status read_trainer(const Field& field, SentencePieceModel& model) {
       return {};
     case 24: return read_bool(field, "treat_whitespace_as_suffix", model.treat_whitespace_as_suffix);
     case 35: return read_bool(field, "byte_fallback", model.byte_fallback);
-    case 40: return read_id(field, "unk_id", model.unk_id);
-    case 41: return read_id(field, "bos_id", model.bos_id);
-    case 42: return read_id(field, "eos_id", model.eos_id);
-    case 43: return read_id(field, "pad_id", model.pad_id);
+    case 40: return read_piece_id(field, "unk_id", model.unk_id);
+    case 41: return read_piece_id(field, "bos_id", model.bos_id);
+    case 42: return read_piece_id(field, "eos_id", model.eos_id);
+    case 43: return read_piece_id(field, "pad_id", model.pad_id);
     default: return {};
   }
 }

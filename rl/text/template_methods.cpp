@@ -87,7 +87,7 @@ bool has_affix(const std::string& text, const TemplateValue& affix, bool at_star
   return at_start ? text.starts_with(wanted) : text.ends_with(wanted);
 }
 
-std::string replace_all(TemplateEvaluator& evaluator, const std::string& text, const std::string& from, const std::string& to,
+std::string replace_counted(TemplateEvaluator& evaluator, const std::string& text, const std::string& from, const std::string& to,
                         std::int64_t most) {
   std::string out;
   std::size_t at = 0;
@@ -158,7 +158,7 @@ TemplateValue partition(const TemplateValue& self, const Arguments& arguments, b
 }
 
 /// center, ljust, rjust: `left_share` of the padding goes before the text, in halves.
-TemplateValue pad(TemplateEvaluator& evaluator, const TemplateValue& self, const Arguments& arguments, int left_halves) {
+TemplateValue pad_string(TemplateEvaluator& evaluator, const TemplateValue& self, const Arguments& arguments, int left_halves) {
   const std::int64_t width = arguments.integer(0, "width", 0);
   const std::string fill = arguments.text(1, "fillchar", " ");
   if (count_characters(fill) != 1) fail_type("The fill character must be exactly one character long");
@@ -262,7 +262,7 @@ constexpr NamedMethod kStringMethods[] = {
                     const Arguments& a) { return TemplateValue(has_affix(self.as_string(), need_argument(a, 0, "endswith"), false)); }},
     {"replace",
      [](TemplateEvaluator& e, const TemplateValue& self, const Arguments& a) {
-       return TemplateValue(replace_all(e, self.as_string(), need_string(need_argument(a, 0, "replace"), "replace"),
+       return TemplateValue(replace_counted(e, self.as_string(), need_string(need_argument(a, 0, "replace"), "replace"),
                                         need_string(need_argument(a, 1, "replace"), "replace"), a.integer(2, "count", -1)));
      }},
     {"find", [](TemplateEvaluator&, const TemplateValue& self, const Arguments& a) { return TemplateValue(find_text(self, a, "find", false)); }},
@@ -314,9 +314,9 @@ constexpr NamedMethod kStringMethods[] = {
        const std::string& affix = need_string(need_argument(a, 0, "removesuffix"), "removesuffix");
        return self.as_string().ends_with(affix) ? TemplateValue(self.as_string().substr(0, self.as_string().size() - affix.size())) : self;
      }},
-    {"ljust", [](TemplateEvaluator& e, const TemplateValue& self, const Arguments& a) { return pad(e, self, a, 0); }},
-    {"center", [](TemplateEvaluator& e, const TemplateValue& self, const Arguments& a) { return pad(e, self, a, 1); }},
-    {"rjust", [](TemplateEvaluator& e, const TemplateValue& self, const Arguments& a) { return pad(e, self, a, 2); }},
+    {"ljust", [](TemplateEvaluator& e, const TemplateValue& self, const Arguments& a) { return pad_string(e, self, a, 0); }},
+    {"center", [](TemplateEvaluator& e, const TemplateValue& self, const Arguments& a) { return pad_string(e, self, a, 1); }},
+    {"rjust", [](TemplateEvaluator& e, const TemplateValue& self, const Arguments& a) { return pad_string(e, self, a, 2); }},
     {"format", format_braces},
 };
 

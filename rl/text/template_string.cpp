@@ -31,7 +31,7 @@ std::string map_up(std::string_view text, bool title) {
   return out;
 }
 
-utf8proc_category_t category(std::string_view character) {
+utf8proc_category_t category_of(std::string_view character) {
   if (character.size() == 1 && static_cast<unsigned char>(character[0]) >= 0x80) return UTF8PROC_CATEGORY_CN;
   return utf8proc_category(static_cast<utf8proc_int32_t>(decode_character(character)));
 }
@@ -42,13 +42,13 @@ bool is_letter(utf8proc_category_t c) {
 }
 
 bool is_cased(std::string_view character) {
-  const utf8proc_category_t c = category(character);
+  const utf8proc_category_t c = category_of(character);
   return c == UTF8PROC_CATEGORY_LU || c == UTF8PROC_CATEGORY_LL || c == UTF8PROC_CATEGORY_LT;
 }
 
 // What does not count when one asks which letter is next to another.
 bool is_case_ignorable(std::string_view character) {
-  const utf8proc_category_t c = category(character);
+  const utf8proc_category_t c = category_of(character);
   return c == UTF8PROC_CATEGORY_MN || c == UTF8PROC_CATEGORY_ME || c == UTF8PROC_CATEGORY_CF || c == UTF8PROC_CATEGORY_LM || c == UTF8PROC_CATEGORY_SK ||
          std::string_view("'.:\u00b7\u2018\u2019\u2024\u2027").find(character) != std::string_view::npos;
 }
@@ -66,7 +66,7 @@ bool is_final(const std::vector<std::string_view>& characters, std::size_t at) {
 bool is_printable(std::string_view character) {
   const std::uint32_t code_point = decode_character(character);
   if (code_point < 0x80) return code_point >= 0x20 && code_point != 0x7F;
-  switch (category(character)) {
+  switch (category_of(character)) {
     case UTF8PROC_CATEGORY_CN:
     case UTF8PROC_CATEGORY_CC:
     case UTF8PROC_CATEGORY_CF:
@@ -152,7 +152,7 @@ bool is_blank_character(std::string_view character) {
 }
 
 bool is_word_character(std::string_view character) {
-  const utf8proc_category_t c = category(character);
+  const utf8proc_category_t c = category_of(character);
   return character == "_" || is_letter(c) || c == UTF8PROC_CATEGORY_ND || c == UTF8PROC_CATEGORY_NL || c == UTF8PROC_CATEGORY_NO;
 }
 
@@ -230,7 +230,7 @@ std::string to_title(std::string_view text) {
   bool in_word = false;
   for (std::string_view character : split_characters(text)) {
     out += in_word ? to_lower(character) : map_up(character, /*title=*/true);
-    in_word = is_letter(category(character));
+    in_word = is_letter(category_of(character));
   }
   return out;
 }
@@ -238,7 +238,7 @@ std::string to_title(std::string_view text) {
 bool is_all(std::string_view text, CharacterClass wanted) {
   bool cased = false;
   for (std::string_view character : split_characters(text)) {
-    const utf8proc_category_t c = category(character);
+    const utf8proc_category_t c = category_of(character);
     const bool digit = c == UTF8PROC_CATEGORY_ND;
     switch (wanted) {
       case CharacterClass::kAlpha:

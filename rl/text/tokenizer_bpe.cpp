@@ -16,7 +16,6 @@ using runtime::Status;
 
 namespace {
 
-constexpr std::string_view kWordMark = "\xe2\x96\x81";  // U+2581
 
 }  // namespace
 

@@ -19,7 +19,6 @@ using runtime::Status;
 
 namespace {
 
-constexpr std::string_view kWordMark = "\xe2\x96\x81";  // U+2581
 constexpr std::size_t kGraphemeBytesMax = 5;            // longer ones are never looked up as a whole
 
 class SentencePieceNormalizer final : public Normalizer {

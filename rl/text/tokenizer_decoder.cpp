@@ -14,7 +14,6 @@ using runtime::Result;
 
 namespace {
 
-constexpr std::string_view kWordMark = "\xe2\x96\x81";  // U+2581
 
 using DecoderResult = Result<std::unique_ptr<Decoder>>;
 
@@ -180,11 +179,11 @@ class SequenceDecoder final : public Decoder {
 };
 
 template <class T, class... Args>
-DecoderResult make(Args&&... args) {
+DecoderResult make_decoder(Args&&... args) {
   return std::unique_ptr<Decoder>(std::make_unique<T>(std::forward<Args>(args)...));
 }
 
-DecoderResult sequence_from_json(const json& component, int depth) {
+DecoderResult sequence_decoder(const json& component, int depth) {
   if (depth >= kComponentDepthMax) return runtime::invalid_argument("sequences are nested too deeply");
   auto members = json_array(component, "decoders");
   if (!members.ok()) return members.status();
@@ -194,20 +193,20 @@ DecoderResult sequence_from_json(const json& component, int depth) {
     if (!part.ok()) return part.status();
     parts.push_back(std::move(*part));
   }
-  return make<SequenceDecoder>(std::move(parts));
+  return make_decoder<SequenceDecoder>(std::move(parts));
 }
 
-DecoderResult metaspace_from_json(const json& component) {
+DecoderResult metaspace_decoder(const json& component) {
   auto replacement = json_string_or(component, "replacement", kWordMark);
   auto add_prefix_space = json_bool_or(component, "add_prefix_space", true);
   if (!replacement.ok()) return replacement.status();
   if (!add_prefix_space.ok()) return add_prefix_space.status();
   auto scheme = json_string_or(component, "prepend_scheme", *add_prefix_space ? "always" : "never");
   if (!scheme.ok()) return scheme.status();
-  return make<MetaspaceDecoder>(std::string(*replacement), *scheme != "never");
+  return make_decoder<MetaspaceDecoder>(std::string(*replacement), *scheme != "never");
 }
 
-DecoderResult strip_from_json(const json& component) {
+DecoderResult strip_decoder(const json& component) {
   auto content = json_string(component, "content");
   auto start = json_integer(component, "start");
   auto stop = json_integer(component, "stop");
@@ -215,15 +214,15 @@ DecoderResult strip_from_json(const json& component) {
   if (!start.ok()) return start.status();
   if (!stop.ok()) return stop.status();
   if (content->empty()) return runtime::invalid_argument("content of Strip is empty");
-  return make<StripDecoder>(std::string(*content), *start, *stop);
+  return make_decoder<StripDecoder>(std::string(*content), *start, *stop);
 }
 
-DecoderResult replace_from_json(const json& component) {
+DecoderResult replace_decoder(const json& component) {
   auto pattern = Pattern::from_json(component);
   if (!pattern.ok()) return pattern.status();
   auto content = json_string(component, "content");
   if (!content.ok()) return content.status();
-  return make<ReplaceDecoder>(std::move(*pattern), std::string(*content));
+  return make_decoder<ReplaceDecoder>(std::move(*pattern), std::string(*content));
 }
 
 DecoderResult wordpiece_from_json(const json& component) {
@@ -231,13 +230,13 @@ DecoderResult wordpiece_from_json(const json& component) {
   auto cleanup = json_bool_or(component, "cleanup", true);
   if (!prefix.ok()) return prefix.status();
   if (!cleanup.ok()) return cleanup.status();
-  return make<WordPieceDecoder>(std::string(*prefix), *cleanup);
+  return make_decoder<WordPieceDecoder>(std::string(*prefix), *cleanup);
 }
 
 DecoderResult suffix_from_json(const json& component) {
   auto suffix = json_string_or(component, "suffix", "</w>");
   if (!suffix.ok()) return suffix.status();
-  return make<SuffixDecoder>(std::string(*suffix));
+  return make_decoder<SuffixDecoder>(std::string(*suffix));
 }
 
 }  // namespace
@@ -245,13 +244,13 @@ DecoderResult suffix_from_json(const json& component) {
 DecoderResult decoder_from_json(const json& component, int depth) {
   auto type = json_type(component);
   if (!type.ok()) return type.status();
-  if (*type == "Sequence") return sequence_from_json(component, depth);
-  if (*type == "ByteLevel") return make<ByteLevelDecoder>();
-  if (*type == "Metaspace") return metaspace_from_json(component);
-  if (*type == "ByteFallback") return make<ByteFallbackDecoder>();
-  if (*type == "Fuse") return make<FuseDecoder>();
-  if (*type == "Strip") return strip_from_json(component);
-  if (*type == "Replace") return replace_from_json(component);
+  if (*type == "Sequence") return sequence_decoder(component, depth);
+  if (*type == "ByteLevel") return make_decoder<ByteLevelDecoder>();
+  if (*type == "Metaspace") return metaspace_decoder(component);
+  if (*type == "ByteFallback") return make_decoder<ByteFallbackDecoder>();
+  if (*type == "Fuse") return make_decoder<FuseDecoder>();
+  if (*type == "Strip") return strip_decoder(component);
+  if (*type == "Replace") return replace_decoder(component);
   if (*type == "WordPiece") return wordpiece_from_json(component);
   if (*type == "BPEDecoder") return suffix_from_json(component);
   return unsupported_component("decoder", *type);

@@ -8,7 +8,7 @@ namespace rl {
 
 namespace {
 
-void pad(Encoding& encoding, std::size_t length, Side side, std::int32_t pad_id, bool with_offsets) {
+void pad_encoding(Encoding& encoding, std::size_t length, Side side, std::int32_t pad_id, bool with_offsets) {
   if (encoding.ids.size() >= length) return;
   const std::size_t missing = length - encoding.ids.size();
   const auto fill = [&](auto& values, auto value) { values.insert(side == Side::kLeft ? values.begin() : values.end(), missing, value); };
@@ -28,7 +28,7 @@ void pad_encodings(std::span<Encoding> encodings, const Padding& padding, std::i
     for (const Encoding& encoding : encodings) length = std::max(length, encoding.ids.size());
   }
   if (padding.multiple_of > 0) length = (length + padding.multiple_of - 1) / padding.multiple_of * padding.multiple_of;
-  for (Encoding& encoding : encodings) pad(encoding, length, padding.side, pad_id, with_offsets);
+  for (Encoding& encoding : encodings) pad_encoding(encoding, length, padding.side, pad_id, with_offsets);
 }
 
 void offsets_to_characters(std::string_view text, std::span<TokenOffsets> offsets) {

@@ -14,7 +14,6 @@ using runtime::Status;
 
 namespace {
 
-constexpr std::string_view kWordMark = "\xe2\x96\x81";  // U+2581
 
 // tokenizer.ggml.token_type
 constexpr std::int64_t kTypeUnknown = 2;
@@ -117,7 +116,7 @@ Result<bool> flag_or(const GgufFile& file, std::string_view key, bool otherwise)
 }
 
 // The id under `key`, or none when the key is missing. Some converters write -1 for none.
-Result<std::optional<std::int32_t>> read_id(const GgufFile& file, std::string_view key, std::int32_t size) {
+Result<std::optional<std::int32_t>> read_gguf_id(const GgufFile& file, std::string_view key, std::int32_t size) {
   if (file.metadata(key) == nullptr) return std::optional<std::int32_t>();
   auto id = file.integer(key);
   if (!id.ok()) return id.status();
@@ -140,7 +139,7 @@ Status add_specials(const GgufFile& file, bool add_bos_default, TokenizerPipelin
                   {"tokenizer.ggml.padding_token_id", "pad_token", &pipeline.pad_id},
                   {"tokenizer.ggml.unknown_token_id", "unk_token", nullptr}};
   for (const auto& special : specials) {
-    auto id = read_id(file, special.key, pipeline.size());
+    auto id = read_gguf_id(file, special.key, pipeline.size());
     if (!id.ok()) return id.status();
     if (!*id) continue;
     pipeline.special_token_texts[special.name] = std::string(pipeline.token(**id));
@@ -160,7 +159,7 @@ Status add_specials(const GgufFile& file, bool add_bos_default, TokenizerPipelin
   return {};
 }
 
-Result<MergeTable> read_merges(const GgufFile& file, const Vocabulary& vocabulary) {
+Result<MergeTable> read_gguf_merges(const GgufFile& file, const Vocabulary& vocabulary) {
   auto lines = file.strings("tokenizer.ggml.merges");
   if (!lines.ok()) return lines.status();
   std::vector<std::pair<std::string_view, std::string_view>> merges;
@@ -184,7 +183,7 @@ Status load_byte_level(const GgufFile& file, GgufVocabulary vocabulary, Tokenize
   if (!name.ok()) return name.status();
   auto kind = find_pre_tokenizer(*name);
   if (!kind.ok()) return kind.status().with_context(file.name());
-  auto merges = read_merges(file, vocabulary.vocabulary);
+  auto merges = read_gguf_merges(file, vocabulary.vocabulary);
   if (!merges.ok()) return merges.status();
   auto pre_tokenizer = make_byte_level_pre_tokenizer(kind->patterns);
   if (!pre_tokenizer.ok()) return pre_tokenizer.status();
@@ -213,7 +212,7 @@ Status load_sentencepiece(const GgufFile& file, GgufVocabulary vocabulary, Token
   }
   auto space_prefix = flag_or(file, "tokenizer.ggml.add_space_prefix", true);
   if (!space_prefix.ok()) return space_prefix.status();
-  auto unknown = read_id(file, "tokenizer.ggml.unknown_token_id", static_cast<std::int32_t>(size));
+  auto unknown = read_gguf_id(file, "tokenizer.ggml.unknown_token_id", static_cast<std::int32_t>(size));
   if (!unknown.ok()) return unknown.status();
   std::vector<std::unique_ptr<Normalizer>> normalizers;
   if (*space_prefix) normalizers.push_back(make_prepend(std::string(kWordMark)));

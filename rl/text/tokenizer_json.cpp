@@ -55,7 +55,7 @@ bool defer_byte_level(const json& model, TokenizerPipeline& pipeline) {
   return plain_bpe && pipeline.pre_tokenizer != nullptr && pipeline.pre_tokenizer->defer_byte_level();
 }
 
-Status load_parts(const json& tokenizer, TokenizerPipeline& pipeline) {
+Status load_json_parts(const json& tokenizer, TokenizerPipeline& pipeline) {
   Status status = load_part(tokenizer, "normalizer", pipeline.normalizer, [](const json& j) { return normalizer_from_json(j); });
   if (!status.ok()) return status;
   status = load_part(tokenizer, "pre_tokenizer", pipeline.pre_tokenizer, [](const json& j) { return pre_tokenizer_from_json(j); });
@@ -106,7 +106,7 @@ Result<std::unique_ptr<TokenizerPipeline>> tokenizer_pipeline_from_json(std::str
     return runtime::invalid_argument(std::string(name) + ": not a JSON object; the file is damaged, fetch it again");
   }
   auto pipeline = std::make_unique<TokenizerPipeline>();
-  Status status = load_parts(tokenizer, *pipeline);
+  Status status = load_json_parts(tokenizer, *pipeline);
   if (!status.ok()) return status.with_context(name);
   return pipeline;
 }

@@ -236,9 +236,9 @@ class ByteLevelNormalizer final : public Normalizer {
   }
 };
 
-class Sequence final : public Normalizer {
+class NormalizerSequence final : public Normalizer {
  public:
-  explicit Sequence(std::vector<std::unique_ptr<Normalizer>> parts) : parts_(std::move(parts)) {}
+  explicit NormalizerSequence(std::vector<std::unique_ptr<Normalizer>> parts) : parts_(std::move(parts)) {}
 
   Status apply(std::string& text, RegexScratch& scratch) const override {
     for (const auto& part : parts_) {
@@ -290,7 +290,7 @@ NormalizerResult bert_from_json(const json& component) {
   return make_normalizer_sequence(std::move(parts));
 }
 
-NormalizerResult sequence_from_json(const json& component, int depth) {
+NormalizerResult sequence_normalizer(const json& component, int depth) {
   if (depth >= kComponentDepthMax) return runtime::invalid_argument("sequences are nested too deeply");
   auto members = json_array(component, "normalizers");
   if (!members.ok()) return members.status();
@@ -303,7 +303,7 @@ NormalizerResult sequence_from_json(const json& component, int depth) {
   return make_normalizer_sequence(std::move(parts));
 }
 
-NormalizerResult replace_from_json(const json& component) {
+NormalizerResult replace_normalizer(const json& component) {
   auto pattern = Pattern::from_json(component);
   if (!pattern.ok()) return pattern.status();
   auto content = json_string(component, "content");
@@ -311,7 +311,7 @@ NormalizerResult replace_from_json(const json& component) {
   return std::unique_ptr<Normalizer>(std::make_unique<Replace>(std::move(*pattern), std::string(*content)));
 }
 
-NormalizerResult strip_from_json(const json& component) {
+NormalizerResult strip_normalizer(const json& component) {
   auto left = json_bool_or(component, "strip_left", true);
   auto right = json_bool_or(component, "strip_right", true);
   if (!left.ok()) return left.status();
@@ -330,16 +330,16 @@ std::unique_ptr<Normalizer> make_replace(std::string from, std::string to) {
 }
 
 std::unique_ptr<Normalizer> make_normalizer_sequence(std::vector<std::unique_ptr<Normalizer>> parts) {
-  return std::make_unique<Sequence>(std::move(parts));
+  return std::make_unique<NormalizerSequence>(std::move(parts));
 }
 
 NormalizerResult normalizer_from_json(const json& component, int depth) {
   auto type = json_type(component);
   if (!type.ok()) return type.status();
   if (auto form = normal_form(*type)) return form;
-  if (*type == "Sequence") return sequence_from_json(component, depth);
-  if (*type == "Replace") return replace_from_json(component);
-  if (*type == "Strip") return strip_from_json(component);
+  if (*type == "Sequence") return sequence_normalizer(component, depth);
+  if (*type == "Replace") return replace_normalizer(component);
+  if (*type == "Strip") return strip_normalizer(component);
   if (*type == "BertNormalizer") return bert_from_json(component);
   if (*type == "Lowercase") return std::unique_ptr<Normalizer>(std::make_unique<CharacterMap>(lowercase));
   if (*type == "StripAccents") return std::unique_ptr<Normalizer>(std::make_unique<CharacterMap>(strip_marks));

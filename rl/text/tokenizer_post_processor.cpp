@@ -80,7 +80,7 @@ Result<PostProcessor> cls_sep_from_json(const json& component) {
   return processor;
 }
 
-Result<PostProcessor> sequence_from_json(const json& component, int depth) {
+Result<PostProcessor> sequence_post_processor(const json& component, int depth) {
   if (depth >= kComponentDepthMax) return runtime::invalid_argument("sequences are nested too deeply");
   auto members = json_array(component, "processors");
   if (!members.ok()) return members.status();
@@ -108,7 +108,7 @@ Result<PostProcessor> post_processor_from_json(const json& component, int depth)
     return processor;
   }
   if (*type == "BertProcessing") return cls_sep_from_json(component);
-  if (*type == "Sequence") return sequence_from_json(component, depth);
+  if (*type == "Sequence") return sequence_post_processor(component, depth);
   return unsupported_component("post_processor", *type);
 }
 

@@ -335,9 +335,9 @@ class FixedLength final : public PreTokenizer {
   std::size_t length_;
 };
 
-class Sequence final : public PreTokenizer {
+class PreTokenizerSequence final : public PreTokenizer {
  public:
-  explicit Sequence(std::vector<std::unique_ptr<PreTokenizer>> parts) : parts_(std::move(parts)) {}
+  explicit PreTokenizerSequence(std::vector<std::unique_ptr<PreTokenizer>> parts) : parts_(std::move(parts)) {}
 
   Status apply(PieceList& list, RegexScratch& scratch) const override {
     for (const auto& part : parts_) {
@@ -354,11 +354,11 @@ class Sequence final : public PreTokenizer {
 };
 
 template <class T, class... Args>
-PreTokenizerResult make(Args&&... args) {
+PreTokenizerResult pre_tokenizer_of(Args&&... args) {
   return std::unique_ptr<PreTokenizer>(std::make_unique<T>(std::forward<Args>(args)...));
 }
 
-PreTokenizerResult sequence_from_json(const json& component, int depth) {
+PreTokenizerResult sequence_pre_tokenizer(const json& component, int depth) {
   if (depth >= kComponentDepthMax) return runtime::invalid_argument("sequences are nested too deeply");
   auto members = json_array(component, "pretokenizers");
   if (!members.ok()) return members.status();
@@ -368,7 +368,7 @@ PreTokenizerResult sequence_from_json(const json& component, int depth) {
     if (!part.ok()) return part.status();
     parts.push_back(std::move(*part));
   }
-  return make<Sequence>(std::move(parts));
+  return pre_tokenizer_of<PreTokenizerSequence>(std::move(parts));
 }
 
 PreTokenizerResult byte_level_from_json(const json& component) {
@@ -382,7 +382,7 @@ PreTokenizerResult byte_level_from_json(const json& component) {
     if (!compiled.ok()) return compiled.status();
     pattern = std::move(*compiled);
   }
-  return make<ByteLevel>(*prefix, std::move(pattern));
+  return pre_tokenizer_of<ByteLevel>(*prefix, std::move(pattern));
 }
 
 PreTokenizerResult split_from_json(const json& component) {
@@ -392,10 +392,10 @@ PreTokenizerResult split_from_json(const json& component) {
   if (!behavior.ok()) return behavior.status();
   auto invert = json_bool_or(component, "invert", false);
   if (!invert.ok()) return invert.status();
-  return make<PatternSplit>(std::move(*pattern), *behavior, *invert);
+  return pre_tokenizer_of<PatternSplit>(std::move(*pattern), *behavior, *invert);
 }
 
-PreTokenizerResult metaspace_from_json(const json& component) {
+PreTokenizerResult metaspace_pre_tokenizer(const json& component) {
   auto replacement = json_string_or(component, "replacement", "\xe2\x96\x81");
   auto split = json_bool_or(component, "split", true);
   auto add_prefix_space = json_bool_or(component, "add_prefix_space", true);  // how older files say always or never
@@ -408,44 +408,44 @@ PreTokenizerResult metaspace_from_json(const json& component) {
     return runtime::invalid_argument("replacement is not one character");
   }
   using Prepend = Metaspace::Prepend;
-  if (*scheme == "always") return make<Metaspace>(std::string(*replacement), Prepend::kAlways, *split);
-  if (*scheme == "first") return make<Metaspace>(std::string(*replacement), Prepend::kFirst, *split);
-  if (*scheme == "never") return make<Metaspace>(std::string(*replacement), Prepend::kNever, *split);
+  if (*scheme == "always") return pre_tokenizer_of<Metaspace>(std::string(*replacement), Prepend::kAlways, *split);
+  if (*scheme == "first") return pre_tokenizer_of<Metaspace>(std::string(*replacement), Prepend::kFirst, *split);
+  if (*scheme == "never") return pre_tokenizer_of<Metaspace>(std::string(*replacement), Prepend::kNever, *split);
   return runtime::unimplemented("prepend_scheme " + std::string(*scheme) + " is not supported");
 }
 
 PreTokenizerResult fixed_length_from_json(const json& component) {
   constexpr std::int64_t kLength = 5;  // what the reference takes where a file does not say
-  if (json_member(component, "length") == nullptr) return make<FixedLength>(kLength);
+  if (json_member(component, "length") == nullptr) return pre_tokenizer_of<FixedLength>(kLength);
   auto length = json_integer(component, "length");
   if (!length.ok()) return length.status();
   if (*length < 1) return runtime::invalid_argument("length " + std::to_string(*length) + " is not positive");
-  return make<FixedLength>(static_cast<std::size_t>(*length));
+  return pre_tokenizer_of<FixedLength>(static_cast<std::size_t>(*length));
 }
 
 PreTokenizerResult digits_from_json(const json& component) {
   auto individual = json_bool_or(component, "individual_digits", false);
   if (!individual.ok()) return individual.status();
-  return make<CharacterSplit>(*individual ? Behavior::kIsolated : Behavior::kContiguous, is_numeric);
+  return pre_tokenizer_of<CharacterSplit>(*individual ? Behavior::kIsolated : Behavior::kContiguous, is_numeric);
 }
 
 PreTokenizerResult delimiter_from_json(const json& component) {
   auto delimiter = json_string(component, "delimiter");
   if (!delimiter.ok()) return delimiter.status();
-  return make<PatternSplit>(Pattern::literal(std::string(*delimiter)), Behavior::kRemoved, false);
+  return pre_tokenizer_of<PatternSplit>(Pattern::literal(std::string(*delimiter)), Behavior::kRemoved, false);
 }
 
 PreTokenizerResult punctuation_from_json(const json& component) {
   auto behavior = behavior_from_json(component, "Isolated");
   if (!behavior.ok()) return behavior.status();
-  return make<CharacterSplit>(*behavior, is_punctuation);
+  return pre_tokenizer_of<CharacterSplit>(*behavior, is_punctuation);
 }
 
 PreTokenizerResult bert() {
   std::vector<std::unique_ptr<PreTokenizer>> parts;
   parts.push_back(std::make_unique<CharacterSplit>(Behavior::kRemoved, is_white_space));
   parts.push_back(std::make_unique<CharacterSplit>(Behavior::kIsolated, is_punctuation));
-  return make<Sequence>(std::move(parts));
+  return pre_tokenizer_of<PreTokenizerSequence>(std::move(parts));
 }
 
 }  // namespace
@@ -453,17 +453,17 @@ PreTokenizerResult bert() {
 PreTokenizerResult pre_tokenizer_from_json(const json& component, int depth) {
   auto type = json_type(component);
   if (!type.ok()) return type.status();
-  if (*type == "Sequence") return sequence_from_json(component, depth);
+  if (*type == "Sequence") return sequence_pre_tokenizer(component, depth);
   if (*type == "ByteLevel") return byte_level_from_json(component);
   if (*type == "Split") return split_from_json(component);
-  if (*type == "Metaspace") return metaspace_from_json(component);
+  if (*type == "Metaspace") return metaspace_pre_tokenizer(component);
   if (*type == "Digits") return digits_from_json(component);
   if (*type == "Punctuation") return punctuation_from_json(component);
   if (*type == "CharDelimiterSplit") return delimiter_from_json(component);
-  if (*type == "Whitespace") return make<Whitespace>();
-  if (*type == "WhitespaceSplit") return make<CharacterSplit>(Behavior::kRemoved, is_white_space);
+  if (*type == "Whitespace") return pre_tokenizer_of<Whitespace>();
+  if (*type == "WhitespaceSplit") return pre_tokenizer_of<CharacterSplit>(Behavior::kRemoved, is_white_space);
   if (*type == "BertPreTokenizer") return bert();
-  if (*type == "UnicodeScripts") return make<UnicodeScripts>();
+  if (*type == "UnicodeScripts") return pre_tokenizer_of<UnicodeScripts>();
   if (*type == "FixedLength") return fixed_length_from_json(component);
   return unsupported_component("pre_tokenizer", *type);
 }
@@ -476,7 +476,7 @@ PreTokenizerResult make_byte_level_pre_tokenizer(std::span<const std::string_vie
     parts.push_back(std::make_unique<PatternSplit>(std::move(*pattern), Behavior::kIsolated, false));
   }
   parts.push_back(std::make_unique<ByteLevel>(false, std::nullopt));
-  return make<Sequence>(std::move(parts));
+  return pre_tokenizer_of<PreTokenizerSequence>(std::move(parts));
 }
 
 }  // namespace rl

@@ -17,7 +17,7 @@ namespace fs = std::filesystem;
 
 namespace {
 
-constexpr std::int64_t kIdMax = 1 << 24;  // as in a tokenizer.json
+constexpr std::int64_t kSlowIdMax = 1 << 24;  // as in a tokenizer.json
 
 // Adds tokens and hands out ids.
 class Collector {
@@ -86,7 +86,7 @@ Result<AddedToken> token_from_json(const json& entry, bool special_otherwise) {
 Result<std::int64_t> id_from_key(const std::string& key) {
   std::int64_t id = -1;
   const auto [end, error] = std::from_chars(key.data(), key.data() + key.size(), id);
-  if (error != std::errc() || end != key.data() + key.size() || id < 0 || id > kIdMax) return runtime::invalid_argument("\"" + key + "\" is no token id");
+  if (error != std::errc() || end != key.data() + key.size() || id < 0 || id > kSlowIdMax) return runtime::invalid_argument("\"" + key + "\" is no token id");
   return id;
 }
 
@@ -110,7 +110,7 @@ Status add_decoder_tokens(const json& decoder, Collector& collector) {
 Status add_plain_tokens(const json& added, const std::vector<std::string>& special, Collector& collector) {
   std::multimap<std::int64_t, std::string> by_id;
   for (auto it = added.begin(); it != added.end(); ++it) {
-    if (!it->is_number_unsigned() || it->get<std::uint64_t>() > static_cast<std::uint64_t>(kIdMax)) {
+    if (!it->is_number_unsigned() || it->get<std::uint64_t>() > static_cast<std::uint64_t>(kSlowIdMax)) {
       return runtime::invalid_argument("the id of \"" + it.key() + "\" is not a number from 0");
     }
     by_id.emplace(it->get<std::int64_t>(), it.key());

@@ -11,16 +11,16 @@ namespace rl {
 
 namespace {
 
-enum class Sequence { kComplete, kIncomplete, kInvalid };
+enum class Utf8Sequence { kComplete, kIncomplete, kInvalid };
 
 // Looks at the sequence starting at text[at]. `length` gets its bytes when complete, otherwise those of the maximal part
 // that could have begun a character (at least 1). kIncomplete: the text ended before the sequence did.
-Sequence scan(std::string_view text, std::size_t at, std::size_t& length) {
+Utf8Sequence scan(std::string_view text, std::size_t at, std::size_t& length) {
   const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(text[at + i]); };
   const unsigned char first = byte(0);
   length = 1;
-  if (first < 0x80) return Sequence::kComplete;
-  if (first < 0xc2 || first > 0xf4) return Sequence::kInvalid;
+  if (first < 0x80) return Utf8Sequence::kComplete;
+  if (first < 0xc2 || first > 0xf4) return Utf8Sequence::kInvalid;
   const std::size_t wanted = first < 0xe0 ? 2 : first < 0xf0 ? 3 : 4;
   // The second byte's range excludes overlong forms, surrogates and what lies beyond U+10FFFF.
   unsigned char low = 0x80;
@@ -30,12 +30,12 @@ Sequence scan(std::string_view text, std::size_t at, std::size_t& length) {
   if (first == 0xf0) low = 0x90;
   if (first == 0xf4) high = 0x8f;
   for (; length < wanted; ++length) {
-    if (at + length == text.size()) return Sequence::kIncomplete;
-    if (byte(length) < low || byte(length) > high) return Sequence::kInvalid;
+    if (at + length == text.size()) return Utf8Sequence::kIncomplete;
+    if (byte(length) < low || byte(length) > high) return Utf8Sequence::kInvalid;
     low = 0x80;
     high = 0xbf;
   }
-  return Sequence::kComplete;
+  return Utf8Sequence::kComplete;
 }
 
 // Length of the run of ASCII at `at`, in steps of eight bytes.
@@ -59,7 +59,7 @@ std::optional<std::size_t> invalid_utf8_at(std::string_view text) {
     at = skip_ascii(text, at);
     if (at == text.size()) return std::nullopt;
     std::size_t length;
-    if (scan(text, at, length) != Sequence::kComplete) return at;
+    if (scan(text, at, length) != Utf8Sequence::kComplete) return at;
     at += length;
   }
 }
@@ -114,7 +114,7 @@ std::string replace_invalid_utf8(std::string_view bytes) {
   out.reserve(bytes.size());
   for (std::size_t at = 0; at < bytes.size();) {
     std::size_t length;
-    const bool whole = scan(bytes, at, length) == Sequence::kComplete;
+    const bool whole = scan(bytes, at, length) == Utf8Sequence::kComplete;
     out += whole ? bytes.substr(at, length) : kReplacementCharacter;
     at += length;
   }
@@ -127,7 +127,7 @@ std::size_t complete_utf8_length(std::string_view bytes) {
     const std::size_t at = bytes.size() - back;
     std::size_t length;
     if ((static_cast<unsigned char>(bytes[at]) & 0xc0) == 0x80) continue;
-    return scan(bytes, at, length) == Sequence::kIncomplete ? at : bytes.size();
+    return scan(bytes, at, length) == Utf8Sequence::kIncomplete ? at : bytes.size();
   }
   return bytes.size();
 }

@@ -10,6 +10,9 @@
 
 namespace rl {
 
+/// What SentencePiece writes for a space: U+2581.
+inline constexpr std::string_view kWordMark = "\xe2\x96\x81";
+
 /// Offset of the first byte that is not part of well-formed UTF-8, or nullopt. Cost: a few bytes per nanosecond on ASCII.
 std::optional<std::size_t> invalid_utf8_at(std::string_view text);
 

@@ -70,7 +70,7 @@ Result<std::unique_ptr<PreTokenizer>> make_pre_tokenizer(const SlowTokenizerFile
   return pre_tokenizer_from_json({{"type", "Sequence"}, {"pretokenizers", {split, byte_level}}});
 }
 
-Status load_parts(const fs::path& folder, TokenizerPipeline& pipeline) {
+Status load_file_parts(const fs::path& folder, TokenizerPipeline& pipeline) {
   auto files = read_slow_tokenizer_files(folder);
   if (!files.ok()) return files.status();
   auto kind = find_class(*files);
@@ -112,7 +112,7 @@ Status load_parts(const fs::path& folder, TokenizerPipeline& pipeline) {
 
 Result<std::unique_ptr<TokenizerPipeline>> tokenizer_pipeline_from_vocab_and_merges(const fs::path& folder) {
   auto pipeline = std::make_unique<TokenizerPipeline>();
-  Status status = load_parts(folder, *pipeline);
+  Status status = load_file_parts(folder, *pipeline);
   if (!status.ok()) return status;
   return pipeline;
 }

@@ -32,7 +32,7 @@ std::vector<Alarm> alarms(const AlarmOptions& options) {
            "raise data.max_response_length, or see that the responses' end token is the model's"}};
 }
 
-std::string number(double value) {
+std::string alarm_number(double value) {
   char text[32];
   std::snprintf(text, sizeof text, "%.4g", value);
   return text;
@@ -66,7 +66,7 @@ std::vector<std::string> Alarms::observe(const Metrics& metrics) {
     std::int64_t& count = bad_steps_[alarm.metric];
     count = bad ? count + 1 : 0;
     if (count != options_.steps) continue;
-    told.push_back(std::string(alarm.means) + ": " + alarm.metric + " is " + number(value) + (alarm.is_floor ? ", below " : ", above ") + number(alarm.limit) + " (trainer.alarms." +
+    told.push_back(std::string(alarm.means) + ": " + alarm.metric + " is " + alarm_number(value) + (alarm.is_floor ? ", below " : ", above ") + alarm_number(alarm.limit) + " (trainer.alarms." +
                    alarm.key + "), for " + std::to_string(count) + " step(s); " + alarm.cure);
   }
   return told;

@@ -16,7 +16,7 @@ struct Item {
   std::int64_t tokens = 0;
 };
 
-std::vector<std::int64_t> shares_of(const std::vector<std::int64_t>& sizes, const std::vector<std::int64_t>& worker_of, std::size_t workers) {
+std::vector<std::int64_t> worker_shares(const std::vector<std::int64_t>& sizes, const std::vector<std::int64_t>& worker_of, std::size_t workers) {
   std::vector<std::int64_t> shares(workers, 0);
   for (std::size_t i = 0; i < sizes.size(); ++i) shares[static_cast<std::size_t>(worker_of[i])] += sizes[i];
   return shares;
@@ -86,8 +86,8 @@ std::optional<BalancedShards> balance_shards(const std::vector<PromptShard>& sha
       drew.push_back(item.place.worker);
     }
     std::vector<std::int64_t> worker_of = assign_evenly(sizes, static_cast<std::int64_t>(shards.size()));
-    const std::vector<std::int64_t> shares = shares_of(sizes, worker_of, shards.size());
-    before += largest(shares_of(sizes, drew, shards.size()));
+    const std::vector<std::int64_t> shares = worker_shares(sizes, worker_of, shards.size());
+    before += largest(worker_shares(sizes, drew, shards.size()));
     after += largest(shares);
     hand_out(worker_of, shares, totals);
     for (std::size_t i = 0; i < items.size(); ++i) {

@@ -15,21 +15,21 @@ using runtime::Status;
 
 namespace {
 
-constexpr const char* kMode = "trainer.v1.trainer_mode";
-constexpr const char* kWarmup = "trainer.v1.colocate_async.num_warmup_batches";
-constexpr const char* kThreshold = "trainer.v1.sampler.max_off_policy_threshold";
+constexpr const char* kTrainerModeKey = "trainer.v1.trainer_mode";
+constexpr const char* kColocateWarmupKey = "trainer.v1.colocate_async.num_warmup_batches";
+constexpr const char* kOffPolicyThresholdKey = "trainer.v1.sampler.max_off_policy_threshold";
 constexpr const char* kStrategy = "trainer.v1.sampler.max_off_policy_strategy";
 
-constexpr std::uint32_t kMagic = 0x53505232;  // "SPR2": partial rollouts, format 2
+constexpr std::uint32_t kRolloutsMagic = 0x53505232;  // "SPR2": partial rollouts, format 2
 
-struct File {
-  std::uint32_t magic = kMagic;
+struct RolloutsFile {
+  std::uint32_t magic = kRolloutsMagic;
   SavedRollouts rollouts;
 
   auto fields() { return std::tie(magic, rollouts); }
 };
 
-Status check(const SavedRollouts& rollouts) {
+Status check_rollouts(const SavedRollouts& rollouts) {
   if (rollouts.tasks.size() != rollouts.prompts.size() || rollouts.steps_begun < 0) return runtime::invalid_argument("sizes that do not fit together");
   for (std::size_t worker = 0; worker < rollouts.tasks.size(); ++worker) {
     if (rollouts.tasks[worker].size() != rollouts.prompts[worker].size()) return runtime::invalid_argument("sizes that do not fit together");
@@ -41,17 +41,17 @@ Status check(const SavedRollouts& rollouts) {
 
 Result<std::optional<PartialRolloutOptions>> PartialRolloutOptions::from_config(const Config& config) {
   ConfigReader read(config);
-  const std::string mode = read.get_string(kMode);
-  const std::int64_t warmup = read.get_int(kWarmup);
+  const std::string mode = read.get_string(kTrainerModeKey);
+  const std::int64_t warmup = read.get_int(kColocateWarmupKey);
   const std::string strategy = read.get_string(kStrategy);
   PartialRolloutOptions options;
-  options.age_max = read.find_int(kThreshold);
+  options.age_max = read.find_int(kOffPolicyThresholdKey);
   const std::string estimator = read.get_string("algorithm.adv_estimator");
   const bool filters = read.get_bool("algorithm.filter_groups.enable"), hybrid = read.get_bool("actor_rollout_ref.hybrid_engine");
   if (!read.status().ok()) return read.status();
   if (mode != "colocate_async") return std::optional<PartialRolloutOptions>();
-  const std::string with = " with " + std::string(kMode) + "=colocate_async";
-  if (warmup < 1) return config.out_of_range(kWarmup, "at least 1: whole batches are on their way");
+  const std::string with = " with " + std::string(kTrainerModeKey) + "=colocate_async";
+  if (warmup < 1) return config.out_of_range(kColocateWarmupKey, "at least 1: whole batches are on their way");
   if (strategy != "drop" && strategy != "wait") return config.out_of_range(kStrategy, "drop or wait");
   if (filters) return config.out_of_range("algorithm.filter_groups.enable", "false" + with + ": which prompts finish is known only when they have");
   if (estimator == "remax") return config.out_of_range("algorithm.adv_estimator", "another than remax" + with + ": its greedy responses would be of other weights");
@@ -79,17 +79,17 @@ PartialPlan plan_partial(const std::vector<BegunTask>& begun, std::int64_t promp
 
 std::string encode_rollouts(const SavedRollouts& rollouts) {
   runtime::Encoder encoder;
-  runtime::encode_value(encoder, File{.magic = kMagic, .rollouts = rollouts});
+  runtime::encode_value(encoder, RolloutsFile{.magic = kRolloutsMagic, .rollouts = rollouts});
   const runtime::Buffer bytes = encoder.to_buffer();
   return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
 }
 
 Result<SavedRollouts> decode_rollouts(std::string_view bytes) {
   runtime::Decoder decoder(runtime::Buffer::copy_of(std::as_bytes(std::span(bytes.data(), bytes.size()))));
-  Result<File> file = runtime::decode_all<File>(decoder);
+  Result<RolloutsFile> file = runtime::decode_all<RolloutsFile>(decoder);
   if (!file.ok()) return file.status().with_context("partial rollouts");
-  if (file->magic != kMagic) return runtime::invalid_argument("partial rollouts: written by another version");
-  if (const Status valid = check(file->rollouts); !valid.ok()) return valid.with_context("partial rollouts");
+  if (file->magic != kRolloutsMagic) return runtime::invalid_argument("partial rollouts: written by another version");
+  if (const Status valid = check_rollouts(file->rollouts); !valid.ok()) return valid.with_context("partial rollouts");
   return std::move(file->rollouts);
 }
 

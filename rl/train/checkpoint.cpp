@@ -29,7 +29,7 @@ using runtime::Status;
 
 constexpr const char* kManifest = "manifest.json";
 constexpr const char* kLatest = "latest_checkpointed_iteration.txt";
-constexpr const char* kBest = "best_checkpointed_iteration.txt";
+constexpr const char* kBestFile = "best_checkpointed_iteration.txt";
 constexpr const char* kFolderPrefix = "global_step_";
 constexpr std::size_t kReadBytes = 4 << 20;
 constexpr std::uintmax_t kJsonBytesMax = 64 << 20;
@@ -66,7 +66,7 @@ Result<FileDigest> digest(const fs::path& path, Digesting how) {
   }
   const std::unique_ptr<XXH3_state_t, XXH_errorcode (*)(XXH3_state_t*)> state(XXH3_createState(), XXH3_freeState);
   XXH3_128bits_reset(state.get());
-  const Block buffer = allocate_block(kReadBytes);
+  const DirectBlock buffer = allocate_direct_block(kReadBytes);
   if (!buffer) return runtime::resource_exhausted("reading " + path.string() + ": no memory for a block");
   FileDigest result;
   for (;;) {
@@ -291,9 +291,9 @@ std::optional<fs::path> find_latest_checkpoint(const fs::path& root) {
   return std::nullopt;
 }
 
-Status mark_best_checkpoint(const fs::path& root, std::int64_t step) { return write_file_atomically(root / kBest, std::to_string(step)); }
+Status mark_best_checkpoint(const fs::path& root, std::int64_t step) { return write_file_atomically(root / kBestFile, std::to_string(step)); }
 
-std::optional<std::int64_t> best_checkpoint_step(const fs::path& root) { return read_pointer(root / kBest); }
+std::optional<std::int64_t> best_checkpoint_step(const fs::path& root) { return read_pointer(root / kBestFile); }
 
 Status prune_checkpoints(const fs::path& root, std::int64_t keep) {
   if (keep < 1) return {};

@@ -11,7 +11,7 @@ namespace {
 
 using runtime::Result;
 
-std::string number(double value) {
+std::string number_text(double value) {
   char text[32];
   std::snprintf(text, sizeof text, "%.6g", value);
   return text;
@@ -124,10 +124,10 @@ std::optional<std::string> EarlyStop::reason_to_stop() const {
   const Goal& goal = options_.goal;
   if (goal.metric.empty()) return std::nullopt;
   if (options_.target && best_.last && (goal.larger_is_better ? *best_.last >= *options_.target : *best_.last <= *options_.target)) {
-    return goal.metric + " reached " + number(*best_.last) + " (trainer.early_stop.target=" + number(*options_.target) + ")";
+    return goal.metric + " reached " + number_text(*best_.last) + " (trainer.early_stop.target=" + number_text(*options_.target) + ")";
   }
   if (best_.since < options_.patience) return std::nullopt;
-  return goal.metric + " has not improved in " + std::to_string(best_.since) + " measurements, the best was " + (best_.value ? number(*best_.value) : "none") +
+  return goal.metric + " has not improved in " + std::to_string(best_.since) + " measurements, the best was " + (best_.value ? number_text(*best_.value) : "none") +
          " (trainer.early_stop.patience=" + std::to_string(options_.patience) + ")";
 }
 

@@ -18,7 +18,7 @@ using runtime::Result;
 using runtime::Status;
 
 // Of each token of the response; 0 where it is not learned.
-std::vector<float> token_advantages(const DumpedSample& sample) {
+std::vector<float> dumped_advantages(const DumpedSample& sample) {
   const std::vector<std::uint8_t>& mask = sample.text.mask;
   std::vector<float> of_tokens(sample.text.tokens.size(), 0.0F);
   std::size_t learned = 0;
@@ -61,7 +61,7 @@ std::string encode_samples(std::int64_t step, const std::vector<DumpedSample>& s
     if (!sample.tokens.empty()) {
       line["tokens"] = sample.tokens;
       line["logprobs"] = sample.logprobs;
-      if (!dumped.advantages.empty()) line["advantages"] = token_advantages(dumped);
+      if (!dumped.advantages.empty()) line["advantages"] = dumped_advantages(dumped);
       if (!sample.mask.empty()) line["response_mask"] = sample.mask;
     }
     text += line.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) + '\n';

@@ -9,11 +9,11 @@ using runtime::Status;
 
 namespace {
 
-constexpr const char* kMode = "trainer.v1.trainer_mode";
+constexpr const char* kModeKey = "trainer.v1.trainer_mode";
 constexpr const char* kHybrid = "actor_rollout_ref.hybrid_engine";
-constexpr const char* kWarmup = "trainer.v1.separate_async.num_warmup_batches";
+constexpr const char* kSeparateWarmupKey = "trainer.v1.separate_async.num_warmup_batches";
 constexpr const char* kSync = "trainer.v1.separate_async.parameter_sync_step";
-constexpr const char* kThreshold = "trainer.v1.sampler.max_off_policy_threshold";
+constexpr const char* kThresholdKey = "trainer.v1.sampler.max_off_policy_threshold";
 
 // Two ways to ask for them, each with keys of its own for how many there are.
 struct Naming {
@@ -26,19 +26,19 @@ constexpr Naming kSeparate{"actor_rollout_ref.rollout.nnodes", "actor_rollout_re
 // verl's trainer_separate_async: train_batch_size prompts go into parameter_sync_step updates between two versions of the weights, which is one step here.
 Result<std::int64_t> read_steps_ahead(const Config& config) {
   ConfigReader read(config);
-  const std::int64_t warmup = read.get_int(kWarmup);
+  const std::int64_t warmup = read.get_int(kSeparateWarmupKey);
   const std::int64_t sync = read.get_int(kSync);
   const std::int64_t batch = read.get_int("data.train_batch_size");
   const std::int64_t mini_batch = read.get_int("actor_rollout_ref.actor.ppo_mini_batch_size");
-  const std::optional<std::int64_t> threshold = read.find_int(kThreshold);
+  const std::optional<std::int64_t> threshold = read.find_int(kThresholdKey);
   if (!read.status().ok()) return read.status();
-  if (warmup < 1) return config.out_of_range(kWarmup, "at least 1: whole batches are drawn ahead");
+  if (warmup < 1) return config.out_of_range(kSeparateWarmupKey, "at least 1: whole batches are drawn ahead");
   if (sync * mini_batch != batch) {
-    return runtime::invalid_argument("data.train_batch_size must be " + std::string(kSync) + " * actor_rollout_ref.actor.ppo_mini_batch_size with " + kMode + "=separate_async, but " +
+    return runtime::invalid_argument("data.train_batch_size must be " + std::string(kSync) + " * actor_rollout_ref.actor.ppo_mini_batch_size with " + kModeKey + "=separate_async, but " +
                                      std::to_string(batch) + " is not " + std::to_string(sync) + " * " + std::to_string(mini_batch) + ": between two versions of the weights lie that many updates");
   }
   if (threshold && *threshold <= warmup) {
-    return config.out_of_range(kThreshold, "above " + std::string(kWarmup) + " (" + std::to_string(warmup) + "), since every sample is that many updates old, or null");
+    return config.out_of_range(kThresholdKey, "above " + std::string(kSeparateWarmupKey) + " (" + std::to_string(warmup) + "), since every sample is that many updates old, or null");
   }
   return warmup;
 }
@@ -47,7 +47,7 @@ Result<std::int64_t> read_steps_ahead(const Config& config) {
 
 Result<std::optional<RolloutWorkersOptions>> RolloutWorkersOptions::from_config(const Config& config, std::int64_t policy_workers) {
   ConfigReader read(config);
-  const bool separate = read.get_string(kMode) == "separate_async";
+  const bool separate = read.get_string(kModeKey) == "separate_async";
   const bool shared = read.get_bool(kHybrid) && !separate;
   const Naming keys = separate ? kSeparate : kOneStepOff;
   const std::int64_t separate_nodes = read.get_int(kSeparate.nodes);

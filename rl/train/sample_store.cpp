@@ -16,10 +16,10 @@ namespace {
 using runtime::Result;
 using runtime::Status;
 
-constexpr std::uint32_t kMagic = 0x53475232;  // "SGR2": groups of samples, format 2
+constexpr std::uint32_t kSamplesMagic = 0x53475232;  // "SGR2": groups of samples, format 2
 
-struct File {
-  std::uint32_t magic = kMagic;
+struct SampleFile {
+  std::uint32_t magic = kSamplesMagic;
   std::vector<SavedGroup> groups;
 
   auto fields() { return std::tie(magic, groups); }
@@ -123,7 +123,7 @@ Metrics SampleStore::metrics(std::int64_t step) const {
 }
 
 std::string encode_groups(const std::vector<SavedGroup>& groups) {
-  const File file{.magic = kMagic, .groups = groups};
+  const SampleFile file{.magic = kSamplesMagic, .groups = groups};
   runtime::Encoder encoder;
   runtime::encode_value(encoder, file);
   const runtime::Buffer bytes = encoder.to_buffer();
@@ -132,9 +132,9 @@ std::string encode_groups(const std::vector<SavedGroup>& groups) {
 
 Result<std::vector<SavedGroup>> decode_groups(std::string_view bytes) {
   runtime::Decoder decoder(runtime::Buffer::copy_of(std::as_bytes(std::span(bytes.data(), bytes.size()))));
-  Result<File> file = runtime::decode_all<File>(decoder);
+  Result<SampleFile> file = runtime::decode_all<SampleFile>(decoder);
   if (!file.ok()) return file.status().with_context("stored samples");
-  if (file->magic != kMagic) return runtime::invalid_argument("stored samples: written by another version");
+  if (file->magic != kSamplesMagic) return runtime::invalid_argument("stored samples: written by another version");
   for (const SavedGroup& group : file->groups) {
     if (const Status valid = check_group(group); !valid.ok()) return valid.with_context("stored samples");
   }

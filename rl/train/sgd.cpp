@@ -5,7 +5,7 @@
 namespace rl {
 namespace {
 
-constexpr std::int64_t kChunk = std::int64_t{1} << 16;
+constexpr std::int64_t kSgdChunk = std::int64_t{1} << 16;
 
 }  // namespace
 
@@ -20,7 +20,7 @@ void Sgd::step(kernel::ThreadPool& pool, std::span<float> parameters, std::span<
   ++steps_;
   for (const DecayRange& range : ranges_) {
     const float decay = range.decays ? options_.weight_decay : 0.0F;
-    pool.parallel_for(range.range.size(), kChunk, [&](std::int64_t begin, std::int64_t end) {
+    pool.parallel_for(range.range.size(), kSgdChunk, [&](std::int64_t begin, std::int64_t end) {
       for (auto i = static_cast<std::size_t>(range.range.begin + begin); i < static_cast<std::size_t>(range.range.begin + end); ++i) {
         float update = gradients[i] * gradient_scale + decay * parameters[i];
         if (!momentum_.empty()) {

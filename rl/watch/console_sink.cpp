@@ -19,7 +19,7 @@ constexpr const char* kConsoleMetrics[] = {
     "timing_s/step",      "perf/throughput",
 };
 
-std::string number(double value) {
+std::string console_number(double value) {
   char text[48];
   const double size = std::abs(value);
   const bool tiny = size != 0.0 && size < 1e-3;
@@ -57,10 +57,10 @@ std::string ConsoleSink::line(const StepRecord& record) {
   std::string text = (record.phase.empty() ? "" : record.phase + " ") + "step:" + std::to_string(record.step) + "/" + std::to_string(record.total) + " - epoch:" + std::to_string(record.epoch);
   for (const char* name : kConsoleMetrics) {
     const auto found = record.metrics.find(name);
-    if (found != record.metrics.end()) text += " - " + found->first + ":" + number(found->second);
+    if (found != record.metrics.end()) text += " - " + found->first + ":" + console_number(found->second);
   }
   for (const auto& [name, value] : record.metrics) {
-    if (name.starts_with("val")) text += " - " + name + ":" + number(value);
+    if (name.starts_with("val")) text += " - " + name + ":" + console_number(value);
   }
   return text;
 }

@@ -20,7 +20,7 @@ using runtime::Status;
 
 constexpr char kSeparator = ',';
 
-std::string number(double value) {
+std::string csv_number(double value) {
   if (std::isnan(value)) return "nan";
   char text[40];
   std::snprintf(text, sizeof text, "%.17g", value);
@@ -87,7 +87,7 @@ Status CsvSink::rewrite(const std::vector<Row>& rows) const {
 Status CsvSink::write(const StepRecord& record) {
   Row row{{"step", std::to_string(record.step)}, {"total", std::to_string(record.total)}, {"epoch", std::to_string(record.epoch)}};
   if (!record.phase.empty()) row["phase"] = record.phase;
-  for (const auto& [name, value] : record.metrics) row[name] = number(value);
+  for (const auto& [name, value] : record.metrics) row[name] = csv_number(value);
   const std::size_t in_file = columns_.size();
   if (!add_columns(row)) {
     Result<LogFile> file = LogFile::open(path_);  // anew, since a row with a new column replaces the file

@@ -18,7 +18,7 @@ std::string label(const std::string& name, const std::string& value) {
   return text + "\"";
 }
 
-std::string number(double value) {
+std::string prometheus_number(double value) {
   if (std::isnan(value)) return "NaN";
   if (std::isinf(value)) return value > 0 ? "+Inf" : "-Inf";
   char text[40];
@@ -34,7 +34,7 @@ PrometheusSink::PrometheusSink(std::filesystem::path file, const std::string& pr
 runtime::Status PrometheusSink::write(const StepRecord& record) {
   std::string text = "# HELP starling_train_step Steps done.\n# TYPE starling_train_step gauge\nstarling_train_step{" + labels_ + "} " + std::to_string(record.step) +
                      "\n# HELP starling_train Metrics of the last step.\n# TYPE starling_train gauge\n";
-  for (const auto& [name, value] : record.metrics) text += "starling_train{" + label("name", name) + "," + labels_ + "} " + number(value) + "\n";
+  for (const auto& [name, value] : record.metrics) text += "starling_train{" + label("name", name) + "," + labels_ + "} " + prometheus_number(value) + "\n";
   return write_file_atomically(file_, text);
 }
 

@@ -20,7 +20,7 @@ enum Value { kTag = 1, kSimpleValue = 2 };
 enum SessionLog { kStatus = 1 };
 constexpr std::int64_t kSessionStart = 1;
 
-double now() { return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count(); }
+double wall_seconds() { return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count(); }
 
 // CRC-32C, turned and shifted so that a checksum of bytes that hold checksums is still one.
 std::uint32_t masked_checksum(std::string_view bytes) {
@@ -52,7 +52,7 @@ std::string host_name() {
 
 Result<std::unique_ptr<TensorBoardSink>> TensorBoardSink::open(const std::filesystem::path& folder, std::int64_t last_step) {
   // TensorBoard reads files in the order of their names. A process that opens two within a second numbers them.
-  const std::string name = "events.out.tfevents." + std::to_string(static_cast<std::int64_t>(now())) + "." + host_name() + "." + std::to_string(::getpid());
+  const std::string name = "events.out.tfevents." + std::to_string(static_cast<std::int64_t>(wall_seconds())) + "." + host_name() + "." + std::to_string(::getpid());
   std::error_code ignored;
   int number = 0;
   while (std::filesystem::exists(folder / (name + "." + std::to_string(number)), ignored)) ++number;
@@ -61,8 +61,8 @@ Result<std::unique_ptr<TensorBoardSink>> TensorBoardSink::open(const std::filesy
   // From this step on TensorBoard forgets what earlier files say. A run that begins may validate as its step 0.
   const std::int64_t first = last_step == 0 ? 0 : last_step + 1;
   ProtobufMessage start;
-  start.real(kWallTime, now()).integer(kStep, first).message(kSessionLog, ProtobufMessage().integer(kStatus, kSessionStart));
-  const Status written = file->write(framed(ProtobufMessage().real(kWallTime, now()).text(kFileVersion, "brain.Event:2").bytes()) + framed(start.bytes()));
+  start.real(kWallTime, wall_seconds()).integer(kStep, first).message(kSessionLog, ProtobufMessage().integer(kStatus, kSessionStart));
+  const Status written = file->write(framed(ProtobufMessage().real(kWallTime, wall_seconds()).text(kFileVersion, "brain.Event:2").bytes()) + framed(start.bytes()));
   if (!written.ok()) return written;
   return std::unique_ptr<TensorBoardSink>(new TensorBoardSink(std::move(*file)));
 }
@@ -73,7 +73,7 @@ Status TensorBoardSink::write(const StepRecord& record) {
     summary.message(kValue, ProtobufMessage().text(kTag, name).real(kSimpleValue, static_cast<float>(value)));
   }
   ProtobufMessage event;
-  event.real(kWallTime, now()).integer(kStep, record.step).message(kSummary, summary);
+  event.real(kWallTime, wall_seconds()).integer(kStep, record.step).message(kSummary, summary);
   return file_.write(framed(event.bytes()));
 }
 

@@ -35,7 +35,7 @@ constexpr std::int64_t kHeadBytes = 7;
 enum class Piece : char { kFull = 1, kFirst = 2, kMiddle = 3, kLast = 4 };
 constexpr char kMagic[] = ":W&B\xE1\xBE\x00";
 
-double now() { return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count(); }
+double unix_seconds() { return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count(); }
 
 std::string piece_bytes(Piece piece, std::string_view data) {
   boost::crc_32_type crc;
@@ -96,7 +96,7 @@ Result<std::unique_ptr<WandbSink>> WandbSink::open(const WandbOptions& options) 
   const std::filesystem::path folder = options.folder / "wandb";
   const Result<std::string> id = run_id((options.run_folder.empty() ? options.folder : options.run_folder) / "wandb" / "run_id");
   if (!id.ok()) return id.status();
-  const double begin = now();
+  const double begin = unix_seconds();
   const auto run_folder = [&](double time) { return folder / ("offline-run-" + time_text(time) + "-" + *id); };
   double named = begin;
   std::error_code ignored;
@@ -119,10 +119,10 @@ Result<std::unique_ptr<WandbSink>> WandbSink::open(const WandbOptions& options) 
   return sink;
 }
 
-WandbSink::WandbSink(LogFile file) : file_(std::move(file)), begin_(now()) {}
+WandbSink::WandbSink(LogFile file) : file_(std::move(file)), begin_(unix_seconds()) {}
 
 WandbSink::~WandbSink() {
-  const ProtobufMessage exit = ProtobufMessage().integer(kCode, 0).integer(kRuntime, static_cast<std::int64_t>(now() - begin_));
+  const ProtobufMessage exit = ProtobufMessage().integer(kCode, 0).integer(kRuntime, static_cast<std::int64_t>(unix_seconds() - begin_));
   (void)append(ProtobufMessage().integer(kNumber, records_++).message(kExit, exit).bytes());  // a run without it is shown as crashed, no more
 }
 
@@ -131,7 +131,7 @@ Status WandbSink::write(const StepRecord& record) {
   for (const auto& [name, value] : record.metrics) history.message(kItem, history_item(name, json_number(value)));
   // A warm start counts its own steps, which would collide with those of RL.
   if (record.phase.empty()) history.message(kItem, history_item("_step", std::to_string(record.step)));
-  history.message(kItem, history_item("_timestamp", json_number(now()))).message(kItem, history_item("_runtime", json_number(now() - begin_)));
+  history.message(kItem, history_item("_timestamp", json_number(unix_seconds()))).message(kItem, history_item("_runtime", json_number(unix_seconds() - begin_)));
   if (record.phase.empty()) history.message(kStep, ProtobufMessage().integer(1, record.step));
   return append(ProtobufMessage().integer(kNumber, records_++).message(kHistory, history).bytes());
 }

@@ -105,7 +105,7 @@ Result<AtomicFile> AtomicFile::create(const std::filesystem::path& given, std::u
 // Where the file system has no such thing, nothing changes.
 void AtomicFile::go_past_cache() {
   if (!set_past_cache(fd_, true)) return;
-  block_ = allocate_block(kBlockBytes);
+  block_ = allocate_direct_block(kBlockBytes);
   if (!block_) set_past_cache(fd_, false);
 }
 

@@ -43,7 +43,7 @@ class AtomicFile {
   std::filesystem::path path_;
   std::filesystem::path temporary_;  // empty once committed or moved from
   int fd_ = -1;
-  Block block_;  // past the cache: what is to be written next, in memory that a device can read; null otherwise
+  DirectBlock block_;  // past the cache: what is to be written next, in memory that a device can read; null otherwise
   std::size_t in_block_ = 0;
 };
 

@@ -19,7 +19,7 @@ using runtime::Status;
 namespace {
 
 constexpr std::uint64_t kNameBytesMax = 65535;  // of a key or tensor name, as the format says
-constexpr std::uint32_t kDimensionsMax = 8;
+constexpr std::uint32_t kGgufDimensionsMax = 8;
 constexpr int kArrayDepthMax = 4;
 
 // The format's tensor type numbers that we read, and names for the others that exist, for the error message.
@@ -224,7 +224,7 @@ class Parser {
     if (!printable(name)) return damaged("tensor " + std::to_string(index) + " has a name that is not plain ASCII");
     info.name = name;
     if (!cursor_.read(dimensions)) return truncated(where);
-    if (dimensions > kDimensionsMax) {
+    if (dimensions > kGgufDimensionsMax) {
       return damaged("tensor " + info.name + " says it has " + std::to_string(dimensions) + " dimensions");
     }
     for (std::uint32_t d = 0; d < dimensions; ++d) {

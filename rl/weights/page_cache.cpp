@@ -14,9 +14,9 @@ bool is_past_cache(int fd) {
   return flags >= 0 && (flags & O_DIRECT) != 0;
 }
 
-Block allocate_block(std::size_t bytes) {
+DirectBlock allocate_direct_block(std::size_t bytes) {
   constexpr std::size_t kAlignment = 4096;  // what O_DIRECT asks of memory, offsets and sizes on every disk
-  return Block(static_cast<std::byte*>(std::aligned_alloc(kAlignment, bytes)));
+  return DirectBlock(static_cast<std::byte*>(std::aligned_alloc(kAlignment, bytes)));
 }
 
 }  // namespace rl

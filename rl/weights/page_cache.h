@@ -13,12 +13,12 @@ bool set_past_cache(int fd, bool past);
 
 bool is_past_cache(int fd);
 
-struct FreeBlock {
+struct FreeDirectBlock {
   void operator()(std::byte* memory) const { std::free(memory); }
 };
-using Block = std::unique_ptr<std::byte, FreeBlock>;
+using DirectBlock = std::unique_ptr<std::byte, FreeDirectBlock>;
 
 /// Memory that a disk can read and write directly; `bytes` a multiple of 4096. Null: there is none.
-Block allocate_block(std::size_t bytes);
+DirectBlock allocate_direct_block(std::size_t bytes);
 
 }  // namespace rl

@@ -15,11 +15,11 @@ using runtime::Result;
 using runtime::Status;
 
 constexpr const char* kLoss = "distillation.distillation_loss.";
-constexpr const char* kActor = "actor_rollout_ref.actor.";
+constexpr const char* kDistillationActor = "actor_rollout_ref.actor.";
 
 // Without task rewards the policy's own objective is left out, and with it these.
 Status check_left_out(const Config& config) {
-  const std::string actor = kActor;
+  const std::string actor = kDistillationActor;
   ConfigReader read(config);
   const bool kl_loss = read.get_bool(actor + "use_kl_loss");
   const double entropy = read.get_float(actor + "entropy_coeff");

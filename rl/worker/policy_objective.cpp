@@ -20,7 +20,7 @@ namespace {
 using runtime::Result;
 using runtime::Status;
 
-constexpr const char* kActor = "actor_rollout_ref.actor.";
+constexpr const char* kObjectiveActor = "actor_rollout_ref.actor.";
 constexpr const char* kLossMode = "actor_rollout_ref.actor.policy_loss.loss_mode";
 
 constexpr std::array kModes = {
@@ -47,7 +47,7 @@ OwnPolicyLoss read_own_loss(ConfigReader& read, const std::string& name) {
   const OwnPolicyLoss* registered = find_policy_loss(name);
   if (registered == nullptr) return {};
   OwnPolicyLoss own = *registered;
-  for (auto& [key, value] : own.numbers) value = read.find_float(std::string(kActor) + "policy_loss." + key).value_or(value);
+  for (auto& [key, value] : own.numbers) value = read.find_float(std::string(kObjectiveActor) + "policy_loss." + key).value_or(value);
   return own;
 }
 
@@ -74,7 +74,7 @@ Status read_rollout_correction(const Config& config, PolicyObjective& objective)
 }
 
 Status check_disco(const Config& config, const DiscoOptions& disco, const std::string& score) {
-  const std::string policy_loss = std::string(kActor) + "policy_loss.";
+  const std::string policy_loss = std::string(kObjectiveActor) + "policy_loss.";
   if (score != "logL" && score != "Lratio") return config.out_of_range(policy_loss + "score_func", "logL or Lratio");
   if (config.find_string("algorithm.adv_estimator").value_or(std::nullopt) != "disco") {
     return config.out_of_range("algorithm.adv_estimator", "disco with policy_loss.loss_mode=disco, which learns from what is right and what is wrong");
@@ -178,7 +178,7 @@ Result<at::Tensor> reward_loss(const PolicyObjective& objective, const Objective
 
 Result<PolicyObjective> PolicyObjective::from_config(const Config& config) {
   ConfigReader read(config);
-  const std::string actor = kActor;
+  const std::string actor = kObjectiveActor;
   PolicyObjective objective;
   objective.clip = {.low = read.get_float(actor + "clip_ratio_low"),
                     .high = read.get_float(actor + "clip_ratio_high"),

@@ -52,7 +52,7 @@ Status check_update(const RolloutBatch& batch, std::span<const float> reference_
 }
 
 // One advantage a response token.
-std::vector<float> token_advantages(const RolloutBatch& batch, const UpdatePlan& plan, const TokenEstimates& estimates) {
+std::vector<float> sample_advantages(const RolloutBatch& batch, const UpdatePlan& plan, const TokenEstimates& estimates) {
   std::vector<float> advantages;
   for (const float advantage : estimates.advantages) advantages.push_back(static_cast<float>((advantage - plan.scaling.mean) * plan.scaling.scale));
   if (!estimates.empty()) return advantages;
@@ -311,7 +311,7 @@ Result<Metrics> PolicyWorker::update(const RolloutBatch& batch, std::span<const 
   if (options_.objective.chooses_tokens() && !plan.critic_only) {
     const auto choice = options_.objective.mode == PolicyLossMode::kClipCov ? CovarianceChoice::kClip : CovarianceChoice::kKl;
     Result<std::vector<float>> chosen =
-        covariant_tokens(choice, batch, token_advantages(batch, plan, estimates), plan.mini_batches, options_.objective.covariance, learner_.communicator());
+        covariant_tokens(choice, batch, sample_advantages(batch, plan, estimates), plan.mini_batches, options_.objective.covariance, learner_.communicator());
     if (!chosen.ok()) return chosen.status();
     update.chosen = std::move(*chosen);
   }
@@ -322,7 +322,7 @@ Result<Metrics> PolicyWorker::update(const RolloutBatch& batch, std::span<const 
     if (!probabilities.ok()) return probabilities.status();
     std::int64_t samples_total = 0;
     for (const MiniBatch& mini_batch : plan.mini_batches) samples_total += mini_batch.samples_total;
-    variance = variance_parts(batch, *probabilities, token_advantages(batch, plan, estimates), plan.use, samples_total);
+    variance = variance_parts(batch, *probabilities, sample_advantages(batch, plan, estimates), plan.use, samples_total);
   }
   const bool weighs = options_.objective.mode == PolicyLossMode::kDisco && !plan.critic_only;
   const UpdateLoop loop{.epochs = options_.epochs, .micro_batch = options_.micro_batch, .learning_rate = plan.learning_rate, .role = "actor", .peak_flops = peak_flops_};

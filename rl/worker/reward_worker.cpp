@@ -12,7 +12,7 @@ namespace {
 
 using runtime::Result;
 
-runtime::Status check(const RolloutBatch& batch, const std::vector<RewardTask>& tasks) {
+runtime::Status check_tasks(const RolloutBatch& batch, const std::vector<RewardTask>& tasks) {
   const runtime::Status valid = batch.validate();
   if (!valid.ok()) return valid;
   if (static_cast<std::int64_t>(tasks.size()) != batch.prompts.rows()) {
@@ -75,7 +75,7 @@ void RewardWorker::prepare(const Ragged<std::int32_t>& responses, const std::vec
 }
 
 Result<RewardReport> RewardWorker::score(const RolloutBatch& batch, const std::vector<RewardTask>& tasks) {
-  const runtime::Status valid = check(batch, tasks);
+  const runtime::Status valid = check_tasks(batch, tasks);
   if (!valid.ok()) return valid;
   std::vector<ScoreRequest> requests;
   std::vector<std::int64_t> lengths;
@@ -92,7 +92,7 @@ Result<RewardReport> RewardWorker::score(const RolloutBatch& batch, const std::v
 }
 
 Result<std::vector<SampleText>> RewardWorker::texts(const RolloutBatch& batch, const std::vector<RewardTask>& tasks, const std::vector<double>& scores, std::int64_t count) const {
-  const runtime::Status valid = check(batch, tasks);
+  const runtime::Status valid = check_tasks(batch, tasks);
   if (!valid.ok()) return valid;
   if (static_cast<std::int64_t>(scores.size()) != batch.samples()) {
     return runtime::invalid_argument("reward: " + std::to_string(scores.size()) + " scores for " + std::to_string(batch.samples()) + " samples");

@@ -28,7 +28,7 @@ constexpr std::chrono::seconds kSaveTime{5};
 Status thrown() { return status_of(std::current_exception()); }
 
 /// Those that came with the call, or those in a store, which blocks while they come.
-Result<Buffer> bytes_of(ObjectValue& arguments, Deadline deadline) {
+Result<Buffer> argument_bytes(ObjectValue& arguments, Deadline deadline) {
   if (arguments.stored) return arguments.stored->open(deadline);
   return std::move(arguments.bytes);
 }
@@ -479,7 +479,7 @@ Status ActorHost::construct(ActorJob& job) {
   if (!constructor) {
     return invalid_argument("this program makes no " + job.spec->class_name + " from such arguments: it is not the program that called spawn");
   }
-  Result<Buffer> bytes = bytes_of(arguments, job.deadline);
+  Result<Buffer> bytes = argument_bytes(arguments, job.deadline);
   if (!bytes.ok()) return bytes.status();
   try {
     Decoder decoder(*std::move(bytes), arguments.refs, context_->process);
@@ -535,7 +535,7 @@ Status ActorHost::check_call(const ActorJob& job, Deadline now) const {
 
 Status ActorHost::execute(ActorJob& job, const CallContext& context, InvokeOutput& output, Deadline now) {
   if (Status status = check_call(job, now); !status.ok()) return status;
-  Result<Buffer> bytes = bytes_of(job.arguments, job.deadline);
+  Result<Buffer> bytes = argument_bytes(job.arguments, job.deadline);
   if (!bytes.ok()) return bytes.status().with_context("arguments");
   try {
     Decoder decoder(*std::move(bytes), job.arguments.refs, context_->process);

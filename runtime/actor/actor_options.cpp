@@ -8,7 +8,7 @@ namespace runtime {
 
 namespace {
 
-constexpr std::size_t kNameBytesMax = 1024;
+constexpr std::size_t kActorNameBytesMax = 1024;
 
 bool is_amount(double value) { return std::isfinite(value) && value >= 0; }
 
@@ -16,8 +16,8 @@ Status no_amount(const std::string& name, double value) {
   return invalid_argument(name + " is " + std::to_string(value) + ": expected a number of at least 0");
 }
 
-Status text(const std::string& name, const std::string& value) {
-  if (value.size() > kNameBytesMax) return invalid_argument(name + " has " + std::to_string(value.size()) + " bytes, of at most " + std::to_string(kNameBytesMax));
+Status check_text(const std::string& name, const std::string& value) {
+  if (value.size() > kActorNameBytesMax) return invalid_argument(name + " has " + std::to_string(value.size()) + " bytes, of at most " + std::to_string(kActorNameBytesMax));
   for (char c : value) {
     if (static_cast<unsigned char>(c) < 0x20) return invalid_argument(name + " has a control character in it");
   }
@@ -37,7 +37,7 @@ Status check_amounts(double cpus, double gpus, const ResourceMap& resources) {
 
 Status ActorOptions::check() const {
   for (const auto& [what, value] : {std::pair("name", &name), {"name_space", &name_space}, {"log_prefix", &log_prefix}}) {
-    if (Status status = text(what, *value); !status.ok()) return status;
+    if (Status status = check_text(what, *value); !status.ok()) return status;
   }
   if (max_restarts < -1) return invalid_argument("max_restarts is " + std::to_string(max_restarts) + ": expected at least 0, or -1 for always");
   if (max_task_retries < -1) return invalid_argument("max_task_retries is " + std::to_string(max_task_retries) + ": expected at least 0, or -1 for always");

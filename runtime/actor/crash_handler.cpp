@@ -61,7 +61,7 @@ class Line {
   std::size_t size_ = 0;
 };
 
-const char* name_of(int signal) {
+const char* signal_name(int signal) {
   switch (signal) {
     case SIGSEGV: return "SIGSEGV";
     case SIGBUS: return "SIGBUS";
@@ -126,7 +126,7 @@ void on_crash(int signal, siginfo_t* info, void*) {
   }
   crashed_with = signal;
   Line line;
-  line.text(who).text(": ").text(name_of(signal));
+  line.text(who).text(": ").text(signal_name(signal));
   if (signal == SIGSEGV || signal == SIGBUS) line.text(" at address 0x").number(reinterpret_cast<std::uintptr_t>(info->si_addr), 16);
   line.text(", backtrace:").write();
   ::signal(SIGALRM, on_hang);

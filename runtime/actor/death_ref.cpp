@@ -9,7 +9,7 @@ namespace runtime {
 namespace {
 
 /// How long one question to the head stays open; then it is asked again, if somebody still waits.
-constexpr std::chrono::minutes kPollTime{10};
+constexpr std::chrono::minutes kDeathPollTime{10};
 
 /// Asks the head for what is newer until the actor is dead. Kept alive by the question that is open.
 class DeathPoll : public std::enable_shared_from_this<DeathPoll> {
@@ -20,7 +20,7 @@ class DeathPoll : public std::enable_shared_from_this<DeathPoll> {
   void ask() {
     auto process = process_.lock();
     if (!process || object_.expired()) return;
-    process->node().watch_actor(actor_, version_, deadline_after(kPollTime),
+    process->node().watch_actor(actor_, version_, deadline_after(kDeathPollTime),
                                 [self = shared_from_this()](Result<ActorState> state) { self->on_answer(std::move(state)); });
   }
 

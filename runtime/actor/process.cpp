@@ -25,7 +25,7 @@ constexpr std::size_t kDrainingMax = 1000;
 constexpr std::size_t kEvacuateAtOnce = 16;
 constexpr std::chrono::minutes kEvacuateTime{1};
 
-std::uint64_t random_session() {
+std::uint64_t random_process_session() {
   auto bytes = ids_detail::random_bytes();
   std::uint64_t session = 0;
   std::memcpy(&session, bytes.data(), sizeof session);
@@ -36,7 +36,7 @@ std::uint64_t random_session() {
 Deadline bounded(Deadline deadline) { return std::min(deadline, deadline_after(std::chrono::hours(24 * 7))); }
 
 Process::Process(std::shared_ptr<const Registry> registry)
-    : registry_(std::move(registry)), session_(random_session()), object_table_(std::make_shared<ObjectTable>()) {}
+    : registry_(std::move(registry)), session_(random_process_session()), object_table_(std::make_shared<ObjectTable>()) {}
 
 Process::~Process() { shut_down(); }
 

@@ -16,7 +16,7 @@ namespace {
 
 constexpr std::size_t kTypeBytesMax = 4 << 10;  // what is longer is not said
 // For finding another copy of what was lost. Whoever reads has a deadline of his own.
-constexpr std::chrono::seconds kPatience{60};
+constexpr std::chrono::seconds kPublishPatience{60};
 
 std::string type_text(std::type_index type) {
   const std::string text = type.name();
@@ -96,7 +96,7 @@ class PublishedLineage final : public Lineage {
     auto search = std::make_shared<Search>();
     search->process = process;
     search->request = request_;
-    search->deadline = deadline_after(kPatience);
+    search->deadline = deadline_after(kPublishPatience);
     search->done = [again](Result<Found> found) {
       if (found.ok()) again->fulfil(found->object->value());
       else again->fail(found.status());

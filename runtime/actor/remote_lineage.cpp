@@ -8,7 +8,7 @@ namespace runtime {
 
 namespace {
 // Whoever reads has a deadline of his own; what is made meanwhile serves the next one.
-constexpr std::chrono::minutes kPatience{10};
+constexpr std::chrono::minutes kLineagePatience{10};
 }  // namespace
 
 Result<ObjectStatePtr> RemoteLineage::make_again(const ObjectLocation& lost) {
@@ -16,7 +16,7 @@ Result<ObjectStatePtr> RemoteLineage::make_again(const ObjectLocation& lost) {
   auto process = process_.lock();
   if (!process) return cancelled("the runtime was stopped");
   auto made = std::make_shared<ObjectState>(process);
-  process->objects().remake(lost, keeper_, deadline_after(kPatience),
+  process->objects().remake(lost, keeper_, deadline_after(kLineagePatience),
                             [made, weak = process_, lost, maker = maker_, keeper = keeper_](Result<ObjectLocation> found) {
                               auto self = weak.lock();
                               if (!found.ok()) return made->fail(found.status());

@@ -16,7 +16,7 @@ namespace runtime {
 
 namespace {
 /// How long one question to the head stays open; then it is asked again, so that a head forgets those who went away.
-constexpr std::chrono::minutes kPollTime{10};
+constexpr std::chrono::minutes kWatchPollTime{10};
 constexpr std::chrono::seconds kPause{1};  // after a failure
 }  // namespace
 
@@ -88,7 +88,7 @@ class Watch::OfActor final : public State {
       : State(process), actor_(actor), callback_(std::move(callback)) {}
 
   void ask(Process& process) override {
-    process.node().watch_actor(actor_, known_ ? known_->version : 0, deadline_after(kPollTime),
+    process.node().watch_actor(actor_, known_ ? known_->version : 0, deadline_after(kWatchPollTime),
                                [weak = std::weak_ptr<State>(shared_from_this())](Result<ActorState> state) {
                                  if (auto self = weak.lock()) static_cast<OfActor&>(*self).on_answer(std::move(state));
                                });
@@ -131,7 +131,7 @@ class Watch::OfNodes final : public State {
       : State(process), loop_(process->loop()), callback_(std::move(callback)) {}
 
   void ask(Process& process) override {
-    process.node().watch_nodes(version_, deadline_after(kPollTime), [weak = std::weak_ptr<State>(shared_from_this())](Result<NodeClient::NodeList> list) {
+    process.node().watch_nodes(version_, deadline_after(kWatchPollTime), [weak = std::weak_ptr<State>(shared_from_this())](Result<NodeClient::NodeList> list) {
       if (auto self = weak.lock()) static_cast<OfNodes&>(*self).on_answer(std::move(list));
     });
   }
@@ -201,7 +201,7 @@ class Watch::OfPublished final : public State {
 
   void ask(Process& process) override {
     control::FindPublished next{name_space_, name_, version_ + 1, false, true};
-    process.node().find_published(std::move(next), deadline_after(kPollTime), [weak = std::weak_ptr<State>(shared_from_this())](Result<PublishedObject> found) {
+    process.node().find_published(std::move(next), deadline_after(kWatchPollTime), [weak = std::weak_ptr<State>(shared_from_this())](Result<PublishedObject> found) {
       if (auto self = weak.lock()) static_cast<OfPublished&>(*self).on_answer(std::move(found));
     });
   }

@@ -20,6 +20,7 @@ using schema_values::load_id;
 using schema_values::load_list;
 using schema_values::load_text;
 using schema_values::store;
+using schema_values::store_ids;
 using schema_values::store_list;
 using schema_values::text;
 
@@ -47,11 +48,6 @@ std::vector<control::ActorInstance> load_instances(capnp::List<schema::ActorInst
   to.reserve(from.size());
   for (auto instance : from) to.push_back({load_id<ActorId>(instance.getActor()), instance.getIncarnation()});
   return to;
-}
-
-template <class IdType>
-void store_ids(const std::vector<IdType>& from, capnp::List<capnp::Data>::Builder to) {
-  for (unsigned i = 0; i < to.size(); ++i) to.set(i, data(from[i]));
 }
 
 template <class IdType>
@@ -423,7 +419,7 @@ Result<ControlRequest> load_request(schema::ControlRequest::Reader from) {
 }
 
 /// Stores one answer; an overload per kind.
-struct AnswerWriter {
+struct ControlAnswerWriter {
   schema::ControlReply::Builder to;
 
   void operator()(std::monostate) { to.setNone(); }
@@ -578,7 +574,7 @@ Buffer encode(const ControlRequest& request) {
 Buffer encode(const Result<ControlAnswer>& reply) {
   return encode<schema::ControlReply>([&](schema::ControlReply::Builder to) {
     if (reply.ok()) {
-      std::visit(AnswerWriter{to}, *reply);
+      std::visit(ControlAnswerWriter{to}, *reply);
     } else {
       to.setCode(static_cast<std::uint16_t>(reply.status().code()));
       to.setMessage(text(reply.status().message()));

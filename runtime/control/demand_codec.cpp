@@ -6,8 +6,6 @@ namespace runtime::schema_values {
 
 namespace {
 
-unsigned count(const auto& container) { return static_cast<unsigned>(container.size()); }
-
 }  // namespace
 
 void store(const PlaceShape& from, schema::Demand::Place::Builder to) {

@@ -14,13 +14,6 @@ ObjectLocation load_location(schema::ObjectLocation::Reader from) {
   return std::move(*location);
 }
 
-unsigned count(const auto& container) { return static_cast<unsigned>(container.size()); }
-
-template <class Tag>
-void store_ids(const std::vector<Id<Tag>>& from, capnp::List<capnp::Data>::Builder to) {
-  for (unsigned i = 0; i < to.size(); ++i) to.set(i, data(from[i]));
-}
-
 void store_object(const ObjectInfo& from, schema::ObjectInfo::Builder to) {
   to.setObjectId(data(from.id));
   to.setNode(data(from.node));
@@ -102,7 +95,7 @@ StoreInfo load_store(schema::StoreInfo::Reader from) {
 }
 
 /// One request's body; an overload per kind.
-struct Writer {
+struct ObjectRequestWriter {
   schema::ObjectControl::Builder to;
 
   void operator()(const control::Publish& body) {
@@ -139,7 +132,7 @@ struct Writer {
   }
 };
 
-struct AnswerWriter {
+struct ObjectAnswerWriter {
   schema::ObjectControlReply::Builder to;
 
   void operator()(const PublishedObject& object) {
@@ -179,9 +172,9 @@ PublishedValue load_value(schema::PublishedValue::Reader from) {
   return copies;
 }
 
-void store(const ObjectControl& from, schema::ObjectControl::Builder to) { std::visit(Writer{to}, from); }
+void store(const ObjectControl& from, schema::ObjectControl::Builder to) { std::visit(ObjectRequestWriter{to}, from); }
 
-void store(const ObjectControlAnswer& from, schema::ObjectControlReply::Builder to) { std::visit(AnswerWriter{to}, from); }
+void store(const ObjectControlAnswer& from, schema::ObjectControlReply::Builder to) { std::visit(ObjectAnswerWriter{to}, from); }
 
 ObjectControl load(schema::ObjectControl::Reader from) {
   using Kind = schema::ObjectControl;

@@ -8,8 +8,6 @@ namespace runtime::schema_values {
 
 namespace {
 
-unsigned count(const auto& container) { return static_cast<unsigned>(container.size()); }
-
 void store_numbers(const Numbers& from, capnp::List<schema::Number>::Builder to) {
   unsigned i = 0;
   for (const auto& [name, value] : from) {
@@ -129,7 +127,7 @@ void store_trace(const TraceOfProcess& from, schema::TraceOfProcess::Builder to)
 }
 
 /// One request's body; an overload per kind.
-struct Writer {
+struct ObserveRequestWriter {
   schema::ObserveRequest::Builder to;
 
   void operator()(const control::ListActors& body) {
@@ -161,7 +159,7 @@ struct Writer {
   void operator()(const control::Sink& body) { to.setSink(data(body.bytes)); }
 };
 
-struct AnswerWriter {
+struct ObserveAnswerWriter {
   schema::ObserveReply::Builder to;
 
   void operator()(const ActorPage&) { KJ_FAIL_REQUIRE("a page of actors is not an ObserveReply"); }  // control_codec.cpp stores it
@@ -201,9 +199,9 @@ struct AnswerWriter {
 
 }  // namespace
 
-void store(const ObserveControl& from, schema::ObserveRequest::Builder to) { std::visit(Writer{to}, from); }
+void store(const ObserveControl& from, schema::ObserveRequest::Builder to) { std::visit(ObserveRequestWriter{to}, from); }
 
-void store(const ObserveAnswer& from, schema::ObserveReply::Builder to) { std::visit(AnswerWriter{to}, from); }
+void store(const ObserveAnswer& from, schema::ObserveReply::Builder to) { std::visit(ObserveAnswerWriter{to}, from); }
 
 ObserveControl load(schema::ObserveRequest::Reader from) {
   using Kind = schema::ObserveRequest;

@@ -17,8 +17,6 @@ FileSpec load(schema::FileSpec::Reader from) {
   return {load_text(from.getPath()), from.getBytes(), load_text(from.getHash())};
 }
 
-unsigned count(const auto& container) { return static_cast<unsigned>(container.size()); }
-
 }  // namespace
 
 std::string load_text(capnp::Text::Reader reader) { return std::string(reader.begin(), reader.size()); }

@@ -16,7 +16,15 @@ capnp::Data::Reader data(const Id<Tag>& id) {
 inline capnp::Data::Reader data(const std::string& bytes) {
   return capnp::Data::Reader(reinterpret_cast<const kj::byte*>(bytes.data()), bytes.size());
 }
+/// A container's size as Cap'n Proto's builders take it.
+unsigned count(const auto& container) { return static_cast<unsigned>(container.size()); }
+
 inline capnp::Text::Reader text(const std::string& value) { return capnp::Text::Reader(value.c_str(), value.size()); }
+
+template <class Tag>
+void store_ids(const std::vector<Id<Tag>>& from, capnp::List<capnp::Data>::Builder to) {
+  for (unsigned i = 0; i < to.size(); ++i) to.set(i, data(from[i]));
+}
 
 std::string load_text(capnp::Text::Reader reader);
 std::string load_bytes(capnp::Data::Reader reader);

@@ -1,5 +1,7 @@
 #include "runtime/core/asio.h"
 
+#include <boost/asio/impl/src.hpp>  // BOOST_ASIO_SEPARATE_COMPILATION: the bodies of what is no template
+
 namespace runtime {
 
 Status from_asio(const boost::system::error_code& ec, std::string_view what) {

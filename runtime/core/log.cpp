@@ -1,6 +1,7 @@
 #include "runtime/core/log.h"
 
 #include <spdlog/sinks/stdout_sinks.h>
+#include <spdlog/spdlog.h>
 #include <unistd.h>
 
 #include <chrono>
@@ -73,5 +74,30 @@ void start_log(const std::string& role) {
   logger->flush_on(spdlog::level::warn);
   spdlog::set_default_logger(std::move(logger));
 }
+
+namespace log_detail {
+
+namespace {
+
+spdlog::level::level_enum spdlog_level(Level level) {
+  switch (level) {
+    case Level::kDebug: return spdlog::level::debug;
+    case Level::kInfo: return spdlog::level::info;
+    case Level::kWarn: return spdlog::level::warn;
+    case Level::kError: break;
+  }
+  return spdlog::level::err;
+}
+
+}  // namespace
+
+bool is_enabled(Level level) { return spdlog::should_log(spdlog_level(level)); }
+
+void write(Level level, fmt::string_view format, fmt::format_args arguments) {
+  const std::string text = fmt::vformat(format, arguments);
+  spdlog::log(spdlog_level(level), spdlog::string_view_t(text));
+}
+
+}  // namespace log_detail
 
 }  // namespace runtime

@@ -1,7 +1,7 @@
-// Logging: spdlog behind one macro, so that a disabled level costs one comparison.
+// Logging: spdlog behind one macro. A disabled level costs one call and one comparison.
 #pragma once
 
-#include <spdlog/spdlog.h>
+#include <fmt/core.h>
 
 #include <string>
 
@@ -13,8 +13,27 @@ namespace runtime {
 /// Call once in main, before any thread starts.
 void start_log(const std::string& role);
 
+namespace log_detail {
+
+enum class Level { kDebug, kInfo, kWarn, kError };
+
+bool is_enabled(Level level);
+/// Formats and writes. Not a template: spdlog and the formatting code are compiled once, not in every file that logs.
+void write(Level level, fmt::string_view format, fmt::format_args arguments);
+
+template <class... Args>
+void log(Level level, fmt::format_string<Args...> format, Args&&... args) {
+  if (is_enabled(level)) write(level, format, fmt::make_format_args(args...));
+}
+
+inline constexpr Level debug = Level::kDebug;
+inline constexpr Level info = Level::kInfo;
+inline constexpr Level warn = Level::kWarn;
+inline constexpr Level error = Level::kError;
+
+}  // namespace log_detail
 }  // namespace runtime
 
 /// LOG(info, "node {} joined", id.short_hex());
 #undef LOG  // LibTorch's logging header has one; include it before ours
-#define LOG(level, ...) ::spdlog::level(__VA_ARGS__)
+#define LOG(level, ...) ::runtime::log_detail::log(::runtime::log_detail::level, __VA_ARGS__)

@@ -13,7 +13,7 @@ namespace {
 constexpr std::size_t kEndedTracesMax = 64;
 constexpr std::size_t kEndedTraceBytesMax = 16 << 20;  // nobody may ever ask for them
 
-std::size_t bytes_of(const TraceOfProcess& trace) {
+std::size_t trace_bytes(const TraceOfProcess& trace) {
   std::size_t bytes = trace.events.size();
   for (const std::string& name : trace.names) bytes += name.size() + sizeof(std::uint64_t);
   return bytes;
@@ -38,12 +38,12 @@ void ActivityTable::retire(std::uint64_t connection) {
   add(ended_, entry.view.snapshot(false).classes, false);
   if (record_until_ns_ != 0 && ended_traces_.size() < kEndedTracesMax) {
     TraceOfProcess trace = take_trace(entry);
-    if (const std::size_t bytes = bytes_of(trace); ended_trace_bytes_ + bytes > kEndedTraceBytesMax) {
+    if (const std::size_t bytes = trace_bytes(trace); ended_trace_bytes_ + bytes > kEndedTraceBytesMax) {
       trace.lost += trace.events.size() / sizeof(activity::TraceEvent);
       trace.events.clear();
       trace.names.clear();
     }
-    ended_trace_bytes_ += bytes_of(trace);
+    ended_trace_bytes_ += trace_bytes(trace);
     if (!trace.events.empty() || trace.lost > 0) ended_traces_.push_back(std::move(trace));
   }
   entries_.erase(found);
@@ -128,7 +128,7 @@ std::vector<TraceOfProcess> ActivityTable::take_traces(std::size_t bytes_max) {
   std::vector<TraceOfProcess> traces;
   std::size_t bytes = 0;
   while (!ended_traces_.empty() && bytes < bytes_max) {
-    const std::size_t more = bytes_of(ended_traces_.front());
+    const std::size_t more = trace_bytes(ended_traces_.front());
     bytes += more;
     ended_trace_bytes_ -= more;
     traces.push_back(std::move(ended_traces_.front()));
@@ -141,7 +141,7 @@ std::vector<TraceOfProcess> ActivityTable::take_traces(std::size_t bytes_max) {
     last_traced_ = at->first;
     TraceOfProcess trace = take_trace(at->second);
     if (trace.events.empty() && trace.lost == 0) continue;
-    bytes += bytes_of(trace);
+    bytes += trace_bytes(trace);
     traces.push_back(std::move(trace));
   }
   return traces;

@@ -170,7 +170,7 @@ DeathCause death_cause(std::int32_t pid, int wait_status) {
 namespace {
 
 /// Shared by the handlers in flight; ends when the process is reaped and its pipes are at their end.
-struct State : std::enable_shared_from_this<State> {
+struct ChildState : std::enable_shared_from_this<ChildState> {
   struct Stream {
     Stream(asio::io_context& context, FileDescriptor fd) : pipe(context, fd.release()) {}
     asio::posix::stream_descriptor pipe;
@@ -179,7 +179,7 @@ struct State : std::enable_shared_from_this<State> {
     bool reading = false;
   };
 
-  State(EventLoop& event_loop, pid_t process, FileDescriptor pidfd, FileDescriptor out, FileDescriptor err,
+  ChildState(EventLoop& event_loop, pid_t process, FileDescriptor pidfd, FileDescriptor out, FileDescriptor err,
         ProcessHandlers process_handlers)
       : loop(event_loop),
         pid(process),
@@ -277,7 +277,7 @@ struct State : std::enable_shared_from_this<State> {
 
 class ForkedProcess final : public ChildProcess {
  public:
-  explicit ForkedProcess(std::shared_ptr<State> state) : state_(std::move(state)) {}
+  explicit ForkedProcess(std::shared_ptr<ChildState> state) : state_(std::move(state)) {}
   ~ForkedProcess() override;
 
   std::int32_t pid() const override { return state_->pid; }
@@ -287,7 +287,7 @@ class ForkedProcess final : public ChildProcess {
   void pause_output(bool paused) override;
 
  private:
-  const std::shared_ptr<State> state_;
+  const std::shared_ptr<ChildState> state_;
 };
 
 ForkedProcess::~ForkedProcess() {
@@ -375,7 +375,7 @@ Result<std::unique_ptr<ChildProcess>> ChildProcess::start(EventLoop& loop, const
     ::waitpid(pid, nullptr, 0);
     return status;
   }
-  auto state = std::make_shared<State>(loop, pid, std::move(pidfd), std::move(out.read), std::move(err.read), std::move(handlers));
+  auto state = std::make_shared<ChildState>(loop, pid, std::move(pidfd), std::move(out.read), std::move(err.read), std::move(handlers));
   state->life = std::move(life.write);
   state->watch();
   return std::unique_ptr<ChildProcess>(std::make_unique<ForkedProcess>(std::move(state)));

@@ -17,7 +17,7 @@ constexpr double kSendMicroseconds = 0.2;
 
 constexpr int kOtherNode = 10'000'000;  // more than a kernel's process numbers
 
-std::string text(const Json& json) { return json.dump(-1, ' ', false, Json::error_handler_t::replace); }
+std::string json_text(const Json& json) { return json.dump(-1, ' ', false, Json::error_handler_t::replace); }
 
 std::string hex(std::uint64_t value) {
   char digits[24];
@@ -39,7 +39,7 @@ int ChromeTrace::number_of(const std::string& node, const TraceOfProcess& proces
   if (!fresh) return known->second;
   while (!taken_.insert(known->second).second) known->second += kOtherNode;
   const std::string name = process.name + " (pid " + std::to_string(process.pid) + " on " + node + ")";
-  write(text({{"name", "process_name"}, {"ph", "M"}, {"pid", known->second}, {"tid", 0}, {"args", {{"name", name}}}}));
+  write(json_text({{"name", "process_name"}, {"ph", "M"}, {"pid", known->second}, {"tid", 0}, {"args", {{"name", name}}}}));
   return known->second;
 }
 
@@ -62,23 +62,23 @@ void ChromeTrace::add(const std::string& node, std::int64_t behind_ns, std::uint
     switch (event.kind) {
       case activity::EventKind::kRan: {
         ++calls_;
-        write(text(with_place({{"name", name}, {"cat", "call"}, {"ph", "X"}, {"ts", ts}, {"dur", dur}, {"args", {{"actor", hex(event.actor)}, {"failed", event.failed != 0}}}})));
-        write(text(with_place({{"name", "call"}, {"cat", "flow"}, {"ph", "f"}, {"bp", "e"}, {"id", hex(event.flow)}, {"ts", ts}})));
+        write(json_text(with_place({{"name", name}, {"cat", "call"}, {"ph", "X"}, {"ts", ts}, {"dur", dur}, {"args", {{"actor", hex(event.actor)}, {"failed", event.failed != 0}}}})));
+        write(json_text(with_place({{"name", "call"}, {"cat", "flow"}, {"ph", "f"}, {"bp", "e"}, {"id", hex(event.flow)}, {"ts", ts}})));
         break;
       }
       case activity::EventKind::kCalled: {
-        write(text(with_place({{"name", "send " + name}, {"cat", "send"}, {"ph", "X"}, {"ts", ts}, {"dur", kSendMicroseconds}})));
-        write(text(with_place({{"name", "call"}, {"cat", "flow"}, {"ph", "s"}, {"id", hex(event.flow)}, {"ts", ts}})));
-        write(text(with_place({{"name", name}, {"cat", "wait"}, {"ph", "b"}, {"id", hex(event.flow)}, {"ts", ts}, {"args", {{"failed", event.failed != 0}}}})));
-        write(text(with_place({{"name", name}, {"cat", "wait"}, {"ph", "e"}, {"id", hex(event.flow)}, {"ts", ts + dur}})));
+        write(json_text(with_place({{"name", "send " + name}, {"cat", "send"}, {"ph", "X"}, {"ts", ts}, {"dur", kSendMicroseconds}})));
+        write(json_text(with_place({{"name", "call"}, {"cat", "flow"}, {"ph", "s"}, {"id", hex(event.flow)}, {"ts", ts}})));
+        write(json_text(with_place({{"name", name}, {"cat", "wait"}, {"ph", "b"}, {"id", hex(event.flow)}, {"ts", ts}, {"args", {{"failed", event.failed != 0}}}})));
+        write(json_text(with_place({{"name", name}, {"cat", "wait"}, {"ph", "e"}, {"id", hex(event.flow)}, {"ts", ts + dur}})));
         break;
       }
       case activity::EventKind::kFetched: {
         ++transfers_;
         // Several are on their way at once: as spans of their own rather than slices of a thread.
         const std::string id = hex(event.number);
-        write(text(with_place({{"name", name}, {"cat", "transfer"}, {"ph", "b"}, {"id", id}, {"ts", ts}, {"args", {{"bytes", event.bytes}, {"failed", event.failed != 0}}}})));
-        write(text(with_place({{"name", name}, {"cat", "transfer"}, {"ph", "e"}, {"id", id}, {"ts", ts + dur}})));
+        write(json_text(with_place({{"name", name}, {"cat", "transfer"}, {"ph", "b"}, {"id", id}, {"ts", ts}, {"args", {{"bytes", event.bytes}, {"failed", event.failed != 0}}}})));
+        write(json_text(with_place({{"name", name}, {"cat", "transfer"}, {"ph", "e"}, {"id", id}, {"ts", ts + dur}})));
         break;
       }
       default: break;  // of a newer version

@@ -11,14 +11,14 @@ namespace {
 
 constexpr std::size_t kShownMax = 200;  // of somebody's text in a message
 
-using Json = nlohmann::json;
+using AmountsJson = nlohmann::json;
 
 /// A JSON object whose keys differ: of two equal ones the parser would silently take the last.
-Result<Json> parse_object(const std::string& option, const std::string& text) {
+Result<AmountsJson> parse_object(const std::string& option, const std::string& text) {
   std::set<std::string> seen;
   std::string twice;
-  const Json json = Json::parse(text, [&](int depth, Json::parse_event_t event, Json& parsed) {
-    if (depth == 1 && event == Json::parse_event_t::key && !seen.insert(parsed.get<std::string>()).second) twice = parsed.get<std::string>();
+  const AmountsJson json = AmountsJson::parse(text, [&](int depth, AmountsJson::parse_event_t event, AmountsJson& parsed) {
+    if (depth == 1 && event == AmountsJson::parse_event_t::key && !seen.insert(parsed.get<std::string>()).second) twice = parsed.get<std::string>();
     return true;
   }, /*allow_exceptions=*/false);
   if (!json.is_object()) return invalid_argument(option + " is not a JSON object like '{\"x\": 1}': " + text.substr(0, kShownMax));

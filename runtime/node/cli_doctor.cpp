@@ -18,7 +18,6 @@ namespace fs = std::filesystem;
 namespace {
 
 using Json = nlohmann::ordered_json;
-using State = Finding::State;
 
 /// With more nodes than this not all pairs are measured, but each node with the next one and with the one half way round.
 constexpr std::size_t kAllPairsMax = 8;
@@ -62,7 +61,7 @@ std::vector<PairSpeed> measure_pairs(NodeSet& set, std::uint64_t bytes) {
   return speeds;
 }
 
-std::vector<std::pair<std::string, double>> clocks(NodeSet& set) {
+std::vector<std::pair<std::string, double>> clock_offsets(NodeSet& set) {
   std::vector<std::pair<std::string, double>> behind;
   const auto now = [] { return static_cast<double>(unix_milliseconds()) * 1e-3; };
   for (NodeSet::Entry& entry : set.nodes()) {
@@ -109,26 +108,26 @@ Finding all_reduce(NodeSet& set, std::uint64_t bytes) {
   std::error_code error;
   const fs::path program = fs::read_symlink("/proc/self/exe", error).parent_path() / "starling-rl";
   if (!fs::exists(program, error)) {
-    return {"all-reduce", State::kNote, "not run: starling-rl, which has Gloo and uses NCCL, is not beside starling", "install it, or build with LibTorch (make deps)"};
+    return {"all-reduce", Finding::State::kNote, "not run: starling-rl, which has Gloo and uses NCCL, is not beside starling", "install it, or build with LibTorch (make deps)"};
   }
   ProcessSpec spec;
   spec.program = program.string();
   spec.argv = {spec.program, "all-reduce", "--address", set.address().address, "--bytes", std::to_string(bytes)};
   spec.env = {"STARLING_TOKEN=" + set.address().token};
   auto ran = run_program(set.loop(), spec, kAllReducePatience);
-  if (!ran.ok()) return {"all-reduce", State::kFailure, ran.status().message(), "see that " + spec.program + " may be executed, and that the connections above are whole"};
+  if (!ran.ok()) return {"all-reduce", Finding::State::kFailure, ran.status().message(), "see that " + spec.program + " may be executed, and that the connections above are whole"};
   std::string& output = ran->output;
   while (!output.empty() && output.back() == '\n') output.pop_back();
   const std::string last = output.substr(output.rfind('\n') + 1);
   const Json result = Json::parse(last, nullptr, false);
   if (ran->exit_code != 0 || !result.is_object()) {
-    return {"all-reduce", State::kFailure, last, "the connections above say which pair is broken; Gloo and NCCL use ports of their own between workers, which a firewall may close"};
+    return {"all-reduce", Finding::State::kFailure, last, "the connections above say which pair is broken; Gloo and NCCL use ports of their own between workers, which a firewall may close"};
   }
   char text[200];
   std::snprintf(text, sizeof text, "%s over %d nodes: %.0f MiB in %.1f ms, %.0f MB/s per node", result.value("backend", "?").c_str(), result.value("nodes", 0),
                 static_cast<double>(bytes) / (1 << 20), result.value("seconds", 0.0) * 1e3, result.value("bus_bytes_per_s", 0.0) / 1e6);
   const std::string without_nccl = result.value("why_not_nccl", "");
-  return {"all-reduce", State::kGood, text + (without_nccl.empty() ? "" : "; not by NCCL: " + without_nccl), ""};
+  return {"all-reduce", Finding::State::kGood, text + (without_nccl.empty() ? "" : "; not by NCCL: " + without_nccl), ""};
 }
 
 void append(std::vector<Finding>& to, std::vector<Finding> more) { to.insert(to.end(), std::make_move_iterator(more.begin()), std::make_move_iterator(more.end())); }
@@ -138,18 +137,18 @@ Status look_at_cluster(const DoctorOptions& options, std::vector<Finding>& findi
   if (!nodes.ok()) return nodes.status();
   for (const NodeSet::Entry& entry : (*nodes)->nodes()) {
     if (entry.client) continue;
-    findings.push_back({"node " + entry.info.node.short_hex(), State::kFailure, entry.info.address + " cannot be reached from here: " + entry.trouble.message(),
+    findings.push_back({"node " + entry.info.node.short_hex(), Finding::State::kFailure, entry.info.address + " cannot be reached from here: " + entry.trouble.message(),
                         "open that port to this machine, or run the doctor on a machine of the cluster"});
   }
-  append(findings, judge_clocks(clocks(**nodes)));
+  append(findings, judge_clocks(clock_offsets(**nodes)));
   if ((*nodes)->nodes().size() < 2) {
-    findings.push_back({"connection", State::kNote, "the cluster has one node: there is nothing between nodes to measure", "starling start --address on another machine"});
+    findings.push_back({"connection", Finding::State::kNote, "the cluster has one node: there is nothing between nodes to measure", "starling start --address on another machine"});
     return {};
   }
   std::vector<Finding> pairs = judge_pairs(measure_pairs(**nodes, options.bytes));
-  const bool broken = std::any_of(pairs.begin(), pairs.end(), [](const Finding& pair) { return pair.state == State::kFailure; });
+  const bool broken = std::any_of(pairs.begin(), pairs.end(), [](const Finding& pair) { return pair.state == Finding::State::kFailure; });
   append(findings, std::move(pairs));
-  if (broken) findings.push_back({"all-reduce", State::kNote, "not run: it would hang at the broken connection", "repair that first"});
+  if (broken) findings.push_back({"all-reduce", Finding::State::kNote, "not run: it would hang at the broken connection", "repair that first"});
   else findings.push_back(all_reduce(**nodes, options.bytes));
   return {};
 }
@@ -160,10 +159,10 @@ int doctor_command(const DoctorOptions& options) {
   std::vector<Finding> findings = judge(machine_facts());
   if (options.cluster) {
     if (Status status = look_at_cluster(options, findings); !status.ok()) {
-      findings.push_back({"cluster", State::kFailure, status.message(), "start one with `starling start --head`, or name one with --address"});
+      findings.push_back({"cluster", Finding::State::kFailure, status.message(), "start one with `starling start --head`, or name one with --address"});
     }
   }
-  const bool failed = std::any_of(findings.begin(), findings.end(), [](const Finding& finding) { return finding.state == State::kFailure; });
+  const bool failed = std::any_of(findings.begin(), findings.end(), [](const Finding& finding) { return finding.state == Finding::State::kFailure; });
   if (options.json) {
     Json list = Json::array();
     for (const Finding& finding : findings) list.push_back({{"check", finding.check}, {"state", to_string(finding.state)}, {"what", finding.what}, {"cure", finding.cure}});

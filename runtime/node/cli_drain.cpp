@@ -14,14 +14,14 @@ namespace {
 
 constexpr std::size_t kOffered = 3;
 constexpr std::size_t kNameMax = 256;  // of what is compared with every node
-constexpr auto kPoll = std::chrono::milliseconds(200);
-constexpr auto kPatience = std::chrono::seconds(15);  // beyond the deadline
+constexpr auto kDrainPoll = std::chrono::milliseconds(200);
+constexpr auto kDrainPatience = std::chrono::seconds(15);  // beyond the deadline
 
-std::string name_of(const NodeInfo& node) { return node.node.short_hex() + " (" + node.address + (node.hostname.empty() ? "" : ", " + node.hostname) + ")"; }
+std::string node_name(const NodeInfo& node) { return node.node.short_hex() + " (" + node.address + (node.hostname.empty() ? "" : ", " + node.hostname) + ")"; }
 
 std::string list_of(const std::vector<NodeInfo>& nodes, std::size_t count) {
   std::string text;
-  for (std::size_t i = 0; i < std::min(count, nodes.size()); ++i) text += (i == 0 ? "" : ", ") + name_of(nodes[i]);
+  for (std::size_t i = 0; i < std::min(count, nodes.size()); ++i) text += (i == 0 ? "" : ", ") + node_name(nodes[i]);
   return text;
 }
 
@@ -51,7 +51,7 @@ const NodeDeparture* find_departed(const std::vector<NodeDeparture>& departed, c
   return found == departed.rend() ? nullptr : &*found;
 }
 
-int wait_until_gone(const DrainOptions& options, const NodeInfo& node, Deadline until) {
+int wait_until_drained(const DrainOptions& options, const NodeInfo& node, Deadline until) {
   Status last;
   while (std::chrono::steady_clock::now() < until) {
     const auto nodes = nodes_of(options.address);
@@ -61,7 +61,7 @@ int wait_until_gone(const DrainOptions& options, const NodeInfo& node, Deadline 
       say("node %s has left\n", node.node.short_hex().c_str());
       return 0;
     }
-    std::this_thread::sleep_for(kPoll);
+    std::this_thread::sleep_for(kDrainPoll);
   }
   if (!last.ok()) return fail(last.with_context("waiting for node " + node.node.short_hex() + " to leave"));
   return fail(deadline_exceeded("node " + node.node.short_hex() + " has not left; `starling list nodes` says what it waits for"));
@@ -94,7 +94,7 @@ int drain_command(const DrainOptions& options) {
     const NodeDeparture* gone = node.status().code() == ErrorCode::kNotFound ? find_departed(nodes->departed, options.node) : nullptr;
     return fail(gone ? not_found("node '" + options.node + "' is not in the cluster any more: " + gone->why) : node.status());
   }
-  const Deadline until = deadline_after(*time + kPatience);
+  const Deadline until = deadline_after(*time + kDrainPatience);
   const auto drained = ask_cluster<bool>(options.address, [&](NodeClient& client, Deadline deadline, auto done) {
     client.drain_node(node->node, *time, options.reason, deadline, [done](const Status& status) { done(status.ok() ? Result<bool>(true) : Result<bool>(status)); });
   });
@@ -104,7 +104,7 @@ int drain_command(const DrainOptions& options) {
     if (still != after->nodes.end()) say_what_happens(*still);
     else if (!options.wait) say("node %s had nothing to keep it, and has left\n", node->node.short_hex().c_str());
   }
-  return options.wait ? wait_until_gone(options, *node, until) : 0;
+  return options.wait ? wait_until_drained(options, *node, until) : 0;
 }
 
 }  // namespace runtime

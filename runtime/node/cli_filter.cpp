@@ -20,7 +20,7 @@ std::pair<std::string, std::string> parts(const std::string& key) {
   return dot == std::string::npos ? std::pair(key, std::string()) : std::pair(key.substr(0, dot), key.substr(dot + 1));
 }
 
-std::string text_of(const Json& value) { return value.is_string() ? value.get<std::string>() : value.dump(-1, ' ', false, Json::error_handler_t::replace); }
+std::string value_text(const Json& value) { return value.is_string() ? value.get<std::string>() : value.dump(-1, ' ', false, Json::error_handler_t::replace); }
 
 }  // namespace
 
@@ -61,7 +61,7 @@ bool matches(const Json& item, const Filters& filters) {
       if (inner == value->end()) return false;
       value = &*inner;
     }
-    const std::string text = text_of(*value);
+    const std::string text = value_text(*value);
     return is_id(field) ? !wanted.empty() && text.starts_with(wanted) : text == wanted;
   });
 }

@@ -16,9 +16,9 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 constexpr auto kStopTimeout = std::chrono::seconds(20);  // a job has 5 s between SIGTERM and SIGKILL
-constexpr auto kPoll = std::chrono::milliseconds(100);
+constexpr auto kJobPoll = std::chrono::milliseconds(100);
 
-Result<ClusterState> fetch(const std::string& address) {
+Result<ClusterState> fetch_jobs(const std::string& address) {
   return ask_cluster<ClusterState>(address, [](NodeClient& client, Deadline deadline, auto done) { client.cluster_state(deadline, done); });
 }
 
@@ -27,7 +27,7 @@ Result<JobInfo> fetch_job(const std::string& address, JobId job) {
 }
 
 Result<JobInfo> fetch_job(const std::string& address, const std::string& what) {
-  auto state = fetch(address);
+  auto state = fetch_jobs(address);
   if (!state.ok()) return state.status();
   auto found = find_job(*state, what);
   if (!found.ok()) return found.status();
@@ -108,7 +108,7 @@ void print_jobs(const ClusterState& state, bool with_ended) {
 }
 
 int job_list_command(const std::string& address, bool json) {
-  auto state = fetch(address);
+  auto state = fetch_jobs(address);
   if (!state.ok()) return fail(state.status());
   if (!json) {
     print_jobs(*state, true);
@@ -121,7 +121,7 @@ int job_list_command(const std::string& address, bool json) {
 }
 
 int job_status_command(const std::string& address, const std::string& what, bool json) {
-  auto state = fetch(address);
+  auto state = fetch_jobs(address);
   if (!state.ok()) return fail(state.status());
   auto found = find_job(*state, what);
   if (!found.ok()) return fail(found.status());
@@ -165,7 +165,7 @@ int job_stop_command(const std::string& address, const std::string& what) {
     client.cancel_job(job->job, deadline, [done](Status status) { status.ok() ? done(true) : done(std::move(status)); });
   });
   if (!asked.ok()) return fail(asked.status());
-  for (const Deadline patience = deadline_after(kStopTimeout); steady_now() < patience; std::this_thread::sleep_for(kPoll)) {
+  for (const Deadline patience = deadline_after(kStopTimeout); steady_now() < patience; std::this_thread::sleep_for(kJobPoll)) {
     job = fetch_job(address, job->job);
     if (!job.ok()) return fail(job.status());
     if (job->running) continue;

@@ -14,7 +14,7 @@ namespace runtime {
 
 namespace {
 
-constexpr auto kTimeout = std::chrono::seconds(10);
+constexpr auto kLogsTimeout = std::chrono::seconds(10);
 constexpr auto kFollowEvery = std::chrono::milliseconds(200);
 
 /// A log file on some node.
@@ -43,7 +43,7 @@ std::vector<Place> find_logs(const ClusterState& state, const std::string& what)
   return places;
 }
 
-Result<Place> choose(const ClusterState& state, const std::string& what) {
+Result<Place> choose_log(const ClusterState& state, const std::string& what) {
   std::vector<Place> places = find_logs(state, what);
   if (places.size() == 1) return places[0];
   if (places.empty()) {
@@ -71,7 +71,7 @@ bool is_pending(const ClusterState& state, JobId id) {
 }
 
 bool has_ended(EventLoop& loop, NodeClient& client, JobId id) {
-  const Deadline deadline = deadline_after(kTimeout);
+  const Deadline deadline = deadline_after(kLogsTimeout);
   auto job = wait_for<JobInfo>(loop, deadline, [&](auto done) { client.query_job(id, deadline, done); });
   return job.ok() ? !job->running : job.status().code() == ErrorCode::kNotFound;
 }
@@ -103,26 +103,26 @@ int logs_command(const std::string& address, const std::string& what, bool follo
   auto cluster = find_cluster(address);
   if (!cluster.ok()) return fail(cluster.status());
   EventLoop loop;
-  auto client = NodeClient::connect(loop, *cluster, Role::kTool, deadline_after(kTimeout));
+  auto client = NodeClient::connect(loop, *cluster, Role::kTool, deadline_after(kLogsTimeout));
   if (!client.ok()) return fail(client.status());
   Place place{(*client)->node_id(), "", "", {}};
   std::optional<ClusterState> state;
   if (!what.empty()) {
-    Deadline deadline = deadline_after(kTimeout);
+    Deadline deadline = deadline_after(kLogsTimeout);
     auto asked = wait_for<ClusterState>(loop, deadline, [&](auto done) { (*client)->cluster_state(deadline, done); });
     if (!asked.ok()) return fail(asked.status());
     state = *std::move(asked);
-    auto chosen = choose(*state, what);
+    auto chosen = choose_log(*state, what);
     if (!chosen.ok()) return fail(chosen.status());
     place = *chosen;
     while (!place.job.is_none() && is_pending(*state, place.job)) {
       if (!follow) return fail(unavailable(place.label + " has not begun, so that it has no log yet; `starling why " + place.job.short_hex() + "` says what it waits for, -f waits with it"));
       std::this_thread::sleep_for(kFollowEvery);
-      deadline = deadline_after(kTimeout);
+      deadline = deadline_after(kLogsTimeout);
       asked = wait_for<ClusterState>(loop, deadline, [&](auto done) { (*client)->cluster_state(deadline, done); });
       if (!asked.ok()) return fail(asked.status());
       state = *std::move(asked);
-      chosen = choose(*state, place.job.hex());
+      chosen = choose_log(*state, place.job.hex());
       if (!chosen.ok()) return fail(chosen.status());
       place = *chosen;
     }
@@ -132,7 +132,7 @@ int logs_command(const std::string& address, const std::string& what, bool follo
       ClusterAddress other = *cluster;
       other.address = node.address;
       other.unix_path.clear();
-      client = NodeClient::connect(loop, other, Role::kTool, deadline_after(kTimeout));
+      client = NodeClient::connect(loop, other, Role::kTool, deadline_after(kLogsTimeout));
       if (!client.ok()) return fail(client.status().with_context("node " + node.node.short_hex()));
     }
     if ((*client)->node_id() != place.node) return fail(unavailable("the node of " + place.label + " is gone, and its logs with it"));
@@ -145,7 +145,7 @@ int logs_command(const std::string& address, const std::string& what, bool follo
   std::uint64_t offset = 0;
   bool is_over = !follow;
   while (true) {
-    Deadline deadline = deadline_after(kTimeout);
+    Deadline deadline = deadline_after(kLogsTimeout);
     auto chunk = wait_for<NodeClient::LogChunk>(loop, deadline, [&](auto done) { (*client)->read_log(place.file, file, offset, deadline, done); });
     if (!chunk.ok()) return fail(chunk.status());
     offset = chunk->next_offset;

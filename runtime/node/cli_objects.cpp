@@ -12,7 +12,7 @@ std::string hex_or_empty(NodeId node) { return node.is_none() ? "" : node.hex();
 
 // The keys below are what scripts rely on: add, never rename.
 
-Json to_json(const ObjectInfo& object) {
+Json object_json(const ObjectInfo& object) {
   Json borrowers = Json::array(), copies = Json::array();
   for (const ObjectBorrower& borrower : object.borrowers) {
     borrowers.push_back({{"node", borrower.node.hex()}, {"pid", borrower.pid}, {"name", borrower.name}, {"handles", borrower.handles}});
@@ -36,7 +36,7 @@ Json to_json(const ObjectInfo& object) {
               {"copies", copies}};
 }
 
-Json to_json(const StoreInfo& store) {
+Json object_json(const StoreInfo& store) {
   return Json{{"node", store.node.hex()},
               {"capacity_bytes", store.capacity_bytes},
               {"leased_bytes", store.leased_bytes},
@@ -73,7 +73,7 @@ const char* missing_owner(const ObjectInfo& object, const ObjectList& list) {
   return is_wanted ? "owner gone" : "nobody refers to it";
 }
 
-void print(const ObjectList& list) {
+void print_objects(const ObjectList& list) {
   for (const ObjectInfo& object : list.objects) {
     const std::string owner = object.owner_pid != 0 ? object.owner + " (pid " + std::to_string(object.owner_pid) + ")" : object.owner;
     say("  %s  %10.3f MiB  node %s  %-7s  %6.1f s  %s: %s\n", object.id.is_none() ? "-                               " : object.id.hex().c_str(),
@@ -93,16 +93,16 @@ void print(const ObjectList& list) {
 }  // namespace
 
 int list_objects_command(const std::string& address, bool json, const Filters& filters) {
-  if (Status status = check_filters(filters, to_json(ObjectInfo()), "objects"); !status.ok()) return fail(status);
+  if (Status status = check_filters(filters, object_json(ObjectInfo()), "objects"); !status.ok()) return fail(status);
   auto list = ask_cluster<ObjectList>(address, [](NodeClient& client, Deadline deadline, auto done) { client.list_objects(deadline, done); });
   if (!list.ok()) return fail(list.status());
-  std::erase_if(list->objects, [&](const ObjectInfo& object) { return !matches(to_json(object), filters); });
+  std::erase_if(list->objects, [&](const ObjectInfo& object) { return !matches(object_json(object), filters); });
   for (const std::string& trouble : list->troubles) std::fprintf(stderr, "%s\n", trouble.c_str());
   const int code = list->troubles.empty() ? 0 : 1;
-  if (!json) return print(*list), code;
+  if (!json) return print_objects(*list), code;
   Json objects = Json::array(), stores = Json::array();
-  for (const ObjectInfo& object : list->objects) objects.push_back(to_json(object));
-  for (const StoreInfo& store : list->stores) stores.push_back(to_json(store));
+  for (const ObjectInfo& object : list->objects) objects.push_back(object_json(object));
+  for (const StoreInfo& store : list->stores) stores.push_back(object_json(store));
   print_json(Json{{"objects", objects}, {"stores", stores}, {"truncated", list->truncated}, {"troubles", list->troubles}});
   return code;
 }

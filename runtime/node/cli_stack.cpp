@@ -14,7 +14,7 @@ using Json = nlohmann::ordered_json;
 
 constexpr std::size_t kNamedMax = 5;  // of several that may be meant
 
-std::string describe(const ActorState& actor) {
+std::string describe_actor(const ActorState& actor) {
   return actor.class_name + " " + actor.actor.short_hex() + (actor.name.empty() ? "" : " '" + actor.name + "'");
 }
 
@@ -37,7 +37,7 @@ Result<std::vector<ActorState>> candidates(NodeSet& nodes, NodeClient& client, c
   return std::vector<ActorState>();
 }
 
-Result<ActorState> choose(NodeSet& nodes, NodeClient& client, const std::string& what) {
+Result<ActorState> choose_actor(NodeSet& nodes, NodeClient& client, const std::string& what) {
   auto found = candidates(nodes, client, what);
   if (!found.ok()) return found.status();
   if (found->empty()) {
@@ -51,11 +51,11 @@ Result<ActorState> choose(NodeSet& nodes, NodeClient& client, const std::string&
   }
   if (found->size() == 1) return found->front();
   std::string text = "'" + what + "' may be";
-  for (std::size_t i = 0; i < std::min(found->size(), kNamedMax); ++i) text += (i == 0 ? " " : ", ") + describe((*found)[i]);
+  for (std::size_t i = 0; i < std::min(found->size(), kNamedMax); ++i) text += (i == 0 ? " " : ", ") + describe_actor((*found)[i]);
   return invalid_argument(text + (found->size() > kNamedMax ? " and others" : "") + "; give more digits of its id");
 }
 
-Json to_json(const StackReport& report) {
+Json stack_json(const StackReport& report) {
   Json threads = Json::array();
   for (const ThreadStack& thread : report.threads) {
     threads.push_back({{"tid", thread.tid},
@@ -70,8 +70,8 @@ Json to_json(const StackReport& report) {
   return Json{{"pid", report.pid}, {"class", report.class_name}, {"process", report.process}, {"note", report.note}, {"threads", threads}};
 }
 
-void print(const ActorState& actor, const StackReport& report) {
-  std::printf("actor %s  pid %d on node %s, %s\n", describe(actor).c_str(), report.pid, actor.node.short_hex().c_str(), report.process.c_str());
+void print_stacks(const ActorState& actor, const StackReport& report) {
+  std::printf("actor %s  pid %d on node %s, %s\n", describe_actor(actor).c_str(), report.pid, actor.node.short_hex().c_str(), report.process.c_str());
   if (!report.note.empty()) std::printf("note: %s\n", report.note.c_str());
   bool runs = false;
   for (const ThreadStack& thread : report.threads) runs = runs || thread.actor == actor.actor;
@@ -101,18 +101,18 @@ int stack_command(const std::string& address, const std::string& what, bool json
     if (!any && entry.client) any = entry.client.get();
   }
   if (!any) return fail(unavailable("no node of the cluster answers"));
-  auto actor = choose(**nodes, *any, what);
+  auto actor = choose_actor(**nodes, *any, what);
   if (!actor.ok()) return fail(actor.status());
-  if (actor->phase == ActorPhase::kDead) return fail(actor_died("actor " + describe(*actor) + " is dead: " + actor->death.text));
-  if (actor->node.is_none()) return fail(unavailable("actor " + describe(*actor) + " is " + std::string(to_string(actor->phase)) + " and has no process: " + actor->pending_reason));
+  if (actor->phase == ActorPhase::kDead) return fail(actor_died("actor " + describe_actor(*actor) + " is dead: " + actor->death.text));
+  if (actor->node.is_none()) return fail(unavailable("actor " + describe_actor(*actor) + " is " + std::string(to_string(actor->phase)) + " and has no process: " + actor->pending_reason));
   NodeSet::Entry* node = (*nodes)->find(actor->node);
   if (!node || !node->client) {
-    return fail(unavailable("node " + actor->node.short_hex() + ", where actor " + describe(*actor) + " runs, cannot be reached" + (node ? ": " + node->trouble.message() : "")));
+    return fail(unavailable("node " + actor->node.short_hex() + ", where actor " + describe_actor(*actor) + " runs, cannot be reached" + (node ? ": " + node->trouble.message() : "")));
   }
   auto report = observe<StackReport>((*nodes)->loop(), *node->client, control::ReadStack{actor->actor});
   if (!report.ok()) return fail(report.status());
-  if (json) print_json(to_json(*report));
-  else print(*actor, *report);
+  if (json) print_json(stack_json(*report));
+  else print_stacks(*actor, *report);
   return 0;
 }
 

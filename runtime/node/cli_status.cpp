@@ -50,7 +50,7 @@ void print_groups(const ClusterState& state) {
   for (const GroupState& group : state.groups) print_row(group);
 }
 
-Result<ClusterState> fetch(const std::string& address) {
+Result<ClusterState> fetch_state(const std::string& address) {
   return ask_cluster<ClusterState>(address, [](NodeClient& client, Deadline deadline, auto done) { client.cluster_state(deadline, done); });
 }
 
@@ -121,7 +121,7 @@ void print_row(const GroupState& group) {
 }
 
 int status_command(const std::string& address, bool json) {
-  auto state = fetch(address);
+  auto state = fetch_state(address);
   if (!state.ok()) return fail(state.status());
   if (json) {
     print_json(Json{{"cluster", state->cluster.hex()},

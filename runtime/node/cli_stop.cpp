@@ -16,7 +16,7 @@ namespace {
 
 constexpr auto kAskTimeout = std::chrono::seconds(3);
 constexpr auto kEndMax = std::chrono::seconds(12);  // the head gives its nodes 5 s, each its workers 1 s
-constexpr auto kPoll = std::chrono::milliseconds(10);
+constexpr auto kStopPoll = std::chrono::milliseconds(10);
 constexpr auto kHearMax = std::chrono::seconds(1);
 
 Status ask_to_stop(EventLoop& loop, const ClusterAddress& address, std::unique_ptr<NodeClient>* kept) {
@@ -33,16 +33,16 @@ bool say_what_is_left(const std::unique_ptr<NodeClient>& client) {
   if (!client) return false;
   // What it said last may still be on its way through this process.
   const Deadline deadline = deadline_after(kHearMax);
-  while (!client->channel()->closed() && std::chrono::steady_clock::now() < deadline) std::this_thread::sleep_for(kPoll);
+  while (!client->channel()->closed() && std::chrono::steady_clock::now() < deadline) std::this_thread::sleep_for(kStopPoll);
   const std::string left = client->left_behind();
   if (!left.empty()) std::fprintf(stderr, "error: %s\n", left.c_str());
   return !left.empty();
 }
 
-bool wait_until_gone(const std::vector<SessionInfo>& sessions, Deadline deadline) {
+bool wait_until_stopped(const std::vector<SessionInfo>& sessions, Deadline deadline) {
   while (std::chrono::steady_clock::now() < deadline) {
     if (std::none_of(sessions.begin(), sessions.end(), is_running)) return true;
-    std::this_thread::sleep_for(kPoll);
+    std::this_thread::sleep_for(kStopPoll);
   }
   return std::none_of(sessions.begin(), sessions.end(), is_running);
 }
@@ -66,13 +66,13 @@ int stop_here(EventLoop& loop, std::vector<SessionInfo> sessions, bool one_node)
       ::kill(sessions[i].pid, SIGKILL);  // its workers die with it
     }
   }
-  if (!wait_until_gone(sessions, deadline_after(kEndMax + sessions[0].stop_patience))) {
+  if (!wait_until_stopped(sessions, deadline_after(kEndMax + sessions[0].stop_patience))) {
     for (const SessionInfo& session : sessions) {
       if (!is_running(session)) continue;
       std::fprintf(stderr, "node %s (pid %d) does not end: killing it\n", session.address.c_str(), session.pid);
       ::kill(session.pid, SIGKILL);
     }
-    if (!wait_until_gone(sessions, deadline_after(std::chrono::seconds(2)))) {
+    if (!wait_until_stopped(sessions, deadline_after(std::chrono::seconds(2)))) {
       std::fprintf(stderr, "error: some processes could not be ended\n");
       return 1;
     }
@@ -94,7 +94,7 @@ int stop_elsewhere(EventLoop& loop, const ClusterAddress& address) {
     return 1;
   }
   Deadline deadline = deadline_after(kEndMax);
-  while (!client->channel()->closed() && std::chrono::steady_clock::now() < deadline) std::this_thread::sleep_for(kPoll);
+  while (!client->channel()->closed() && std::chrono::steady_clock::now() < deadline) std::this_thread::sleep_for(kStopPoll);
   if (!client->channel()->closed()) {
     std::fprintf(stderr, "error: %s was asked to stop, and has not within %lld s; it may still be removing nodes: see its log\n", address.address.c_str(),
                  static_cast<long long>(kEndMax.count()));

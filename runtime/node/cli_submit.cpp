@@ -15,10 +15,10 @@ namespace runtime {
 
 namespace {
 
-constexpr auto kTimeout = std::chrono::seconds(15);
+constexpr auto kSubmitTimeout = std::chrono::seconds(15);
 constexpr auto kUnpackTimeout = std::chrono::minutes(10);
 
-void write_all(int fd, std::string_view bytes) {
+void write_output(int fd, std::string_view bytes) {
   while (!bytes.empty()) {
     ssize_t put = ::write(fd, bytes.data(), bytes.size());
     if (put < 0 && errno == EINTR) continue;
@@ -43,7 +43,7 @@ struct Submission {
       if (ec) return;
       interrupted = number;
       std::fprintf(stderr, "\nending the job (again to kill it)\n");
-      client.cancel_job(job, deadline_after(kTimeout), [](Status) {});
+      client.cancel_job(job, deadline_after(kSubmitTimeout), [](Status) {});
       watch_signals(client);
     });
   }
@@ -74,7 +74,7 @@ Start begin(EventLoop& loop, NodeClient& asked, const ClusterAddress& asked_at, 
   ClusterAddress at = asked_at;
   if (place && place->node != asked.node_id()) {
     at = address_of(*place, asked_at);
-    auto there = NodeClient::connect(loop, at, Role::kTool, deadline_after(kTimeout));
+    auto there = NodeClient::connect(loop, at, Role::kTool, deadline_after(kSubmitTimeout));
     if (!there.ok()) {
       start.status = there.status().with_context("node " + place->node.short_hex() + " at " + place->address + ", which has what the job takes");
       return start;
@@ -92,12 +92,12 @@ Start begin(EventLoop& loop, NodeClient& asked, const ClusterAddress& asked_at, 
   start.status = ship_files(loop, *start.client, options.working_dir, !at.unix_path.empty(), request);
   if (!start.status.ok()) return start;
   NodeClient::SubmitHandlers handlers;
-  handlers.on_output = [](bool is_stderr, std::string bytes) { write_all(is_stderr ? 2 : 1, bytes); };
+  handlers.on_output = [](bool is_stderr, std::string bytes) { write_output(is_stderr ? 2 : 1, bytes); };
   handlers.on_end = [submission](DeathCause cause) {
     submission->end = std::move(cause);
     submission->over.set();
   };
-  const Deadline deadline = deadline_after(request.files.empty() && request.program.path.empty() ? std::chrono::milliseconds(kTimeout) : kUnpackTimeout);
+  const Deadline deadline = deadline_after(request.files.empty() && request.program.path.empty() ? std::chrono::milliseconds(kSubmitTimeout) : kUnpackTimeout);
   auto job = wait_for<JobId>(loop, deadline, [&](auto done) { start.client->submit(std::move(request), std::move(handlers), deadline, done); });
   start.status = job.status();
   start.may_have_begun = start.client->channel()->closed();
@@ -124,7 +124,7 @@ int submit_command(const SubmitOptions& options) {
   }
 
   EventLoop loop;
-  auto asked = NodeClient::connect(loop, *cluster, Role::kTool, deadline_after(kTimeout));
+  auto asked = NodeClient::connect(loop, *cluster, Role::kTool, deadline_after(kSubmitTimeout));
   if (!asked.ok()) return fail(asked.status());
   std::optional<JobPlace> place;
   if (options.takes_something()) {

@@ -18,8 +18,8 @@ constexpr int kClockQuestions = 8;
 constexpr int kLastReads = 64;
 constexpr std::chrono::milliseconds kReadEvery{100};  // a process keeps its last 32,768 events only
 
-volatile std::sig_atomic_t interrupted = 0;
-void on_signal(int) { interrupted = 1; }
+volatile std::sig_atomic_t timeline_interrupted = 0;
+void interrupt_timeline(int) { timeline_interrupted = 1; }
 
 std::int64_t own_clock() { return std::chrono::duration_cast<std::chrono::nanoseconds>(steady_now().time_since_epoch()).count(); }
 
@@ -64,10 +64,10 @@ int timeline_command(const TimelineOptions& options) {
     });
     return any;
   };
-  ::signal(SIGINT, on_signal);  // a Ctrl-C ends the recording, and what there is is written
+  ::signal(SIGINT, interrupt_timeline);  // a Ctrl-C ends the recording, and what there is is written
   read(length, false);          // what an earlier recording left is not ours
   const Deadline until = deadline_after(length);
-  while (interrupted == 0 && steady_now() < until) {
+  while (timeline_interrupted == 0 && steady_now() < until) {
     std::this_thread::sleep_for(std::min<Deadline::duration>(kReadEvery, std::max<Deadline::duration>(until - steady_now(), std::chrono::milliseconds(1))));
     read({}, true);
   }

@@ -17,13 +17,13 @@ namespace runtime {
 
 namespace {
 
-constexpr std::chrono::milliseconds kFirstPause{500};  // between the two looks that rates are made of
+constexpr std::chrono::milliseconds kRatePause{500};  // between the two looks that rates are made of
 constexpr std::size_t kActorsAsked = 2'000;
 constexpr int kRowsDefault = 20;
 constexpr int kReconnectEvery = 15;  // looks, when all nodes answer
 
-volatile std::sig_atomic_t interrupted = 0;
-void on_signal(int) { interrupted = 1; }
+volatile std::sig_atomic_t top_interrupted = 0;
+void interrupt_top(int) { top_interrupted = 1; }
 
 /// The terminal without echo and lines, on a screen of its own; as it was when this goes.
 class Terminal {
@@ -45,7 +45,7 @@ class Terminal {
   /// Waits for a key: true when it is one that ends the command.
   bool wait_for_end(std::chrono::milliseconds time) const {
     pollfd keys{STDIN_FILENO, POLLIN, 0};
-    if (::poll(&keys, 1, static_cast<int>(time.count())) <= 0) return interrupted != 0;
+    if (::poll(&keys, 1, static_cast<int>(time.count())) <= 0) return top_interrupted != 0;
     char key = 0;
     return ::read(STDIN_FILENO, &key, 1) <= 0 || key == 'q' || key == 'Q' || key == 3;
   }
@@ -76,7 +76,7 @@ double number(const NodeLoad& load, const char* name) {
   return found == load.numbers.end() ? 0 : found->second;
 }
 
-double gib(double bytes) { return bytes / (1 << 30); }
+double as_gib(double bytes) { return bytes / (1 << 30); }
 
 double seconds_between(const NodeLoad& before, const NodeLoad& now) {
   return now.at_ns > before.at_ns ? static_cast<double>(now.at_ns - before.at_ns) * 1e-9 : 0;
@@ -124,7 +124,7 @@ std::string render(NodeSet& nodes, const Look& before, const Look& now, int acto
     for (const char* state : {"workers_idle", "workers_starting", "workers_actor", "workers_shared", "workers_ending"}) workers += number(load, state);
     const double store = number(load, "store_capacity_bytes") > 0 ? number(load, "store_leased_bytes") + number(load, "store_published_bytes") + number(load, "store_replica_bytes") + number(load, "store_orphaned_bytes") : 0;
     line("%-8s %-21s %5.1f/%-3.0f %7.2f/%-7.2f %7.2f/%-7.2f %7.0f %7.0f %9.0f %7llu", id.short_hex().c_str(), entry.info.address.c_str(), std::max(0.0, busy), number(load, "cpus"),
-         gib(number(load, "memory_used_bytes")), gib(number(load, "memory_limit_bytes")), gib(store), gib(number(load, "store_capacity_bytes")), number(load, "actors_serving"), workers,
+         as_gib(number(load, "memory_used_bytes")), as_gib(number(load, "memory_limit_bytes")), as_gib(store), as_gib(number(load, "store_capacity_bytes")), number(load, "actors_serving"), workers,
          seconds > 0 && calls >= calls_before ? static_cast<double>(calls - calls_before) / seconds : 0.0, static_cast<unsigned long long>(waiting));
     for (const ActorLoad& actor : load.actors) {
       Row row{&actor, id, 0, 0};
@@ -171,18 +171,18 @@ int top_command(const TopOptions& options) {
   auto nodes = NodeSet::connect(options.address);
   if (!nodes.ok()) return fail(nodes.status());
   Look before = take_look(**nodes);
-  std::this_thread::sleep_for(kFirstPause);
+  std::this_thread::sleep_for(kRatePause);
   if (options.once || ::isatty(STDOUT_FILENO) == 0 || ::isatty(STDIN_FILENO) == 0) {
     const Look now = take_look(**nodes);
     std::fputs(render(**nodes, before, now, options.rows > 0 ? options.rows : kRowsDefault).c_str(), stdout);
     return (*nodes)->report_silent() ? 1 : 0;
   }
   struct sigaction action {};
-  action.sa_handler = on_signal;
+  action.sa_handler = interrupt_top;
   for (int signal : {SIGINT, SIGTERM, SIGHUP}) ::sigaction(signal, &action, nullptr);
   Terminal terminal;
   int looks = 0;
-  while (interrupted == 0) {
+  while (top_interrupted == 0) {
     Look now = take_look(**nodes);
     const winsize size = Terminal::size();
     const int fits = size.ws_row - static_cast<int>((*nodes)->nodes().size()) - 4;

@@ -14,7 +14,7 @@ namespace {
 
 void line(const std::string& text) { say("%s\n", text.c_str()); }
 
-std::string text_of(const ResourceMap& resources) {
+std::string resources_text(const ResourceMap& resources) {
   std::string text;
   for (const auto& [name, amount] : resources) {
     char number[40];
@@ -24,30 +24,30 @@ std::string text_of(const ResourceMap& resources) {
   return text.empty() ? "nothing" : text;
 }
 
-std::string text_of(const Labels& labels) {
+std::string resources_text(const Labels& labels) {
   std::string text;
   for (const auto& [name, value] : labels) text += (text.empty() ? "" : ", ") + name + "=" + value;
   return text;
 }
 
-std::string text_of(const std::vector<std::uint32_t>& gpus) {
+std::string resources_text(const std::vector<std::uint32_t>& gpus) {
   std::string text;
   for (std::uint32_t gpu : gpus) text += (text.empty() ? "" : ",") + std::to_string(gpu);
   return text;
 }
 
-std::string quoted(const std::string& name) { return name.empty() ? "" : " '" + name + "'"; }
+std::string quoted_or_empty(const std::string& name) { return name.empty() ? "" : " '" + name + "'"; }
 
-std::string label_of(const ActorState& actor) { return "actor " + actor.class_name + quoted(actor.name) + " " + actor.actor.short_hex(); }
-std::string label_of(const GroupState& group) { return "placement group" + quoted(group.spec.name) + " " + group.spec.group.short_hex(); }
+std::string label_of(const ActorState& actor) { return "actor " + actor.class_name + quoted_or_empty(actor.name) + " " + actor.actor.short_hex(); }
+std::string label_of(const GroupState& group) { return "placement group" + quoted_or_empty(group.spec.name) + " " + group.spec.group.short_hex(); }
 
 constexpr const char* kAboutToLook = "the head is about to look for a place";
 std::string or_else(const std::string& text, const char* otherwise) { return text.empty() ? otherwise : text; }
 
 void explain(const ActorState& actor) {
   line(label_of(actor) + " (" + actor.actor.hex() + ") of job " + actor.job.short_hex() + ": " + std::string(to_string(actor.phase)));
-  line("  asks for " + text_of(actor.resources));
-  const std::string gpus = actor.gpus.empty() ? "" : ", GPU " + text_of(actor.gpus) + " of that node";
+  line("  asks for " + resources_text(actor.resources));
+  const std::string gpus = actor.gpus.empty() ? "" : ", GPU " + resources_text(actor.gpus) + " of that node";
   switch (actor.phase) {
     case ActorPhase::kPending: line("  waits: " + or_else(actor.pending_reason, kAboutToLook)); break;
     case ActorPhase::kStarting:
@@ -69,10 +69,10 @@ void explain(const GroupState& group, const ClusterState& state) {
   line(label_of(group) + " (" + group.spec.group.hex() + ") of job " + group.job.short_hex() + ": " + phase);
   line("  " + std::string(to_string(group.spec.strategy)) + (group.spec.detached ? ", detached in namespace " + group.spec.name_space : std::string()));
   for (std::size_t b = 0; b < group.spec.bundles.size(); ++b) {
-    std::string text = "  bundle " + std::to_string(b) + ": " + text_of(group.spec.bundles[b]);
-    if (b < group.spec.bundle_labels.size() && !group.spec.bundle_labels[b].empty()) text += " with " + text_of(group.spec.bundle_labels[b]);
+    std::string text = "  bundle " + std::to_string(b) + ": " + resources_text(group.spec.bundles[b]);
+    if (b < group.spec.bundle_labels.size() && !group.spec.bundle_labels[b].empty()) text += " with " + resources_text(group.spec.bundle_labels[b]);
     if (b < group.nodes.size()) text += " on node " + group.nodes[b].short_hex();
-    if (b < group.gpus.size() && !group.gpus[b].empty()) text += ", GPU " + text_of(group.gpus[b]);
+    if (b < group.gpus.size() && !group.gpus[b].empty()) text += ", GPU " + resources_text(group.gpus[b]);
     line(text);
   }
   if (!group.placed) line("  waits: " + or_else(group.pending_reason, kAboutToLook));
@@ -87,22 +87,22 @@ void explain(const GroupState& group, const ClusterState& state) {
 void explain(const NodeInfo& node, const ClusterState& state) {
   const std::string where = node.address + " (" + node.hostname + ")" + (node.is_head ? ", beside the head" : "");
   line("node " + node.node.hex() + " at " + where + ": " + (node.drain ? "draining" : node.alive ? "alive" : "dead"));
-  line("  offers " + text_of(node.resources));
+  line("  offers " + resources_text(node.resources));
   if (node.drain) {
     line("  is drained (" + node.drain->reason + "): takes nothing new, leaves within " + describe_duration(node.drain->left) + ", waits for " + node.drain->waits_for);
   }
-  line("  has left " + text_of(node.available));
-  if (!node.labels.empty()) line("  labels " + text_of(node.labels));
+  line("  has left " + resources_text(node.available));
+  if (!node.labels.empty()) line("  labels " + resources_text(node.labels));
   for (const GroupState& group : state.groups) {
     std::string bundles;
     for (std::size_t b = 0; b < group.nodes.size(); ++b) {
-      if (group.nodes[b] == node.node) bundles += (bundles.empty() ? "" : ", ") + std::to_string(b) + " (" + text_of(group.spec.bundles[b]) + ")";
+      if (group.nodes[b] == node.node) bundles += (bundles.empty() ? "" : ", ") + std::to_string(b) + " (" + resources_text(group.spec.bundles[b]) + ")";
     }
     if (!bundles.empty()) line("  holds for " + label_of(group) + ": bundle " + bundles);
   }
   for (const ActorState& actor : state.actors) {
     const bool runs = actor.node == node.node && (actor.phase == ActorPhase::kAlive || actor.phase == ActorPhase::kStarting);
-    if (runs) line("  runs " + label_of(actor) + ": " + text_of(actor.resources) + (actor.gpus.empty() ? "" : ", GPU " + text_of(actor.gpus)));
+    if (runs) line("  runs " + label_of(actor) + ": " + resources_text(actor.resources) + (actor.gpus.empty() ? "" : ", GPU " + resources_text(actor.gpus)));
   }
 }
 

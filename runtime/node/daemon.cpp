@@ -20,7 +20,7 @@ namespace {
 constexpr char kUp = '+';
 constexpr char kFailed = '-';
 
-void write_all(int fd, const std::string& text) {
+void write_answer(int fd, const std::string& text) {
   std::size_t done = 0;
   while (done < text.size()) {
     ssize_t put = ::write(fd, text.data() + done, text.size() - done);
@@ -44,13 +44,13 @@ std::string read_all(int fd) {
 }  // namespace
 
 void StartReport::up(const std::string& text) {
-  write_all(background_ ? pipe_.get() : 1, (background_ ? std::string(1, kUp) : "") + text);
+  write_answer(background_ ? pipe_.get() : 1, (background_ ? std::string(1, kUp) : "") + text);
   pipe_.reset();
 }
 
 void StartReport::failed(const Status& why) {
   std::string text = "error: " + why.message() + "\n";
-  write_all(background_ ? pipe_.get() : 2, (background_ ? std::string(1, kFailed) : "") + text);
+  write_answer(background_ ? pipe_.get() : 2, (background_ ? std::string(1, kFailed) : "") + text);
   pipe_.reset();
 }
 

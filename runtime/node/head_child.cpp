@@ -11,7 +11,7 @@ namespace {
 constexpr std::size_t kErrorLines = 3;
 constexpr std::chrono::milliseconds kEndGrace{2000};
 // One that has lived for so long did not die of how it was started.
-constexpr std::chrono::seconds kCalm{10};
+constexpr std::chrono::seconds kHeadCalm{10};
 }  // namespace
 
 HeadChild::HeadChild(EventLoop& loop, HeadChildOptions options, std::function<void(Status)> failed)
@@ -51,7 +51,7 @@ void HeadChild::end(std::function<void()> done) {
 void HeadChild::on_exit(const DeathCause& cause) {
   if (on_ended_) return std::exchange(on_ended_, nullptr)();
   if (cause.exit_code == kExitUnusable && !confirmed_) return failed_(unavailable("the head cannot start: " + error_tail_.last_lines(kErrorLines)));
-  delay_ = steady_now() - started_ >= kCalm ? options_.restart_delay_first : std::clamp(2 * delay_, options_.restart_delay_first, options_.restart_delay_max);
+  delay_ = steady_now() - started_ >= kHeadCalm ? options_.restart_delay_first : std::clamp(2 * delay_, options_.restart_delay_first, options_.restart_delay_max);
   LOG(warn, "the head {}; it is started again in {} ms", cause.text, delay_.count());
   timer_.expires_after(delay_);
   timer_.async_wait([this, alive = alive_](boost::system::error_code ec) {

@@ -16,8 +16,8 @@ namespace runtime {
 namespace {
 
 constexpr std::chrono::milliseconds kPauseFirst{10};
-constexpr std::chrono::milliseconds kPauseMax{500};
-static_assert(2 * kPauseMax < kHeadFoundMax, "the node beside the head and then the others look for it once in this time");
+constexpr std::chrono::milliseconds kHeadPauseMax{500};
+static_assert(2 * kHeadPauseMax < kHeadFoundMax, "the node beside the head and then the others look for it once in this time");
 constexpr std::chrono::seconds kConnectTime{5};
 constexpr std::chrono::seconds kRegisterTime{10};
 
@@ -142,7 +142,7 @@ void HeadLink::again_later(const Status& why) {
   if (joined_ && now - down_since_ > patience) {
     return end(unavailable("the head has been away for " + std::to_string(patience.count() / 1000) + " s: " + why.message()));
   }
-  pause_ = std::clamp(2 * pause_, kPauseFirst, kPauseMax);
+  pause_ = std::clamp(2 * pause_, kPauseFirst, kHeadPauseMax);
   retry_timer_.expires_after(pause_);
   retry_timer_.async_wait([this, alive = alive_](boost::system::error_code ec) {
     if (!ec && *alive && state_ == State::kDown) connect();

@@ -13,9 +13,9 @@ namespace runtime {
 
 namespace {
 
-constexpr std::size_t kPartBytes = 4 << 20;
+constexpr std::size_t kFetchPartBytes = 4 << 20;
 constexpr std::size_t kListBytesMax = 64 << 20;
-constexpr auto kPartTimeout = std::chrono::seconds(30);
+constexpr auto kFetchPartTimeout = std::chrono::seconds(30);
 
 }  // namespace
 
@@ -40,7 +40,7 @@ void JobFetcher::offer(JobId job, std::vector<JobFile> files) {
   // The list travels as the files of a submission: one form, one decoder.
   control::SubmitJob body;
   body.files = std::move(files);
-  known_[job].list = std::string(encode(ControlRequest{job, kPartTimeout, std::move(body)}).text());
+  known_[job].list = std::string(encode(ControlRequest{job, kFetchPartTimeout, std::move(body)}).text());
 }
 
 void JobFetcher::forget(JobId job) {
@@ -53,7 +53,7 @@ void JobFetcher::forget(JobId job) {
 Result<std::string> JobFetcher::read_list(const std::string& name, std::uint64_t offset) const {
   for (const auto& [job, known] : known_) {
     if (known.list.empty() || name != folder_name(job)) continue;
-    return offset >= known.list.size() ? std::string() : known.list.substr(offset, kPartBytes);
+    return offset >= known.list.size() ? std::string() : known.list.substr(offset, kFetchPartBytes);
   }
   return not_found("this node does not have the folder of " + name.substr(0, 64) + " (any more)");
 }
@@ -81,7 +81,7 @@ void JobFetcher::find(JobId job, const std::string& from, Deadline deadline, Fou
 
 void JobFetcher::read(const std::shared_ptr<Fetch>& fetch, const std::string& name, std::uint64_t offset, std::function<void(std::string)> done) {
   if (steady_now() > fetch->deadline) return finish(fetch, deadline_exceeded("it takes too long"));
-  ControlRequest request{fetch->job, kPartTimeout, control::FetchFile{name, offset}};
+  ControlRequest request{fetch->job, kFetchPartTimeout, control::FetchFile{name, offset}};
   send_request(*fetch->channel, request, [this, alive = alive_, fetch, done = std::move(done)](Result<ControlAnswer> answer) {
     if (!*alive) return;
     if (!answer.ok()) return finish(fetch, answer.status());

@@ -27,7 +27,7 @@ constexpr std::size_t kPathBytesMax = 4000;
 constexpr std::size_t kReadBytes = 4 << 20;
 constexpr const char* kLock = ".lock";
 
-Status write_all(int fd, std::string_view bytes, const fs::path& file) {
+Status write_file(int fd, std::string_view bytes, const fs::path& file) {
   while (!bytes.empty()) {
     const ssize_t put = ::write(fd, bytes.data(), bytes.size());
     if (put < 0 && errno == EINTR) continue;
@@ -135,7 +135,7 @@ Status JobFiles::Disk::store(std::uint64_t sender, const control::StoreFile& par
   };
   const bool fits = part.offset == upload.received && part.bytes == upload.bytes && part.data.size() <= upload.bytes - upload.received;
   if (!fits || (part.data.empty() && upload.bytes != 0)) return fail(invalid_argument("a part of a file does not fit those before it"));
-  if (Status status = write_all(upload.file.get(), part.data, upload.temporary); !status.ok()) return fail(std::move(status));
+  if (Status status = write_file(upload.file.get(), part.data, upload.temporary); !status.ok()) return fail(std::move(status));
   upload.hash.add(part.data);
   upload.received += part.data.size();
   if (upload.received < upload.bytes) return {};
@@ -201,7 +201,7 @@ Status JobFiles::Disk::copy(const JobFile& from, const fs::path& to, const std::
     const std::string_view part(block.data(), static_cast<std::size_t>(got));
     hash.add(part);
     bytes += part.size();
-    if (Status status = write_all(out.get(), part, to); !status.ok()) return status;
+    if (Status status = write_file(out.get(), part, to); !status.ok()) return status;
   }
   if (bytes != from.bytes || hash.finish() != from.hash) {
     ::unlink(source.c_str());

@@ -16,7 +16,7 @@ namespace runtime {
 namespace {
 
 constexpr auto kAsk = std::chrono::seconds(15);
-constexpr auto kPoll = std::chrono::seconds(1);
+constexpr auto kPlacePoll = std::chrono::seconds(1);
 // Between a node's joining and its being found by who looks for it on its machine.
 constexpr auto kAppears = std::chrono::milliseconds(2000);
 constexpr auto kLookAgain = std::chrono::milliseconds(20);
@@ -98,7 +98,7 @@ Result<JobPlace> wait_for_place(EventLoop& loop, NodeClient& client, const Submi
     waiting->place.emplace(std::move(group));
     waiting->answered.set();
   });
-  for (std::string said; !loop.run_until(waiting->answered, deadline_after(kPoll));) say_waits(place, ask_for(loop, client, place.group), said);
+  for (std::string said; !loop.run_until(waiting->answered, deadline_after(kPlacePoll));) say_waits(place, ask_for(loop, client, place.group), said);
   if (!waiting->place->ok()) return waiting->place->status();
   const NodeId node = (*waiting->place)->nodes.at(0);
   Status found = locate(loop, client, node, place);

@@ -18,9 +18,9 @@ namespace fs = std::filesystem;
 
 namespace {
 
-constexpr std::size_t kPartBytes = 2 << 20;
+constexpr std::size_t kShipPartBytes = 2 << 20;
 constexpr std::size_t kHashesAtOnce = 50'000;
-constexpr auto kPartTimeout = std::chrono::seconds(60);
+constexpr auto kShipPartTimeout = std::chrono::seconds(60);
 constexpr std::size_t kLargestShown = 5;
 
 bool is_of_the_system(const fs::path& program) {
@@ -49,11 +49,11 @@ Status send_file(EventLoop& loop, NodeClient& client, const JobFile& file, const
   if (!fd) return errno_status(errno, source.string());
   std::uint64_t offset = 0;
   do {
-    std::string part(std::min<std::uint64_t>(kPartBytes, file.bytes - offset), '\0');
+    std::string part(std::min<std::uint64_t>(kShipPartBytes, file.bytes - offset), '\0');
     const ssize_t got = part.empty() ? 0 : ::pread(fd.get(), part.data(), part.size(), static_cast<off_t>(offset));
     if (got < 0) return errno_status(errno, source.string());
     if (static_cast<std::size_t>(got) != part.size()) return invalid_argument(source.string() + " changed while it was shipped; submit again");
-    const Deadline deadline = deadline_after(kPartTimeout);
+    const Deadline deadline = deadline_after(kShipPartTimeout);
     Status sent = wait_done(loop, deadline, [&](auto done) { client.store_file(file.hash, file.bytes, offset, std::move(part), deadline, done); });
     if (!sent.ok()) return sent.with_context("shipping " + source.string());
     offset += static_cast<std::uint64_t>(got);
@@ -62,7 +62,7 @@ Status send_file(EventLoop& loop, NodeClient& client, const JobFile& file, const
 }
 
 Result<std::vector<std::uint32_t>> offer(EventLoop& loop, NodeClient& client, const JobFolderScan& scan, std::vector<std::string> hashes) {
-  const Deadline deadline = deadline_after(kPartTimeout);
+  const Deadline deadline = deadline_after(kShipPartTimeout);
   return wait_for<std::vector<std::uint32_t>>(loop, deadline, [&](auto done) { client.offer_files(scan.bytes, scan.files.size(), std::move(hashes), deadline, done); });
 }
 

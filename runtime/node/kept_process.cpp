@@ -9,7 +9,7 @@ namespace runtime {
 
 namespace {
 // One that has lived for so long did not die of how it was started.
-constexpr std::chrono::seconds kCalm{10};
+constexpr std::chrono::seconds kProcessCalm{10};
 }  // namespace
 
 KeptProcess::KeptProcess(EventLoop& loop, KeptProcessOptions options) : loop_(loop), options_(std::move(options)), timer_(loop.context()) {}
@@ -34,7 +34,7 @@ void KeptProcess::on_exit(const DeathCause& cause) {
     if (ended_) std::exchange(ended_, nullptr)();
     return;
   }
-  const bool is_calm = started_ + kCalm <= steady_now();
+  const bool is_calm = started_ + kProcessCalm <= steady_now();
   delay_ = is_calm ? options_.restart_delay_first : std::clamp(2 * delay_, options_.restart_delay_first, options_.restart_delay_max);
   LOG(warn, "{} {}; it is started again in {} ms, see {}", options_.name, cause.text, delay_.count(), options_.log.string());
   timer_.expires_after(delay_);

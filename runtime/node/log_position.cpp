@@ -17,7 +17,7 @@ namespace fs = std::filesystem;
 
 namespace {
 
-constexpr const char* kSuffix = ".begin";
+constexpr const char* kPositionSuffix = ".begin";
 
 fs::path with(fs::path path, const char* suffix) { return path += suffix; }
 
@@ -44,7 +44,7 @@ std::uint64_t log_file_identity(int fd) {
 }
 
 std::optional<LogPosition> read_log_position(const fs::path& log) {
-  const auto text = read_file(with(log, kSuffix), 100);
+  const auto text = read_file(with(log, kPositionSuffix), 100);
   unsigned long long before = 0, file = 0;
   if (!text.ok() || std::sscanf(text->c_str(), "%llu %llu", &before, &file) != 2) return std::nullopt;
   return LogPosition{before, file};
@@ -57,11 +57,11 @@ void note_rotation(const fs::path& log) {
   if (known && known->file == now.identity) return;
   const std::uint64_t old_began = known && known->file == old.identity ? known->bytes_before : 0;
   const std::string text = std::to_string(old_began + old.bytes) + " " + std::to_string(now.identity) + "\n";
-  if (Status status = write_file_atomic(with(log, kSuffix), text, 0600); !status.ok()) LOG(warn, "{}", status.message());
+  if (Status status = write_file_atomic(with(log, kPositionSuffix), text, 0600); !status.ok()) LOG(warn, "{}", status.message());
 }
 
 fs::path log_of_position(const fs::path& file) {
-  return file.extension() == kSuffix ? file.parent_path() / file.stem() : fs::path();
+  return file.extension() == kPositionSuffix ? file.parent_path() / file.stem() : fs::path();
 }
 
 }  // namespace runtime

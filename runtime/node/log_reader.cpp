@@ -15,7 +15,7 @@ namespace runtime {
 
 namespace {
 
-constexpr std::size_t kChunkBytes = 256 << 10;
+constexpr std::size_t kLogChunkBytes = 256 << 10;
 
 struct Piece {
   FileDescriptor fd;
@@ -45,7 +45,7 @@ void place(Piece& now, Piece& before, const std::filesystem::path& path) {
 
 Result<control::LogChunk> read_piece(const Piece& piece, std::uint64_t offset, const std::string& log) {
   control::LogChunk chunk;
-  chunk.text.resize(kChunkBytes);
+  chunk.text.resize(kLogChunkBytes);
   const ssize_t got = ::pread(piece.fd.get(), chunk.text.data(), chunk.text.size(), static_cast<off_t>(offset));
   if (got < 0) return errno_status(errno, "log " + log);
   chunk.text.resize(static_cast<std::size_t>(got));

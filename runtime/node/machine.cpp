@@ -31,7 +31,7 @@ std::string numeric(const sockaddr* address, socklen_t bytes) {
   return text;
 }
 
-std::string small_file(const char* path) { return read_file(path, 64 << 10).value_or(""); }
+std::string small_machine_file(const char* path) { return read_file(path, 64 << 10).value_or(""); }
 
 }  // namespace
 
@@ -45,7 +45,7 @@ int machine_cpus() {
   int cpus = ::sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : static_cast<int>(::sysconf(_SC_NPROCESSORS_ONLN));
   // cgroup v2: "max 100000" or "150000 100000" (microseconds of CPU time per period).
   long long quota = 0, period = 0;
-  if (std::sscanf(small_file("/sys/fs/cgroup/cpu.max").c_str(), "%lld %lld", &quota, &period) == 2 && quota > 0 && period > 0) {
+  if (std::sscanf(small_machine_file("/sys/fs/cgroup/cpu.max").c_str(), "%lld %lld", &quota, &period) == 2 && quota > 0 && period > 0) {
     cpus = std::min(cpus, static_cast<int>(std::max(1ll, quota / period)));
   }
   return std::max(1, cpus);

@@ -16,7 +16,7 @@ constexpr std::chrono::seconds kSamplePeriod{1};
 // Less than this part of the memory helps nobody.
 constexpr std::uint64_t kNotableShare = 200;
 
-std::string gib(std::uint64_t bytes) {
+std::string gib_text(std::uint64_t bytes) {
   char text[32];
   std::snprintf(text, sizeof text, "%.2f GiB", static_cast<double>(bytes) / (1ull << 30));
   return text;
@@ -112,9 +112,9 @@ void MemoryGuard::look(Deadline now) {
   quiet_until_ = now + options_.pause;
   char limit[16];
   std::snprintf(limit, sizeof limit, "%.4g %%", 100 * options_.threshold);
-  const std::string reason = "stopped because node " + node_ + " was short of memory: " + gib(use.used_bytes) + " of " + gib(use.limit_bytes) + " of " + use.whose +
+  const std::string reason = "stopped because node " + node_ + " was short of memory: " + gib_text(use.used_bytes) + " of " + gib_text(use.limit_bytes) + " of " + use.whose +
                              " in use, more than " + limit + "; " + worst->name + " (pid " + std::to_string(worst->pid) + "), which had grown most, had " +
-                             gib(worst_bytes) + ", " + gib(worst_growth) + " more than " +
+                             gib_text(worst_bytes) + ", " + gib_text(worst_growth) + " more than " +
                              std::to_string(std::chrono::duration_cast<std::chrono::seconds>(now - samples_[worst->id].front().at).count()) + " s before";
   LOG(warn, "{}", reason);
   ++stops_;

@@ -27,7 +27,7 @@ std::uint64_t nanoseconds(Deadline from, Deadline to) {
   return static_cast<std::uint64_t>(std::max<std::int64_t>(0, std::chrono::duration_cast<std::chrono::nanoseconds>(to - from).count()));
 }
 
-void count(ClassLoad& load, std::uint64_t took_ns, bool failed) {
+void count_call(ClassLoad& load, std::uint64_t took_ns, bool failed) {
   load.buckets.resize(activity::kBuckets);
   ++load.calls;
   load.failed += failed;
@@ -35,7 +35,7 @@ void count(ClassLoad& load, std::uint64_t took_ns, bool failed) {
   ++load.buckets[activity::bucket_of(took_ns)];
 }
 
-Numbers clocks() {
+Numbers clock_readings() {
   return {{"steady_ns", static_cast<double>(activity_now())}, {"wall_s", static_cast<double>(unix_milliseconds()) * 1e-3}};
 }
 
@@ -71,7 +71,7 @@ void NodeEyes::serve(ObserveControl& request, std::chrono::milliseconds timeout,
   if (auto* read = std::get_if<control::ReadLoad>(&request)) return tell(load(read->actors_max));
   if (std::holds_alternative<control::ListWorkers>(request)) return tell(workers());
   if (auto* stack = std::get_if<control::ReadStack>(&request)) return take_stack(stack->actor, std::move(answer));
-  if (std::holds_alternative<control::ReadClock>(request)) return tell(clocks());
+  if (std::holds_alternative<control::ReadClock>(request)) return tell(clock_readings());
   if (auto* measured = std::get_if<control::MeasurePeer>(&request)) return measure(*measured, timeout, std::move(answer));
   if (auto* sink = std::get_if<control::Sink>(&request)) return tell(Numbers{{"bytes", static_cast<double>(sink->bytes.size())}});
   if (std::holds_alternative<control::ReadMetrics>(request)) {
@@ -170,7 +170,7 @@ NodeLoad NodeEyes::load(std::size_t actors_max) {
 
 void NodeEyes::on_fetched(const FetchedObject& fetched) {
   const Deadline now = steady_now();
-  count(fetches_, nanoseconds(fetched.asked, now), !fetched.arrived);
+  count_call(fetches_, nanoseconds(fetched.asked, now), !fetched.arrived);
   if (!own_page_ || !own_page_->records(activity_now())) return;
   activity::TraceEvent event;
   event.kind = activity::EventKind::kFetched;

@@ -15,7 +15,7 @@ namespace runtime {
 
 namespace {
 
-constexpr auto kHeadTimeout = std::chrono::milliseconds(10000);
+constexpr auto kJobHeadTimeout = std::chrono::milliseconds(10000);
 // Between SIGTERM and SIGKILL for a driver that was not started by its node.
 constexpr auto kDriverGrace = std::chrono::milliseconds(5000);
 constexpr std::size_t kEnvironmentBytesMax = 1 << 20;
@@ -104,7 +104,7 @@ void Node::queue_job(const std::shared_ptr<Channel>& channel, control::QueueJob 
   info.place = body.place;
   queued_[info.job] = channel.get();
   auto shared = std::make_shared<ControlAnswerer>(std::move(answer));
-  to_head(ControlRequest{info.job, kHeadTimeout, control::StartJob{info, {}}}, [this, alive = alive_, shared, patience, body = std::move(body)](Result<ControlAnswer> known) mutable {
+  to_head(ControlRequest{info.job, kJobHeadTimeout, control::StartJob{info, {}}}, [this, alive = alive_, shared, patience, body = std::move(body)](Result<ControlAnswer> known) mutable {
     if (!*alive) return;
     if (!known.ok()) {
       drop_queued(body.job, JobOutcome::kStopped, known.status().message());
@@ -161,7 +161,7 @@ void Node::submit(const std::shared_ptr<Channel>& channel, control::SubmitJob bo
   submission->answer = std::move(answer);
   submissions_[info.job] = submission;
   // First the record: what runs is known, whatever happens next.
-  to_head(ControlRequest{info.job, kHeadTimeout, control::StartJob{info, {}}}, [this, alive = alive_, submission](Result<ControlAnswer> known) {
+  to_head(ControlRequest{info.job, kJobHeadTimeout, control::StartJob{info, {}}}, [this, alive = alive_, submission](Result<ControlAnswer> known) {
     if (!*alive) return;
     if (!known.ok()) return submission_failed(submission, JobOutcome::kFailed, known.status().with_context("the head"));
     submission->info.place.is_none() ? prepare(submission) : find_gpus(submission);
@@ -171,7 +171,7 @@ void Node::submit(const std::shared_ptr<Channel>& channel, control::SubmitJob bo
 void Node::find_gpus(const std::shared_ptr<Submission>& submission) {
   control::QueryGroup query;
   query.group = submission->info.place;
-  to_head(ControlRequest{submission->info.job, kHeadTimeout, std::move(query)}, [this, alive = alive_, submission](Result<ControlAnswer> found) {
+  to_head(ControlRequest{submission->info.job, kJobHeadTimeout, std::move(query)}, [this, alive = alive_, submission](Result<ControlAnswer> found) {
     if (!*alive) return;
     if (!found.ok()) return submission_failed(submission, JobOutcome::kFailed, found.status().with_context("what it reserves"));
     const auto* place = std::get_if<GroupState>(&*found);
@@ -297,7 +297,7 @@ void Node::register_driver(const std::shared_ptr<Channel>& channel, JobId wanted
   const JobId job = info.job;
   programs_->offer(driver);
   clients_[channel.get()].job = job;
-  ControlRequest request{job, kHeadTimeout, control::StartJob{info, driver}};
+  ControlRequest request{job, kJobHeadTimeout, control::StartJob{info, driver}};
   to_head(std::move(request), [this, alive = alive_, job, driver, weak = std::weak_ptr<Channel>(channel),
                                answer = std::move(answer)](Result<ControlAnswer> started) mutable {
     auto peer = weak.lock();

@@ -7,7 +7,7 @@ namespace runtime {
 
 namespace {
 
-std::string name_of(Role role, const WorkerId& worker) { return role == Role::kDriver ? "driver" : "worker " + worker.short_hex(); }
+std::string client_name(Role role, const WorkerId& worker) { return role == Role::kDriver ? "driver" : "worker " + worker.short_hex(); }
 
 /// What the store's report says, object by object.
 ObjectList to_list(NodeId node, const StoreList& store) {
@@ -29,7 +29,7 @@ ObjectList to_list(NodeId node, const StoreList& store) {
   ObjectList list;
   StoreInfo info;
   for (const auto& process : store.processes) {
-    const std::string name = name_of(process.role, process.worker);
+    const std::string name = client_name(process.role, process.worker);
     info.inline_objects += process.report.inline_objects;
     for (const auto& said : process.report.objects) {
       if (all.size() >= ObjectList::kObjectsMax && !all.contains(said.location.id)) {
@@ -57,10 +57,10 @@ ObjectList to_list(NodeId node, const StoreList& store) {
     if (!object.owner.empty() || (holder.role != Role::kDriver && holder.role != Role::kWorker)) continue;
     object.owner_node = node;
     object.owner_pid = holder.pid;
-    object.owner = name_of(holder.role, holder.worker);
+    object.owner = client_name(holder.role, holder.worker);
   }
   for (const StoreList::Process& silent : store.silent) {
-    list.troubles.push_back(name_of(silent.role, silent.worker) + " (pid " + std::to_string(silent.pid) + ") on node " + node.short_hex() +
+    list.troubles.push_back(client_name(silent.role, silent.worker) + " (pid " + std::to_string(silent.pid) + ") on node " + node.short_hex() +
                             " does not answer: stopped, or held up for seconds (starling list workers)");
   }
   for (const ObjectLocation& location : store.adopted) {

@@ -96,7 +96,7 @@ class CommandSource final : public PreemptionSource {
   std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
 };
 
-std::string describe(const HttpAnswer& answer) { return "it answers with status " + std::to_string(answer.status); }
+std::string describe_status(const HttpAnswer& answer) { return "it answers with status " + std::to_string(answer.status); }
 
 class AwsSource final : public PreemptionSource {
  public:
@@ -110,7 +110,7 @@ class AwsSource final : public PreemptionSource {
     http_request(loop_, std::move(request), kPreemptionBytesMax, deadline, [this, alive = alive_, deadline, done = std::move(done)](Result<HttpAnswer> answer) mutable {
       if (!*alive) return;
       if (!answer.ok()) return done(answer.status());
-      if (answer->status != 200) return done(unavailable(describe(*answer) + " when asked for a token (IMDSv2)"));
+      if (answer->status != 200) return done(unavailable(describe_status(*answer) + " when asked for a token (IMDSv2)"));
       auto token = read_aws_token(answer->body);
       if (!token.ok()) return done(token.status());
       token_ = std::move(*token);
@@ -126,7 +126,7 @@ class AwsSource final : public PreemptionSource {
       if (!answer.ok()) return done(answer.status());
       if (answer->status == 404) return done(PreemptionAnswer());
       if (answer->status == 401) token_.clear();  // it has run out: the next look asks for another
-      if (answer->status != 200) return done(unavailable(describe(*answer) + (answer->status == 401 ? ": the token has run out" : "")));
+      if (answer->status != 200) return done(unavailable(describe_status(*answer) + (answer->status == 401 ? ": the token has run out" : "")));
       done(read_aws_action(answer->body, std::chrono::milliseconds(unix_milliseconds())));
     });
   }
@@ -146,7 +146,7 @@ class GcpSource final : public PreemptionSource {
     HttpRequest request{false, url_.host, url_.port, kPreemptedTarget, {{"Metadata-Flavor", "Google"}}};
     http_request(loop_, std::move(request), kPreemptionBytesMax, deadline, [done = std::move(done)](Result<HttpAnswer> answer) mutable {
       if (!answer.ok()) return done(answer.status());
-      if (answer->status != 200) return done(unavailable(describe(*answer)));
+      if (answer->status != 200) return done(unavailable(describe_status(*answer)));
       if (answer->header("metadata-flavor") != "Google") return done(invalid_argument("it is not GCP's: its answer lacks the header Metadata-Flavor: Google"));
       done(read_gcp_preempted(answer->body));
     });

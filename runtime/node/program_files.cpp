@@ -25,7 +25,7 @@ namespace fs = std::filesystem;
 
 namespace {
 
-constexpr std::size_t kChunkBytes = 4 << 20;
+constexpr std::size_t kProgramChunkBytes = 4 << 20;
 constexpr auto kChunkTimeout = std::chrono::seconds(30);
 constexpr std::uint64_t kProgramBytesMax = 8ull << 30;
 
@@ -221,7 +221,7 @@ Result<std::string> ProgramFiles::read(const std::string& hash, std::uint64_t of
   if (offered == offered_.end()) return not_found("no driver of this node runs a program with hash " + hash.substr(0, 64));
   FileDescriptor fd(::open(offered->second.c_str(), O_RDONLY | O_CLOEXEC));
   if (!fd) return errno_status(errno, offered->second.string());
-  std::string chunk(kChunkBytes, '\0');
+  std::string chunk(kProgramChunkBytes, '\0');
   ssize_t got = ::pread(fd.get(), chunk.data(), chunk.size(), static_cast<off_t>(offset));
   if (got < 0) return errno_status(errno, offered->second.string());
   chunk.resize(static_cast<std::size_t>(got));

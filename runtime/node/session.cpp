@@ -37,7 +37,7 @@ std::string environment(const char* name) {
   return value ? value : "";
 }
 
-std::string trimmed(std::string text) {
+std::string trimmed_token(std::string text) {
   constexpr const char* kBlanks = " \t\r\n";
   text.erase(text.find_last_not_of(kBlanks) + 1);
   return text.erase(0, text.find_first_not_of(kBlanks));
@@ -111,7 +111,7 @@ void forget(const fs::path& dir, const std::vector<SessionInfo>& running) {
   std::error_code error;
   if (!sibling) fs::remove(cluster_dir / "token", error);
   auto last = read_file(session_root() / "last", kSmallFileBytesMax);
-  if (!last.ok() || trimmed(*last) != dir.string()) return;
+  if (!last.ok() || trimmed_token(*last) != dir.string()) return;
   if (sibling) {
     // What was started last is gone; its cluster is still the one that commands mean.
     Status status = write_file_atomic(session_root() / "last", sibling->string() + "\n", 0600);
@@ -201,15 +201,15 @@ Status check_token_file(const std::string& file) {
 Result<std::string> token_from_environment() {
   // A line's end, or blanks around it, came with how it was put there: a file is read without them, too.
   if (const std::string token = environment("STARLING_TOKEN"); !token.empty()) {
-    if (trimmed(token).empty()) return invalid_argument("STARLING_TOKEN is blank; set it to the cluster's token, or unset it");
-    return trimmed(token);
+    if (trimmed_token(token).empty()) return invalid_argument("STARLING_TOKEN is blank; set it to the cluster's token, or unset it");
+    return trimmed_token(token);
   }
   std::string file = environment("STARLING_TOKEN_FILE");
   if (file.empty()) return std::string();
   if (Status status = check_token_file(file); !status.ok()) return status.with_context("STARLING_TOKEN_FILE");
   auto content = read_file(file, kSmallFileBytesMax);
   if (!content.ok()) return content.status().with_context("STARLING_TOKEN_FILE");
-  std::string token = trimmed(*content);
+  std::string token = trimmed_token(*content);
   // Whoever names a file means to have a token, and is not to get a cluster with another one.
   if (token.empty()) return invalid_argument("STARLING_TOKEN_FILE: " + file + " is empty; put the cluster's token there, or unset the variable");
   return token;
@@ -227,7 +227,7 @@ Result<ClusterAddress> address_of(const SessionInfo& session) {
   if (address.token.empty()) {
     auto content = read_file(session.dir.parent_path() / "token", kSmallFileBytesMax);
     if (!content.ok()) return content.status().with_context("the cluster's token");
-    address.token = trimmed(*content);
+    address.token = trimmed_token(*content);
   }
   return address;
 }
@@ -259,7 +259,7 @@ Result<ClusterAddress> find_cluster(const std::string& explicit_address, Fallbac
   if (sessions.empty()) return no_cluster("no cluster of this user runs on this machine");
   if (auto last = read_file(session_root() / "last", kSmallFileBytesMax); last.ok()) {
     for (const SessionInfo& session : sessions) {
-      if (session.dir.string() == trimmed(*last)) return address_of(session);
+      if (session.dir.string() == trimmed_token(*last)) return address_of(session);
     }
   }
   bool one_cluster = std::all_of(sessions.begin(), sessions.end(),

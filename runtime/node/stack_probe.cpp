@@ -24,8 +24,8 @@ namespace runtime {
 
 namespace {
 
-constexpr std::chrono::milliseconds kLook{5};
-constexpr std::chrono::milliseconds kPatience{500};
+constexpr std::chrono::milliseconds kProbePeriod{5};
+constexpr std::chrono::milliseconds kProbePatience{500};
 constexpr std::size_t kMapsBytesMax = 8 << 20;
 
 /// A mapped part of a file.
@@ -174,7 +174,7 @@ struct StackProbes::Probe {
     }
     addresses.resize(report.threads.size());
     if (!send_signals()) return finish();
-    until = deadline_after(kPatience);
+    until = deadline_after(kProbePatience);
     look();
   }
 
@@ -215,7 +215,7 @@ struct StackProbes::Probe {
       }
       return finish();
     }
-    timer.expires_after(kLook);
+    timer.expires_after(kProbePeriod);
     timer.async_wait([this, alive = alive](boost::system::error_code ec) {
       if (!ec && *alive) look();
     });

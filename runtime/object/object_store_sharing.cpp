@@ -17,7 +17,7 @@ constexpr std::chrono::seconds kOwnerTimeout{10};
 constexpr int kRenewalsMax = 6;
 constexpr std::chrono::milliseconds kRenewalPause{50};
 
-std::string describe(const PeerInfo& peer) {
+std::string describe_sharer(const PeerInfo& peer) {
   if (peer.role == Role::kWorker) return "worker " + peer.worker.short_hex();
   if (peer.role == Role::kDriver) return "driver";
   return "process";
@@ -41,7 +41,7 @@ void ObjectStore::State::client_ended(const Channel& channel) {
   if (found.empty()) return;
   const Client client = found.mapped().client;
   for (std::uint64_t extent : memory->table.leases_of(client)) {
-    ended.emplace(extent, Ended{describe(channel.peer()), channel.peer().pid});
+    ended.emplace(extent, Ended{describe_sharer(channel.peer()), channel.peer().pid});
     ended_order.push_back(extent);
   }
   while (ended_order.size() > kEndedMax) {

@@ -16,7 +16,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr const char* kSuffix = ".spill";
+constexpr const char* kSpillSuffix = ".spill";
 
 /// Behind the bytes: tells a file that is damaged, or another extent's, from a good one.
 struct Trailer {
@@ -73,13 +73,13 @@ SpillFolder::~SpillFolder() {
   fs::remove(path_, ignored);
 }
 
-fs::path SpillFolder::file(std::uint64_t extent) const { return path_ / (std::to_string(extent) + kSuffix); }
+fs::path SpillFolder::file(std::uint64_t extent) const { return path_ / (std::to_string(extent) + kSpillSuffix); }
 
 void SpillFolder::remove_all() {
   std::error_code error;
   for (fs::directory_iterator entry(path_, error), end; !error && entry != end; entry.increment(error)) {
     std::error_code ignored;
-    if (entry->path().extension() == kSuffix) fs::remove(entry->path(), ignored);
+    if (entry->path().extension() == kSpillSuffix) fs::remove(entry->path(), ignored);
   }
 }
 

@@ -13,7 +13,7 @@ namespace runtime {
 
 namespace {
 
-constexpr std::size_t kNameBytesMax = 64 << 10;  // templates have long ones
+constexpr std::size_t kSymbolBytesMax = 64 << 10;  // templates have long ones
 
 }  // namespace
 
@@ -54,7 +54,7 @@ std::string SymbolTable::name(NamePlace place) const {
   while (true) {
     copy_name(place, text);
     const std::size_t size = std::strlen(text.data());
-    if (size + 1 < text.size() || text.size() >= kNameBytesMax) {
+    if (size + 1 < text.size() || text.size() >= kSymbolBytesMax) {
       text.resize(size);
       return text;
     }

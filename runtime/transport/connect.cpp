@@ -14,9 +14,9 @@ namespace runtime {
 namespace {
 
 /// Between tries to make a connection, and to make one again.
-constexpr std::chrono::milliseconds kFirstPause{2};
+constexpr std::chrono::milliseconds kConnectPauseMin{2};
 constexpr std::chrono::milliseconds kLastFirstPause{64};
-constexpr std::chrono::milliseconds kPauseMax{500};
+constexpr std::chrono::milliseconds kConnectPauseMax{500};
 
 std::uint64_t random_session() {
   const auto bytes = ids_detail::random_bytes();
@@ -71,7 +71,7 @@ class Reconnect : public std::enable_shared_from_this<Reconnect> {
 
  private:
   static asio::awaitable<void> run(std::shared_ptr<Reconnect> self) {
-    for (auto wait = kFirstPause;; wait = std::min(2 * wait, kPauseMax)) {
+    for (auto wait = kConnectPauseMin;; wait = std::min(2 * wait, kConnectPauseMax)) {
       auto channel = self->channel_.lock();
       if (!channel || channel->closed() || !channel->is_interrupted()) co_return;
       const Channel::Detached detached = channel->detach();
@@ -116,7 +116,7 @@ asio::awaitable<Result<std::shared_ptr<Channel>>> async_connect(EventLoop& loop,
   const bool lasting = options.lasting && !endpoint.is_unix();
   const std::uint64_t session = lasting ? random_session() : 0;
   Timer pause(loop.context());
-  for (auto wait = kFirstPause;; wait *= 2) {
+  for (auto wait = kConnectPauseMin;; wait *= 2) {
     SessionTerms terms;
     terms.session = session;
     auto connected = co_await connect_once(loop, endpoint, credentials, options, terms);

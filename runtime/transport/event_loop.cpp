@@ -33,7 +33,7 @@ constexpr std::chrono::milliseconds kVacancy{1};
 // How many posted handlers a leaving thread runs at most.
 constexpr int kLastHandlersMax = 64;
 // What a waiting thread spends looking before it sleeps. Waking an idle core takes as long as a whole call between two that are awake.
-constexpr std::chrono::microseconds kLook{50};
+constexpr std::chrono::microseconds kLeaderLook{50};
 // Waits between two that look, once looking has been in vain again and again.
 constexpr int kSkippedMax = 256;
 // After so many ticks under the same driver the background thread sleeps until that driver leaves.
@@ -137,7 +137,7 @@ void EventLoop::drive(Waiter& self, const Event* event, Deadline deadline) {
   while (!finished()) {
     if (event != nullptr && outlook.worth_looking()) {
       if (guarded([&] { return context_.poll_one(); }) > 0) continue;
-      const auto until = std::chrono::steady_clock::now() + kLook;
+      const auto until = std::chrono::steady_clock::now() + kLeaderLook;
       std::size_t found = 0;
       bool in_time = true;
       while (found == 0 && in_time && !finished()) {

@@ -12,6 +12,9 @@
 
 namespace runtime {
 
+/// Zero bytes behind a payload of so many bytes, so that the next frame is aligned.
+constexpr std::uint64_t padding_of(std::uint64_t payload_bytes) { return (8 - payload_bytes % 8) % 8; }
+
 /// Says which schema a frame's message has and who handles it. Numbers never change.
 enum class FrameKind : std::uint16_t {
   kHello = 1,

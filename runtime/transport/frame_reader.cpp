@@ -19,7 +19,6 @@ constexpr std::uint64_t kInBlockMax = FrameReader::kBlockBytes / 2;
 // Below this much free space, and with nothing unparsed, the next receive starts a new block.
 constexpr std::size_t kRoomMin = 4 << 10;
 
-std::uint64_t padding_of(std::uint64_t payload_bytes) { return (8 - payload_bytes % 8) % 8; }
 
 // Whether nobody else holds the block. Reading the count alone orders nothing: the fence makes the last holder's reads happen before our writes.
 // ThreadSanitizer does not know fences, so under it blocks are never reused.

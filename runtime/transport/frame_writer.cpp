@@ -11,7 +11,6 @@ namespace {
 constexpr std::byte kZeros[8]{};
 constexpr std::size_t kKeptBytesMax = 1 << 20;  // a block that grew beyond this in a burst is given back
 
-std::size_t padding_of(std::size_t payload_bytes) { return (8 - payload_bytes % 8) % 8; }
 
 }  // namespace
 

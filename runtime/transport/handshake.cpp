@@ -22,7 +22,7 @@ namespace runtime {
 
 namespace {
 
-constexpr char kMagic[8] = {'S', 'T', 'A', 'R', 'L', 'I', 'N', 'G'};
+constexpr char kPreambleMagic[8] = {'S', 'T', 'A', 'R', 'L', 'I', 'N', 'G'};
 constexpr std::size_t kNonceBytes = 32;
 constexpr std::size_t kProofBytes = 32;
 constexpr std::size_t kReasonBytesMax = 1024;
@@ -40,7 +40,7 @@ struct Answer {
 
   std::array<std::byte, kBytes> encode() const {
     std::array<std::byte, kBytes> raw;
-    std::memcpy(raw.data(), kMagic, sizeof kMagic);
+    std::memcpy(raw.data(), kPreambleMagic, sizeof kPreambleMagic);
     std::memcpy(raw.data() + 8, &version, sizeof version);
     std::memcpy(raw.data() + 10, &code, sizeof code);
     std::memcpy(raw.data() + 12, &reason_bytes, sizeof reason_bytes);
@@ -87,7 +87,7 @@ asio::awaitable<Status> read_exactly(Channel::Socket& socket, asio::mutable_buff
   co_return Status();
 }
 
-asio::awaitable<Status> write_all(Channel::Socket& socket, asio::const_buffer from, std::string what) {
+asio::awaitable<Status> write_socket(Channel::Socket& socket, asio::const_buffer from, std::string what) {
   auto [ec, bytes] = co_await asio::async_write(socket, from, asio::as_tuple(asio::use_awaitable));
   if (ec == asio::error::operation_aborted) co_return cancelled(what + ": cancelled");
   if (ec) co_return unavailable(what);
@@ -100,7 +100,7 @@ asio::awaitable<Status> read_answer(Channel::Socket& socket, std::string address
   Status status = co_await read_exactly(socket, asio::buffer(raw),
                                         address + ": closed the connection during the handshake; is this a Starling port?");
   if (!status.ok()) co_return status;
-  if (std::memcmp(raw.data(), kMagic, sizeof kMagic) != 0) {
+  if (std::memcmp(raw.data(), kPreambleMagic, sizeof kPreambleMagic) != 0) {
     co_return invalid_argument(address + ": not a Starling port: another service answers there");
   }
   Answer answer;
@@ -134,7 +134,7 @@ std::vector<std::byte> encode_refusal(const Status& why) {
 /// Sends a refusal and waits for the peer to close, so that the refusal is not lost with unread bytes.
 asio::awaitable<void> send_refusal(Channel::Socket& socket, Status why) {
   std::vector<std::byte> bytes = encode_refusal(why);
-  Status sent = co_await write_all(socket, asio::buffer(bytes), "refusal");
+  Status sent = co_await write_socket(socket, asio::buffer(bytes), "refusal");
   if (!sent.ok()) co_return;
   boost::system::error_code ignored;
   socket.shutdown(Channel::Socket::shutdown_send, ignored);
@@ -223,7 +223,7 @@ asio::awaitable<Result<PeerInfo>> handshake_caller(Channel::Socket& socket, Work
   auto append = [&bytes](std::span<const std::byte> part) { bytes.insert(bytes.end(), part.begin(), part.end()); };
   append(preamble.encode());
   append(nonce);
-  Status status = co_await write_all(socket, asio::buffer(bytes), gone);
+  Status status = co_await write_socket(socket, asio::buffer(bytes), gone);
   if (!status.ok()) co_return status;
 
   status = co_await read_answer(socket, address);
@@ -237,7 +237,7 @@ asio::awaitable<Result<PeerInfo>> handshake_caller(Channel::Socket& socket, Work
   Hello own = Hello::of(credentials);
   own.terms = terms;
   append_hello(bytes, own);
-  status = co_await write_all(socket, asio::buffer(bytes), gone);
+  status = co_await write_socket(socket, asio::buffer(bytes), gone);
   if (!status.ok()) co_return status;
 
   status = co_await read_answer(socket, address);
@@ -313,7 +313,7 @@ asio::awaitable<Result<PeerInfo>> handshake_callee(Channel::Socket& socket, Prea
   auto append = [&bytes](std::span<const std::byte> part) { bytes.insert(bytes.end(), part.begin(), part.end()); };
   append(Answer{}.encode());
   append(nonce);
-  status = co_await write_all(socket, asio::buffer(bytes), gone);
+  status = co_await write_socket(socket, asio::buffer(bytes), gone);
   if (!status.ok()) co_return status;
 
   Proof proof;
@@ -340,7 +340,7 @@ asio::awaitable<Result<PeerInfo>> handshake_callee(Channel::Socket& socket, Prea
   append(Answer{}.encode());
   append(prove(credentials.token, kCalleeLabel, preamble, peer_nonce, nonce));
   append_hello(bytes, own);
-  Status sent = co_await write_all(socket, asio::buffer(bytes), gone);
+  Status sent = co_await write_socket(socket, asio::buffer(bytes), gone);
   if (!status.ok()) co_return status;
   if (!sent.ok()) co_return sent;
   co_return peer_of(*hello, socket, std::move(address));

@@ -12,7 +12,7 @@ namespace runtime {
 
 namespace {
 
-constexpr char kMagic[8] = {'S', 'T', 'A', 'R', 'L', 'I', 'N', 'G'};
+constexpr char kHelloMagic[8] = {'S', 'T', 'A', 'R', 'L', 'I', 'N', 'G'};
 constexpr std::size_t kVersionTextMax = 64;
 
 }  // namespace
@@ -20,7 +20,7 @@ constexpr std::size_t kVersionTextMax = 64;
 // Layout: magic (8), version (2), flags (2), zero (4), target worker (16).
 std::array<std::byte, Preamble::kBytes> Preamble::encode() const {
   std::array<std::byte, kBytes> raw{};
-  std::memcpy(raw.data(), kMagic, sizeof kMagic);
+  std::memcpy(raw.data(), kHelloMagic, sizeof kHelloMagic);
   std::memcpy(raw.data() + 8, &version, sizeof version);
   std::memcpy(raw.data() + 10, &flags, sizeof flags);
   std::memcpy(raw.data() + 16, target.bytes.data(), target.bytes.size());
@@ -28,7 +28,7 @@ std::array<std::byte, Preamble::kBytes> Preamble::encode() const {
 }
 
 Result<Preamble> Preamble::decode(std::span<const std::byte> raw) {
-  if (raw.size() != kBytes || std::memcmp(raw.data(), kMagic, sizeof kMagic) != 0) {
+  if (raw.size() != kBytes || std::memcmp(raw.data(), kHelloMagic, sizeof kHelloMagic) != 0) {
     return invalid_argument("the peer does not speak Starling's protocol");
   }
   Preamble preamble;

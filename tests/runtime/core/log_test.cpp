@@ -1,6 +1,7 @@
 #include "runtime/core/log.h"
 
 #include <gtest/gtest.h>
+#include <spdlog/spdlog.h>
 
 #include <algorithm>
 #include <cstdlib>

@@ -1,0 +1,11 @@
+# At install time: moves the debug information of `programs` in bin/ to bin/.debug/NAME.debug, which gdb finds by the link left in the program.
+set(bin $ENV{DESTDIR}${CMAKE_INSTALL_PREFIX}/bin)
+file(MAKE_DIRECTORY ${bin}/.debug)
+foreach(program ${programs})
+  set(debug ${bin}/.debug/${program}.debug)
+  file(REMOVE ${debug})
+  execute_process(COMMAND ${objcopy} --only-keep-debug ${bin}/${program} ${debug} COMMAND_ERROR_IS_FATAL ANY)
+  execute_process(COMMAND ${strip} --strip-debug ${bin}/${program} COMMAND_ERROR_IS_FATAL ANY)
+  execute_process(COMMAND ${objcopy} --add-gnu-debuglink=${debug} ${bin}/${program} COMMAND_ERROR_IS_FATAL ANY)
+  message(STATUS "Installing: ${debug}")
+endforeach()

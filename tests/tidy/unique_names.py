@@ -1,0 +1,58 @@
+#!/usr/bin/env python3
+"""Names in unnamed namespaces are unique within a library, whose files are compiled in batches (docs/adr/0040).
+
+Overloads within one file are fine, and so are aliases that mean the same everywhere.
+"""
+import collections
+import pathlib
+import re
+import sys
+
+DECLARATIONS = (
+    re.compile(r"(?:template <.*>\s*)?(?:struct|class|enum class|enum|union) (\w+)"),
+    re.compile(r"using (\w+) = (.*);"),
+    re.compile(r"(?:[\w:<>,*&\[\]]+ )*?[\w:<>,*&\[\] ]+?[ *&](\w+)(?:\[[^\]]*\])* ?(?:=|\{|;|\()"),
+)
+
+
+def libraries(source):
+    text = (source / "CMakeLists.txt").read_text()
+    for name, folders in re.findall(r"starling_library\((\w+) FOLDERS ((?:[a-z_/]+\s+)+)", text):
+        yield name, folders.split()
+
+
+def names_of(text):
+    """(name, what an alias stands for or None) of what stands in unnamed namespaces of a file."""
+    text = re.sub(r'R"(\w*)\(.*?\)\1"', '""', text, flags=re.S)
+    for body in re.findall(r"^namespace \{\n(.*?)^\}  // namespace$", text, re.M | re.S):
+        for line in body.splitlines():
+            if not line or line[0] in " }/#)" or line.startswith(("namespace ", "using enum ", "using namespace ")):
+                continue
+            for pattern in DECLARATIONS:
+                match = pattern.match(line)
+                if match:
+                    yield match.group(1), match.group(2) if pattern.groups == 2 else None
+                    break
+
+
+def main():
+    source = pathlib.Path(sys.argv[1])
+    bad = 0
+    for library, folders in libraries(source):
+        places = collections.defaultdict(dict)  # name -> file -> alias
+        for folder in folders:
+            for file in sorted((source / folder).glob("*.cpp")):
+                if file.name.endswith("main.cpp"):
+                    continue
+                for name, alias in names_of(file.read_text()):
+                    places[name][file.relative_to(source)] = alias
+        for name, files in sorted(places.items()):
+            aliases = set(files.values())
+            if len(files) > 1 and (None in aliases or len(aliases) > 1):
+                print(f"{library}: '{name}' is in the unnamed namespaces of {', '.join(map(str, files))}")
+                bad = 1
+    sys.exit(bad)
+
+
+if __name__ == "__main__":
+    main()
